@@ -1,0 +1,1 @@
+"""Immutable privacy events, their composition, and durable budgets."""

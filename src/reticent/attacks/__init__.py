@@ -1,0 +1,1 @@
+"""Attacks on released values, run beside every guarantee."""

@@ -1,0 +1,1 @@
+"""Statistical lower bounds on epsilon: evidence for and against every claim."""

@@ -1,0 +1,125 @@
+"""Every error that reticent raises on purpose, one tree with stable codes.
+
+::
+
+    ReticentError                    1
+    ├── InvalidInput (ValueError)    2   a value, shape or type that cannot be used
+    │   ├── InvalidParameter         3   a privacy or model parameter out of its range
+    │   └── UnknownName              4   a name that is not in the list of known ones
+    ├── UnsupportedNetwork           5   a layer that cannot be certified
+    ├── UnsupportedNorm              6   a norm pair that a bound or mechanism does not cover
+    ├── IncompatibleGuarantees       7   guarantees of different kinds or adjacencies composed
+    ├── CertificationFailed          8   a sound number could not be computed within its limit
+    ├── CalibrationFailed            9   no setting meets the required total
+    ├── NotFittedYet                10   release asked of a system that has no bundle yet
+    ├── CorruptBundle               11   a saved bundle does not match its own checksums
+    ├── BudgetExceeded              12   a request larger than what is left
+    ├── LedgerUnavailable           13   the ledger cannot be reached or written
+    ├── DataUnavailable             14   a data set that is neither local nor downloadable
+    ├── MissingExtra (ImportError)  15   an optional dependency that is not installed
+    └── WriteFailed (OSError)       16   an output that could not be written whole
+
+The codes are the exit statuses of the command line and the problem types of the service. A withheld
+answer is a result, never an error. No message contains private input, its embedding, its local
+Lipschitz constant or the margin of a test.
+"""
+
+from __future__ import annotations
+
+from sklearn.exceptions import NotFittedError
+
+
+class ReticentError(Exception):
+    """Root of the tree; catch it to catch everything that reticent raises on purpose."""
+
+    code: int = 1
+
+
+class InvalidInput(ReticentError, ValueError):
+    """A value, shape or type that cannot be used."""
+
+    code = 2
+
+
+class InvalidParameter(InvalidInput):
+    """A privacy or model parameter out of its range."""
+
+    code = 3
+
+
+class UnknownName(InvalidInput):
+    """A name (data set, regulariser, law, layer) that is not in the list of known ones."""
+
+    code = 4
+
+
+class UnsupportedNetwork(ReticentError):
+    """A layer or structure that cannot be certified."""
+
+    code = 5
+
+
+class UnsupportedNorm(ReticentError):
+    """A norm pair that a bound or a mechanism does not cover."""
+
+    code = 6
+
+
+class IncompatibleGuarantees(ReticentError):
+    """Guarantees of different kinds or adjacencies composed with each other."""
+
+    code = 7
+
+
+class CertificationFailed(ReticentError):
+    """A sound number could not be computed within its stated limit."""
+
+    code = 8
+
+
+class CalibrationFailed(ReticentError):
+    """No setting of the mechanism meets the required total."""
+
+    code = 9
+
+
+class NotFittedYet(ReticentError, NotFittedError):
+    """A release was asked of a system that has not been fitted or loaded."""
+
+    code = 10
+
+
+class CorruptBundle(ReticentError):
+    """A saved bundle does not match its own checksums or schema."""
+
+    code = 11
+
+
+class BudgetExceeded(ReticentError):
+    """A request larger than what is left of a budget."""
+
+    code = 12
+
+
+class LedgerUnavailable(ReticentError):
+    """The ledger cannot be reached or written; nothing is released."""
+
+    code = 13
+
+
+class DataUnavailable(ReticentError):
+    """A data set that is neither local nor can be downloaded."""
+
+    code = 14
+
+
+class MissingExtra(ReticentError, ImportError):
+    """An optional dependency that is not installed; the message names the extra."""
+
+    code = 15
+
+
+class WriteFailed(ReticentError, OSError):
+    """An output that could not be written whole; nothing is left half-written."""
+
+    code = 16

@@ -1,0 +1,119 @@
+"""The three norms that guarantees are stated in, their duals, and exact operator norms."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import UnknownName, UnsupportedNorm
+
+Array = npt.NDArray[np.float64]
+
+MAX_SIGN_BITS = 20
+"""Sign enumerations longer than this many bits are refused rather than started."""
+
+
+class Norm(StrEnum):
+    """l1, l2 or l-infinity."""
+
+    L1 = "l1"
+    L2 = "l2"
+    LINF = "linf"
+
+    @classmethod
+    def parse(cls, name: str | Norm) -> Norm:
+        """The norm called ``name``.
+
+        Raises:
+            UnknownName: ``name`` is not one of ``l1``, ``l2``, ``linf``.
+
+        Example:
+            >>> Norm.parse("linf")
+            <Norm.LINF: 'linf'>
+        """
+        try:
+            return cls(name)
+        except ValueError:
+            known = ", ".join(norm.value for norm in cls)
+            raise UnknownName(f"norm={name!r}: expected one of {known}") from None
+
+    @property
+    def dual(self) -> Norm:
+        """The norm that bounds inner products against this one (Hölder)."""
+        return {Norm.L1: Norm.LINF, Norm.L2: Norm.L2, Norm.LINF: Norm.L1}[self]
+
+    def of(self, values: npt.ArrayLike, axis: int = -1) -> Array:
+        """Norm of ``values`` along ``axis``; shape loses that axis.
+
+        Example:
+            >>> Norm.L1.of([[3.0, -4.0]]).tolist()
+            [7.0]
+        """
+        array = np.abs(np.asarray(values, dtype=np.float64))
+        if self is Norm.L1:
+            return np.asarray(array.sum(axis=axis))
+        if self is Norm.L2:
+            return np.asarray(np.sqrt(np.square(array).sum(axis=axis)))
+        return np.asarray(array.max(axis=axis, initial=0.0))
+
+    def of_ones(self, dimension: int) -> float:
+        """Norm of the all-ones vector of ``dimension`` entries: 1 per entry in l1, 1 in l-infinity."""
+        return {Norm.L1: float(dimension), Norm.L2: float(np.sqrt(dimension)), Norm.LINF: 1.0}[self]
+
+
+def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
+    """All vectors of -1 and 1 of length ``bits``, shape (2**bits, bits).
+
+    Args:
+        bits: length of a pattern, 1 to 20.
+        up_to_sign: keep one of each pair {s, -s} (the first entry stays +1), which halves the rows.
+
+    Raises:
+        UnsupportedNorm: ``bits`` is above ``MAX_SIGN_BITS``.
+
+    Example:
+        >>> sign_patterns(2, up_to_sign=True).tolist()
+        [[1.0, 1.0], [1.0, -1.0]]
+    """
+    if not 1 <= bits <= MAX_SIGN_BITS:
+        raise UnsupportedNorm(f"sign enumeration over {bits} coordinates: expected 1 to {MAX_SIGN_BITS}")
+    free = bits - 1 if up_to_sign else bits
+    codes = np.arange(2**free, dtype=np.int64)
+    signs = 1.0 - 2.0 * ((codes[:, None] >> np.arange(free)[::-1]) & 1)
+    if up_to_sign:
+        signs = np.concatenate([np.ones((len(signs), 1)), signs], axis=1)
+    return np.asarray(signs, dtype=np.float64)
+
+
+def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) -> float:
+    """Exact operator norm of ``matrix``: the largest ``output_norm`` of M x over ``input_norm`` of x at most 1.
+
+    Args:
+        matrix: shape (m, n).
+        input_norm: norm of the n inputs.
+        output_norm: norm of the m outputs.
+
+    Returns:
+        The norm, up to floating-point rounding.
+
+    Raises:
+        UnsupportedNorm: the pair needs a sign enumeration over more than ``MAX_SIGN_BITS`` coordinates.
+
+    Example:
+        >>> operator_norm([[1.0, 2.0], [0.0, 1.0]], Norm.LINF, Norm.L1)
+        4.0
+    """
+    array = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+    if input_norm is Norm.L1:
+        return float(output_norm.of(array, axis=0).max(initial=0.0))
+    if output_norm is Norm.LINF:
+        return float(input_norm.dual.of(array, axis=1).max(initial=0.0))
+    if input_norm is Norm.L2 and output_norm is Norm.L2:
+        return float(np.linalg.norm(array, 2))
+    if input_norm is Norm.LINF and (array.shape[1] <= array.shape[0] or output_norm is Norm.L2):
+        inputs = sign_patterns(array.shape[1], up_to_sign=True)
+        return float(output_norm.of(inputs @ array.T, axis=1).max())
+    outputs = sign_patterns(array.shape[0], up_to_sign=True)
+    return float(input_norm.dual.of(outputs @ array, axis=1).max())

@@ -1,0 +1,79 @@
+"""What comes out of a release: values, a mask of what was withheld, and a receipt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.guarantees import Guarantee
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The record of one call of ``release``: what was spent, how, and whether it was booked.
+
+    Attributes:
+        mechanism: name of the mechanism.
+        guarantee: cost of *each* answer, withheld ones included.
+        answers: number of inputs in the call, withheld ones included.
+        bundle: SHA-256 of the bundle that answered, or "" for a bare mechanism.
+        certificate: kind of certificate ("enumeration", "interval", "exact", "global", "none").
+        sampler: where the noise came from.
+        seeded: whether a caller's seed drove the noise; such values are *not private*.
+        booked: ledger entry, or "" when no ledger was given.
+    """
+
+    mechanism: str
+    guarantee: Guarantee
+    answers: int
+    bundle: str
+    certificate: str
+    sampler: str
+    seeded: bool
+    booked: str = ""
+
+    def describe(self) -> str:
+        """The receipt as one line."""
+        privacy = "seeded: not private" if self.seeded else self.guarantee.describe()
+        ledger = f"booked as {self.booked}" if self.booked else "not booked in any ledger"
+        return f"{self.answers} answer(s) by {self.mechanism}; {privacy}; {ledger}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "mechanism": self.mechanism,
+            "guarantee": self.guarantee.to_dict(),
+            "answers": self.answers,
+            "bundle": self.bundle,
+            "certificate": self.certificate,
+            "sampler": self.sampler,
+            "seeded": self.seeded,
+            "booked": self.booked,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A batch of answers.
+
+    Attributes:
+        values: shape (n, m) float64 for vectors, (n,) for labels. Rows of ``withheld`` hold NaN
+            (vectors) or -1 (labels) and carry no information beyond having been withheld.
+        withheld: shape (n,) bool.
+        receipt: what was spent.
+    """
+
+    values: npt.NDArray[Any]
+    withheld: npt.NDArray[np.bool_]
+    receipt: Receipt
+
+    def __len__(self) -> int:
+        return len(self.withheld)
+
+    @property
+    def released(self) -> npt.NDArray[Any]:
+        """The rows that were not withheld."""
+        return self.values[~self.withheld]

@@ -1,0 +1,1 @@
+"""Loaders of public data files, and nothing else."""

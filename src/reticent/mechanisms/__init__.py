@@ -1,0 +1,1 @@
+"""Randomised maps with a proved cost, one file each."""

@@ -1,0 +1,1 @@
+"""One description of a certifiable network, as plain float64 arrays."""

@@ -1,0 +1,1 @@
+"""Samplers safe on floating point for releases, and seeded ones for experiments."""

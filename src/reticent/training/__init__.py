@@ -1,0 +1,1 @@
+"""Models to be released: embedders, obfuscators, heads."""
