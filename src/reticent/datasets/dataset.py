@@ -1,0 +1,99 @@
+"""What every data set looks like once it is loaded, and the split that tuning is allowed to see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+Images = npt.NDArray[np.float32]
+Labels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Pictures with labels, in a training part and a held-out part.
+
+    The held-out part is the official one where there is one. It is for final figures only: whatever is
+    chosen (a law, a width, a number of epochs) is chosen on ``for_tuning()``.
+
+    Attributes:
+        name: the name it was loaded by.
+        train_images: shape (n, height, width), float32 in [0, 1].
+        train_labels: shape (n,), int64 in 0..classes - 1.
+        test_images: shape (k, height, width), float32 in [0, 1].
+        test_labels: shape (k,), int64.
+        class_names: one word per class.
+        origin: where it came from and under which licence.
+
+    Raises:
+        InvalidInput: shapes, types or ranges that do not fit together.
+    """
+
+    name: str
+    train_images: Images
+    train_labels: Labels
+    test_images: Images
+    test_labels: Labels
+    class_names: tuple[str, ...]
+    origin: str
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            images: Images = getattr(self, f"{part}_images")
+            labels: Labels = getattr(self, f"{part}_labels")
+            if images.ndim != 3 or images.dtype != np.float32 or len(images) == 0:
+                raise InvalidInput(
+                    f"{part}_images: expected float32 of shape (n, height, width), got dtype={images.dtype} shape={images.shape}"
+                )
+            if labels.shape != images.shape[:1] or labels.dtype != np.int64:
+                raise InvalidInput(
+                    f"{part}_labels: expected int64 of shape ({len(images)},), got dtype={labels.dtype} shape={labels.shape}"
+                )
+            if images.min() < 0 or images.max() > 1:
+                raise InvalidInput(f"{part}_images: expected values in [0, 1]")
+            if labels.min() < 0 or labels.max() >= len(self.class_names):
+                raise InvalidInput(f"{part}_labels: expected values in 0..{len(self.class_names) - 1}")
+        if self.train_images.shape[1:] != self.test_images.shape[1:]:
+            raise InvalidInput(
+                f"test_images: expected pictures of shape {self.image_shape} as in training, got {self.test_images.shape[1:]}"
+            )
+
+    @property
+    def image_shape(self) -> tuple[int, int]:
+        """Height and width in pixels."""
+        return (int(self.train_images.shape[1]), int(self.train_images.shape[2]))
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def for_tuning(self, *, held_out: float, seed: int) -> Dataset:
+        """The training part alone, cut in two, so that nothing is ever tuned on the held-out part.
+
+        Args:
+            held_out: share of the training rows that take the place of the test part, in (0, 1).
+            seed: which rows.
+
+        Returns:
+            A data set whose train and test parts both come from this one's training part.
+
+        Raises:
+            InvalidParameter: ``held_out`` leaves one side empty.
+        """
+        rows = len(self.train_images)
+        kept = rows - round(rows * held_out)
+        if not 0 < kept < rows:
+            raise InvalidParameter(f"held_out={held_out!r}: expected a share in (0, 1) that leaves both parts non-empty")
+        order = np.random.default_rng(seed).permutation(rows)
+        return replace(
+            self,
+            train_images=self.train_images[order[:kept]],
+            train_labels=self.train_labels[order[:kept]],
+            test_images=self.train_images[order[kept:]],
+            test_labels=self.train_labels[order[kept:]],
+        )

@@ -1,0 +1,74 @@
+"""UTKFace in 64 x 64 grey with the gender task, split so that no face is on both sides."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import DataUnavailable
+from reticent.datasets.dataset import Dataset
+from reticent.datasets.files import DATA_VARIABLE, data_folder
+
+FILE = "utkface_grey64_d2.npz"
+_SHAPE = (23704, 64, 64)
+_GENDER_COUNTS = (12390, 11314)
+
+
+def load_utkface(folder: str | Path | None = None) -> Dataset:
+    """Grey faces of 64 x 64 pixels labelled male (0) or female (1).
+
+    Some faces repeat, and equal time stamps are the hint: the last fifth of the permuted distinct stamps is held
+    out, rather than a fifth of the rows.
+
+    Args:
+        folder: folder with ``utkface_grey64_d2.npz``; default: the one that ``RETICENT_DATA`` names.
+
+    Returns:
+        About four fifths of the 23,704 pictures for training, the rest held out; rows are shuffled.
+
+    Raises:
+        DataUnavailable: the file is missing, damaged, or holds other arrays than expected.
+    """
+    place = data_folder(folder)
+    path = None if place is None else place / FILE
+    if path is None or not path.is_file():
+        raise DataUnavailable(
+            f"utkface: expected {FILE} in the folder that {DATA_VARIABLE} names; it cannot be downloaded (non-commercial "
+            "research licence): build it from the aligned and cropped UTKFace pictures as docs/training.md says"
+        )
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            images, gender, stamp = _decode(stored["X_d2"]), stored["gender"], stored["stamp"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataUnavailable(f"{FILE}: expected a whole npz file with X_d2, gender and stamp; fetch the file again") from error
+    counts = (int((gender == 0).sum()), int((gender == 1).sum()))
+    if images.shape != _SHAPE or counts != _GENDER_COUNTS or stamp.shape != gender.shape:
+        raise DataUnavailable(
+            f"{FILE}: expected pictures of shape={_SHAPE} with {_GENDER_COUNTS} labels, got shape={images.shape} with {counts}"
+        )
+    stamps = np.unique(stamp)
+    order = np.random.RandomState(0).permutation(len(stamps))
+    held_out = np.isin(stamp, stamps[order[len(stamps) - len(stamps) // 5 :]])
+    shuffled = np.random.RandomState(1).permutation(len(images))  # stored sorted by age
+    train, test = shuffled[~held_out[shuffled]], shuffled[held_out[shuffled]]
+    scaled = images.astype(np.float32) / np.float32(255)
+    labels = gender.astype(np.int64)
+    return Dataset(
+        name="utkface",
+        train_images=scaled[train],
+        train_labels=labels[train],
+        test_images=scaled[test],
+        test_labels=labels[test],
+        class_names=("male", "female"),
+        origin="UTKFace, aligned and cropped, grey 64 x 64 (non-commercial research only)",
+    )
+
+
+def _decode(differences: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Pictures from their two-way differences modulo 256."""
+    rows: npt.NDArray[np.uint8] = differences.cumsum(1, dtype=np.uint8)
+    return rows.cumsum(2, dtype=np.uint8)

@@ -1,0 +1,141 @@
+"""The server's model: a classifier trained on released embeddings, noise and all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional
+
+from reticent.core.checks import count, positive
+from reticent.core.errors import InvalidInput
+from reticent.training.networks import labelled, minimise, relu_network
+from reticent.training.progress import Report, silent
+
+AddNoise = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadConfig:
+    """Settings of a head.
+
+    Attributes:
+        hidden: widths of its hidden layers.
+        epochs: passes over the training rows.
+        batch_size: rows per step.
+        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
+        seed: seed of weights, order and noise.
+    """
+
+    hidden: tuple[int, ...] = (128, 128)
+    epochs: int = 10
+    batch_size: int = 500
+    learning_rate: float = 3e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            count(getattr(self, name), name=name)
+        positive(self.learning_rate, name="learning_rate")
+
+
+class Head(nn.Module):
+    """A classifier of released values, which are first brought to zero mean and unit variance.
+
+    Args:
+        inputs: number of released values per row.
+        classes: number of classes.
+        hidden: widths of the hidden layers.
+    """
+
+    center: torch.Tensor
+    spread: torch.Tensor
+
+    def __init__(self, inputs: int, classes: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.network = relu_network([inputs, *hidden, classes])
+        self.register_buffer("center", torch.zeros(inputs))
+        self.register_buffer("spread", torch.ones(inputs))
+
+    def forward(self, released: torch.Tensor) -> torch.Tensor:
+        """Logits, shape (n, classes), of released values of shape (n, inputs)."""
+        logits: torch.Tensor = self.network((released - self.center) / self.spread)
+        return logits
+
+    def predict(self, released: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Labels, shape (n,), of released values; -1 where a row is withheld (NaN).
+
+        A withheld answer carries no label, and -1 is wrong under every accuracy that is computed from this.
+        """
+        values = np.asarray(released, dtype=np.float32)
+        if values.ndim != 2 or values.shape[1] != len(self.center):
+            raise InvalidInput(f"released: expected shape (n, {len(self.center)}), got shape={values.shape}")
+        withheld = np.asarray(~np.isfinite(values).all(axis=1))
+        self.eval()
+        with torch.no_grad():
+            labels: npt.NDArray[np.int64] = (
+                self.forward(torch.from_numpy(np.where(withheld[:, None], 0, values))).argmax(1).numpy()
+            )
+        labels[withheld] = -1
+        return labels
+
+
+def train_head(
+    values: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    config: HeadConfig,
+    *,
+    noise: AddNoise | None,
+    report: Report = silent,
+) -> Head:
+    """A head trained on ``values``, with fresh noise on every batch where ``noise`` is given.
+
+    Args:
+        values: shape (n, m). Without ``noise`` these are released values: withheld rows (NaN) are left out. With
+            ``noise`` they are the noise-free outputs of public training data.
+        labels: shape (n,), integers 0..classes - 1.
+        config: widths and settings.
+        noise: adds the release noise to a batch, or None when ``values`` carry it already.
+        report: told after every epoch.
+
+    Returns:
+        The head in evaluation mode.
+
+    Raises:
+        InvalidInput: shapes that do not fit, or no row that was released.
+    """
+    raw = np.asarray(values, dtype=np.float32)
+    targets = np.asarray(labels)
+    if noise is None and raw.ndim == 2 and targets.shape == raw.shape[:1]:
+        released = np.isfinite(raw).all(axis=1)
+        if not released.any():
+            raise InvalidInput("values: expected at least one released row, every row is withheld")
+        raw, targets = raw[released], targets[released]
+    points, targets_, _ = labelled(raw, targets)
+    classes = int(np.asarray(labels).max()) + 1
+    torch.manual_seed(config.seed)
+    head = Head(points.shape[1], classes, config.hidden)
+    seen = points if noise is None else noise(points)
+    head.center.copy_(seen.mean(dim=0))
+    head.spread.copy_(seen.std(dim=0, correction=0).clamp(min=1e-6))
+
+    def loss(rows: torch.Tensor, _: float) -> torch.Tensor:
+        batch = points[rows] if noise is None else noise(points[rows])
+        return functional.cross_entropy(head(batch), targets_[rows])
+
+    minimise(
+        loss,
+        head.parameters(),
+        rows=len(points),
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        decay=True,
+        stage="head",
+        report=report,
+    )
+    return head.eval()

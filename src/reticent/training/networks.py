@@ -1,0 +1,98 @@
+"""The small ReLU networks that obfuscators are made of, and the one training loop that they share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from reticent.core.checks import count
+from reticent.core.errors import InvalidInput
+from reticent.training.progress import Report
+
+
+def relu_network(sizes: Sequence[int]) -> nn.Sequential:
+    """Linear layers of the given sizes with a ReLU between any two.
+
+    Args:
+        sizes: inputs, hidden layers, outputs; at least two numbers.
+
+    Example:
+        >>> relu_network([8, 32, 6])[1]
+        ReLU()
+    """
+    for size in sizes:
+        count(size, name="sizes")
+    if len(sizes) < 2:
+        raise InvalidInput(f"sizes={list(sizes)}: expected at least inputs and outputs")
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(sizes):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def labelled(embeddings: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Embeddings (n, d) as float32 and labels (n,) as int64 tensors, and the number of classes (largest label + 1).
+
+    Raises:
+        InvalidInput: wrong shapes, non-finite embeddings, labels that are not integers of at least 0, or one class.
+    """
+    points = np.asarray(embeddings, dtype=np.float32)
+    targets = np.asarray(labels)
+    if points.ndim != 2 or len(points) == 0 or points.shape[1] == 0:
+        raise InvalidInput(f"embeddings: expected shape (n, d) with n and d at least 1, got shape={points.shape}")
+    if not np.isfinite(points).all():
+        raise InvalidInput("embeddings: contains values that are not finite")
+    if targets.shape != (len(points),) or targets.dtype.kind not in "iu":
+        raise InvalidInput(f"labels: expected {len(points)} integers, got dtype={targets.dtype} shape={targets.shape}")
+    if targets.min() < 0 or targets.max() == 0:
+        raise InvalidInput("labels: expected integers 0..classes - 1 of at least two classes")
+    return torch.from_numpy(points), torch.from_numpy(targets.astype(np.int64)), int(targets.max()) + 1
+
+
+def minimise(
+    loss: Callable[[torch.Tensor, float], torch.Tensor],
+    parameters: Iterable[nn.Parameter],
+    *,
+    rows: int,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    decay: bool,
+    stage: str,
+    report: Report,
+) -> None:
+    """Adam on batches of row numbers; draws from torch's global generator, which the caller seeds.
+
+    Args:
+        loss: given the row numbers of a batch and the share of training done in [0, 1), the loss to lower.
+        parameters: what is trained.
+        rows: number of training rows.
+        epochs: passes over the rows.
+        batch_size: rows per step; the last, shorter batch of a pass counts too.
+        learning_rate: of Adam at the start.
+        decay: whether the learning rate falls to 0 along half a cosine.
+        stage: name given to ``report``.
+        report: told after every epoch.
+    """
+    optimizer = torch.optim.Adam(list(parameters), lr=learning_rate)
+    steps = epochs * math.ceil(rows / batch_size)
+    step = 0
+    for epoch in range(epochs):
+        total = 0.0
+        for batch in torch.split(torch.randperm(rows), batch_size):
+            if decay:
+                for group in optimizer.param_groups:
+                    group["lr"] = learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
+            value = loss(batch, step / steps)
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(value)
+            optimizer.step()
+            total += value.item() * len(batch)
+            step += 1
+        report(stage, epoch + 1, epochs, total / rows)

@@ -1,0 +1,139 @@
+"""Ours: an obfuscator trained through the very noise that its release will add.
+
+The loss adds noise of scale ``U * radius / epsilon``, where U is the differentiable bound of
+``lipschitz_objective``. The network is thus charged what it costs, no more and no less: it may be as
+nonlinear as the enumeration bound can follow, and it spends its Lipschitz constant where that pays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional
+
+from reticent.core.checks import count, positive
+from reticent.core.norms import Norm
+from reticent.training.heads import Head
+from reticent.training.lipschitz_objective import input_directions, lipschitz_bound, output_functionals
+from reticent.training.networks import labelled, minimise, relu_network
+from reticent.training.noise import training_noise
+from reticent.training.progress import Report, silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseAwareConfig:
+    """Everything that decides a noise-aware obfuscator, apart from the embeddings.
+
+    Attributes:
+        epsilon: budget that the released values will be given.
+        radius: neighbourhood radius R in ``input_norm``.
+        output_norm: the law it will be released with: l1 (Laplace), linf or l2 (K-norm).
+        input_norm: norm in which neighbours are near; linf or l1.
+        outputs: number of released values.
+        hidden: widths of the obfuscator's hidden layers.
+        head_hidden: widths of the hidden layers of the head trained with it.
+        epochs: passes over the embeddings.
+        batch_size: embeddings per step.
+        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
+        seed: seed of weights, order and noise.
+    """
+
+    epsilon: float
+    radius: float
+    output_norm: Norm
+    input_norm: Norm = Norm.LINF
+    outputs: int = 6
+    hidden: tuple[int, ...] = (64,)
+    head_hidden: tuple[int, ...] = (128, 128)
+    epochs: int = 20
+    batch_size: int = 1000
+    learning_rate: float = 5e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "radius", "learning_rate"):
+            positive(getattr(self, name), name=name)
+        for name in ("outputs", "epochs", "batch_size"):
+            count(getattr(self, name), name=name)
+        object.__setattr__(self, "output_norm", Norm.parse(self.output_norm))
+        object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
+
+
+@dataclass(frozen=True)
+class NoiseAware:
+    """A noise-aware obfuscator and the head that was trained with it.
+
+    Attributes:
+        network: Linear and ReLU layers, scaled so that the training bound on their constant is 1.
+        head: classifier of released values with noise scale ``radius / epsilon``.
+    """
+
+    network: nn.Sequential
+    head: Head
+
+
+def train_noise_aware(
+    embeddings: npt.ArrayLike, labels: npt.ArrayLike, config: NoiseAwareConfig, *, report: Report = silent
+) -> NoiseAware:
+    """An obfuscator and its head, trained on released values.
+
+    Args:
+        embeddings: shape (n, d), clipped to the public domain if there is one.
+        labels: shape (n,), integers 0..classes - 1.
+        config: law, radius, budget, sizes and settings.
+        report: told after every epoch.
+
+    Returns:
+        Obfuscator and head in evaluation mode. The network's constant must still be certified: the training
+        bound is float32 and rounds either way.
+
+    Raises:
+        InvalidInput: embeddings and labels that do not fit.
+        UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs or outputs to enumerate.
+
+    Edge cases:
+        Embeddings that carry nothing about the labels leave a network of constant 1 that releases noise.
+    """
+    points, targets, classes = labelled(embeddings, labels)
+    directions = input_directions(points.shape[1], config.input_norm)
+    functionals = None if config.output_norm is Norm.L2 else output_functionals(config.outputs, config.output_norm)
+    torch.manual_seed(config.seed)
+    network = relu_network([points.shape[1], *config.hidden, config.outputs])
+    head = Head(config.outputs, classes, config.head_hidden)
+    scale = config.radius / config.epsilon
+
+    def released(rows: torch.Tensor) -> torch.Tensor:
+        bound = lipschitz_bound(network, directions, functionals)
+        noise = training_noise(len(rows), config.outputs, output_norm=config.output_norm)
+        values: torch.Tensor = network(points[rows]) / bound + scale * noise
+        return values
+
+    with torch.no_grad():
+        first = released(torch.arange(len(points)))
+        head.center.copy_(first.mean(dim=0))
+        head.spread.copy_(first.std(dim=0, correction=0))
+
+    def loss(rows: torch.Tensor, _: float) -> torch.Tensor:
+        return functional.cross_entropy(head(released(rows)), targets[rows])
+
+    minimise(
+        loss,
+        [*network.parameters(), *head.parameters()],
+        rows=len(points),
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        decay=True,
+        stage=f"noise-aware, epsilon {config.epsilon:g}",
+        report=report,
+    )
+    with torch.no_grad():
+        last = network[-1]
+        bound = lipschitz_bound(network, directions, functionals)
+        assert isinstance(last, nn.Linear)
+        last.weight.div_(bound)
+        last.bias.div_(bound)
+    return NoiseAware(network=network.eval(), head=head.eval())

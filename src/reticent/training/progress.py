@@ -1,0 +1,53 @@
+"""How training tells how far it is: a callback, and the progress bar that most callers want."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class Report(Protocol):
+    """Told after each step of a long computation."""
+
+    def __call__(self, stage: str, done: int, total: int, loss: float) -> None:
+        """``done`` of ``total`` steps of ``stage`` are finished; ``loss`` is the latest training loss."""
+
+
+def silent(stage: str, done: int, total: int, loss: float) -> None:
+    """Report nothing."""
+
+
+@contextmanager
+def bar(*, console: Console | None = None) -> Iterator[Report]:
+    """A progress bar per stage, on standard error unless ``console`` says otherwise.
+
+    Example:
+        >>> import io
+        >>> with bar(console=Console(file=io.StringIO())) as report:
+        ...     report("embedder", 1, 1, 0.5)
+    """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.4g}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console if console is not None else Console(stderr=True)) as progress:
+        tasks: dict[str, tuple[object, int]] = {}
+
+        def report(stage: str, done: int, total: int, loss: float) -> None:
+            known = tasks.get(stage)
+            if known is None or done <= known[1]:
+                task = progress.add_task(stage, total=total, loss=loss)
+            else:
+                task = known[0]  # type: ignore[assignment]
+            tasks[stage] = (task, done)
+            progress.update(task, completed=done, total=total, loss=loss)
+
+        yield report
