@@ -1,0 +1,231 @@
+"""What every isotone bound on a local Lipschitz constant is, and the regions that it is asked about."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.certify.arithmetic import Array, Interval, around
+from reticent.core.checks import finite_array
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
+from reticent.core.norms import Norm, operator_norm, sign_patterns
+from reticent.core.regions import Box
+from reticent.networks.layers import Activation, Layer, Linear, Residual
+from reticent.networks.network import Network
+
+Output = Norm | Literal["spread"]
+"""How changes of the output are measured: a norm, or *spread*, the largest |change of v_i - v_j| of two logits."""
+
+MAX_SIGN_OUTPUTS = 12
+"""Up to this many outputs the l1 norm is bounded by enumerating output signs; beyond, by the sum over outputs."""
+
+_DENSE_LIMIT = 2**22
+_MARGIN = 1.0 + 2.0**-40  # covers rounding in quantities computed once from public weights
+
+
+@dataclass(frozen=True, eq=False)
+class Functionals:
+    """Linear functionals a of the output, and how bounds on |a . change| combine into the output measure.
+
+    Attributes:
+        rows: shape (k, m), entries -1, 0 or 1, one of each pair {a, -a}.
+        combine: "max" (exact for l1 by signs, l-infinity and spread), "sum" (l1 fallback) or "l2".
+    """
+
+    rows: Array
+    combine: Literal["max", "sum", "l2"]
+
+    @classmethod
+    def of(cls, output: Output, outputs: int) -> Functionals:
+        """The functionals that measure ``output`` on vectors of ``outputs`` entries."""
+        if output == "spread":
+            if outputs < 2:
+                raise UnsupportedNorm(f"spread of {outputs} output(s): expected at least 2")
+            first, second = np.triu_indices(outputs, 1)
+            return cls(np.eye(outputs)[first] - np.eye(outputs)[second], "max")
+        if output is Norm.L1 and outputs <= MAX_SIGN_OUTPUTS:
+            return cls(sign_patterns(outputs, up_to_sign=True), "max")
+        combine: dict[Norm, Literal["max", "sum", "l2"]] = {Norm.L1: "sum", Norm.LINF: "max", Norm.L2: "l2"}
+        return cls(np.eye(outputs), combine[Norm(output)])
+
+
+def parse_output(name: str | Norm) -> Output:
+    """The output measure called ``name``: l1, l2, linf or spread.
+
+    Raises:
+        UnknownName: none of these.
+    """
+    if name == "spread":
+        return "spread"
+    try:
+        return Norm(name)
+    except ValueError:
+        raise UnknownName(f"output={name!r}: expected l1, l2, linf or spread") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A batch of balls, each cut to the public domain.
+
+    Attributes:
+        box: the smallest grid boxes around the balls, shape (n, d).
+        centers: whole multiples of the grid, shape (n, d); used by l1 and l2 balls only.
+        radii: whole multiples of the grid, shape (n, 1), at least the true radius plus the rounding of centers.
+    """
+
+    box: Interval
+    centers: Array
+    radii: Array
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    def part(self, rows: slice) -> Region:
+        """Some of the balls."""
+        box = Interval(self.box.lower[rows], self.box.upper[rows], self.box.unit)
+        return Region(box, self.centers[rows], self.radii[rows])
+
+
+class LipschitzBound(ABC):
+    """A sound, inclusion-isotone upper bound on the local Lipschitz constant of a network.
+
+    Guarantee:
+        ``bound(x, r)`` is at least the Lipschitz constant of the network on the ball of radius r around x, cut to
+        the public domain; and if ball(x', r') lies inside ball(x, r), then ``bound(x', r') <= bound(x, r)``, to the
+        last bit and whatever the batch (l-infinity balls; for l1 and l2 balls after moving centers to the grid
+        of step ``input_step``). Proof: docs/certificates.md.
+
+    Attributes:
+        network: what is bounded.
+        domain: the public box that inputs are clipped to.
+        input_norm: norm of the ball and of input changes.
+        output: measure of output changes.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
+        if domain.dimension != network.input_dimension:
+            raise InvalidInput(
+                f"domain: has {domain.dimension} coordinates, the network takes {network.input_dimension}; expected the same"
+            )
+        self.network = network
+        self.domain = domain
+        self.input_norm = Norm.parse(input_norm)
+        self.output = parse_output(output)
+        self.functionals = Functionals.of(self.output, network.output_dimension)
+        self.ceiling = _norm_product(network, self.input_norm, self.output)
+
+    @property
+    @abstractmethod
+    def input_step(self) -> float:
+        """Step of the public grid that inputs are rounded to; a power of two."""
+
+    @abstractmethod
+    def _bound_region(self, region: Region) -> Array:
+        """The bound over each ball of ``region``, shape (n,)."""
+
+    @property
+    @abstractmethod
+    def _rows_at_once(self) -> int:
+        """How many balls fit in the working memory of one pass."""
+
+    def bound(self, centers: npt.ArrayLike, radius: float | npt.ArrayLike) -> Array:
+        """Upper bounds on the Lipschitz constant over balls, shape (n,).
+
+        Args:
+            centers: shape (n, d), finite; points outside the domain are clipped to it.
+            radius: one radius or n radii, at least 0; infinity covers the whole domain.
+
+        Raises:
+            InvalidInput: wrong shape, empty, NaN or infinite centers.
+            InvalidParameter: a negative or NaN radius.
+        """
+        points = self.domain.clip(finite_array(centers, name="centers", ndim=2, columns=self.domain.dimension))
+        radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(points),))
+        if np.isnan(radii).any() or (radii < 0).any():
+            raise InvalidParameter("radius: expected numbers of at least 0")
+        return self.bound_over(self.region(points, radii))
+
+    def bound_over(self, region: Region) -> Array:
+        """Upper bounds over prepared regions, shape (n,)."""
+        parts = [self._bound_region(region.part(rows)) for rows in slices(len(region), self._rows_at_once)]
+        return np.minimum(np.concatenate(parts), self.ceiling)
+
+    def global_bound(self) -> float:
+        """An upper bound on the Lipschitz constant over the whole domain."""
+        return float(self.bound(self.domain.center[None, :], np.inf)[0])
+
+    def region(self, points: Array, radii: Array) -> Region:
+        """The balls around ``points`` (inside the domain) as grid intervals, rounded outward."""
+        step = self.input_step
+        whole = around(np.stack([self.domain.lower, self.domain.upper]), step)
+        lower = np.floor((points - radii[:, None]) / step)
+        upper = np.ceil((points + radii[:, None]) / step)
+        box = Interval(np.maximum(lower, whole.lower[0]), np.minimum(upper, whole.upper[1]), step)
+        rounding = 0.5 * self.input_norm.of_ones(points.shape[1])
+        return Region(box, np.round(points / step), np.ceil(radii[:, None] / step + rounding))
+
+    def region_on_grid(self, centers: Array, radius: float) -> Region:
+        """The balls of ``radius`` whole steps around ``centers`` in whole steps: no rounding at all."""
+        whole = around(np.stack([self.domain.lower, self.domain.upper]), self.input_step)
+        box = Interval(
+            np.maximum(centers - radius, whole.lower[0]), np.minimum(centers + radius, whole.upper[1]), self.input_step
+        )
+        return Region(box, centers, np.full((len(centers), 1), radius))
+
+
+def slices(rows: int, at_once: int) -> Iterator[slice]:
+    """Consecutive slices of at most ``at_once`` of ``rows`` rows."""
+    for start in range(0, rows, max(1, at_once)):
+        yield slice(start, start + max(1, at_once))
+
+
+def combine(per_functional: Array, how: Literal["max", "sum", "l2"]) -> Array:
+    """Bounds per functional, shape (n, k), joined into the output measure, shape (n,).
+
+    Each step is monotone in floating point as well: entries are added in a fixed order.
+    """
+    if how == "max":
+        return np.asarray(per_functional.max(axis=1))
+    total = np.zeros(len(per_functional))
+    for column in per_functional.T:
+        total = total + (np.square(column) if how == "l2" else column)
+    return np.asarray((np.sqrt(total) if how == "l2" else total) * _MARGIN)
+
+
+def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
+    """A public constant that no region can exceed: the product of the layers' operator norms."""
+    last = max(index for index, layer in enumerate(network.layers) if isinstance(layer, Linear))
+    behind = network.layers[last + 1 :]
+    if any(isinstance(layer, Residual) for layer in behind) or (behind and output == "spread"):
+        return np.inf
+    total = _MARGIN
+    for index, layer in enumerate(network.layers):
+        # Activations behind the last linear layer act entry by entry, so they keep the output norm.
+        total *= _layer_norm(layer, input_norm, output if index == last else input_norm)
+    return total
+
+
+def _layer_norm(layer: Layer, input_norm: Norm, output: Output) -> float:
+    if isinstance(layer, Activation):
+        return layer.kind.lipschitz
+    if isinstance(layer, Residual):
+        inner = 1.0
+        for part in layer.branch:
+            inner *= _layer_norm(part, input_norm, input_norm)
+        return 1.0 + inner
+    if layer.inputs * layer.outputs > _DENSE_LIMIT:
+        return np.inf
+    matrix = layer.dense()
+    if output == "spread":
+        matrix, output = Functionals.of("spread", layer.outputs).rows @ matrix, Norm.LINF
+    try:
+        return operator_norm(matrix, input_norm, output)
+    except UnsupportedNorm:
+        return np.inf

@@ -1,0 +1,197 @@
+"""From a torch module to the plain description that can be certified, and back."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import torch
+from torch import nn
+
+from reticent.core.errors import InvalidInput, UnsupportedNetwork
+from reticent.networks.layers import Activation, ActivationKind, Affine, Convolution, Layer, Linear, Residual, average_pool
+from reticent.networks.network import Array, Network
+
+SUPPORTED_MODULES = (
+    "Linear, Conv2d (no dilation, zero padding), AvgPool2d (no padding), BatchNorm1d and BatchNorm2d (in eval mode), "
+    "ReLU, Tanh, Sigmoid, GELU (exact), Softplus (beta 1), Flatten, Unflatten, Identity, Dropout, Sequential, ResidualSum"
+)
+
+_ACTIVATIONS: dict[type[nn.Module], ActivationKind] = {
+    nn.ReLU: ActivationKind.RELU,
+    nn.Tanh: ActivationKind.TANH,
+    nn.Sigmoid: ActivationKind.SIGMOID,
+    nn.GELU: ActivationKind.GELU,
+    nn.Softplus: ActivationKind.SOFTPLUS,
+}
+_SHAPELESS = (nn.Identity, nn.Dropout, nn.Dropout2d, nn.Flatten, nn.Unflatten)
+
+
+class ResidualSum(nn.Module):
+    """x -> x + branch(x): how a residual block has to be written to be certified."""
+
+    def __init__(self, branch: nn.Module) -> None:
+        super().__init__()
+        self.branch = branch
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """The sum, of the shape of ``inputs``."""
+        result: torch.Tensor = inputs + self.branch(inputs)
+        return result
+
+
+def from_torch(module: nn.Module, input_shape: tuple[int, ...]) -> Network:
+    """The certifiable description of ``module`` as it computes in eval mode.
+
+    Args:
+        module: built from the supported layers; its parameters are copied to float64.
+        input_shape: shape of one input, (d,) or (channels, height, width).
+
+    Raises:
+        UnsupportedNetwork: a layer that cannot be certified; names the layer and the supported list.
+        InvalidInput: a layer does not fit the shape that reaches it, or a weight is not finite.
+
+    Example:
+        >>> from_torch(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), (3,)).output_dimension
+        2
+    """
+    if not isinstance(module, nn.Module):
+        raise InvalidInput(f"module: expected a torch.nn.Module, got {type(module).__name__}")
+    layers, _ = _read(module, "", tuple(input_shape))
+    return Network(tuple(layers), tuple(input_shape))
+
+
+def to_torch(network: Network) -> nn.Sequential:
+    """A float64 torch module that computes what ``network`` computes, for gradients through it."""
+    modules: list[nn.Module] = [nn.Flatten()] if len(network.input_shape) > 1 else []
+    modules += [_LayerModule(layer) for layer in network.layers]
+    return nn.Sequential(*modules)
+
+
+class _LayerModule(nn.Module):
+    """One certifiable layer as a torch module on flattened float64 batches."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__()
+        self._layer = layer
+        self._branch = nn.Sequential(*map(_LayerModule, layer.branch)) if isinstance(layer, Residual) else nn.Identity()
+        if isinstance(layer, Linear):
+            self.register_buffer("weight", torch.from_numpy(layer.weight))
+            self.register_buffer("bias", torch.from_numpy(layer.bias))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        layer = self._layer
+        if isinstance(layer, Residual):
+            return inputs + self._branch(inputs)  # type: ignore[no-any-return]
+        if isinstance(layer, Affine):
+            return nn.functional.linear(inputs, self.weight, self.bias)  # type: ignore[arg-type]
+        if isinstance(layer, Convolution):
+            images = inputs.reshape(-1, *layer.input_shape)
+            mapped = nn.functional.conv2d(images, self.weight, None, layer.stride, layer.padding, 1, layer.groups)  # type: ignore[arg-type]
+            return mapped.flatten(1) + self.bias  # type: ignore[operator]
+        assert isinstance(layer, Activation)
+        functions = {
+            ActivationKind.RELU: torch.relu,
+            ActivationKind.TANH: torch.tanh,
+            ActivationKind.SIGMOID: torch.sigmoid,
+            ActivationKind.GELU: nn.functional.gelu,
+            ActivationKind.SOFTPLUS: nn.functional.softplus,
+        }
+        return functions[layer.kind](inputs)
+
+
+def _read(module: nn.Module, name: str, shape: tuple[int, ...]) -> tuple[list[Layer], tuple[int, ...]]:
+    label = f"{name or 'module'} ({type(module).__name__})"
+    if isinstance(module, nn.Sequential):
+        layers: list[Layer] = []
+        for child_name, child in module.named_children():
+            added, shape = _read(child, f"{name}.{child_name}".lstrip("."), shape)
+            layers += added
+        return layers, shape
+    if isinstance(module, ResidualSum):
+        branch, after = _read(module.branch, f"{name}.branch".lstrip("."), shape)
+        if prod(after) != prod(shape):
+            raise UnsupportedNetwork(f"{label}: the branch turns shape {shape} into {after}; expected the same size")
+        return [Residual(tuple(branch))], shape
+    if isinstance(module, _SHAPELESS):
+        return [], _reshaped(module, shape)
+    if type(module) in _ACTIVATIONS:
+        _check_activation(module, label)
+        return [Activation(_ACTIVATIONS[type(module)])], shape
+    if isinstance(module, nn.Linear):
+        if prod(shape) != module.in_features:
+            raise InvalidInput(f"{label}: expects {module.in_features} inputs, shape {shape} reaches it")
+        return [Affine(_numbers(module.weight), _bias(module.bias, module.out_features))], (module.out_features,)
+    if isinstance(module, nn.Conv2d):
+        convolution = _read_convolution(module, label, shape)
+        return [convolution], convolution.output_shape
+    if isinstance(module, nn.AvgPool2d):
+        pool = _read_pool(module, label, shape)
+        return [pool], pool.output_shape
+    if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+        return [_read_batch_norm(module, label, shape)], shape
+    raise UnsupportedNetwork(f"{label} cannot be certified; supported are {SUPPORTED_MODULES}")
+
+
+def _reshaped(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if isinstance(module, nn.Flatten):
+        return (prod(shape),)
+    if isinstance(module, nn.Unflatten):
+        return tuple(int(size) for size in module.unflattened_size)
+    return shape
+
+
+def _check_activation(module: nn.Module, label: str) -> None:
+    if isinstance(module, nn.GELU) and module.approximate != "none":
+        raise UnsupportedNetwork(f"{label}: approximate={module.approximate!r}; expected 'none'")
+    if isinstance(module, nn.Softplus) and module.beta != 1:
+        raise UnsupportedNetwork(f"{label}: beta={module.beta}; expected 1")
+
+
+def _read_convolution(module: nn.Conv2d, label: str, shape: tuple[int, ...]) -> Convolution:
+    if len(shape) != 3:
+        raise InvalidInput(f"{label}: expects (channels, height, width), shape {shape} reaches it")
+    if module.padding_mode != "zeros" or isinstance(module.padding, str) or any(d != 1 for d in module.dilation):
+        raise UnsupportedNetwork(f"{label}: expected explicit zero padding and no dilation")
+    return Convolution(
+        _numbers(module.weight),
+        _bias(module.bias, module.out_channels),
+        input_shape=(shape[0], shape[1], shape[2]),
+        stride=(module.stride[0], module.stride[1]),
+        padding=(int(module.padding[0]), int(module.padding[1])),
+        groups=module.groups,
+    )
+
+
+def _read_pool(module: nn.AvgPool2d, label: str, shape: tuple[int, ...]) -> Convolution:
+    if len(shape) != 3:
+        raise InvalidInput(f"{label}: expects (channels, height, width), shape {shape} reaches it")
+    if _pair(module.padding) != (0, 0) or module.ceil_mode or module.divisor_override:
+        raise UnsupportedNetwork(f"{label}: expected no padding, no ceil_mode and no divisor_override")
+    return average_pool((shape[0], shape[1], shape[2]), _pair(module.kernel_size), _pair(module.stride))
+
+
+def _read_batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, label: str, shape: tuple[int, ...]) -> Linear:
+    if module.training:
+        raise UnsupportedNetwork(f"{label}: is in training mode; call eval() first")
+    if module.running_mean is None or module.running_var is None:
+        raise UnsupportedNetwork(f"{label}: keeps no running statistics; expected track_running_stats=True")
+    deviation = np.sqrt(_numbers(module.running_var) + module.eps)
+    scale = (_numbers(module.weight) if module.affine else np.ones_like(deviation)) / deviation
+    shift = (_numbers(module.bias) if module.affine else 0.0) - _numbers(module.running_mean) * scale
+    if len(shape) == 1:
+        return Affine(np.diag(scale), np.asarray(shift))
+    image = (shape[0], shape[1], shape[2])
+    return Convolution(scale[:, None, None, None], np.asarray(shift), input_shape=image, groups=shape[0])
+
+
+def _pair(value: int | tuple[int, ...]) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+def _numbers(parameter: torch.Tensor | nn.Parameter) -> Array:
+    return np.asarray(parameter.detach().cpu().double().numpy(), dtype=np.float64)
+
+
+def _bias(parameter: torch.Tensor | None, size: int) -> Array:
+    return np.zeros(size) if parameter is None else _numbers(parameter)

@@ -1,0 +1,289 @@
+"""The layers that can be certified, as plain float64 arrays acting on flattened batches.
+
+Every layer maps a batch (n, inputs) to (n, outputs). Linear layers (affine maps, convolutions, average
+pools) share one interface, so that a bound is written once for all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import erf
+from typing_extensions import override
+
+from reticent.core.checks import finite_array
+from reticent.core.errors import InvalidInput, UnsupportedNetwork
+
+Array = npt.NDArray[np.float64]
+
+
+class ActivationKind(StrEnum):
+    """Activations with a known range of values and of slopes on every interval."""
+
+    RELU = "relu"
+    TANH = "tanh"
+    SIGMOID = "sigmoid"
+    GELU = "gelu"
+    SOFTPLUS = "softplus"
+
+    def apply(self, values: Array) -> Array:
+        """The activation, entry by entry."""
+        if self is ActivationKind.RELU:
+            return np.maximum(values, 0.0)
+        if self is ActivationKind.TANH:
+            return np.tanh(values)
+        if self is ActivationKind.SIGMOID:
+            return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)))
+        if self is ActivationKind.GELU:
+            return np.asarray(values * 0.5 * (1.0 + erf(values / np.sqrt(2.0))))
+        return np.logaddexp(0.0, values)
+
+    def slope(self, values: Array) -> Array:
+        """The derivative, entry by entry (0 at the kink of ReLU)."""
+        if self is ActivationKind.RELU:
+            return (values > 0).astype(np.float64)
+        if self is ActivationKind.TANH:
+            return np.asarray(1.0 - np.square(np.tanh(values)))
+        if self is ActivationKind.SIGMOID:
+            return np.asarray(0.25 * (1.0 - np.square(np.tanh(0.5 * values))))
+        if self is ActivationKind.GELU:
+            density = np.exp(-0.5 * np.square(values)) / np.sqrt(2.0 * np.pi)
+            return np.asarray(0.5 * (1.0 + erf(values / np.sqrt(2.0))) + values * density)
+        return ActivationKind.SIGMOID.apply(values)
+
+    @property
+    def lipschitz(self) -> float:
+        """A bound on the absolute slope anywhere."""
+        return {"sigmoid": 0.25, "gelu": 1.13}.get(self.value, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(ABC):
+    """A linear map plus a bias, on flattened arrays.
+
+    Attributes:
+        weight: the coefficients, in the layout of the subclass.
+        bias: shape (outputs,).
+    """
+
+    weight: Array
+    bias: Array
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int:
+        """Flattened input width."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Flattened output width."""
+
+    @property
+    @abstractmethod
+    def fan_in(self) -> int:
+        """Largest number of terms summed for one output."""
+
+    @property
+    @abstractmethod
+    def fan_out(self) -> int:
+        """Largest number of outputs that one input reaches."""
+
+    @abstractmethod
+    def map(self, values: Array, weight: Array | None = None) -> Array:
+        """W x for a batch (n, inputs), without the bias; ``weight`` replaces W."""
+
+    @abstractmethod
+    def transposed_map(self, values: Array, weight: Array | None = None) -> Array:
+        """W' g for a batch (n, outputs); ``weight`` replaces W."""
+
+    def forward(self, values: Array) -> Array:
+        """W x + b for a batch (n, inputs)."""
+        return np.asarray(self.map(values) + self.bias)
+
+    def dense(self) -> Array:
+        """W as a matrix, shape (outputs, inputs)."""
+        return np.ascontiguousarray(self.map(np.eye(self.inputs)).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(Linear):
+    """x -> W x + b with W of shape (outputs, inputs)."""
+
+    def __post_init__(self) -> None:
+        weight = finite_array(self.weight, name="affine weight", ndim=2)
+        bias = finite_array(self.bias, name="affine bias", ndim=1)
+        if len(bias) != len(weight):
+            raise InvalidInput(f"affine: weight has {len(weight)} outputs, bias {len(bias)}; expected the same")
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "bias", bias)
+
+    @property
+    @override
+    def inputs(self) -> int:
+        return int(self.weight.shape[1])
+
+    @property
+    @override
+    def outputs(self) -> int:
+        return int(self.weight.shape[0])
+
+    @property
+    @override
+    def fan_in(self) -> int:
+        return self.inputs
+
+    @property
+    @override
+    def fan_out(self) -> int:
+        return self.outputs
+
+    @override
+    def map(self, values: Array, weight: Array | None = None) -> Array:
+        return np.asarray(values @ (self.weight if weight is None else weight).T)
+
+    @override
+    def transposed_map(self, values: Array, weight: Array | None = None) -> Array:
+        return np.asarray(values @ (self.weight if weight is None else weight))
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution(Linear):
+    """A two-dimensional convolution; weight (out_channels, in_channels / groups, height, width).
+
+    Attributes:
+        input_shape: (channels, height, width) of one input.
+        stride, padding: per axis; padding is with zeros.
+        groups: channel groups; an average pool is a convolution with one group per channel.
+    """
+
+    input_shape: tuple[int, int, int] = (1, 1, 1)
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    groups: int = 1
+    output_shape: tuple[int, int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        weight = finite_array(self.weight, name="convolution weight", ndim=4)
+        channels, height, width = self.input_shape
+        if weight.shape[1] * self.groups != channels:
+            raise InvalidInput(f"convolution: expected {weight.shape[1] * self.groups} input channels, got {channels}")
+        sizes = [
+            (size + 2 * pad - kernel) // step + 1
+            for size, pad, kernel, step in zip((height, width), self.padding, weight.shape[2:], self.stride, strict=True)
+        ]
+        if min(sizes) < 1:
+            raise InvalidInput(f"convolution: kernel {weight.shape[2:]} does not fit input_shape={self.input_shape}")
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "output_shape", (weight.shape[0], sizes[0], sizes[1]))
+        bias = finite_array(self.bias, name="convolution bias", ndim=1)
+        if len(bias) == weight.shape[0] != self.outputs:
+            bias = np.repeat(bias, sizes[0] * sizes[1])
+        if len(bias) != self.outputs:
+            raise InvalidInput(f"convolution: expected {weight.shape[0]} biases, got {len(bias)}")
+        object.__setattr__(self, "bias", bias)
+
+    @property
+    @override
+    def inputs(self) -> int:
+        return prod(self.input_shape)
+
+    @property
+    @override
+    def outputs(self) -> int:
+        return prod(self.output_shape)
+
+    @property
+    @override
+    def fan_in(self) -> int:
+        return prod(self.weight.shape[1:])
+
+    @property
+    @override
+    def fan_out(self) -> int:
+        return int(prod(self.weight.shape[2:]) * self.weight.shape[0] // self.groups)
+
+    @override
+    def map(self, values: Array, weight: Array | None = None) -> Array:
+        images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.input_shape))
+        kernel = torch.from_numpy(self.weight if weight is None else weight)
+        mapped = torch.nn.functional.conv2d(images, kernel, None, self.stride, self.padding, 1, self.groups)
+        return np.asarray(mapped.numpy().reshape(len(images), -1))
+
+    @override
+    def transposed_map(self, values: Array, weight: Array | None = None) -> Array:
+        images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.output_shape))
+        kernel = torch.from_numpy(self.weight if weight is None else weight)
+        spans = [
+            (out - 1) * step - 2 * pad + size
+            for out, step, pad, size in zip(self.output_shape[1:], self.stride, self.padding, self.weight.shape[2:], strict=True)
+        ]
+        # Rows and columns at the far edge that no window reaches have to be given back as zeros.
+        unreached = [size - span for size, span in zip(self.input_shape[1:], spans, strict=True)]
+        mapped = torch.nn.functional.conv_transpose2d(images, kernel, None, self.stride, self.padding, unreached, self.groups)
+        return np.asarray(mapped.numpy().reshape(len(images), -1))
+
+
+def average_pool(
+    input_shape: tuple[int, int, int],
+    kernel: tuple[int, int],
+    stride: tuple[int, int] | None = None,
+) -> Convolution:
+    """Average pooling without padding, as the grouped convolution that it is.
+
+    Args:
+        input_shape: (channels, height, width).
+        kernel: window height and width.
+        stride: step of the window; the kernel if None.
+    """
+    channels = input_shape[0]
+    weight = np.full((channels, 1, *kernel), 1.0 / prod(kernel))
+    return Convolution(weight, np.zeros(channels), input_shape=input_shape, stride=stride or kernel, groups=channels)
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation applied to every entry."""
+
+    kind: ActivationKind
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """x -> x + branch(x)."""
+
+    branch: tuple[Layer, ...]
+
+
+Layer = Linear | Activation | Residual
+
+
+def without_bias(layer: Linear) -> Linear:
+    """The same linear map with a zero bias."""
+    return replace(layer, bias=np.zeros_like(layer.bias))
+
+
+def width_after(layer: Layer, width: int) -> int:
+    """Flattened width behind ``layer`` when ``width`` values enter.
+
+    Raises:
+        UnsupportedNetwork: the layer does not accept that width.
+    """
+    if isinstance(layer, Activation):
+        return width
+    if isinstance(layer, Residual):
+        inner = width
+        for part in layer.branch:
+            inner = width_after(part, inner)
+        if inner != width:
+            raise UnsupportedNetwork(f"residual sum: the branch turns {width} values into {inner}; expected {width}")
+        return width
+    if layer.inputs != width:
+        raise UnsupportedNetwork(f"{type(layer).__name__}: expects {layer.inputs} inputs, the layer before gives {width}")
+    return layer.outputs

@@ -1,0 +1,142 @@
+"""A certifiable network: a chain of layers in float64, with its own bound on its rounding error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import finite_array
+from reticent.core.errors import UnsupportedNetwork
+from reticent.core.regions import Box
+from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, Linear, Residual, width_after
+
+Array = npt.NDArray[np.float64]
+
+_UNIT_ROUNDOFF = 2.0**-53
+_ACTIVATION_ULPS = 8.0  # tanh, erf, exp and log1p of numpy and scipy stay within a few ulps
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A chain of layers that maps (n, input_dimension) to (n, output_dimension).
+
+    Attributes:
+        layers: the chain; see ``reticent.networks.layers``.
+        input_shape: shape of one input before flattening, (d,) or (channels, height, width).
+    """
+
+    layers: tuple[Layer, ...]
+    input_shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        object.__setattr__(self, "input_shape", tuple(int(size) for size in self.input_shape))
+        if not any(isinstance(layer, Linear) for layer in self.layers):
+            raise UnsupportedNetwork("network: expected at least one linear layer")
+        if self.output_dimension < 1:
+            raise UnsupportedNetwork("network: expected at least one output")
+
+    @property
+    def input_dimension(self) -> int:
+        """Number of flattened inputs."""
+        return prod(self.input_shape)
+
+    @property
+    def output_dimension(self) -> int:
+        """Number of outputs."""
+        width = self.input_dimension
+        for layer in self.layers:
+            width = width_after(layer, width)
+        return width
+
+    def forward(self, inputs: npt.ArrayLike) -> Array:
+        """The network's value, shape (n, output_dimension), float64.
+
+        Args:
+            inputs: shape (n, input_dimension) or (n, *input_shape).
+
+        Raises:
+            InvalidInput: wrong shape, empty, NaN or infinite.
+        """
+        values = finite_array(inputs, name="inputs")
+        if values.ndim > 2 and values.shape[1:] == self.input_shape:
+            values = values.reshape(len(values), -1)
+        values = finite_array(values, name="inputs", ndim=2, columns=self.input_dimension)
+        return _forward(self.layers, values)
+
+    def is_relu_chain(self) -> bool:
+        """Whether the network alternates linear layers and ReLU, starting and ending with a linear one."""
+        if len(self.layers) % 2 == 0:
+            return False
+        return all(
+            isinstance(layer, Linear) if index % 2 == 0 else layer == Activation(ActivationKind.RELU)
+            for index, layer in enumerate(self.layers)
+        )
+
+    def linear_layers(self) -> list[Linear]:
+        """The linear layers of the chain, branches of residual sums not included."""
+        return [layer for layer in self.layers if isinstance(layer, Linear)]
+
+    def rounding_error(self, domain: Box) -> float:
+        """A bound on |computed - exact| of ``forward`` per output, for inputs in ``domain``.
+
+        The standard model of floating-point sums, in any order: the error of a sum of k products is at most
+        (k + 2) u times the sum of their magnitudes (Higham, Accuracy and Stability, section 3.1).
+        """
+        magnitude = np.maximum(np.abs(domain.lower), np.abs(domain.upper))[None, :]
+        error = np.zeros_like(magnitude)
+        _, error = _propagate_error(self.layers, magnitude, error)
+        return float(2.0 * error.max())
+
+
+def affine_chain(weights: Iterable[npt.ArrayLike], biases: Iterable[npt.ArrayLike]) -> Network:
+    """The ReLU network with these weight matrices and biases.
+
+    Example:
+        >>> affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]]).forward([[-2.0]]).tolist()
+        [[2.0]]
+    """
+    layers: list[Layer] = []
+    for weight, bias in zip(weights, biases, strict=True):
+        if layers:
+            layers.append(Activation(ActivationKind.RELU))
+        layers.append(Affine(np.asarray(weight, dtype=np.float64), np.asarray(bias, dtype=np.float64)))
+    if not layers:
+        raise UnsupportedNetwork("network: expected at least one linear layer")
+    first = layers[0]
+    assert isinstance(first, Affine)
+    return Network(tuple(layers), (first.inputs,))
+
+
+def _forward(layers: tuple[Layer, ...], values: Array) -> Array:
+    for layer in layers:
+        if isinstance(layer, Activation):
+            values = layer.kind.apply(values)
+        elif isinstance(layer, Residual):
+            values = values + _forward(layer.branch, values)
+        else:
+            values = layer.forward(values)
+    return values
+
+
+def _propagate_error(layers: tuple[Layer, ...], magnitude: Array, error: Array) -> tuple[Array, Array]:
+    for layer in layers:
+        if isinstance(layer, Activation):
+            magnitude = magnitude + 1.0  # |activation(v)| <= |v| + 1 for every kind
+            error = layer.kind.lipschitz * error
+            if layer.kind is not ActivationKind.RELU:
+                error = error + _ACTIVATION_ULPS * _UNIT_ROUNDOFF * magnitude
+        elif isinstance(layer, Residual):
+            inner, inner_error = _propagate_error(layer.branch, magnitude, error)
+            magnitude = magnitude + inner
+            error = error + inner_error + _UNIT_ROUNDOFF * magnitude
+        else:
+            weight = np.abs(layer.weight)
+            sums = layer.map(magnitude + error, weight) + np.abs(layer.bias)
+            error = layer.map(error, weight) + (layer.fan_in + 2) * _UNIT_ROUNDOFF * sums
+            magnitude = sums
+    return magnitude, error
