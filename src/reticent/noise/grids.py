@@ -1,0 +1,76 @@
+"""The public grid that values are rounded to before integer noise is added."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidParameter
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+LIMIT = 2**60
+"""Largest multiple of the step; values beyond are moved to it, so that adding noise cannot leave int64."""
+
+RESOLUTION_BITS = 20
+"""Grid steps in the smaller of noise scale and sensitivity, as a power of two: rounding costs about 1e-6 of the noise."""
+
+_LARGEST_EXPONENT = 900
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All integer multiples of 2**exponent up to 2**60 of them on either side of zero.
+
+    Rounding moves a coordinate by at most half a step, and the clip to the ends is 1-Lipschitz in each coordinate. So
+    for values u, v: ||round(u) - round(v)|| <= ||u - v|| / step + ||(1, ..., 1)||, in steps, for l1, l2 and l-infinity.
+    Both maps are exact in floating point, because a power of two only moves the exponent.
+
+    Attributes:
+        exponent: of the step, chosen from public settings only, in -900 .. 900.
+
+    Example:
+        >>> Grid(-1).round(np.array([0.3, 1e300])).tolist()
+        [1, 1152921504606846976]
+    """
+
+    exponent: int
+
+    def __post_init__(self) -> None:
+        if abs(self.exponent) > _LARGEST_EXPONENT:
+            raise InvalidParameter(f"grid step 2**{self.exponent}: expected an exponent in -900 .. 900; rescale the outputs")
+
+    @classmethod
+    def finer_than(cls, length: float) -> Grid:
+        """The grid with 2**20 to 2**21 steps in ``length``.
+
+        Args:
+            length: a public positive number, in output units.
+        """
+        _, exponent = math.frexp(positive(length, name="length"))
+        return cls(exponent - 1 - RESOLUTION_BITS)
+
+    @property
+    def step(self) -> float:
+        """Distance of two grid points, in output units."""
+        return math.ldexp(1.0, self.exponent)
+
+    @property
+    def limit(self) -> float:
+        """Largest absolute value that is kept; larger ones are clipped to it."""
+        return math.ldexp(float(LIMIT), self.exponent)
+
+    def round(self, values: Array) -> Integers:
+        """Nearest grid points of finite ``values``, in steps; same shape, int64, at most 2**60 in absolute value."""
+        with np.errstate(over="ignore"):  # an overflow is a value far beyond the limit, and clipped like one
+            scaled = np.rint(np.ldexp(values, -self.exponent))
+        return np.asarray(np.clip(scaled, -LIMIT, LIMIT).astype(np.int64))
+
+    def values(self, steps: Integers) -> Array:
+        """Grid points as float64 in output units; same shape. Above 2**53 steps the nearest double."""
+        return np.asarray(np.ldexp(steps.astype(np.float64), self.exponent))

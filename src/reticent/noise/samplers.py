@@ -1,0 +1,252 @@
+"""Where random numbers come from: the operating system for releases, a seed for experiments.
+
+Everything here is integer valued or a yes/no decision. No textbook floating-point sampler is used: the bits of a
+double drawn by ``scale * log(u)`` tell an observer which value the noise was added to.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import opendp.prelude as opendp
+
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+Shape = int | tuple[int, ...]
+
+LARGEST_SCALE = 2.0**50
+"""Wider laws are refused: their draws would come near the end of int64."""
+
+_WORD_MAX = np.uint64(2**64 - 1)
+_MANTISSA_BITS = 53
+_HEAD_BITS = 64 - _MANTISSA_BITS
+
+opendp.enable_features("contrib")
+
+
+class Sampler(ABC):
+    """Random integers and decisions, whole arrays at a time.
+
+    Attributes:
+        name: what a receipt says about the source.
+        seeded: whether a caller's seed drives the numbers. Releases from a seeded source are *not private*.
+    """
+
+    name: str
+    seeded: bool
+
+    @abstractmethod
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """``count`` independent uniform 64-bit words."""
+
+    @abstractmethod
+    def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
+        """Integers v with probability proportional to exp(-|v| / scale)."""
+
+    @abstractmethod
+    def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
+        """Integers v with probability proportional to exp(-v**2 / (2 sigma**2))."""
+
+    def geometric(self, shape: Shape, *, scale: float) -> Integers:
+        """Integers k >= 0 with probability proportional to exp(-k / scale).
+
+        Given its sign, a discrete Laplace draw is such a law: v on v >= 0, and -v - 1 on v < 0. So no draw is wasted.
+        """
+        draw = self.discrete_laplace(shape, scale=scale)
+        return np.where(draw >= 0, draw, -1 - draw)
+
+    def uniform_integers(self, high: npt.ArrayLike) -> Integers:
+        """Exactly uniform integers on 0 .. high - 1, one for each entry of ``high``.
+
+        Args:
+            high: any shape, int64, at least 1.
+
+        Raises:
+            InvalidInput: an entry below 1.
+
+        Example:
+            >>> SecureSampler().uniform_integers([1, 1]).tolist()
+            [0, 0]
+        """
+        bound = np.asarray(high, dtype=np.int64)
+        if bound.size and bound.min() < 1:
+            raise InvalidInput("uniform_integers: expected every upper end to be at least 1")
+        modulus = bound.astype(np.uint64).ravel()
+        # Words above the last multiple of the modulus would favour small remainders; they are drawn again.
+        last_fair = _WORD_MAX - (_WORD_MAX % modulus + np.uint64(1)) % modulus
+        words = self.words(modulus.size)
+        unfair = np.flatnonzero(words > last_fair)
+        while unfair.size:
+            words[unfair] = self.words(unfair.size)
+            unfair = unfair[words[unfair] > last_fair[unfair]]
+        return np.asarray((words % modulus).astype(np.int64).reshape(bound.shape))
+
+    def bernoulli(self, probability: npt.ArrayLike) -> Booleans:
+        """True with *exactly* the given float64 probability, for each entry.
+
+        A double p = M 2^-53 2^-k asks whether a uniform real starts with k zero bits followed by 53 bits below M. Both
+        are integer comparisons of fresh random bits, so there is no smallest probability and no rounding.
+
+        Args:
+            probability: any shape, in [0, 1].
+
+        Raises:
+            InvalidInput: an entry outside [0, 1] or NaN. Values are never shown.
+        """
+        p = np.asarray(probability, dtype=np.float64)
+        if p.size and not bool(((p >= 0) & (p <= 1)).all()):
+            raise InvalidInput("bernoulli: expected probabilities in [0, 1]")
+        fraction, exponent = np.frexp(p.ravel())
+        numerator = np.ldexp(fraction, _MANTISSA_BITS).astype(np.uint64)
+        zeros = np.maximum(-exponent.astype(np.int64), 0)
+        words = self.words(p.size)
+        head = np.minimum(zeros, _HEAD_BITS)
+        tail = words & np.uint64(2**_MANTISSA_BITS - 1)
+        # The top `head` of the 11 bits above the mantissa must vanish; a shift by 64 is not defined, hence the mask.
+        mask = _WORD_MAX ^ (_WORD_MAX >> head.astype(np.uint64))
+        success = (tail < numerator) & ((words & mask) == 0)
+        success |= p.ravel() >= 1
+        missing = zeros - head
+        while True:
+            open_ = np.flatnonzero(success & (missing > 0))
+            if not open_.size:
+                return np.asarray(success.reshape(p.shape))
+            now = np.minimum(missing[open_], 63)
+            block_mask = _WORD_MAX ^ (_WORD_MAX >> now.astype(np.uint64))
+            success[open_] = (self.words(open_.size) & block_mask) == 0
+            missing[open_] -= now
+
+    def categorical(self, weights: npt.ArrayLike) -> Integers:
+        """Column i of each row with probability weights[i] / sum(weights).
+
+        Columns are offered in order and taken with the share that is left. Of the two outcomes the rarer one is drawn,
+        so the probability of *every* column is right to within a relative error of (columns + 2) 2^-51, however small
+        it is. The number of draws does not depend on the weights.
+
+        Args:
+            weights: shape (n, c), non-negative, finite, at least one positive weight in each row.
+
+        Returns:
+            Shape (n,), int64, in 0 .. c - 1.
+
+        Raises:
+            InvalidInput: wrong shape, or weights that are negative, not finite or all zero in a row.
+        """
+        share = np.asarray(weights, dtype=np.float64)
+        if share.ndim != 2 or share.shape[1] < 1:
+            raise InvalidInput(f"categorical: expected shape (n, c) with c at least 1, got shape={share.shape}")
+        left = np.cumsum(share[:, ::-1], axis=1)[:, ::-1]
+        if share.size and not bool((np.isfinite(left).all() and (share >= 0).all() and (left[:, 0] > 0).all())):
+            raise InvalidInput("categorical: expected finite non-negative weights with a positive sum in every row")
+        if share.shape[1] == 1:
+            return np.zeros(len(share), dtype=np.int64)
+        reachable = left[:, :-1] > 0
+        take = np.divide(share[:, :-1], left[:, :-1], out=np.zeros_like(left[:, :-1]), where=reachable)
+        skip = np.divide(left[:, 1:], left[:, :-1], out=np.ones_like(left[:, :-1]), where=reachable)
+        rare = self.bernoulli(np.minimum(take, skip))
+        taken = np.where(take <= skip, rare, ~rare)
+        return np.where(taken.any(axis=1), taken.argmax(axis=1), share.shape[1] - 1).astype(np.int64)
+
+
+class SecureSampler(Sampler):
+    """The release path: OpenDP's exact discrete laws, and bits of the operating system's generator.
+
+    Example:
+        >>> SecureSampler().seeded
+        False
+    """
+
+    name = f"OpenDP {opendp.__version__} and the operating system"
+    seeded = False
+
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """Uniform 64-bit words from ``os.urandom``."""
+        return np.frombuffer(bytearray(os.urandom(8 * count)), dtype=np.uint64)
+
+    def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
+        """Exact discrete Laplace draws by OpenDP."""
+        return _measure(_opendp_laplace(_checked(scale, "scale")), shape)
+
+    def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
+        """Exact discrete Gaussian draws by OpenDP."""
+        return _measure(_opendp_gaussian(_checked(sigma, "sigma")), shape)
+
+
+class SeededSampler(Sampler):
+    """Repeatable numbers for experiments and audits, from numpy's PCG64. *Not private.*
+
+    The laws are the same; they are drawn in double precision, so an experiment sees the right distribution, but the
+    numbers must never protect anybody.
+
+    Args:
+        seed: anything that ``numpy.random.default_rng`` accepts.
+
+    Example:
+        >>> SeededSampler(0).discrete_laplace((2, 2), scale=10.0).shape
+        (2, 2)
+    """
+
+    name = "numpy PCG64, seeded: not private"
+    seeded = True
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """Uniform 64-bit words from the seeded generator."""
+        return self._rng.integers(0, _WORD_MAX, size=count, dtype=np.uint64, endpoint=True)
+
+    def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
+        """Difference of two geometric variables of success probability 1 - exp(-1 / scale)."""
+        success = -np.expm1(-1.0 / _checked(scale, "scale"))
+        return np.asarray(self._rng.geometric(success, size=shape) - self._rng.geometric(success, size=shape))
+
+    def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
+        """Discrete Laplace proposals thinned to the Gaussian (Canonne, Kamath and Steinke 2020, algorithm 3)."""
+        _checked(sigma, "sigma")
+        laplace_scale = np.floor(sigma) + 1
+        values = np.empty(int(np.prod(shape)), dtype=np.int64)
+        pending = np.arange(values.size)
+        while pending.size:
+            proposal = self.discrete_laplace(pending.size, scale=laplace_scale)
+            gap = (np.abs(proposal) - sigma * sigma / laplace_scale) / sigma
+            kept = self._rng.random(pending.size) < np.exp(-0.5 * gap * gap)
+            values[pending[kept]] = proposal[kept]
+            pending = pending[~kept]
+        return values.reshape(shape)
+
+
+def _checked(scale: float, name: str) -> float:
+    number = positive(scale, name=name)
+    if number > LARGEST_SCALE:
+        raise InvalidParameter(f"{name}={scale!r}: expected at most 2**50 grid steps; raise epsilon or coarsen the grid")
+    return number
+
+
+@lru_cache(maxsize=64)
+def _opendp_laplace(scale: float) -> Any:
+    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
+    return opendp.m.make_laplace(*space, scale=scale)
+
+
+@lru_cache(maxsize=64)
+def _opendp_gaussian(sigma: float) -> Any:
+    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
+    return opendp.m.make_gaussian(*space, scale=sigma)
+
+
+def _measure(measurement: Any, shape: Shape) -> Integers:
+    """Noise alone: the measurement's answer on zeros. OpenDP saturates at the ends of int64, it never wraps."""
+    count = int(np.prod(shape))
+    if count == 0:
+        return np.zeros(shape, dtype=np.int64)
+    return np.asarray(measurement(np.zeros(count, dtype=np.int64)), dtype=np.int64).reshape(shape)
