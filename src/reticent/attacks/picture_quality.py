@@ -1,0 +1,98 @@
+"""How close reconstructed pictures come to the originals, in the measures that papers report."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torchmetrics.functional.image import peak_signal_noise_ratio, structural_similarity_index_measure
+
+from reticent.core.errors import InvalidInput
+
+SMALLEST_SIDE = 6
+"""Fewest pixels a side for which structural similarity is defined: its window reflects 5 pixels at each edge."""
+
+
+@dataclass(frozen=True)
+class PictureQuality:
+    """Means over pictures; higher ssim and psnr, lower l1 and l2 mean a better reconstruction.
+
+    Attributes:
+        ssim: structural similarity, in [-1, 1], Gaussian window of 11 x 11 pixels with sigma 1.5.
+        l1: absolute difference per pixel, in [0, 1].
+        l2: squared difference per pixel, in [0, 1].
+        psnr_peak_1: peak signal-to-noise ratio in dB for a peak of 1, the true one of pixels in [0, 1]; infinite
+            where a picture is exact.
+        psnr_peak_255: the same for a peak of 255, which is 48.13 dB more. Papers that report about 60 dB on
+            pixels in [0, 1] used this one.
+        pictures: number of pictures.
+    """
+
+    ssim: float
+    l1: float
+    l2: float
+    psnr_peak_1: float
+    psnr_peak_255: float
+    pictures: int
+
+    def to_dict(self) -> dict[str, float | int]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def picture_quality(originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *, batch_size: int = 2000) -> PictureQuality:
+    """How close ``reconstructions`` are to ``originals``, averaged over pictures.
+
+    Args:
+        originals: shape (n, height, width), finite, in [0, 1].
+        reconstructions: same shape, finite; values outside [0, 1] are clipped.
+        batch_size: pictures at a time.
+
+    Raises:
+        InvalidInput: shapes that differ, no picture, pictures below 6 pixels a side, or values that are not finite.
+
+    Example:
+        >>> black = np.zeros((2, 8, 8))
+        >>> picture_quality(black, black + 0.5).l1
+        0.5
+    """
+    first, second = _pictures(originals, "originals"), _pictures(reconstructions, "reconstructions")
+    if first.shape != second.shape:
+        raise InvalidInput(f"reconstructions: expected shape {_shape(first)} as originals, got {_shape(second)}")
+    if first.min() < 0 or first.max() > 1:
+        raise InvalidInput("originals: expected values in [0, 1]; divide pixels in 0..255 by 255")
+    second = second.clamp(0.0, 1.0)
+    difference = second - first
+    parts = [(first[i : i + batch_size], second[i : i + batch_size]) for i in range(0, len(first), batch_size)]
+    each = {"reduction": "none"}
+    ssim = [structural_similarity_index_measure(there, here, data_range=1.0, **each) for here, there in parts]
+    psnr = {
+        peak: torch.cat([peak_signal_noise_ratio(there, here, data_range=peak, dim=(1, 2, 3), **each) for here, there in parts])
+        for peak in (1.0, 255.0)
+    }
+    return PictureQuality(
+        ssim=float(torch.cat([similarity.reshape(-1) for similarity in ssim]).mean()),
+        l1=float(difference.abs().mean()),
+        l2=float(difference.square().mean()),
+        psnr_peak_1=float(psnr[1.0].mean()),
+        psnr_peak_255=float(psnr[255.0].mean()),
+        pictures=len(first),
+    )
+
+
+def _pictures(values: npt.ArrayLike, name: str) -> torch.Tensor:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 3 or len(array) == 0 or min(array.shape[1:]) < SMALLEST_SIDE:
+        raise InvalidInput(
+            f"{name}: expected shape (n, height, width), n at least 1, {SMALLEST_SIDE} pixels a side, got shape={array.shape}"
+        )
+    if not np.isfinite(array).all():
+        raise InvalidInput(f"{name}: contains values that are not finite")
+    return torch.from_numpy(array).unsqueeze(1)
+
+
+def _shape(pictures: torch.Tensor) -> tuple[int, ...]:
+    """The caller's shape: without the axis of colours."""
+    return (len(pictures), *pictures.shape[2:])

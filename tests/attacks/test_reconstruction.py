@@ -1,0 +1,93 @@
+"""The attack gets back what is there to be had, and no more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from reticent.attacks import ReconstructionConfig, train_reconstructor
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+SHORT = ReconstructionConfig(hidden=(64,), epochs=60, batch_size=100, learning_rate=1e-2)
+
+
+def _blends(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes in the unit square, and pictures that are a known function of them."""
+    codes = np.random.default_rng(seed).random((rows, 2)).astype(np.float32)
+    ramp = np.linspace(0, 1, 8)
+    patterns = np.stack([np.tile(ramp, (8, 1)), np.tile(ramp[:, None], (1, 8))])
+    return codes, np.einsum("nk,kij->nij", codes, patterns).astype(np.float32) / 2
+
+
+def test_recovers_pictures_that_the_values_determine():
+    codes, pictures = _blends(600, 0)
+    attack = train_reconstructor(codes, pictures, SHORT, noise=None)
+    unseen, truth = _blends(200, 1)
+    error = ((attack.reconstruct(unseen) - truth) ** 2).mean()
+    assert error < 0.05 * truth.var()
+
+
+def test_comes_close_to_the_best_possible_guess_under_noise():
+    """One picture of two, a bit behind Gaussian noise: the posterior mean has a closed form, the oracle."""
+    bits = np.random.default_rng(0).integers(0, 2, 4000)
+    pictures = np.zeros((len(bits), 6, 6), np.float32) + bits[:, None, None].astype(np.float32)
+    values = (2.0 * bits - 1.0)[:, None]
+    attack = train_reconstructor(values, pictures, SHORT, noise=lambda batch: batch + torch.randn_like(batch))
+    seen = np.linspace(-2.5, 2.5, 21)
+    posterior = 1 / (1 + np.exp(-2 * seen))
+    guess = attack.reconstruct(seen[:, None])
+    assert np.abs(guess - posterior[:, None, None]).max() < 0.06
+
+
+def test_values_that_say_nothing_give_the_mean_picture():
+    _, pictures = _blends(500, 0)
+    values = np.random.default_rng(5).standard_normal((500, 3))
+    attack = train_reconstructor(values, pictures, SHORT, noise=torch.randn_like)
+    guess = attack.reconstruct(np.zeros((1, 3)))[0]
+    assert np.abs(guess - pictures.mean(axis=0)).max() < 0.06
+
+
+def test_withheld_rows_teach_nothing_and_get_the_mean():
+    codes, pictures = _blends(100, 0)
+    codes[::3] = np.nan
+    attack = train_reconstructor(codes, pictures, SHORT, noise=None)
+    guess = attack.reconstruct(np.array([[np.nan, np.nan], [0.5, 0.5]]))
+    np.testing.assert_allclose(guess[0], pictures.mean(axis=0), atol=1e-6)
+    assert not np.array_equal(guess[0], guess[1])
+
+
+def test_one_seed_one_attack():
+    codes, pictures = _blends(100, 0)
+    short = ReconstructionConfig(hidden=(8,), epochs=2)
+    steps = []
+    first = train_reconstructor(codes, pictures, short, noise=None, report=lambda *step: steps.append(step[:3]))
+    again = train_reconstructor(codes, pictures, short, noise=None)
+    other = train_reconstructor(codes, pictures, ReconstructionConfig(hidden=(8,), epochs=2, seed=1), noise=None)
+    np.testing.assert_array_equal(first.reconstruct(codes), again.reconstruct(codes))
+    assert not np.array_equal(first.reconstruct(codes), other.reconstruct(codes))
+    assert steps == [("reconstruction attack", 1, 2), ("reconstruction attack", 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("values", "images", "message"),
+    [
+        (np.zeros((3, 2)), np.zeros((4, 8, 8)), r"expected shape \(4, m\)"),
+        (np.zeros(4), np.zeros((4, 8, 8)), r"expected shape \(4, m\)"),
+        (np.zeros((4, 2)), np.zeros((4, 8)), "images: expected 3 axes"),
+        (np.zeros((4, 2)), np.full((4, 8, 8), 255.0), "divide pixels"),
+        (np.full((4, 2), np.nan), np.zeros((4, 8, 8)), "values: expected at least one value"),
+    ],
+)
+def test_bad_training_data_is_refused(values, images, message):
+    with pytest.raises(InvalidInput, match=message):
+        train_reconstructor(values, images, SHORT, noise=None)
+
+
+def test_bad_settings_and_bad_queries_are_refused():
+    with pytest.raises(InvalidParameter, match="epochs=0"):
+        ReconstructionConfig(epochs=0)
+    codes, pictures = _blends(20, 0)
+    attack = train_reconstructor(codes, pictures, ReconstructionConfig(hidden=(4,), epochs=1), noise=None)
+    with pytest.raises(InvalidInput, match=r"expected shape \(n, 2\), got shape=\(1, 3\)"):
+        attack.reconstruct(np.zeros((1, 3)))
