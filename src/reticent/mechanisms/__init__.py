@@ -1,1 +1,24 @@
 """Randomised maps with a proved cost, one file each."""
+
+from reticent.mechanisms.additive import AdditiveMechanism
+from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
+from reticent.mechanisms.k_norm import KNormMechanism
+from reticent.mechanisms.laplace import LaplaceMechanism
+from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
+from reticent.mechanisms.softmax_release import SoftmaxRelease
+from reticent.mechanisms.stability_release import StabilityRelease
+from reticent.mechanisms.stability_response import StabilityResponse
+
+__all__ = [
+    "AdditiveMechanism",
+    "GaussianMechanism",
+    "KNormMechanism",
+    "LaplaceMechanism",
+    "ProposeTestRelease",
+    "SoftmaxRelease",
+    "StabilityRelease",
+    "StabilityResponse",
+    "analytic_sigma",
+    "gaussian_delta",
+    "optimal_test",
+]

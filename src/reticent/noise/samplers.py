@@ -62,7 +62,7 @@ class Sampler(ABC):
         Given its sign, a discrete Laplace draw is such a law: v on v >= 0, and -v - 1 on v < 0. So no draw is wasted.
         """
         draw = self.discrete_laplace(shape, scale=scale)
-        return np.where(draw >= 0, draw, -1 - draw)
+        return np.asarray(np.where(draw >= 0, draw, -1 - draw))
 
     def uniform_integers(self, high: npt.ArrayLike) -> Integers:
         """Exactly uniform integers on 0 .. high - 1, one for each entry of ``high``.
@@ -145,7 +145,7 @@ class Sampler(ABC):
         if share.ndim != 2 or share.shape[1] < 1:
             raise InvalidInput(f"categorical: expected shape (n, c) with c at least 1, got shape={share.shape}")
         left = np.cumsum(share[:, ::-1], axis=1)[:, ::-1]
-        if share.size and not bool((np.isfinite(left).all() and (share >= 0).all() and (left[:, 0] > 0).all())):
+        if share.size and not bool(np.isfinite(left).all() and (share >= 0).all() and (left[:, 0] > 0).all()):
             raise InvalidInput("categorical: expected finite non-negative weights with a positive sum in every row")
         if share.shape[1] == 1:
             return np.zeros(len(share), dtype=np.int64)
@@ -154,7 +154,7 @@ class Sampler(ABC):
         skip = np.divide(left[:, 1:], left[:, :-1], out=np.ones_like(left[:, :-1]), where=reachable)
         rare = self.bernoulli(np.minimum(take, skip))
         taken = np.where(take <= skip, rare, ~rare)
-        return np.where(taken.any(axis=1), taken.argmax(axis=1), share.shape[1] - 1).astype(np.int64)
+        return np.asarray(np.where(taken.any(axis=1), taken.argmax(axis=1), share.shape[1] - 1), dtype=np.int64)
 
 
 class SecureSampler(Sampler):

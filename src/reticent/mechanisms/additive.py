@@ -1,0 +1,118 @@
+"""What the additive laws share: a public grid, exact integer noise on it, and the sensitivity measured in its steps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import count, finite_array, positive
+from reticent.core.errors import InvalidParameter
+from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.norms import Norm
+from reticent.mechanisms.costs import event_of
+from reticent.noise import Grid, Sampler
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_ROUND_UP = 1.0 + 2.0**-40
+"""Factor by which derived sensitivities and scales are enlarged, to cover the rounding of a few double operations."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditiveMechanism(ABC):
+    """A vector plus noise from one law, on a public grid.
+
+    The vector is rounded to multiples of a power of two that depends on the settings alone; integer noise is added; the
+    sum is returned in output units. Rounding moves each coordinate by at most half a step, so neighbours at distance
+    ``sensitivity`` are at most ``sensitivity / step + ||(1, ..., 1)||`` steps apart, and that is what the noise covers.
+    Nothing about the result depends on how a double rounds: no bit of it tells which value the noise was added to.
+
+    Attributes:
+        sensitivity: largest distance of two neighbours' values in ``output_norm``, in output units, above 0.
+        epsilon: above 0.
+        dimension: number of coordinates m of a value.
+        adjacency: what neighbours are.
+        evaluation_error: bound on |computed - true| in each coordinate, in output units. Added to the sensitivity twice.
+    """
+
+    sensitivity: float
+    epsilon: float
+    dimension: int
+    adjacency: Adjacency
+    evaluation_error: float = 0.0
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", positive(self.sensitivity, name="sensitivity"))
+        object.__setattr__(self, "epsilon", positive(self.epsilon, name="epsilon"))
+        object.__setattr__(self, "dimension", count(self.dimension, name="dimension"))
+        error = self.evaluation_error
+        if not (np.isfinite(error) and error >= 0):
+            raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
+
+    @property
+    @abstractmethod
+    def norm(self) -> Norm:
+        """The output norm that ``sensitivity`` is measured in."""
+
+    @property
+    @abstractmethod
+    def steps_scale(self) -> float:
+        """Scale (Gaussian: sigma) of the integer noise, in grid steps."""
+
+    @abstractmethod
+    def draw(self, rows: int, *, sampler: Sampler) -> Integers:
+        """Noise alone, in grid steps: shape (rows, dimension), int64."""
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise in output units: the b of exp(-||u||/b); sigma for the Gaussian."""
+        return self.steps_scale * self.grid.step
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one released vector."""
+        return Guarantee(self.epsilon, 0.0, self.adjacency)
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Cost of one released vector, for accounting."""
+        return event_of(self.name, self.guarantee)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The public grid: 2**20 to 2**21 steps in the smaller of sensitivity and sensitivity / epsilon."""
+        return Grid.finer_than(self.sensitivity / max(1.0, self.epsilon))
+
+    @cached_property
+    def steps_sensitivity(self) -> float:
+        """Bound on the distance of two neighbours' rounded values in ``norm``, in grid steps, rounded up."""
+        ones = self.norm.of_ones(self.dimension)
+        distance = self.sensitivity + 2.0 * self.evaluation_error * ones
+        return (distance / self.grid.step + ones) * _ROUND_UP
+
+    def release(self, values: npt.ArrayLike, *, sampler: Sampler) -> Array:
+        """``values`` plus fresh noise, each row a separate release.
+
+        Args:
+            values: shape (n, m), finite. Coordinates beyond ``grid.limit`` (about 10**12 times the noise scale) are
+                moved to it first; that is 1-Lipschitz, so the guarantee stands.
+            sampler: source of randomness; only an unseeded one protects anybody.
+
+        Returns:
+            Shape (n, m), float64, multiples of ``grid.step``.
+
+        Raises:
+            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
+        """
+        array = finite_array(values, name="values", ndim=2, columns=self.dimension, allow_empty=True)
+        noise = self.draw(len(array), sampler=sampler)
+        return self.grid.values(self.grid.round(array) + noise)

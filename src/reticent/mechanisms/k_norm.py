@@ -1,0 +1,85 @@
+"""K-norm noise: the whole vector is moved by an amount whose probability depends on its l-infinity or l2 norm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from reticent.core.errors import InvalidParameter, UnsupportedNorm
+from reticent.core.norms import Norm
+from reticent.mechanisms.additive import AdditiveMechanism, Integers
+from reticent.noise import Sampler, k_norm, l2_epsilon_margin
+
+_ROUND_UP = 1.0 + 2.0**-50
+
+
+@dataclass(frozen=True, kw_only=True)
+class KNormMechanism(AdditiveMechanism):
+    """A vector with probability proportional to exp(-||u|| / scale) of being moved by u, in l-infinity or l2.
+
+    **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most ``sensitivity`` in
+    **output_norm**, and each is computed to within ``evaluation_error`` per coordinate, one released row is
+    (epsilon, 0)-private.
+
+    *Why.* On the grid the values are integer vectors at most D = ``steps_sensitivity`` apart, and the noise v has
+    probability proportional to exp(-||v|| epsilon / D), or with ||v|| rounded up for l2, where D is then an integer.
+    The triangle inequality does the rest: ceil(||v + w||) <= ceil(||v||) + ceil(||w||).
+
+    *Floating point.* l-infinity: exact, integers only. l2: every probability is right to a relative m^3 2^-39; that is
+    charged (``noise.l2_epsilon_margin``), so the stated epsilon holds.
+
+    *Utility.* The l-infinity constant of a network is often 2 to 3 times below its l1 constant, and one noise vector of
+    this law then beats independent Laplace noise in every coordinate.
+
+    Attributes:
+        output_norm: ``LINF``, or ``L2`` with at most 64 coordinates.
+
+    Example:
+        >>> from reticent.core import Neighborhood
+        >>> from reticent.noise import SecureSampler
+        >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
+        >>> law = KNormMechanism(sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near, output_norm=Norm.LINF)
+        >>> round(law.scale, 4), law.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
+        (0.5, (1, 3))
+
+    Reference: Hardt and Talwar (2010), section 4; the exact integer form is ours (``noise/k_norm.py``).
+    """
+
+    output_norm: Norm
+
+    name: ClassVar[str] = "K-norm"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "output_norm", Norm.parse(self.output_norm))
+        if self.output_norm is Norm.L1:
+            raise UnsupportedNorm("output_norm='l1': K-norm noise in l1 is independent Laplace noise; use LaplaceMechanism")
+        if self.output_norm is Norm.L2:
+            if self.dimension > 64:
+                raise UnsupportedNorm(f"dimension={self.dimension}: expected at most 64 for l2; use GaussianMechanism")
+            least = 4.0 * l2_epsilon_margin(self.dimension)
+            if self.epsilon < least:
+                raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least {least:.1e} for l2 noise")
+
+    @property
+    def norm(self) -> Norm:
+        """``output_norm``."""
+        return self.output_norm
+
+    @cached_property
+    def steps_sensitivity(self) -> float:
+        """As for every additive law; for l2 the next integer, because its law rounds norms up."""
+        bound = super().steps_sensitivity
+        return float(math.ceil(bound)) if self.output_norm is Norm.L2 else bound
+
+    @cached_property
+    def steps_scale(self) -> float:
+        """``steps_sensitivity`` over epsilon (less the arithmetic's charge for l2), rounded up."""
+        charge = l2_epsilon_margin(self.dimension) if self.output_norm is Norm.L2 else 0.0
+        return self.steps_sensitivity / (self.epsilon - charge) * _ROUND_UP
+
+    def draw(self, rows: int, *, sampler: Sampler) -> Integers:
+        """Vectors of the K-norm law, shape (rows, dimension)."""
+        return k_norm(rows, self.dimension, scale=self.steps_scale, norm=self.output_norm, sampler=sampler)

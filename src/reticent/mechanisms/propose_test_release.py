@@ -1,0 +1,197 @@
+"""Propose-Test-Release with the best possible test.
+
+A network's local Lipschitz constant says how much noise one point needs, but is itself private. So a bound P is
+*proposed* in public, a noisy *test* decides whether the point is far enough from any place where P fails, and only then
+is the output *released*, with noise for P.
+
+**What the test sees** is a level: 0, or how many times the neighbourhood radius R fits between the point and the border
+of the region where P holds, after R has been set aside. Two facts about levels carry the whole proof:
+
+1. neighbours' levels differ by at most 1 (the region's border does not move, the point moves by at most R);
+2. if two neighbours' outputs differ by more than P R, both have level 0: the segment between them lies in both balls of
+   radius R, so P fails within R of both.
+
+**The claim.** With a test that passes level l with probability p_l and a law that is (epsilon_2, delta_2)-private for
+sensitivity P R, the release is (epsilon_1 + epsilon_2, delta_1 + delta_2)-private.
+
+**The proof.** Let x, x' be neighbours. *Their outputs differ by more than P R:* then both have level 0 and answer
+"withheld" but for a probability p_0 = delta_1, so their laws are within delta_1 of each other. *They differ by at most
+P R:* then the passing bit is (epsilon_1, delta_1)-private because levels l, l' differ by at most 1 and
+
+    p_l <= e^epsilon_1 p_l' + delta_1,      1 - p_l <= e^epsilon_1 (1 - p_l') + delta_1,
+
+the noisy output is (epsilon_2, delta_2)-private, and basic composition adds them up. Either case happens to a given pair,
+never both, so delta_1 is paid once.
+
+**The best test.** Take every p_{l+1} as large as those inequalities allow, from p_0 = delta_1:
+
+    p_{l+1} = min( e^epsilon_1 p_l + delta_1,  1 - e^-epsilon_1 (1 - p_l - delta_1),  1 ).
+
+Both bounds grow with p_l, so by induction no other test passes any level more often. It reaches 1 after finitely many
+levels; nothing has to be certified beyond.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import finite_array, positive, probability
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.guarantees import Guarantee
+from reticent.mechanisms.additive import AdditiveMechanism
+from reticent.mechanisms.costs import event_of
+from reticent.noise import Sampler
+
+Array = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+
+_MARGIN = 2.0**-44
+"""Taken off epsilon and (relatively) off delta in the recursion: more than its double arithmetic can add to them."""
+
+_MOST_LEVELS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposeTestRelease:
+    """A noisy vector, or "withheld", at a noise scale set by the proposed local Lipschitz bound.
+
+    **Guarantee.** One answer, withheld or not, is (epsilon_test + law.epsilon, delta_test + law.delta)-private under
+    ``law.adjacency``, *if* the levels given to ``release`` have properties 1 and 2 above for neighbours within ``radius``
+    and the Lipschitz bound ``proposal``. An exact stability radius has them, and so has one computed from an
+    inclusion-isotone bound; a merely valid upper bound has not.
+
+    *Floating point.* Passing is decided by an exact coin on computed probabilities, whose rounding is charged inside
+    ``epsilon_test`` and ``delta_test``; the law speaks for itself. Noise is drawn for every row, withheld or not.
+
+    **Differs from the paper.** The noise covers P R (the paper's P has no R), the test is the optimal one on levels, and
+    R is subtracted from the stability radius, where half of it was used.
+
+    Attributes:
+        radius: R, largest distance of two neighbours, above 0.
+        proposal: P, the proposed Lipschitz constant, in ``law.norm`` over the adjacency's metric, above 0; public.
+        epsilon_test: epsilon of the passing bit, at least 1e-9.
+        delta_test: delta of the passing bit, in (0, 1). At 0 no test would ever pass.
+        law: the additive law, whose sensitivity is at least ``proposal * radius``.
+    """
+
+    radius: float
+    proposal: float
+    epsilon_test: float
+    delta_test: float
+    law: AdditiveMechanism
+
+    name: ClassVar[str] = "propose-test-release"
+
+    def __post_init__(self) -> None:
+        covers(self.law, radius=self.radius, proposal=self.proposal)
+        if positive(self.epsilon_test, name="epsilon_test") < 1e-9:
+            raise InvalidParameter(f"epsilon_test={self.epsilon_test!r}: expected at least 1e-9")
+        probability(self.delta_test, name="delta_test", allow_zero=False)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one answer, withheld or not."""
+        return total_guarantee(self.law, epsilon_test=self.epsilon_test, delta_test=self.delta_test)
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Cost of one answer, for accounting."""
+        return event_of(self.name, self.guarantee)
+
+    @property
+    def pass_probabilities(self) -> Array:
+        """p_0 .. p_max_level, increasing, the last one 1."""
+        return self._test[0]
+
+    @property
+    def max_level(self) -> int:
+        """First level that always passes; higher ones need not be told apart."""
+        return len(self.pass_probabilities) - 1
+
+    @cached_property
+    def _test(self) -> tuple[Array, Array]:
+        return optimal_test(epsilon=self.epsilon_test, delta=self.delta_test)
+
+    def release(self, values: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler) -> tuple[Array, Booleans]:
+        """Noisy values where the test passes; each row is a separate answer.
+
+        Args:
+            values: shape (n, m), finite; never released as they are.
+            levels: shape (n,), integers of at least 0; those above ``max_level`` count as ``max_level``.
+            sampler: source of randomness.
+
+        Returns:
+            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape (n,).
+
+        Raises:
+            InvalidInput: wrong shapes, values that are not finite, or levels that are not integers of at least 0.
+        """
+        array = finite_array(values, name="values", ndim=2, columns=self.law.dimension, allow_empty=True)
+        level = np.asarray(levels)
+        if level.shape != (len(array),) or level.dtype.kind not in "iu" or (level < 0).any():
+            raise InvalidInput(f"levels: expected {len(array)} integers of at least 0, got shape={level.shape}")
+        level = np.minimum(level, self.max_level)
+        passing, withholding = self._test
+        # The coin shows the rarer side, which a double resolves best.
+        rare = sampler.bernoulli(np.minimum(passing, withholding)[level])
+        withheld = np.where(passing[level] <= withholding[level], ~rare, rare)
+        released = self.law.release(array, sampler=sampler)
+        return np.where(withheld[:, None], np.nan, released), withheld
+
+
+def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
+    """Probabilities of passing and of withholding at each level, of the best (epsilon, delta) test.
+
+    Args:
+        epsilon: at least 1e-9.
+        delta: in (0, 1).
+
+    Returns:
+        p and 1 - p, each of shape (max_level + 1,). The smaller of the two is right to a relative 2^-50.
+
+    Raises:
+        InvalidParameter: the test would need more than a million levels.
+
+    Example:
+        >>> passing, withholding = optimal_test(epsilon=1.0, delta=0.05)
+        >>> passing.round(4).tolist()
+        [0.05, 0.1859, 0.5554, 0.8548, 0.965, 1.0]
+    """
+    # A smaller epsilon or delta is always sound; 700 keeps exp in range.
+    growth, floor = math.exp(min(epsilon - _MARGIN, 700.0)), delta * (1.0 - _MARGIN)
+    passing, withholding = [floor], [1.0 - floor]
+    while withholding[-1] > 0.0:
+        if len(passing) > _MOST_LEVELS:
+            raise InvalidParameter(f"epsilon={epsilon!r}, delta={delta!r}: the test needs over a million levels; raise either")
+        climb = growth * passing[-1] + floor
+        rest = max(0.0, (withholding[-1] - floor) / growth)
+        # Whichever inequality binds; the recursion runs on the side that is computed without cancellation.
+        passing.append(min(climb, 1.0 - rest))
+        withholding.append(rest if climb >= 1.0 - rest else 1.0 - climb)
+    return np.array(passing), np.array(withholding)
+
+
+def covers(law: AdditiveMechanism, *, radius: float, proposal: float) -> None:
+    """Nothing, if ``law`` hides a difference of ``proposal * radius``.
+
+    Raises:
+        InvalidParameter: its sensitivity is smaller, by more than the rounding of that product.
+    """
+    needed = positive(proposal, name="proposal") * positive(radius, name="radius")
+    if law.sensitivity < needed * (1.0 - 2.0**-45):
+        raise InvalidParameter(
+            f"law.sensitivity={law.sensitivity!r}: expected at least proposal * radius = {needed!r}; build the law with it"
+        )
+
+
+def total_guarantee(law: AdditiveMechanism, *, epsilon_test: float, delta_test: float) -> Guarantee:
+    """The test's cost and the law's, added up."""
+    cost = law.guarantee
+    return Guarantee(epsilon_test + cost.epsilon, delta_test + cost.delta, cost.adjacency)

@@ -1,0 +1,124 @@
+"""A label released by the margin of its logits: how many neighbourhoods away is the nearest other label?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import finite_array, positive
+from reticent.core.errors import InvalidParameter
+from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.mechanisms.costs import event_of
+from reticent.mechanisms.stability_response import StabilityResponse
+from reticent.noise import Grid, Sampler
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabilityRelease:
+    """The top label with a probability that grows with its margin, measured in sensitivities.
+
+    **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most ``sensitivity``, and
+    each logit is computed to within ``evaluation_error``, one label is (epsilon, 0)-private under ``adjacency``.
+
+    *Why.* The level of a point with margin g = F_top - F_second is max(0, ceil(g / D) - 1), D the sensitivity in grid
+    steps. (1) The margin is a difference of order statistics: with equal top labels it is the least of F_top - F_j over
+    the other j, with different ones both margins are covered by (2); so it changes by at most D and the level by at most
+    1. (2) If the top labels i and j differ, F_i - F_j >= g at one neighbour and F_j - F_i >= g' at the other, so
+    g + g' <= D, both margins are at most D, and both levels are 0. These are the two properties that
+    ``StabilityResponse`` needs. Ties go to the first label and have margin 0.
+
+    *Floating point.* Logits are rounded to a public grid; margins and levels are exact integers from there.
+
+    Attributes:
+        classes: number of labels, 2 to 1000.
+        sensitivity: bound on the change of any difference of two logits between neighbours ("spread"), above 0.
+        epsilon: at least 1e-6.
+        adjacency: what neighbours are.
+        evaluation_error: bound on |computed - true| of each logit.
+
+    Example:
+        >>> from reticent.core import Neighborhood, Norm
+        >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
+        >>> mechanism = StabilityRelease(classes=3, sensitivity=1.0, epsilon=2.0, adjacency=near)
+        >>> mechanism.levels([[0.5, 0.0, 0.0], [1.5, 0.0, 0.0], [0.0, 9.5, 0.0]]).tolist()
+        [0, 1, 9]
+    """
+
+    classes: int
+    sensitivity: float
+    epsilon: float
+    adjacency: Adjacency
+    evaluation_error: float = 0.0
+
+    name: ClassVar[str] = "stability release"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", positive(self.sensitivity, name="sensitivity"))
+        error = self.evaluation_error
+        if not (np.isfinite(error) and error >= 0):
+            raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
+        _ = self.response  # its own checks cover classes and epsilon
+
+    @cached_property
+    def response(self) -> StabilityResponse:
+        """The response that answers once labels and levels are known."""
+        return StabilityResponse(classes=self.classes, epsilon=self.epsilon, adjacency=self.adjacency)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The public grid of the logits."""
+        return Grid.finer_than(self.sensitivity)
+
+    @cached_property
+    def _steps_sensitivity(self) -> int:
+        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + 2.0
+        return int(np.ceil(exact * (1.0 + 2.0**-48)))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one label."""
+        return Guarantee(self.epsilon, 0.0, self.adjacency)
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Cost of one label, for accounting."""
+        return event_of(self.name, self.guarantee)
+
+    def levels(self, logits: npt.ArrayLike) -> Integers:
+        """Level of each row's top label; private. Shape (n,), int64, at least 0.
+
+        Args:
+            logits: shape (n, classes), finite.
+        """
+        return self._top(logits)[1]
+
+    def release(self, logits: npt.ArrayLike, *, sampler: Sampler) -> Integers:
+        """One label per row, each a separate release.
+
+        Args:
+            logits: shape (n, classes), finite.
+            sampler: source of randomness.
+
+        Returns:
+            Shape (n,), int64, in 0 .. classes - 1.
+
+        Raises:
+            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
+        """
+        labels, levels = self._top(logits)
+        return self.response.release(labels, levels, sampler=sampler)
+
+    def _top(self, logits: npt.ArrayLike) -> tuple[Integers, Integers]:
+        array = finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True)
+        steps = self.grid.round(array)
+        two_best = np.partition(steps, self.classes - 2, axis=1)[:, -2:]
+        margin = two_best[:, 1] - two_best[:, 0]
+        # ceil(margin / D) - 1 in integers; -1 for margin 0 becomes level 0.
+        return steps.argmax(axis=1), np.maximum((margin - 1) // self._steps_sensitivity, 0)
