@@ -4,7 +4,9 @@ from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
 from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.laplace import LaplaceMechanism
+from reticent.mechanisms.laplace_test import LaplaceTestRelease
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
+from reticent.mechanisms.published_posthoc import PublishedPosthoc
 from reticent.mechanisms.softmax_release import SoftmaxRelease
 from reticent.mechanisms.stability_release import StabilityRelease
 from reticent.mechanisms.stability_response import StabilityResponse
@@ -14,7 +16,9 @@ __all__ = [
     "GaussianMechanism",
     "KNormMechanism",
     "LaplaceMechanism",
+    "LaplaceTestRelease",
     "ProposeTestRelease",
+    "PublishedPosthoc",
     "SoftmaxRelease",
     "StabilityRelease",
     "StabilityResponse",

@@ -135,4 +135,4 @@ class SoftmaxRelease:
         array = finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True)
         steps = self.grid.round(array)
         gaps = steps.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min) - steps
-        return np.exp(-np.minimum(gaps / self._steps_temperature, LARGEST_GAP))
+        return np.asarray(np.exp(-np.minimum(gaps / self._steps_temperature, LARGEST_GAP)))

@@ -20,8 +20,8 @@ from reticent.noise import Sampler
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_ARITHMETIC = 2.0**-42
-"""Taken off epsilon in the recursion: the relative errors of p and q, and of the coin that shows them."""
+_ARITHMETIC = 2.0**-38
+"""Taken off epsilon in the recursion: more than the relative errors of p, q (2^-42 for 1000 classes) and of the coin."""
 
 _SMALLEST_SHARE = 2.0**-80
 """The recursion stops here: a label that is wrong less often than once in 10^24 answers is certain enough."""
@@ -44,7 +44,7 @@ class StabilityResponse:
     the label and its level alone is right more often at any level. For two classes the second bound never binds and
     q(k) = e^-(epsilon k) / (e^epsilon + 1).
 
-    *Floating point.* The answer is drawn by an exact coin; p and q are right to a relative 2^-48 each, charged inside
+    *Floating point.* The answer is drawn by an exact coin; p and q are right to a relative 2^-42 each, charged inside
     epsilon. Levels stop counting once q has fallen to 2^-80.
 
     *Differs from the paper.* The paper adds Cauchy noise at the smooth sensitivity, whose error falls as
