@@ -3,6 +3,15 @@
 from reticent.certify.bounds import LipschitzBound, Output
 from reticent.certify.enumeration import EnumerationBound
 from reticent.certify.interval import IntervalBound
-from reticent.certify.radius import LevelTest, stability_radius
+from reticent.certify.radius import LevelTest, grid_radius, stability_radius, snap
 
-__all__ = ["EnumerationBound", "IntervalBound", "LevelTest", "LipschitzBound", "Output", "stability_radius"]
+__all__ = [
+    "EnumerationBound",
+    "IntervalBound",
+    "LevelTest",
+    "LipschitzBound",
+    "Output",
+    "grid_radius",
+    "snap",
+    "stability_radius",
+]

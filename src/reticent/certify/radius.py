@@ -46,8 +46,7 @@ class LevelTest:
         object.__setattr__(self, "proposal", positive(self.proposal, name="proposal"))
         object.__setattr__(self, "radius", positive(self.radius, name="radius"))
         object.__setattr__(self, "max_level", count(self.max_level, name="max_level"))
-        if self.radius < 2**10 * self.bound.input_step:
-            raise InvalidParameter(f"radius={self.radius:g}: expected at least 1024 grid steps of {self.bound.input_step:g}")
+        grid_radius(self.bound, self.radius)
 
     @property
     def radius_steps(self) -> int:
@@ -138,5 +137,11 @@ def snap(bound: LipschitzBound, points: npt.ArrayLike) -> Array:
 
 
 def grid_radius(bound: LipschitzBound, radius: float) -> int:
-    """``radius`` in whole grid steps plus what rounding both ends of a pair to the grid can add."""
+    """``radius`` in whole grid steps plus what rounding both ends of a pair to the grid can add.
+
+    Raises:
+        InvalidParameter: the radius is so small that this would add more than a few per cent to it.
+    """
+    if not radius >= 2**10 * bound.input_step:
+        raise InvalidParameter(f"radius={radius!r}: expected at least 1024 grid steps of {bound.input_step:g}")
     return ceil(radius / bound.input_step) + ceil(bound.input_norm.of_ones(bound.domain.dimension))

@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
-from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.mechanisms.costs import event_of
 from reticent.noise import Sampler
 
@@ -58,9 +57,24 @@ _MARGIN = 2.0**-44
 _MOST_LEVELS = 1_000_000
 
 
+class Law(Protocol):
+    """What can be released once the test has passed: a vector law, or a label law on logits."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest distance of two neighbours' values, in the law's own measure."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one release."""
+
+    def release(self, values: Array, /, *, sampler: Sampler) -> npt.NDArray[Any]:
+        """Vectors (n, m) or labels (n,) for values (n, m); checks its input."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProposeTestRelease:
-    """A noisy vector, or "withheld", at a noise scale set by the proposed local Lipschitz bound.
+    """A noisy vector or label, or "withheld", at a noise scale set by the proposed local Lipschitz bound.
 
     **Guarantee.** One answer, withheld or not, is (epsilon_test + law.epsilon, delta_test + law.delta)-private under
     ``law.adjacency``, *if* the levels given to ``release`` have properties 1 and 2 above for neighbours within ``radius``
@@ -75,17 +89,17 @@ class ProposeTestRelease:
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
-        proposal: P, the proposed Lipschitz constant, in ``law.norm`` over the adjacency's metric, above 0; public.
+        proposal: P, the proposed Lipschitz constant, in the law's output measure over the adjacency's metric; public.
         epsilon_test: epsilon of the passing bit, at least 1e-9.
         delta_test: delta of the passing bit, in (0, 1). At 0 no test would ever pass.
-        law: the additive law, whose sensitivity is at least ``proposal * radius``.
+        law: any additive or label law whose sensitivity is at least ``proposal * radius``.
     """
 
     radius: float
     proposal: float
     epsilon_test: float
     delta_test: float
-    law: AdditiveMechanism
+    law: Law
 
     name: ClassVar[str] = "propose-test-release"
 
@@ -119,8 +133,8 @@ class ProposeTestRelease:
     def _test(self) -> tuple[Array, Array]:
         return optimal_test(epsilon=self.epsilon_test, delta=self.delta_test)
 
-    def release(self, values: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler) -> tuple[Array, Booleans]:
-        """Noisy values where the test passes; each row is a separate answer.
+    def release(self, values: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler) -> tuple[npt.NDArray[Any], Booleans]:
+        """Noisy values (or labels) where the test passes; each row is a separate answer.
 
         Args:
             values: shape (n, m), finite; never released as they are.
@@ -128,12 +142,13 @@ class ProposeTestRelease:
             sampler: source of randomness.
 
         Returns:
-            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape (n,).
+            The values, shape (n, m), NaN in withheld rows, or labels, shape (n,), -1 there; and whether each row was
+            withheld, shape (n,).
 
         Raises:
             InvalidInput: wrong shapes, values that are not finite, or levels that are not integers of at least 0.
         """
-        array = finite_array(values, name="values", ndim=2, columns=self.law.dimension, allow_empty=True)
+        array = finite_array(values, name="values", ndim=2, allow_empty=True)
         level = np.asarray(levels)
         if level.shape != (len(array),) or level.dtype.kind not in "iu" or (level < 0).any():
             raise InvalidInput(f"levels: expected {len(array)} integers of at least 0, got shape={level.shape}")
@@ -143,7 +158,8 @@ class ProposeTestRelease:
         rare = sampler.bernoulli(np.minimum(passing, withholding)[level])
         withheld = np.where(passing[level] <= withholding[level], ~rare, rare)
         released = self.law.release(array, sampler=sampler)
-        return np.where(withheld[:, None], np.nan, released), withheld
+        released[withheld] = -1 if released.ndim == 1 else np.nan
+        return released, withheld
 
 
 def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
@@ -178,7 +194,7 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
     return np.array(passing), np.array(withholding)
 
 
-def covers(law: AdditiveMechanism, *, radius: float, proposal: float) -> None:
+def covers(law: Law, *, radius: float, proposal: float) -> None:
     """Nothing, if ``law`` hides a difference of ``proposal * radius``.
 
     Raises:
@@ -191,7 +207,7 @@ def covers(law: AdditiveMechanism, *, radius: float, proposal: float) -> None:
         )
 
 
-def total_guarantee(law: AdditiveMechanism, *, epsilon_test: float, delta_test: float) -> Guarantee:
+def total_guarantee(law: Law, *, epsilon_test: float, delta_test: float) -> Guarantee:
     """The test's cost and the law's, added up."""
     cost = law.guarantee
     return Guarantee(epsilon_test + cost.epsilon, delta_test + cost.delta, cost.adjacency)

@@ -99,6 +99,21 @@ class StabilityRelease:
         """
         return self._top(logits)[1]
 
+    def probabilities(self, logits: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The law of the released label; private, for training and for expected accuracies on public data.
+
+        Args:
+            logits: shape (n, classes), finite.
+
+        Returns:
+            Shape (n, classes), rows summing to 1.
+        """
+        labels, levels = self._top(logits)
+        level = np.minimum(levels, self.response.max_level)
+        chances = np.repeat(self.response.wrong_probabilities[level][:, None], self.classes, axis=1)
+        chances[np.arange(len(labels)), labels] = self.response.right_probabilities[level]
+        return chances
+
     def release(self, logits: npt.ArrayLike, *, sampler: Sampler) -> Integers:
         """One label per row, each a separate release.
 

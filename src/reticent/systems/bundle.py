@@ -1,0 +1,142 @@
+"""A bundle: a folder with a system's settings (JSON), weights (safetensors) and card (Markdown). No pickle.
+
+Everything is checked by SHA-256 on the way in, and written to a temporary folder that is renamed into place on
+the way out, so a bundle is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from reticent.core.errors import CorruptBundle, InvalidInput, WriteFailed
+
+FORMAT = "reticent-bundle"
+VERSION = 1
+
+_SETTINGS = "bundle.json"
+_WEIGHTS = "weights.safetensors"
+_CARD = "card.md"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What is stored.
+
+    Attributes:
+        system: name of the class that wrote it.
+        settings: plain JSON values.
+        arrays: weights by name, any numeric dtype.
+        card: the guarantee card as Markdown.
+    """
+
+    system: str
+    settings: dict[str, Any]
+    arrays: dict[str, npt.NDArray[Any]]
+    card: str
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 over settings, weights and card; names the bundle in receipts."""
+        return hashlib.sha256(b"".join(self._files().values())).hexdigest()
+
+    def _files(self) -> dict[str, bytes]:
+        weights = save_tensors({name: np.ascontiguousarray(array) for name, array in sorted(self.arrays.items())})
+        card = self.card.encode()
+        head = {
+            "format": FORMAT,
+            "version": VERSION,
+            "system": self.system,
+            "settings": self.settings,
+            "sha256": {_WEIGHTS: _digest(weights), _CARD: _digest(card)},
+        }
+        text = json.dumps(head, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
+        return {_SETTINGS: text, _WEIGHTS: weights, _CARD: card}
+
+    def write(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """The folder, written whole.
+
+        Raises:
+            InvalidInput: the folder exists and ``overwrite`` is False, or is not a bundle.
+            WriteFailed: the disk is full or not writable; nothing is left behind.
+        """
+        target = Path(folder)
+        if target.exists() and not overwrite:
+            raise InvalidInput(f"folder={str(target)!r}: exists already; choose another or pass overwrite=True")
+        if target.exists() and not (target / _SETTINGS).is_file():
+            raise InvalidInput(f"folder={str(target)!r}: exists and is not a bundle; it will not be replaced")
+        scratch: Path | None = None
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+            for name, content in self._files().items():
+                with (scratch / name).open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            scratch.chmod(0o755)
+            _put_in_place(scratch, target)
+        except OSError as error:
+            raise WriteFailed(f"folder={str(target)!r}: could not be written ({error.strerror}); nothing was left") from error
+        finally:
+            if scratch is not None:
+                shutil.rmtree(scratch, ignore_errors=True)
+        return target
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Bundle:
+        """The bundle in ``folder``, every checksum verified.
+
+        Raises:
+            InvalidInput: no such folder.
+            CorruptBundle: a file is missing, damaged, or of another format or version.
+        """
+        source = Path(folder)
+        if not source.is_dir():
+            raise InvalidInput(f"folder={str(source)!r}: expected a bundle folder, found none")
+        try:
+            head = json.loads((source / _SETTINGS).read_bytes())
+            contents = {name: (source / name).read_bytes() for name in (_WEIGHTS, _CARD)}
+        except (OSError, ValueError) as error:
+            raise CorruptBundle(f"bundle {str(source)!r}: cannot be read ({error}); fetch or fit it again") from error
+        if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
+            raise CorruptBundle(f"bundle {str(source)!r}: expected format {FORMAT} version {VERSION}")
+        for name, content in contents.items():
+            if not isinstance(head.get("sha256"), dict) or head["sha256"].get(name) != _digest(content):
+                raise CorruptBundle(f"bundle {str(source)!r}: {name} does not match its checksum; fetch or fit it again")
+        try:
+            arrays = load_tensors(contents[_WEIGHTS])
+            return cls(str(head["system"]), dict(head["settings"]), arrays, contents[_CARD].decode())
+        except (KeyError, TypeError, ValueError, SafetensorError) as error:
+            raise CorruptBundle(f"bundle {str(source)!r}: damaged ({error}); fetch or fit it again") from error
+
+
+def _put_in_place(scratch: Path, target: Path) -> None:
+    """Rename ``scratch`` to ``target``; an older bundle there is moved aside first and removed afterwards."""
+    if not target.exists():
+        scratch.rename(target)
+        return
+    aside = target.with_name(f".{target.name}-replaced-{os.getpid()}")
+    target.rename(aside)
+    try:
+        scratch.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

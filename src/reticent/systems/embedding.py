@@ -1,0 +1,184 @@
+"""From a picture to the embedding in which neighbours are measured: a beta-VAE, a user's module, or nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from reticent.core.checks import finite_array
+from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.training.embedder import Embedder, EmbedderConfig
+
+Array = npt.NDArray[np.float64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+_ROWS_AT_ONCE = 1000
+
+
+class Embedding(ABC):
+    """A fixed map from inputs (n, features) to embeddings (n, dimension), float64."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def embed(self, inputs: Array) -> Array:
+        """Embeddings, shape (n, dimension), of checked inputs (n, features)."""
+
+    @abstractmethod
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain JSON values and named arrays that ``restore`` reads."""
+
+    @property
+    @abstractmethod
+    def space(self) -> str:
+        """What an embedding is, in plain words."""
+
+    def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32] | None:
+        """Decoded pictures of embeddings, or None if there is no decoder."""
+        return None
+
+
+class IdentityEmbedding(Embedding):
+    """Inputs are embeddings already."""
+
+    kind: ClassVar[str] = "identity"
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def embed(self, inputs: Array) -> Array:
+        """The inputs themselves."""
+        return inputs
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """The dimension."""
+        return {"kind": self.kind, "dimension": self.dimension}, {}
+
+    @property
+    def space(self) -> str:
+        """Plain words for the input space."""
+        return f"{self.dimension}-dimensional input space"
+
+
+class BetaVaeEmbedding(Embedding):
+    """The posterior mean of a beta-VAE trained by reticent."""
+
+    kind: ClassVar[str] = "beta-VAE"
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+
+    def embed(self, inputs: Array) -> Array:
+        """Posterior means of flattened pictures in [0, 1]."""
+        images = inputs.astype(np.float32).reshape(-1, *self.embedder.config.image_shape)
+        return np.asarray(self.embedder.embed(images), dtype=np.float64)
+
+    def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Decoded pictures, shape (n, height, width)."""
+        return self.embedder.pictures(embeddings)
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """The architecture, and the weights under ``embedder.``."""
+        config = self.embedder.config
+        fields = {name: getattr(config, name) for name in ("latent_dimension", "architecture", "beta", "dropout", "width")}
+        arrays = {f"embedder.{name}": tensor.numpy() for name, tensor in self.embedder.state_dict().items()}
+        return {"kind": self.kind, "image_shape": list(config.image_shape), **fields}, arrays
+
+    @property
+    def space(self) -> str:
+        """Plain words for the latent space."""
+        return f"{self.embedder.config.latent_dimension}-dimensional beta-VAE embedding of the picture"
+
+
+class ModuleEmbedding(Embedding):
+    """A user's torch module, run in eval mode without gradients."""
+
+    kind: ClassVar[str] = "module"
+
+    def __init__(self, module: nn.Module, input_shape: tuple[int, ...] | None) -> None:
+        self.module = module.eval()
+        self.input_shape = input_shape
+
+    def embed(self, inputs: Array) -> Array:
+        """What the module computes for inputs reshaped to (n, *input_shape), flattened per row."""
+        first = next(iter(self.module.parameters()), None)
+        dtype = torch.float32 if first is None else first.dtype
+        shape = self.input_shape or inputs.shape[1:]
+        parts = []
+        self.module.eval()
+        with torch.no_grad():
+            for start in range(0, len(inputs), _ROWS_AT_ONCE):
+                rows = torch.from_numpy(inputs[start : start + _ROWS_AT_ONCE]).to(dtype).reshape(-1, *shape)
+                parts.append(self.module(rows).reshape(len(rows), -1).double().numpy())
+        return np.concatenate(parts)
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """The class name, and the weights under ``embedder.``; the code itself is not stored."""
+        arrays = {f"embedder.{name}": tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
+        name = type(self.module).__qualname__
+        shape = None if self.input_shape is None else list(self.input_shape)
+        return {"kind": self.kind, "module": name, "input_shape": shape}, arrays
+
+    @property
+    def space(self) -> str:
+        """Plain words for the module's output space."""
+        return f"embedding computed by the user's {type(self.module).__qualname__}"
+
+
+def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None) -> Embedding:
+    """The embedding that ``describe`` took apart.
+
+    Args:
+        described: its JSON values.
+        arrays: the bundle's arrays.
+        module: for a user's module, an instance to load the weights into.
+
+    Raises:
+        InvalidInput: the bundle needs the user's module and none was given.
+        CorruptBundle: weights that do not fit.
+    """
+    kind = described.get("kind")
+    if kind == IdentityEmbedding.kind:
+        return IdentityEmbedding(int(described["dimension"]))
+    state = {
+        name.removeprefix("embedder."): torch.from_numpy(np.array(array))
+        for name, array in arrays.items()
+        if name.startswith("embedder.")
+    }
+    if kind == ModuleEmbedding.kind:
+        if module is None:
+            raise InvalidInput(f"embedder: this bundle was made with your own {described['module']}; pass embedder=<an instance>")
+        shape = described["input_shape"]
+        embedding: Embedding = ModuleEmbedding(module, None if shape is None else tuple(shape))
+        target = module
+    elif kind == BetaVaeEmbedding.kind:
+        fields = {name: described[name] for name in ("latent_dimension", "architecture", "beta", "dropout", "width")}
+        height, width = described["image_shape"]
+        target = Embedder(EmbedderConfig(image_shape=(height, width), **fields)).eval()
+        embedding = BetaVaeEmbedding(target)
+    else:
+        raise CorruptBundle(f"embedding: unknown kind {kind!r}")
+    try:
+        target.load_state_dict(state)
+    except RuntimeError as error:
+        raise CorruptBundle("embedding: the stored weights do not fit the architecture") from error
+    return embedding
+
+
+def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:
+    """Inputs as (n, features) float64, and the shape of one of them.
+
+    Raises:
+        InvalidInput: not numbers, empty, not finite, or without a feature axis.
+    """
+    array = finite_array(inputs, name=name)
+    if array.ndim < 2:
+        raise InvalidInput(
+            f"{name}: expected shape (n, features) or (n, height, width), got shape={array.shape}. Reshape your data"
+        )
+    return array.reshape(len(array), -1), array.shape[1:]

@@ -1,0 +1,174 @@
+"""One complete setting of a posthoc release, and the mechanism that it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+
+from reticent.certify import LevelTest, LipschitzBound, Output, grid_radius
+from reticent.core.errors import InvalidParameter, UnknownName
+from reticent.core.guarantees import Neighborhood
+from reticent.core.norms import Norm
+from reticent.mechanisms import (
+    AdditiveMechanism,
+    GaussianMechanism,
+    KNormMechanism,
+    LaplaceMechanism,
+    ProposeTestRelease,
+    SoftmaxRelease,
+    StabilityRelease,
+    optimal_test,
+)
+from reticent.networks import Network
+from reticent.training.noise import training_noise
+
+Path = Literal["global", "local"]
+LabelLaw = SoftmaxRelease | StabilityRelease
+Mechanism = AdditiveMechanism | LabelLaw | ProposeTestRelease
+
+VECTOR_LAWS: dict[str, Norm] = {
+    "laplace": Norm.L1,
+    "k-norm-linf": Norm.LINF,
+    "k-norm-l2": Norm.L2,
+    "gaussian": Norm.L2,
+}
+"""Laws for vectors, and the norm in which the released function must be Lipschitz."""
+
+LABEL_LAWS = ("softmax", "stability")
+"""Laws for labels; differences of two logits must be Lipschitz ("spread")."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """What one answer must cost in total.
+
+    Attributes:
+        epsilon: total epsilon, above 0.
+        delta: total delta, in [0, 1); 0 allows the global path with a pure law only.
+        adjacency: what neighbours are.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Neighborhood
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One complete setting of a release.
+
+    Attributes:
+        path: "global" (bound over the whole public domain, no test) or "local" (propose-test-release).
+        law: name of the release law.
+        proposal: P, the Lipschitz constant that the noise covers.
+        epsilon_test, delta_test: cost of the test; 0 on the global path.
+        epsilon_law, delta_law: cost of the law.
+        utility: expected utility on calibration data, withheld answers counted as useless.
+        released: expected share of answers on calibration data.
+    """
+
+    path: Path
+    law: str
+    proposal: float
+    epsilon_test: float
+    delta_test: float
+    epsilon_law: float
+    delta_law: float
+    utility: float = 0.0
+    released: float = 1.0
+
+    def __post_init__(self) -> None:
+        output_of(self.law)
+        if self.path not in ("global", "local"):
+            raise UnknownName(f"path={self.path!r}: expected global or local")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def output_of(law: str) -> Output:
+    """The output measure that the law called ``law`` needs a Lipschitz constant in.
+
+    Raises:
+        UnknownName: neither a vector law nor a label law.
+    """
+    if law in VECTOR_LAWS:
+        return VECTOR_LAWS[law]
+    if law in LABEL_LAWS:
+        return "spread"
+    raise UnknownName(f"law={law!r}: expected one of {', '.join([*VECTOR_LAWS, *LABEL_LAWS])}")
+
+
+def effective_radius(bound: LipschitzBound, radius: float) -> float:
+    """R plus what moving both points of a pair to the bound's public grid can add."""
+    return grid_radius(bound, radius) * bound.input_step
+
+
+def plan_law(network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement) -> AdditiveMechanism | LabelLaw:
+    """The law of ``plan``: sensitivity P times the effective radius, the rounding of f included.
+
+    Raises:
+        InvalidParameter: the Gaussian law without a delta, or a parameter out of its range.
+    """
+    sensitivity = plan.proposal * effective_radius(bound, requirement.adjacency.radius)
+    epsilon, adjacency = plan.epsilon_law, requirement.adjacency
+    size, error = network.output_dimension, network.rounding_error(bound.domain)
+    if plan.law in LABEL_LAWS:
+        label_law = SoftmaxRelease if plan.law == "softmax" else StabilityRelease
+        return label_law(classes=size, sensitivity=sensitivity, epsilon=epsilon, adjacency=adjacency, evaluation_error=error)
+    shared = {"sensitivity": sensitivity, "epsilon": epsilon, "evaluation_error": error}
+    if plan.law == "laplace":
+        return LaplaceMechanism(dimension=size, adjacency=adjacency, **shared)
+    if plan.law == "gaussian":
+        if plan.delta_law == 0:
+            raise InvalidParameter("law='gaussian': needs delta above 0; choose another law or a positive delta")
+        return GaussianMechanism(dimension=size, adjacency=adjacency, delta=plan.delta_law, **shared)
+    return KNormMechanism(dimension=size, adjacency=adjacency, output_norm=VECTOR_LAWS[plan.law], **shared)
+
+
+def plan_mechanism(network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement) -> Mechanism:
+    """The mechanism of ``plan``: the bare law on the global path, propose-test-release on the local one.
+
+    On the global path the law's sensitivity must be the bound over the whole domain, and is checked to be.
+
+    Raises:
+        InvalidParameter: a global plan whose proposal is below the global bound, or costs above the requirement.
+    """
+    law = plan_law(network, bound, plan, requirement)
+    mechanism: Mechanism = law
+    if plan.path == "local":
+        mechanism = ProposeTestRelease(
+            radius=effective_radius(bound, requirement.adjacency.radius),
+            proposal=plan.proposal,
+            epsilon_test=plan.epsilon_test,
+            delta_test=plan.delta_test,
+            law=law,
+        )
+    elif plan.proposal < bound.global_bound():
+        raise InvalidParameter("plan: on the global path the proposal must be at least the bound over the whole domain")
+    cost = mechanism.guarantee
+    if cost.epsilon > requirement.epsilon * (1 + 2.0**-40) or cost.delta > requirement.delta * (1 + 2.0**-40):
+        raise InvalidParameter(f"plan: costs epsilon={cost.epsilon:g}, delta={cost.delta:g}, more than is required")
+    return mechanism
+
+
+def level_test(bound: LipschitzBound, plan: Plan, requirement: Requirement) -> LevelTest:
+    """The test's view of points on the local path.
+
+    Raises:
+        InvalidParameter: the plan has no test.
+    """
+    if plan.path != "local":
+        raise InvalidParameter("plan: the global path has no test")
+    passing, _ = optimal_test(epsilon=plan.epsilon_test, delta=plan.delta_test)
+    return LevelTest(bound, plan.proposal, requirement.adjacency.radius, len(passing) - 1)
+
+
+def law_noise(law: str, rows: int, outputs: int) -> torch.Tensor:
+    """Plain float noise of unit scale in the shape of a vector law, for training and for estimates only."""
+    if law == "gaussian":
+        return torch.randn(rows, outputs)
+    return training_noise(rows, outputs, output_norm=VECTOR_LAWS[law])
