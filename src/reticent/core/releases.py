@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ class Receipt:
         sampler: where the noise came from.
         seeded: whether a caller's seed drove the noise; such values are *not private*.
         booked: ledger entry, or "" when no ledger was given.
+        identifier: random name of this receipt.
     """
 
     mechanism: str
@@ -34,6 +36,7 @@ class Receipt:
     sampler: str
     seeded: bool
     booked: str = ""
+    identifier: str = field(default_factory=lambda: token_hex(8))
 
     def describe(self) -> str:
         """The receipt as one line."""
@@ -52,6 +55,7 @@ class Receipt:
             "sampler": self.sampler,
             "seeded": self.seeded,
             "booked": self.booked,
+            "identifier": self.identifier,
         }
 
 

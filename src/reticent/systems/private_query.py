@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from reticent.certify import LevelTest, LipschitzBound
+from reticent.certify import LevelTest, LipschitzBound, snap
 from reticent.core.errors import CorruptBundle, ReticentError
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -63,7 +63,7 @@ class PrivateQuery:
 
     def points(self, inputs: Array) -> Array:
         """Embeddings, clipped to the public domain and moved to its grid, shape (n, d). Private."""
-        return self.bound.snap(self.embedding.embed(inputs))
+        return snap(self.bound, self.embedding.embed(inputs)) * self.bound.input_step
 
     def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """One answer for each row of checked ``inputs``, and which of them are withheld.
@@ -116,6 +116,7 @@ class PrivateQuery:
             total = settings["requirement"]
             adjacency = Neighborhood(norm, total["radius"], total["space"])
             plan = Plan(**settings["plan"])
+            requirement = Requirement(epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency)
             bound = certificate(
                 settings["certificate"],
                 network,
@@ -123,7 +124,7 @@ class PrivateQuery:
                 input_norm=norm,
                 output=output_of(plan.law),
             )
-            query = cls(embedding, network, bound, Requirement(total["epsilon"], total["delta"], adjacency), plan)
+            query = cls(embedding, network, bound, requirement, plan)
             _ = query.mechanism, query.test
         except (KeyError, TypeError, ReticentError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error

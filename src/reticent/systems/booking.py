@@ -1,0 +1,61 @@
+"""Charge first, then answer: the one place where a fitted query meets a ledger."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from reticent.accounting.ledger import Ledger
+from reticent.accounting.scopes import Scope
+from reticent.core.errors import InvalidInput
+from reticent.core.releases import Receipt, Release
+from reticent.noise import Sampler
+from reticent.systems.private_query import Array, PrivateQuery
+
+
+def answer_and_book(
+    query: PrivateQuery,
+    inputs: Array,
+    *,
+    sampler: Sampler,
+    bundle: str,
+    ledger: Ledger | None,
+    scope: Scope | None,
+) -> Release:
+    """One answer for each row of checked ``inputs``, charged durably before anything is computed.
+
+    Every row costs one answer, withheld or not. If answering fails after the charge, the charge stays.
+
+    Args:
+        query: the fitted query.
+        inputs: shape (n, features), finite.
+        sampler: source of randomness.
+        bundle: identity of the bundle that answers.
+        ledger, scope: where to book, both or neither; without them the receipt says that nothing was booked.
+
+    Raises:
+        InvalidInput: only one of ``ledger`` and ``scope``, or a ledger together with a seeded sampler.
+        BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve``; nothing is answered.
+    """
+    if (ledger is None) != (scope is None):
+        raise InvalidInput("ledger and scope: expected both or neither")
+    if ledger is not None and sampler.seeded:
+        raise InvalidInput("ledger: seeded answers are not private and cannot be booked; use release without a seed")
+    mechanism = query.mechanism
+    reservation = (
+        nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, mechanism.event, answers=len(inputs))
+    )
+    with reservation as booked:
+        values, withheld = query.answer(inputs, sampler=sampler)
+        receipt = Receipt(
+            mechanism=mechanism.name,
+            guarantee=mechanism.guarantee,
+            answers=len(inputs),
+            bundle=bundle,
+            certificate=query.bound.kind,
+            sampler=sampler.name,
+            seeded=sampler.seeded,
+            booked="" if booked is None else booked.id,
+        )
+        if booked is not None:
+            booked.commit(receipt.identifier)
+    return Release(values, withheld, receipt)
