@@ -39,8 +39,8 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
         ),
         not_protected=(
             (
-                f"the input beyond distance {adjacency.radius:g}: this is not differential privacy of the whole picture, and which "
-                "rough kind of input it is may well be visible; look at decoded neighbours to see what the distance means"
+                f"the input beyond distance {adjacency.radius:g}: this is not differential privacy of the whole picture, and "
+                "which rough kind of input it is may well be visible; look at decoded neighbours to see what that means"
             ),
             "several answers about one input without adding them up: two answers cost twice as much",
             "the data that the networks were trained on",
