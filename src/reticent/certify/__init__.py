@@ -3,7 +3,7 @@
 from reticent.certify.bounds import LipschitzBound, Output
 from reticent.certify.enumeration import EnumerationBound
 from reticent.certify.interval import IntervalBound
-from reticent.certify.radius import LevelTest, grid_radius, stability_radius, snap
+from reticent.certify.radius import LevelTest, grid_radius, snap, stability_radius
 
 __all__ = [
     "EnumerationBound",

@@ -13,7 +13,7 @@ Grids are chosen when a bound is built, from the weights and the public domain: 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, frexp, log2
+from math import ceil, frexp, isfinite, log2
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,14 @@ Array = npt.NDArray[np.float64]
 
 WEIGHT_BITS = 24
 _EXACT = 2.0**51  # sums below this, and their doubles, are exact in float64
+_LARGEST = 2.0**300  # with all magnitudes in [1/_LARGEST, _LARGEST] no unit and no product of units leaves float64
 
 
 def power_of_two_at_least(value: float) -> float:
     """The smallest power of two that is at least ``value`` (1 for zero).
+
+    Raises:
+        CertificationFailed: ``value`` is not finite: a magnitude outgrew float64.
 
     Example:
         >>> power_of_two_at_least(5.0)
@@ -36,6 +40,8 @@ def power_of_two_at_least(value: float) -> float:
     """
     if value == 0:
         return 1.0
+    if not isfinite(value):
+        raise CertificationFailed("the ranges of this network outgrow float64; expected smaller weights or a smaller domain")
     mantissa, exponent = frexp(value)
     return float(2.0 ** (exponent - 1 if mantissa == 0.5 else exponent))
 
@@ -68,10 +74,20 @@ class Interval:
         """Largest absolute value of all the intervals, in real terms."""
         return float(self.magnitude().max(initial=0.0)) * self.unit
 
-    def __add__(self, other: Interval) -> Interval:
-        unit = max(self.unit, other.unit)
+    def plus(self, other: Interval, unit: float) -> Interval:
+        """The sums of intervals, both moved to the grid ``unit`` first; see ``unit_of_sum``."""
         left, right = self.on_grid(unit), other.on_grid(unit)
         return Interval(left.lower + right.lower, left.upper + right.upper, unit)
+
+
+def unit_of_sum(left: Interval, right: Interval) -> float:
+    """The grid for sums of intervals inside ``left`` and ``right``: the finer of theirs, or 50 bits of the sum if coarser.
+
+    Two summands can be on grids that are far apart (functionals are whole numbers, a gradient has 50 bits);
+    the coarser of the two would round the other away.
+    """
+    largest = left.largest() + right.largest()
+    return max(min(left.unit, right.unit), power_of_two_at_least(largest) * 2.0**-50)
 
 
 def around(values: Array, unit: float) -> Interval:
@@ -107,9 +123,15 @@ class ExactLinear:
         """The map for inputs of at most ``largest_input`` in magnitude.
 
         Raises:
-            CertificationFailed: the layer is so wide that less than 12 bits would be left for its inputs.
+            CertificationFailed: the layer is so wide that less than 12 bits would be left for its inputs, or
+                magnitudes are beyond 2**-300 to 2**300.
         """
-        weight_unit = power_of_two_at_least(float(np.abs(layer.weight).max(initial=0.0))) * 2.0**-WEIGHT_BITS
+        largest_weight = float(np.abs(layer.weight).max(initial=0.0))
+        if 0 < largest_weight < 1 / _LARGEST or max(largest_weight, largest_input, np.abs(layer.bias).max()) > _LARGEST:
+            raise CertificationFailed(
+                "the weights, biases or ranges of a layer are beyond 2**-300 to 2**300; expected a rescaled network"
+            )
+        weight_unit = power_of_two_at_least(largest_weight) * 2.0**-WEIGHT_BITS
         weight = np.round(layer.weight / weight_unit)
         absolute = np.abs(weight)
         ones = np.ones((1, layer.outputs if transposed else layer.inputs))
@@ -118,12 +140,13 @@ class ExactLinear:
         terms = layer.fan_out if transposed else layer.fan_in
         bias = np.zeros(layer.inputs) if transposed else layer.bias
         offset = float(np.abs(bias).max(initial=0.0)) / weight_unit
-        needed = (row_sum + terms + 1.0) * max(largest_input, 2.0**-900) + offset
+        needed = (row_sum + terms + 1.0) * max(largest_input, 1 / _LARGEST) + offset
         input_unit = power_of_two_at_least(needed / _EXACT * 2.0)
         if largest_input > 0 and largest_input / input_unit < 2.0**12 and offset <= row_sum * largest_input:
             raise CertificationFailed(f"a layer that sums {terms} terms leaves too few exact bits; expected a narrower layer")
         output_unit = weight_unit * input_unit
-        # Half a unit per weight is the rounding of W; the rest covers weights that were folded in floating point.
+        # Half a unit per weight is the rounding of W; the rest covers the rounding of weights that were folded in
+        # floating point, and of x - r and x + r where a region begins and ends (docs/certificates.md).
         slack = float(np.ceil(0.51 * terms * ceil(largest_input / input_unit)))
         return cls(layer, transposed, weight, absolute, input_unit, output_unit, slack, around(bias, output_unit))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil, prod
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -120,6 +121,7 @@ class LipschitzBound(ABC):
         self.output = parse_output(output)
         self.functionals = Functionals.of(self.output, network.output_dimension)
         self.ceiling = _norm_product(network, self.input_norm, self.output)
+        self._diameter = 4.0 * float(self.input_norm.of(domain.half_width))  # twice, to be far from any rounding
 
     @property
     @abstractmethod
@@ -147,15 +149,25 @@ class LipschitzBound(ABC):
             InvalidParameter: a negative or NaN radius.
         """
         points = self.domain.clip(finite_array(centers, name="centers", ndim=2, columns=self.domain.dimension))
-        radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(points),))
+        radii = np.asarray(radius, dtype=np.float64)
+        if radii.shape not in {(), (len(points),)}:
+            raise InvalidInput(f"radius: expected one number or {len(points)}, got shape={radii.shape}")
         if np.isnan(radii).any() or (radii < 0).any():
             raise InvalidParameter("radius: expected numbers of at least 0")
+        radii = np.broadcast_to(radii, (len(points),))
         return self.bound_over(self.region(points, radii))
 
     def bound_over(self, region: Region) -> Array:
         """Upper bounds over prepared regions, shape (n,)."""
         parts = [self._bound_region(region.part(rows)) for rows in slices(len(region), self._rows_at_once)]
         return np.minimum(np.concatenate(parts), self.ceiling)
+
+    def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
+        """Whether the bound over each prepared region is at most ``limit``, shape (n,).
+
+        The same answers as ``bound_over(region) <= limit``; bounds that can tell sooner override it.
+        """
+        return np.asarray(self.bound_over(region) <= limit)
 
     def global_bound(self) -> float:
         """An upper bound on the Lipschitz constant over the whole domain."""
@@ -165,19 +177,23 @@ class LipschitzBound(ABC):
         """The balls around ``points`` (inside the domain) as grid intervals, rounded outward."""
         step = self.input_step
         whole = around(np.stack([self.domain.lower, self.domain.upper]), step)
+        # From the diameter on, a ball around a point of the domain is the whole domain.
+        radii = np.minimum(radii, self._diameter)
         lower = np.floor((points - radii[:, None]) / step)
         upper = np.ceil((points + radii[:, None]) / step)
         box = Interval(np.maximum(lower, whole.lower[0]), np.minimum(upper, whole.upper[1]), step)
-        rounding = 0.5 * self.input_norm.of_ones(points.shape[1])
-        return Region(box, np.round(points / step), np.ceil(radii[:, None] / step + rounding))
+        rounding = ceil(0.5 * self.input_norm.of_ones(points.shape[1]))
+        return Region(box, np.round(points / step), np.ceil(radii[:, None] / step) + rounding)
 
-    def region_on_grid(self, centers: Array, radius: float) -> Region:
-        """The balls of ``radius`` whole steps around ``centers`` in whole steps: no rounding at all."""
+    def _whole_domain(self) -> Region:
+        return self.region(self.domain.center[None], np.array([np.inf]))
+
+    def region_on_grid(self, centers: Array, radii: Array) -> Region:
+        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no rounding at all."""
         whole = around(np.stack([self.domain.lower, self.domain.upper]), self.input_step)
-        box = Interval(
-            np.maximum(centers - radius, whole.lower[0]), np.minimum(centers + radius, whole.upper[1]), self.input_step
-        )
-        return Region(box, centers, np.full((len(centers), 1), radius))
+        reach = radii[:, None]
+        lower, upper = np.maximum(centers - reach, whole.lower[0]), np.minimum(centers + reach, whole.upper[1])
+        return Region(Interval(lower, upper, self.input_step), centers, reach)
 
 
 def slices(rows: int, at_once: int) -> Iterator[slice]:
@@ -187,14 +203,14 @@ def slices(rows: int, at_once: int) -> Iterator[slice]:
 
 
 def combine(per_functional: Array, how: Literal["max", "sum", "l2"]) -> Array:
-    """Bounds per functional, shape (n, k), joined into the output measure, shape (n,).
+    """Bounds per functional, shape (n, k, ...), joined into the output measure, shape (n, ...).
 
     Each step is monotone in floating point as well: entries are added in a fixed order.
     """
     if how == "max":
         return np.asarray(per_functional.max(axis=1))
-    total = np.zeros(len(per_functional))
-    for column in per_functional.T:
+    total = np.zeros_like(per_functional[:, 0])
+    for column in np.moveaxis(per_functional, 1, 0):
         total = total + (np.square(column) if how == "l2" else column)
     return np.asarray((np.sqrt(total) if how == "l2" else total) * _MARGIN)
 
@@ -205,11 +221,11 @@ def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
     behind = network.layers[last + 1 :]
     if any(isinstance(layer, Residual) for layer in behind) or (behind and output == "spread"):
         return np.inf
-    total = _MARGIN
-    for index, layer in enumerate(network.layers):
-        # Activations behind the last linear layer act entry by entry, so they keep the output norm.
-        total *= _layer_norm(layer, input_norm, output if index == last else input_norm)
-    return total
+    # Activations behind the last linear layer act entry by entry, so they keep the output norm.
+    norms = [
+        _layer_norm(layer, input_norm, output if index == last else input_norm) for index, layer in enumerate(network.layers)
+    ]
+    return 0.0 if 0.0 in norms else prod(norms, start=_MARGIN)
 
 
 def _layer_norm(layer: Layer, input_norm: Norm, output: Output) -> float:

@@ -6,8 +6,9 @@ s . J t = sum_j d_j c_j with c_j = (s W2)_j (W1 t)_j and d_j the slope of neuron
     U = max over s, t of  sum over on neurons of c_j  +  sum over unstable neurons of max(0, c_j)
 
 bounds it over a region, and a larger region only turns on and off neurons into unstable ones, which only raises
-U. For more layers the range of each layer's directional derivative along t is carried forward. On trained 8-16-8
-networks this is 0 to 8 % above the exact constant; intervals are about twice it. Proofs: docs/certificates.md.
+U (``neuron_table``). For more layers the range of each layer's directional derivative along t is carried forward.
+On trained 8-16-8 networks this is 0 to 8 % above the exact constant; intervals are about twice it. Proofs:
+docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from reticent.certify.arithmetic import (
     euclidean_norm,
     power_of_two_at_least,
 )
-from reticent.certify.bounds import LipschitzBound, Output, Region, combine
+from reticent.certify.bounds import LipschitzBound, Output, Region, combine, slices
 from reticent.certify.interval import build_forward, first_layer_values, forward_stages, row_norms
+from reticent.certify.neuron_table import ROWS, NeuronTable
 from reticent.certify.slopes import scaled_by
 from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
 from reticent.core.norms import Norm, sign_patterns
@@ -38,8 +40,8 @@ from reticent.networks.network import Network
 MAX_INPUTS = 14
 """Up to this many inputs all 2**(n-1) directions t are carried; beyond, use the interval bound."""
 
-_TABLE_NUMBERS = 2**25
-_WORKING_NUMBERS = 2**22
+_TABLE_NUMBERS = 2**23
+_WORKING_NUMBERS = 2**17  # arrays of 1 MiB stay in the cache
 
 
 class EnumerationBound(LipschitzBound):
@@ -77,13 +79,16 @@ class EnumerationBound(LipschitzBound):
         self._first_norms = row_norms(self._stages[0], self.input_norm)
         linear = network.linear_layers()
         self._hidden = len(linear) - 1
-        self._table: npt.NDArray[np.float32] | None = None
+        self._table: NeuronTable | None = None
         last = self.functionals.rows @ linear[-1].dense()
         # Rows of the last layer folded into the functionals; |row . derivative| is all that is needed of it.
         self._rows = Affine(last, np.zeros(len(last)))
-        if self._hidden == 1 and self.functionals.combine == "max":
-            self._table, self._table_unit = _neuron_table(linear[0].dense(), last, self._directions)
-        if self._table is None:
+        pairs = linear[0].outputs * len(last) * len(self._directions)
+        if self._hidden == 1 and self.functionals.combine == "max" and pairs <= _TABLE_NUMBERS:
+            whole = self._slopes(self._whole_domain())[0]
+            magnitudes = np.abs(self.functionals.rows) @ np.abs(linear[-1].dense())
+            self._table = NeuronTable.build(linear[0].dense(), last, magnitudes, self._directions, whole)
+        elif self._hidden:
             self._build_directional(network)
 
     def _build_directional(self, network: Network) -> None:
@@ -92,10 +97,9 @@ class EnumerationBound(LipschitzBound):
         error = np.abs(self._directions) @ np.abs(linear[0].dense()).T * 2.0**-44
         unit = power_of_two_at_least(float(np.abs(first).max(initial=0.0))) * 2.0**-30
         self._first = Interval(around(first - error, unit).lower, around(first + error, unit).upper, unit)
-        whole = self.region(self.domain.center[None], np.array([np.inf]))
         derivative = self._first
         self._middle: list[ExactLinear] = []
-        slopes = self._slopes(whole)
+        slopes = self._slopes(self._whole_domain())
         for index, slope in enumerate(slopes):
             derivative = scaled_by(derivative, _per_direction(slope), derivative.largest())
             layer = linear[index + 1] if index + 1 < self._hidden else self._rows
@@ -112,7 +116,7 @@ class EnumerationBound(LipschitzBound):
     @override
     def _rows_at_once(self) -> int:
         if self._table is not None:
-            return max(1, _WORKING_NUMBERS // int(self._table.shape[1]))
+            return ROWS
         widest = max([len(self.functionals.rows), *(layer.outputs for layer in self.network.linear_layers())])
         return max(1, _WORKING_NUMBERS // (len(self._directions) * widest))
 
@@ -122,12 +126,22 @@ class EnumerationBound(LipschitzBound):
         return [slope for slope in slopes if isinstance(slope, Interval)]
 
     @override
+    def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
+        if self._table is None or self.ceiling <= limit:
+            return super().at_most(region, limit)
+        parts = [
+            self._table.largest(self._slopes(region.part(rows))[0], enough=limit) <= limit
+            for rows in slices(len(region), self._rows_at_once)
+        ]
+        return np.concatenate(parts)
+
+    @override
     def _bound_region(self, region: Region) -> Array:
         slopes = self._slopes(region)
         if not slopes:
             return np.full(len(region), self.ceiling)
         if self._table is not None:
-            return self._from_table(slopes[0])
+            return self._table.largest(slopes[0])
         derivative = self._first
         for slope, layer in zip(slopes, self._middle, strict=True):
             derivative = layer(scaled_by(derivative, _per_direction(slope), np.inf))
@@ -139,13 +153,6 @@ class EnumerationBound(LipschitzBound):
         flat = magnitude.reshape(-1, magnitude.shape[-1]) * derivative.unit
         return np.asarray(combine(flat, "sum").reshape(len(region), -1).max(axis=1))
 
-    def _from_table(self, slope: Interval) -> Array:
-        assert self._table is not None
-        on = slope.lower
-        unstable = slope.upper - slope.lower
-        masks = np.concatenate([on, unstable], axis=1).astype(np.float32)
-        return np.asarray((masks @ self._table).max(axis=1).astype(np.float64) * self._table_unit)
-
 
 def _directions(input_norm: Norm, inputs: int) -> Array:
     """Extreme points of the unit ball, one of each pair {t, -t}, shape (directions, inputs)."""
@@ -156,29 +163,6 @@ def _directions(input_norm: Norm, inputs: int) -> Array:
     if inputs > MAX_INPUTS:
         raise UnsupportedNorm(f"enumeration: {inputs} inputs, expected at most {MAX_INPUTS}; use the interval bound")
     return sign_patterns(inputs, up_to_sign=True)
-
-
-def _neuron_table(first: Array, last: Array, directions: Array) -> tuple[npt.NDArray[np.float32] | None, float]:
-    """c_j for every signed pair (functional, direction), and its positive part, as exact float32 whole numbers.
-
-    Returns:
-        Shape (2 * hidden, 2 * functionals * directions) and the unit; None if that would be too large. Entries are
-        rounded up, and small enough that a sum over all neurons stays below 2**24, so float32 adds them exactly.
-    """
-    hidden = len(first)
-    if 4 * hidden * len(last) * len(directions) > _TABLE_NUMBERS:
-        return None, 1.0
-    along = directions @ first.T
-    # 2**-44 of the sums of magnitudes is far above the rounding of these two products.
-    size = (np.abs(directions) @ np.abs(first).T)[None] * np.abs(last)[:, None]
-    products = (last[:, None, :] * along[None]).reshape(-1, hidden)
-    size = size.reshape(-1, hidden) * 2.0**-44
-    signed = np.concatenate([products + size, -products + size]).T
-    total = float(np.abs(signed).max(axis=1).sum())
-    unit = power_of_two_at_least(max(total, 2.0**-900)) * 2.0**-23
-    whole = np.ceil(signed / unit)
-    # Rounding up adds at most one unit for each neuron; 2**23 + hidden stays below 2**24.
-    return np.concatenate([whole, np.maximum(whole, 0.0)]).astype(np.float32), unit
 
 
 def _per_direction(slope: Interval) -> Interval:

@@ -19,6 +19,7 @@ from reticent.certify.arithmetic import (
     Interval,
     euclidean_norm,
     sum_of_magnitudes,
+    unit_of_sum,
 )
 from reticent.certify.bounds import LipschitzBound, Output, Region, combine
 from reticent.certify.slopes import SmoothActivation, rectify, scaled_by
@@ -27,7 +28,7 @@ from reticent.core.regions import Box
 from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, Linear, Residual
 from reticent.networks.network import Network
 
-_WORKING_NUMBERS = 2**22
+_WORKING_NUMBERS = 2**17  # arrays of 1 MiB stay in the cache
 
 
 @dataclass(eq=False)
@@ -45,6 +46,8 @@ class _ActivationStage:
 @dataclass(eq=False)
 class _ResidualStage:
     branch: list[_Stage]
+    forward_unit: float
+    backward_unit: float = 0.0
 
 
 _Stage = _LinearStage | _ActivationStage | _ResidualStage
@@ -77,7 +80,7 @@ class IntervalBound(LipschitzBound):
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         super().__init__(network, domain=domain, input_norm=input_norm, output=output)
         self._stages, self._step = build_forward(network, domain)
-        whole = self._whole_domain()
+        whole = self._whole_domain().box
         _, slopes = forward_stages(self._stages, whole)
         gradient = Interval(self.functionals.rows[None], self.functionals.rows[None], 1.0)
         gradient = _build_backward(self._stages, slopes, gradient)
@@ -93,15 +96,12 @@ class IntervalBound(LipschitzBound):
     def _rows_at_once(self) -> int:
         return _WORKING_NUMBERS // (len(self.functionals.rows) * _widest(self.network.layers))
 
-    def _whole_domain(self) -> Interval:
-        region = self.region(self.domain.center[None], np.array([np.inf]))
-        return region.box
-
     def _bound_region(self, region: Region) -> Array:
         slopes = self.slopes_over(region)
         rows = self.functionals.rows[None]
         gradient = _backward_stages(self._stages, slopes, Interval(rows, rows, 1.0))
-        return combine(self._gradient_norms(gradient, len(region)), self.functionals.combine)
+        norms = self._gradient_norms(gradient)
+        return np.broadcast_to(norms, (len(region),))
 
     def slopes_over(self, region: Region) -> _Slopes:
         """The ranges of slopes of every activation over the balls."""
@@ -109,14 +109,13 @@ class IntervalBound(LipschitzBound):
         _, slopes = forward_stages(self._stages[1:], entering)
         return [None, *slopes]
 
-    def _gradient_norms(self, gradient: Interval, rows: int) -> Array:
+    def _gradient_norms(self, gradient: Interval) -> Array:
+        how = self.functionals.combine
+        if self.input_norm is Norm.L1:  # the unit ball is spanned by unit vectors: the worst input coordinate
+            return np.asarray(combine(gradient.magnitude() * gradient.unit, how).max(axis=-1))
         if self.input_norm is Norm.LINF:
-            norms = sum_of_magnitudes(gradient)
-        elif self.input_norm is Norm.L1:
-            norms = gradient.magnitude().max(axis=-1) * gradient.unit
-        else:
-            norms = euclidean_norm(gradient.magnitude(), gradient.unit, self._largest)
-        return np.broadcast_to(norms, (rows, norms.shape[1]))
+            return combine(sum_of_magnitudes(gradient), how)
+        return combine(euclidean_norm(gradient.magnitude(), gradient.unit, self._largest), how)
 
 
 def build_forward(network: Network, domain: Box) -> tuple[list[_Stage], float]:
@@ -129,9 +128,13 @@ def build_forward(network: Network, domain: Box) -> tuple[list[_Stage], float]:
         layers = (Affine(np.eye(network.input_dimension), np.zeros(network.input_dimension)), *layers)
         first = layers[0]
         assert isinstance(first, Linear)
-    step = ExactLinear.build(first, largest).input_unit
-    ends = np.stack([np.floor(domain.lower / step), np.ceil(domain.upper / step)])
-    values = Interval(ends[:1], ends[1:], step)
+    step = 0.0
+    # The domain rounded outward to the grid can need the next coarser grid; centers and radii must be on the one
+    # that the first layer works on.
+    while (unit := ExactLinear.build(first, largest).input_unit) != step:
+        step = unit
+        values = Interval(np.floor(domain.lower / step)[None], np.ceil(domain.upper / step)[None], step)
+        largest = values.largest()
     stages, _ = _build_forward(layers, values)
     return stages, step
 
@@ -144,7 +147,8 @@ def _build_forward(layers: tuple[Layer, ...], values: Interval) -> tuple[list[_S
             smooth = layer.kind is not ActivationKind.RELU
             stage = _ActivationStage(SmoothActivation.build(layer.kind, values.largest()) if smooth else None)
         elif isinstance(layer, Residual):
-            stage = _ResidualStage(_build_forward(layer.branch, values)[0])
+            branch, added = _build_forward(layer.branch, values)
+            stage = _ResidualStage(branch, unit_of_sum(values, added))
         else:
             stage = _LinearStage(ExactLinear.build(layer, values.largest()))
         values, _ = forward_stages([stage], values)
@@ -164,7 +168,7 @@ def forward_stages(stages: list[_Stage], values: Interval) -> tuple[Interval, _S
             slopes.append(slope)
         else:
             added, inner = forward_stages(stage.branch, values)
-            values = values + added
+            values = values.plus(added, stage.forward_unit)
             slopes.append(inner)
     return values, slopes
 
@@ -208,7 +212,9 @@ def _build_backward(stages: list[_Stage], slopes: _Slopes, gradient: Interval) -
             gradient = scaled_by(gradient, _per_functional(slope), stage.largest_gradient)
         else:
             assert isinstance(slope, list)
-            gradient = gradient + _build_backward(stage.branch, slope, gradient)
+            added = _build_backward(stage.branch, slope, gradient)
+            stage.backward_unit = unit_of_sum(gradient, added)
+            gradient = gradient.plus(added, stage.backward_unit)
     return gradient
 
 
@@ -222,7 +228,7 @@ def _backward_stages(stages: list[_Stage], slopes: _Slopes, gradient: Interval) 
             gradient = scaled_by(gradient, _per_functional(slope), stage.largest_gradient)
         else:
             assert isinstance(slope, list)
-            gradient = gradient + _backward_stages(stage.branch, slope, gradient)
+            gradient = gradient.plus(_backward_stages(stage.branch, slope, gradient), stage.backward_unit)
     return gradient
 
 

@@ -77,20 +77,14 @@ class LevelTest:
         ask = high.copy()
         open_points = np.arange(len(centers))
         while len(open_points):
-            holds = self._holds(centers[open_points], ask[open_points])
+            radii = (ask[open_points].astype(np.float64) + 1.0) * float(self.radius_steps)
+            region = self.bound.region_on_grid(centers[open_points], radii)
+            holds = self.bound.at_most(region, self.proposal)
             low[open_points[holds]] = ask[open_points[holds]]
             high[open_points[~holds]] = ask[open_points[~holds]] - 1
             open_points = open_points[low[open_points] < high[open_points]]
             ask = (low + high + 1) // 2
         return low
-
-    def _holds(self, centers: Array, levels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        holds = np.zeros(len(centers), dtype=bool)
-        for level in np.unique(levels):
-            here = levels == level
-            region = self.bound.region_on_grid(centers[here], float((level + 1) * self.radius_steps))
-            holds[here] = self.bound.bound_over(region) <= self.proposal
-        return holds
 
 
 def stability_radius(
@@ -108,7 +102,8 @@ def stability_radius(
         points: shape (n, d), finite.
         proposal: P, above 0.
         max_radius: cap on the answer, above 0.
-        tolerance: step of the answers, above 0; psi changes by at most distance + tolerance + 2 grid steps.
+        tolerance: step of the answers, above 0; psi changes by at most distance + tolerance + what
+            rounding centers to the grid adds (one step in l-infinity, d steps in l1).
 
     Returns:
         Shape (n,), in [0, max_radius]; 0 where the bound already exceeds P at the first step.
@@ -126,7 +121,8 @@ def stability_radius(
     ladder = LevelTest(bound, proposal, tolerance, max(1, steps - 1))
     centers = snap(bound, finite_array(points, name="points", ndim=2, columns=bound.domain.dimension))
     levels = ladder.levels(centers * bound.input_step)
-    first = bound.bound_over(bound.region_on_grid(centers, float(ladder.radius_steps))) <= ladder.proposal
+    nearest = bound.region_on_grid(centers, np.full(len(centers), float(ladder.radius_steps)))
+    first = bound.at_most(nearest, ladder.proposal)
     return np.asarray(np.minimum(np.where(first, (levels + 1.0) * tolerance, 0.0), max_radius))
 
 

@@ -19,9 +19,30 @@ from reticent.networks.layers import ActivationKind
 _CELLS = 2**14
 _SLOPE_UNIT = 2.0**-20
 
-# Bounds on |f''| and |f'''| over the real line, rounded up from the closed forms.
-_CURVATURE = {"tanh": 0.77, "sigmoid": 0.0963, "gelu": 0.8, "softplus": 0.25}
-_THIRD = {"tanh": 2.0, "sigmoid": 0.125, "gelu": 1.0, "softplus": 0.0963}
+
+@dataclass(frozen=True)
+class _Shape:
+    """Where a function turns (between turns it is monotone), a bound on |f''| at its turns, and its range."""
+
+    turns: tuple[float, ...]
+    bend: float
+    least: float
+    greatest: float
+
+
+_INFINITE = float("inf")
+_VALUES = {
+    ActivationKind.TANH: _Shape((), 0.0, -1.0, 1.0),
+    ActivationKind.SIGMOID: _Shape((), 0.0, 0.0, 1.0),
+    ActivationKind.GELU: _Shape((-0.7517915,), 0.8, -0.17, _INFINITE),
+    ActivationKind.SOFTPLUS: _Shape((), 0.0, 0.0, _INFINITE),
+}
+_SLOPES = {
+    ActivationKind.TANH: _Shape((0.0,), 2.0, 0.0, 1.0),
+    ActivationKind.SIGMOID: _Shape((0.0,), 0.125, 0.0, 0.25),
+    ActivationKind.GELU: _Shape((-1.4142136, 1.4142136), 1.0, -0.13, 1.13),
+    ActivationKind.SOFTPLUS: _Shape((), 0.0, 0.0, 1.0),
+}
 _FUNCTION_ERROR = 2.0**-46  # generous against the few ulps of numpy and scipy, relative to values of at most 2**5
 
 
@@ -84,25 +105,30 @@ class SmoothActivation:
         edges = np.asarray(np.arange(-reach, reach + 1) * cell, dtype=np.float64)
         value_unit = power_of_two_at_least(largest_input + 1.0) * 2.0**-30
         error = _FUNCTION_ERROR * (1.0 + largest_input)
-        values = _cells(kind.apply(edges), 0.125 * cell**2 * _CURVATURE[kind.value] + error, value_unit)
-        slopes = _cells(kind.slope(edges), 0.125 * cell**2 * _THIRD[kind.value] + error, _SLOPE_UNIT)
+        values = _cells(edges, kind.apply(edges), _VALUES[kind], error, value_unit)
+        slopes = _cells(edges, kind.slope(edges), _SLOPES[kind], error, _SLOPE_UNIT)
         return cls(kind, cell, reach, values, slopes)
 
     def ranges(self, inputs: Interval) -> tuple[Interval, Interval]:
         """The range of values and the range of slopes over each interval of ``inputs``."""
-        top = 2 * self.reach - 1
-        first = np.floor(inputs.lower * (inputs.unit / self.cell)).astype(np.int64) + self.reach
-        last = np.ceil(inputs.upper * (inputs.unit / self.cell)).astype(np.int64) + self.reach - 1
-        first = np.clip(first, 0, top)
-        last = np.maximum(np.clip(last, 0, top), first)
+        # Both ends round down: an interval that ends at the edge of two cells touches both, as the point does.
+        ratio = inputs.unit / self.cell
+        first = np.floor(inputs.lower * ratio).astype(np.int64) + self.reach
+        last = np.floor(inputs.upper * ratio).astype(np.int64) + self.reach
         return self.values.over(first, last), self.slopes.over(first, last)
 
 
-def _cells(at_edges: Array, bend: float, unit: float) -> RangeTable:
-    """Bounds over each cell from the values at its two edges and how far the curve can leave the chord."""
-    lower = np.minimum(at_edges[:-1], at_edges[1:]) - bend
-    upper = np.maximum(at_edges[:-1], at_edges[1:]) + bend
-    return RangeTable.build(lower, upper, unit)
+def _cells(edges: Array, at_edges: Array, shape: _Shape, error: float, unit: float) -> RangeTable:
+    """Bounds over each cell from the values at its two edges and how far a curve that turns inside can leave the chord."""
+    cell = edges[1] - edges[0]
+    margin = np.full(len(edges) - 1, error)
+    for turn in shape.turns:
+        turning = (edges[:-1] <= turn + 1e-6) & (edges[1:] >= turn - 1e-6)
+        margin[turning] += 0.125 * cell**2 * shape.bend
+    lower = np.minimum(at_edges[:-1], at_edges[1:]) - margin
+    upper = np.maximum(at_edges[:-1], at_edges[1:]) + margin
+    # Far out a cell can be wide; what is known of the whole line also keeps products of slopes exact.
+    return RangeTable.build(np.maximum(lower, shape.least), np.minimum(upper, shape.greatest), unit)
 
 
 def rectify(inputs: Interval) -> tuple[Interval, Interval]:
@@ -125,10 +151,9 @@ def scaled_by(gradient: Interval, slopes: Interval, largest: float) -> Interval:
         largest: that bound, in real terms.
     """
     if slopes.unit == 1.0:  # each slope is 0, 1 or the interval between
-        on, dead = slopes.lower == 1.0, slopes.upper == 0.0
-        lower = np.where(on, gradient.lower, np.minimum(gradient.lower, 0.0))
-        upper = np.where(on, gradient.upper, np.maximum(gradient.upper, 0.0))
-        return Interval(np.where(dead, 0.0, lower), np.where(dead, 0.0, upper), gradient.unit)
+        lower = np.minimum(gradient.lower * slopes.lower, gradient.lower * slopes.upper)
+        upper = np.maximum(gradient.upper * slopes.lower, gradient.upper * slopes.upper)
+        return Interval(lower, upper, gradient.unit)
     coarse = gradient.on_grid(max(gradient.unit, power_of_two_at_least(largest) * 2.0**-26))
     corners = [end * slope for end in (coarse.lower, coarse.upper) for slope in (slopes.lower, slopes.upper)]
     lower = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))

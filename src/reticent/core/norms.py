@@ -112,8 +112,10 @@ def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) ->
         return float(input_norm.dual.of(array, axis=1).max(initial=0.0))
     if input_norm is Norm.L2 and output_norm is Norm.L2:
         return float(np.linalg.norm(array, 2))
-    if input_norm is Norm.LINF and (array.shape[1] <= array.shape[0] or output_norm is Norm.L2):
-        inputs = sign_patterns(array.shape[1], up_to_sign=True)
-        return float(output_norm.of(inputs @ array.T, axis=1).max())
-    outputs = sign_patterns(array.shape[0], up_to_sign=True)
-    return float(input_norm.dual.of(outputs @ array, axis=1).max())
+    by_inputs = input_norm is Norm.LINF and (array.shape[1] <= array.shape[0] or output_norm is Norm.L2)
+    factor, measure = (array.T, output_norm) if by_inputs else (array, input_norm.dual)
+    signs = sign_patterns(len(factor), up_to_sign=True)
+    # In parts: 2**19 patterns times a wide layer would not fit in memory.
+    at_once = max(1, 2**22 // factor.shape[1])
+    parts = (signs[start : start + at_once] @ factor for start in range(0, len(signs), at_once))
+    return max(float(measure.of(part, axis=1).max()) for part in parts)

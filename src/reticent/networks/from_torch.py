@@ -24,7 +24,7 @@ _ACTIVATIONS: dict[type[nn.Module], ActivationKind] = {
     nn.GELU: ActivationKind.GELU,
     nn.Softplus: ActivationKind.SOFTPLUS,
 }
-_SHAPELESS = (nn.Identity, nn.Dropout, nn.Dropout2d, nn.Flatten, nn.Unflatten)
+_UNCHANGED = (nn.Identity, nn.Dropout, nn.Dropout2d)
 
 
 class ResidualSum(nn.Module):
@@ -55,10 +55,19 @@ def from_torch(module: nn.Module, input_shape: tuple[int, ...]) -> Network:
         >>> from_torch(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), (3,)).output_dimension
         2
     """
+    shape = tuple(input_shape)
+    if len(shape) not in {1, 3} or not all(isinstance(size, int) and size > 0 for size in shape):
+        raise InvalidInput(f"input_shape={input_shape!r}: expected (d,) or (channels, height, width)")
     if not isinstance(module, nn.Module):
         raise InvalidInput(f"module: expected a torch.nn.Module, got {type(module).__name__}")
-    layers, _ = _read(module, "", tuple(input_shape))
-    return Network(tuple(layers), tuple(input_shape))
+    layers, _ = _read(module, "", shape)
+    return Network(tuple(layers), shape)
+
+
+_KNOWN: tuple[type[nn.Module], ...] = (
+    *(nn.Sequential, ResidualSum, nn.Linear, nn.Conv2d, nn.AvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d),
+    *(*_UNCHANGED, nn.Flatten, nn.Unflatten),
+)
 
 
 def to_torch(network: Network) -> nn.Sequential:
@@ -102,6 +111,7 @@ class _LayerModule(nn.Module):
 
 def _read(module: nn.Module, name: str, shape: tuple[int, ...]) -> tuple[list[Layer], tuple[int, ...]]:
     label = f"{name or 'module'} ({type(module).__name__})"
+    _check_forward(module, label)
     if isinstance(module, nn.Sequential):
         layers: list[Layer] = []
         for child_name, child in module.named_children():
@@ -113,13 +123,15 @@ def _read(module: nn.Module, name: str, shape: tuple[int, ...]) -> tuple[list[La
         if prod(after) != prod(shape):
             raise UnsupportedNetwork(f"{label}: the branch turns shape {shape} into {after}; expected the same size")
         return [Residual(tuple(branch))], shape
-    if isinstance(module, _SHAPELESS):
-        return [], _reshaped(module, shape)
+    if isinstance(module, _UNCHANGED):
+        return [], shape
+    if isinstance(module, nn.Flatten | nn.Unflatten):
+        return [], _reshaped(module, label, shape)
     if type(module) in _ACTIVATIONS:
         _check_activation(module, label)
         return [Activation(_ACTIVATIONS[type(module)])], shape
     if isinstance(module, nn.Linear):
-        if prod(shape) != module.in_features:
+        if prod(shape) != module.in_features or shape[-1] != module.in_features:
             raise InvalidInput(f"{label}: expects {module.in_features} inputs, shape {shape} reaches it")
         return [Affine(_numbers(module.weight), _bias(module.bias, module.out_features))], (module.out_features,)
     if isinstance(module, nn.Conv2d):
@@ -133,19 +145,34 @@ def _read(module: nn.Module, name: str, shape: tuple[int, ...]) -> tuple[list[La
     raise UnsupportedNetwork(f"{label} cannot be certified; supported are {SUPPORTED_MODULES}")
 
 
-def _reshaped(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _check_forward(module: nn.Module, label: str) -> None:
+    """Refuse what a module computes beyond its class: a forward of its own, or hooks."""
+    known = next((base for base in _KNOWN if isinstance(module, base)), None)
+    if known is not None and type(module).forward is not known.forward:
+        raise UnsupportedNetwork(f"{label}: replaces the forward method of {known.__name__}; supported are {SUPPORTED_MODULES}")
+    if module._forward_hooks or module._forward_pre_hooks:
+        raise UnsupportedNetwork(f"{label}: has forward hooks, which cannot be certified; expected a module without them")
+
+
+def _reshaped(module: nn.Flatten | nn.Unflatten, label: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     if isinstance(module, nn.Flatten):
+        if module.start_dim != 1 or module.end_dim not in {-1, len(shape)}:
+            raise UnsupportedNetwork(f"{label}: start_dim={module.start_dim}, end_dim={module.end_dim}; expected 1 and -1")
         return (prod(shape),)
-    if isinstance(module, nn.Unflatten):
-        return tuple(int(size) for size in module.unflattened_size)
-    return shape
+    sizes = [int(size) for size in module.unflattened_size]
+    if -1 in sizes and -prod(sizes) > 0:
+        sizes[sizes.index(-1)] = prod(shape) // -prod(sizes)
+    if module.dim != 1 or len(shape) != 1 or prod(sizes) != prod(shape):
+        raise InvalidInput(f"{label}: expected to split a flat axis 1 of {prod(sizes)}, shape {shape} reaches it")
+    return tuple(sizes)
 
 
 def _check_activation(module: nn.Module, label: str) -> None:
     if isinstance(module, nn.GELU) and module.approximate != "none":
         raise UnsupportedNetwork(f"{label}: approximate={module.approximate!r}; expected 'none'")
-    if isinstance(module, nn.Softplus) and module.beta != 1:
-        raise UnsupportedNetwork(f"{label}: beta={module.beta}; expected 1")
+    if isinstance(module, nn.Softplus) and (module.beta != 1 or module.threshold < 20):
+        # From the threshold on torch returns its input; at 20 that is off by 2e-9, earlier it is another function.
+        raise UnsupportedNetwork(f"{label}: beta={module.beta}, threshold={module.threshold}; expected 1 and at least 20")
 
 
 def _read_convolution(module: nn.Conv2d, label: str, shape: tuple[int, ...]) -> Convolution:
@@ -176,6 +203,8 @@ def _read_batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, label: str, shape:
         raise UnsupportedNetwork(f"{label}: is in training mode; call eval() first")
     if module.running_mean is None or module.running_var is None:
         raise UnsupportedNetwork(f"{label}: keeps no running statistics; expected track_running_stats=True")
+    if len(shape) not in {1, 3} or shape[0] != module.num_features:
+        raise InvalidInput(f"{label}: expects {module.num_features} features or channels, shape {shape} reaches it")
     deviation = np.sqrt(_numbers(module.running_var) + module.eps)
     scale = (_numbers(module.weight) if module.affine else np.ones_like(deviation)) / deviation
     shift = (_numbers(module.bias) if module.affine else 0.0) - _numbers(module.running_mean) * scale
