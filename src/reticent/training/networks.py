@@ -36,6 +36,15 @@ def relu_network(sizes: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+def rescale(network: nn.Sequential, factor: torch.Tensor) -> None:
+    """Multiply the outputs of ``network``, which ends with a Linear layer, by ``factor``, in place."""
+    last = network[-1]
+    assert isinstance(last, nn.Linear)
+    with torch.no_grad():
+        last.weight.mul_(factor)
+        last.bias.mul_(factor)
+
+
 def labelled(embeddings: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Embeddings (n, d) as float32 and labels (n,) as int64 tensors, and the number of classes (largest label + 1).
 

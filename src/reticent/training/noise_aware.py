@@ -18,7 +18,7 @@ from reticent.core.checks import count, positive
 from reticent.core.norms import Norm
 from reticent.training.heads import Head
 from reticent.training.lipschitz_objective import input_directions, lipschitz_bound, output_functionals
-from reticent.training.networks import labelled, minimise, relu_network
+from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.noise import training_noise
 from reticent.training.progress import Report, silent
 
@@ -131,9 +131,5 @@ def train_noise_aware(
         report=report,
     )
     with torch.no_grad():
-        last = network[-1]
-        bound = lipschitz_bound(network, directions, functionals)
-        assert isinstance(last, nn.Linear)
-        last.weight.div_(bound)
-        last.bias.div_(bound)
+        rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
     return NoiseAware(network=network.eval(), head=head.eval())

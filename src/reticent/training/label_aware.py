@@ -1,0 +1,104 @@
+"""Ours, for labels: a classifier trained on exactly the law by which its label will be released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from reticent.core.checks import count, positive
+from reticent.core.norms import Norm
+from reticent.training.label_laws import chance_of
+from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
+from reticent.training.networks import labelled, minimise, relu_network, rescale
+from reticent.training.progress import Report, silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelAwareConfig:
+    """Everything that decides a classifier for label release, apart from the embeddings.
+
+    Attributes:
+        epsilon: budget of one label.
+        radius: neighbourhood radius R in ``input_norm``.
+        law: ``softmax``, ``stability`` or ``noisy-max``.
+        input_norm: norm in which neighbours are near; linf or l1.
+        hidden: widths of the hidden layers.
+        epochs: passes over the embeddings.
+        batch_size: embeddings per step.
+        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
+        warm_up: share of training that raises the mean *log* chance of the right label, which has a gradient
+            everywhere; the rest raises the mean chance, which is the accuracy that will be seen.
+        seed: seed of weights and order.
+    """
+
+    epsilon: float
+    radius: float
+    law: str
+    input_norm: Norm = Norm.LINF
+    hidden: tuple[int, ...] = (128,)
+    epochs: int = 40
+    batch_size: int = 1000
+    learning_rate: float = 1e-2
+    warm_up: float = 0.4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "radius", "learning_rate"):
+            positive(getattr(self, name), name=name)
+        for name in ("epochs", "batch_size"):
+            count(getattr(self, name), name=name)
+        chance_of(self.law)
+        object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
+
+
+def train_label_release(
+    embeddings: npt.ArrayLike, labels: npt.ArrayLike, config: LabelAwareConfig, *, report: Report = silent
+) -> nn.Sequential:
+    """A classifier whose *released* label is right as often as possible.
+
+    The loss divides the logits by ``U * radius / epsilon`` with U the differentiable bound on the spread (the
+    largest difference of two logits), so that the law in the loss is the law of the release.
+
+    Args:
+        embeddings: shape (n, d), clipped to the public domain if there is one.
+        labels: shape (n,), integers 0..classes - 1.
+        config: law, radius, budget, sizes and settings.
+        report: told after every epoch.
+
+    Returns:
+        Linear and ReLU layers from d inputs to one logit per class, scaled so that the training bound on their
+        spread is 1, in evaluation mode. Certify it before use: the training bound is float32.
+
+    Raises:
+        InvalidInput: embeddings and labels that do not fit.
+        UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs to enumerate.
+    """
+    points, targets, classes = labelled(embeddings, labels)
+    directions = input_directions(points.shape[1], config.input_norm)
+    functionals = output_functionals(classes, SPREAD)
+    chance = chance_of(config.law)
+    torch.manual_seed(config.seed)
+    network = relu_network([points.shape[1], *config.hidden, classes])
+
+    def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
+        unit = lipschitz_bound(network, directions, functionals) * (config.radius / config.epsilon)
+        right = chance(network(points[rows]) / unit, targets[rows], config.epsilon)
+        return -(right + 1e-4).log().mean() if done < config.warm_up else -right.mean()
+
+    minimise(
+        loss,
+        network.parameters(),
+        rows=len(points),
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        decay=True,
+        stage=f"label release, epsilon {config.epsilon:g}",
+        report=report,
+    )
+    with torch.no_grad():
+        rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
+    return network.eval()
