@@ -21,7 +21,7 @@ from reticent.systems.calibration import CalibrationData
 from reticent.systems.certificates import CERTIFICATES
 from reticent.systems.embedding import BetaVaeEmbedding, Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
 from reticent.systems.plans import Path, Requirement
-from reticent.training.embedder import EmbedderConfig, train_embedder
+from reticent.training.embedder import Embedder, EmbedderConfig, train_embedder
 from reticent.training.progress import Report, bar, silent
 
 Array = npt.NDArray[np.float64]
@@ -49,6 +49,7 @@ class PosthocSettings:
     input_norm: Norm
     paths: tuple[Path, ...]
     latent_dimension: int
+    beta: float
     hidden: tuple[int, ...]
     epochs: int
     embedder_epochs: int
@@ -77,6 +78,7 @@ class PosthocSettings:
             input_norm=Norm.parse(estimator.input_norm),
             paths=paths[estimator.path],
             latent_dimension=count(estimator.latent_dimension, name="latent_dimension"),
+            beta=positive(estimator.beta, name="beta"),
             hidden=tuple(count(width, name="hidden") for width in estimator.hidden),
             epochs=count(estimator.epochs, name="epochs"),
             embedder_epochs=count(estimator.embedder_epochs, name="embedder_epochs"),
@@ -189,6 +191,8 @@ def _encoded(y: npt.ArrayLike | None, rows: int, *, needed: bool) -> tuple[npt.N
 
 
 def _embedding(settings: PosthocSettings, inputs: Array, shape: tuple[int, ...], seed: int, report: Report) -> Embedding:
+    if isinstance(settings.embedder, Embedder):
+        return BetaVaeEmbedding(settings.embedder)
     if isinstance(settings.embedder, nn.Module):
         return ModuleEmbedding(settings.embedder, shape if len(shape) > 1 else None)
     if settings.embedder == "identity":
@@ -202,6 +206,7 @@ def _embedding(settings: PosthocSettings, inputs: Array, shape: tuple[int, ...],
         image_shape=(height, width),
         latent_dimension=settings.latent_dimension,
         architecture=settings.embedder,
+        beta=settings.beta,
         epochs=settings.embedder_epochs,
         seed=seed,
     )
