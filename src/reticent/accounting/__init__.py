@@ -1,1 +1,60 @@
-"""Immutable privacy events, their composition, and durable budgets."""
+"""Immutable privacy events, their composition, and durable budgets.
+
+``composition``, ``accountants`` and ``calibration`` answer "what do Q answers cost"; ``filters`` keep a total that is spent
+adaptively; ``Ledger`` keeps it on disk, for many processes, through crashes.
+"""
+
+from reticent.accounting.accountants import Accountant, PldAccountant, RdpAccountant
+from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
+from reticent.accounting.charges import Budget, Charge
+from reticent.accounting.composition import (
+    Composition,
+    advanced_epsilon,
+    basic_epsilon,
+    optimal_delta,
+    optimal_epsilon,
+    optimal_epsilon_of,
+    smallest_epsilon,
+)
+from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.exports import check_export
+from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
+from reticent.accounting.ledger import Ledger, Preview, Reservation
+from reticent.accounting.reports import Account, LedgerReport, Spending
+from reticent.accounting.scopes import Scope
+from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+from reticent.accounting.verification import Verification
+
+__all__ = [
+    "Account",
+    "Accountant",
+    "BasicFilter",
+    "BasicOdometer",
+    "Budget",
+    "Charge",
+    "Composition",
+    "Filter",
+    "Ledger",
+    "LedgerReport",
+    "PldAccountant",
+    "Preview",
+    "PrivacyEvent",
+    "RdpAccountant",
+    "RdpFilter",
+    "RdpOdometer",
+    "Reservation",
+    "Scope",
+    "ScreeningDpEvent",
+    "Spending",
+    "Verification",
+    "advanced_epsilon",
+    "basic_epsilon",
+    "check_export",
+    "epsilon_per_answer",
+    "noise_multiplier",
+    "optimal_delta",
+    "optimal_epsilon",
+    "optimal_epsilon_of",
+    "screening_rdp",
+    "smallest_epsilon",
+]

@@ -1,0 +1,117 @@
+"""Noise for a required total: the least noise with which Q answers stay within (epsilon, delta)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from reticent.accounting.accountants import Accountant, RdpAccountant
+from reticent.accounting.composition import smallest_epsilon
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import CalibrationFailed
+
+_STEPS = 200
+
+
+def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
+    """Largest pure epsilon of one answer with which ``answers`` of them stay within a total of (``epsilon``, ``delta``).
+
+    Composition is the smallest of basic, advanced and optimal, so the inverse of ``composition.smallest_epsilon`` up to 1e-9.
+
+    Args:
+        epsilon: of the total, above 0.
+        delta: of the total, in [0, 1); 0 leaves basic composition.
+        answers: how many, at least 1.
+
+    Example:
+        >>> round(epsilon_per_answer(epsilon=17.787128449701196, delta=1e-5, answers=1000), 6)
+        0.1
+    """
+    target, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
+    delta = probability(delta, name="delta")
+
+    def total(per_answer: float) -> float:
+        return smallest_epsilon(epsilon=per_answer, answers=answers, delta=delta, answer_delta=0.0).epsilon
+
+    # Basic composition always fits target / answers; no theorem lets one answer have more than the total and its delta allow.
+    upper = target + 1.0
+    while total(upper) <= target:
+        upper *= 2
+    return _largest(lambda value: total(value) <= target, target / answers, upper)
+
+
+def noise_multiplier(
+    make_event: Callable[[float], PrivacyEvent],
+    *,
+    epsilon: float,
+    delta: float,
+    answers: int,
+    accountant: Callable[[], Accountant] | None = None,
+    tolerance: float = 1e-7,
+) -> float:
+    """Smallest noise multiplier with which ``answers`` answers of ``make_event`` stay within (``epsilon``, ``delta``).
+
+    Args:
+        make_event: event of one answer at a noise multiplier; its cost must not grow with the multiplier.
+        epsilon: of the total, above 0.
+        delta: of the total, in (0, 1) for Gaussian noise.
+        answers: how many, at least 1.
+        accountant: makes an empty accountant of the events' adjacency; None for Rényi accounting.
+        tolerance: how far below ``epsilon`` the total may stay, above 0.
+
+    Returns:
+        A multiplier whose recomputed total lies in [epsilon - tolerance, epsilon], or the smallest one tried where epsilon is
+        never reached.
+
+    Raises:
+        CalibrationFailed: no multiplier up to 1e9 is enough (for instance Rényi accounting asked for delta = 0).
+
+    Example:
+        >>> from dp_accounting import GaussianDpEvent
+        >>> from reticent.core import AddRemove, Guarantee
+        >>> def gaussian(multiplier):
+        ...     return PrivacyEvent("gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianDpEvent(multiplier))
+        >>> round(noise_multiplier(gaussian, epsilon=2.165715659029443, delta=1e-5, answers=100), 4)
+        20.0
+    """
+    target, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
+    delta = probability(delta, name="delta")
+    tolerance = positive(tolerance, name="tolerance")
+    adjacency = make_event(1.0).guarantee.adjacency
+
+    def total(multiplier: float) -> float:
+        fresh = RdpAccountant(adjacency) if accountant is None else accountant()
+        return fresh.compose(make_event(multiplier), answers).epsilon(delta=delta)
+
+    lower, upper = 1e-3, 1.0
+    while (spent := total(upper)) > target:
+        lower, upper = upper, 4 * upper
+        if upper > 1e9:
+            raise CalibrationFailed(
+                f"no noise multiplier up to 1e9 brings {answers} answers to epsilon={target:g}, delta={delta:g}"
+            )
+    for _ in range(_STEPS):
+        if spent >= target - tolerance:
+            break
+        middle = math.sqrt(lower * upper)
+        if middle in (lower, upper):
+            break
+        tried = total(middle)
+        if tried <= target:
+            upper, spent = middle, tried
+        else:
+            lower = middle
+    return upper
+
+
+def _largest(fits: Callable[[float], bool], lower: float, upper: float) -> float:
+    for _ in range(_STEPS):
+        middle = 0.5 * (lower + upper)
+        if middle in (lower, upper) or upper - lower < 1e-13 * upper:
+            break
+        if fits(middle):
+            lower = middle
+        else:
+            upper = middle
+    return lower

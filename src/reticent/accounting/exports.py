@@ -1,0 +1,104 @@
+"""Exports: every entry with its digest, for another program or another archive."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from reticent.accounting.chain import Entry, genesis
+from reticent.accounting.schema import head
+from reticent.accounting.store import Store
+from reticent.accounting.verification import stored_entries
+from reticent.core.errors import CorruptBundle, InvalidInput, LedgerUnavailable, UnknownName, WriteFailed
+
+Format = Literal["jsonl", "csv"]
+COLUMNS = (*Entry.__dataclass_fields__, "previous", "digest")
+"""Columns of an export: those of an entry, then the digest before it and its own, in hexadecimal."""
+
+
+def export_to(store: Store, path: str | Path, *, format: Format) -> int:
+    """Writes every entry to ``path``, whole or not at all.
+
+    Args:
+        store: the ledger's database.
+        path: the file; replaced if it is there.
+        format: "jsonl" (one JSON object per line) or "csv" (with a header).
+
+    Returns:
+        Number of entries.
+
+    Raises:
+        WriteFailed: the file could not be written; nothing is left half-written.
+        LedgerUnavailable: the ledger cannot be read.
+    """
+    target = Path(path)
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+    except OSError as error:
+        raise WriteFailed(f"{target}: expected a folder that can be written ({error.strerror})") from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+            written = write_entries(store, stream, format=format)
+        os.replace(name, target)
+    except OSError as error:
+        raise WriteFailed(f"{target}: could not be written whole ({error.strerror}); nothing is left of it") from error
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return written
+
+
+def write_entries(store: Store, stream: IO[str], *, format: Format) -> int:
+    """Writes every entry to an open text stream and returns their number; see ``export_to``."""
+    if format not in ("jsonl", "csv"):
+        raise UnknownName(f"format={format!r}: expected 'jsonl' or 'csv'")
+    written = 0
+    if format == "csv":
+        table = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        for row in _rows(store):
+            table.writerow(row)
+            written += 1
+        return written
+    for row in _rows(store):
+        stream.write(json.dumps(row, separators=(",", ":")) + "\n")
+        written += 1
+    return written
+
+
+def check_export(lines: Iterable[str]) -> int:
+    """Recomputes the chain of a JSON Lines export without its ledger; the number of entries.
+
+    Raises:
+        CorruptBundle: an entry does not match its digest or does not follow the one before.
+        InvalidInput: a line is not an entry.
+    """
+    previous, seq = "", 0
+    for line in lines:
+        try:
+            row: dict[str, Any] = json.loads(line)
+            stored = bytes.fromhex(row.pop("digest"))
+            before = bytes.fromhex(row.pop("previous"))
+            entry = Entry(**row)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InvalidInput(f"line {seq + 1}: expected an exported entry in JSON ({error})") from error
+        if entry.seq != seq + 1 or (seq and before.hex() != previous) or entry.digest(before) != stored:
+            raise CorruptBundle(f"line {seq + 1}: entry {entry.seq} was changed, dropped or moved; export the ledger again")
+        previous, seq = stored.hex(), entry.seq
+    return seq
+
+
+def _rows(store: Store) -> Iterator[dict[str, Any]]:
+    with store.read() as connection:
+        top = connection.execute(head.select()).first()
+        if top is None:
+            raise LedgerUnavailable(f"{store.name}: no ledger here; create one with `reticent ledger init`")
+        previous = genesis(top.ledger)
+        for stored in stored_entries(connection):
+            yield {**asdict(stored.entry), "previous": previous.hex(), "digest": stored.digest.hex()}
+            previous = stored.digest

@@ -1,0 +1,273 @@
+"""Filters and odometers: totals that hold even when every next event is chosen from earlier answers.
+
+A *filter* is given a total in advance and refuses what would go over it. An *odometer* has no total in advance and can be read
+at any time. Both are fully adaptive: events, their number and the moment to stop may depend on what was released before.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.accountants import DEFAULT_ORDERS, RdpAccountant
+from reticent.accounting.costs import StatedCost, elementary_costs
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
+from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
+
+Array = npt.NDArray[np.float64]
+
+
+class Filter(ABC):
+    """Refuses what would go over a total; a refusal spends nothing.
+
+    Args:
+        total: the most that may be spent; its adjacency and kind are those of every event.
+    """
+
+    def __init__(self, total: Guarantee) -> None:
+        if total.kind is GuaranteeKind.NO_PRIVACY:
+            raise IncompatibleGuarantees("a filter needs a total that promises something; got kind='no differential privacy'")
+        self.total = total
+
+    def spend(self, event: PrivacyEvent, answers: int = 1) -> None:
+        """Charges ``answers`` answers of ``event``, to be called before they are computed.
+
+        Raises:
+            BudgetExceeded: they do not fit; nothing was charged.
+            IncompatibleGuarantees: another adjacency or kind, or no formula; nothing was charged.
+        """
+        if not self.fits(event, answers):
+            raise BudgetExceeded(
+                f"{answers} answer(s) of {event.mechanism} do not fit into what is left of {self.total.describe()}; "
+                f"the largest request that would fit is {self.largest(event)} answer(s)"
+            )
+        self._charge(event, answers)
+
+    def fits(self, event: PrivacyEvent, answers: int = 1) -> bool:
+        """Whether ``spend`` would accept; nothing is charged.
+
+        Raises:
+            IncompatibleGuarantees: another adjacency or kind, or no formula.
+        """
+        answers = count(answers, name="answers")
+        if event.guarantee.kind is not self.total.kind:
+            raise IncompatibleGuarantees(f"cannot charge {event.guarantee.kind.value} to a total of {self.total.kind.value}")
+        if event.guarantee.adjacency != self.total.adjacency:
+            raise IncompatibleGuarantees(
+                f"costs compose only within one adjacency: the total is for {self.total.adjacency.describe()}, "
+                f"{event.mechanism} protects {event.guarantee.adjacency.describe()}"
+            )
+        return self._fits(event, answers)
+
+    def largest(self, event: PrivacyEvent) -> int:
+        """Largest number of answers of ``event`` that would still fit, at most 2**62."""
+        if not self.fits(event, 1):
+            return 0
+        lower, upper = 1, 2
+        while upper < 2**62 and self.fits(event, upper):
+            lower, upper = upper, 2 * upper
+        while upper - lower > 1:
+            middle = (lower + upper) // 2
+            lower, upper = (middle, upper) if self.fits(event, middle) else (lower, middle)
+        return lower
+
+    @abstractmethod
+    def _fits(self, event: PrivacyEvent, answers: int) -> bool: ...
+
+    @abstractmethod
+    def _charge(self, event: PrivacyEvent, answers: int) -> None: ...
+
+
+class BasicFilter(Filter):
+    """Adds epsilon and delta, exactly; the filter for pure costs, and the one that the ledger keeps on disk.
+
+    **Guarantee.** Everything released through the filter together is (total.epsilon, total.delta)-private, fully adaptively.
+    Also for Lipschitz privacy, whose epsilon per unit of distance adds up in the same way.
+
+    Reference: Rogers, Roth, Ullman and Vadhan 2016, Theorem 3.6 (basic composition is a valid filter).
+
+    Edge cases: a float stands for its shortest decimal, which is what the caller wrote, and decimals are added as fractions; a
+    hundred answers of 0.01 fit into 1 exactly.
+
+    Example:
+        >>> from dp_accounting import UnsupportedDpEvent
+        >>> from reticent.core import AddRemove
+        >>> event = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()), UnsupportedDpEvent())
+        >>> budget = BasicFilter(Guarantee(1.0, 1e-9, AddRemove()))
+        >>> budget.spend(event, 7)
+        >>> budget.largest(event)
+        3
+    """
+
+    def __init__(self, total: Guarantee) -> None:
+        super().__init__(total)
+        self.epsilon = Fraction(0)
+        self.delta = Fraction(0)
+
+    def _fits(self, event: PrivacyEvent, answers: int) -> bool:
+        epsilon, delta = _exact(event.guarantee.epsilon), _exact(event.guarantee.delta)
+        return self.epsilon + answers * epsilon <= _exact(self.total.epsilon) and self.delta + answers * delta <= _exact(
+            self.total.delta
+        )
+
+    def _charge(self, event: PrivacyEvent, answers: int) -> None:
+        self.epsilon += answers * _exact(event.guarantee.epsilon)
+        self.delta += answers * _exact(event.guarantee.delta)
+
+
+class RdpFilter(Filter):
+    """Adds Rényi divergences; for Gaussian noise and for many small costs it lets several times more answers through.
+
+    **Guarantee.** Everything released through the filter together is (total.epsilon, total.delta)-differentially private, fully
+    adaptively, whatever order the run ends on.
+
+    At one order a, spending at most B(a) in sum is (a, B(a))-RDP although costs are chosen adaptively, which converts to
+    (epsilon, delta). With several orders a run may continue while *any* order has room. Which one is left at the end depends on
+    the released answers, and the published filters do not charge for that choice; split the outcomes by the order they end on,
+    and each part is an event of the single-order run, so the deltas of the orders *add*. Each therefore gets delta / len(orders).
+
+    Args:
+        total: delta above 0, kind differential privacy.
+        orders: Rényi orders above 1, fixed before anything is released. Few well-placed ones are better than many.
+
+    Reference: Feldman and Zrnic 2021, Theorem 4.3; Lécuyer 2021, Theorem 1 (one order); Canonne, Kamath and Steinke 2020,
+    Proposition 12 (conversion).
+
+    **Differs from the paper**: the split of delta over orders.
+
+    Example:
+        >>> from dp_accounting import GaussianDpEvent
+        >>> from reticent.core import AddRemove
+        >>> event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, AddRemove()), GaussianDpEvent(20.0))
+        >>> RdpFilter(Guarantee(2.5, 1e-5, AddRemove()), orders=[6.0, 9.0, 12.0]).largest(event) > 100
+        True
+    """
+
+    def __init__(self, total: Guarantee, orders: Sequence[float]) -> None:
+        super().__init__(total)
+        if total.kind is not GuaranteeKind.DIFFERENTIAL_PRIVACY:
+            raise IncompatibleGuarantees(f"Rényi costs are differential privacy, got kind={total.kind.value!r}")
+        if total.delta == 0:
+            raise InvalidParameter("delta=0: a Rényi filter needs a total with delta above 0; use BasicFilter")
+        self._spent = RdpAccountant(total.adjacency, orders)
+        alphas = self._spent.orders
+        share = total.delta / alphas.size
+        self.budget: Array = total.epsilon - np.log1p(-1 / alphas) + np.log(share * alphas) / (alphas - 1)
+        """Rényi budget B(a) per order, shape (k,); orders with a negative one never have room."""
+        if not np.any(self.budget > 0):
+            raise InvalidParameter(f"no order in {alphas.tolist()} has room for {total.describe()}; add larger orders")
+
+    @property
+    def room(self) -> Array:
+        """What is left at each order, shape (k,)."""
+        return np.asarray(self.budget - self._spent.rdp)
+
+    def _fits(self, event: PrivacyEvent, answers: int) -> bool:
+        return bool(np.any(self._spent.rdp + answers * _curve(event, self._spent.orders) <= self.budget))
+
+    def _charge(self, event: PrivacyEvent, answers: int) -> None:
+        self._spent.compose(event, answers)
+
+
+class BasicOdometer:
+    """Running sums of epsilon and delta, valid at every moment at once.
+
+    **Guarantee.** Stopped at any time, chosen adaptively, what was released so far is (epsilon, delta)-private for the reading.
+
+    Reference: Rogers, Roth, Ullman and Vadhan 2016, Theorem 3.6.
+    """
+
+    def __init__(self, adjacency: Adjacency, kind: GuaranteeKind) -> None:
+        self.adjacency = adjacency
+        self.kind = kind
+        self._reading: Guarantee | None = None
+
+    def add(self, event: PrivacyEvent, answers: int = 1) -> None:
+        """Counts ``answers`` answers of ``event``.
+
+        Raises:
+            IncompatibleGuarantees: another adjacency or kind.
+        """
+        answers = count(answers, name="answers")
+        one = event.guarantee
+        if one.adjacency != self.adjacency or one.kind is not self.kind or one.kind is GuaranteeKind.NO_PRIVACY:
+            raise IncompatibleGuarantees(
+                f"this odometer reads {self.kind.value} for {self.adjacency.describe()}, got {one.describe()}"
+            )
+        cost = Guarantee(answers * one.epsilon, min(answers * one.delta, math.nextafter(1.0, 0.0)), one.adjacency, one.kind)
+        self._reading = cost if self._reading is None else self._reading.compose(cost)
+
+    @property
+    def reading(self) -> Guarantee | None:
+        """Total so far; None before the first answer."""
+        return self._reading
+
+
+class RdpOdometer:
+    """Rényi sums, readable at any time as a bound on the privacy loss.
+
+    **Guarantee.** For every pair of neighbours, with probability at least 1 - delta over what is released, the privacy loss of
+    everything released so far is at most the reading, *at every moment at once*.
+
+    For each order a and each level B = unit * 2**k the run that stops when it would exceed B is (a, B)-RDP, so by Markov its loss
+    exceeds B + ln(1/d)/(a - 1) with probability at most d. The levels and orders share delta: d = delta w_k / len(orders) with
+    w_k = 6 / (pi (k + 1))**2, which sums to delta. The reading is the best order at the smallest level that holds its sum.
+
+    Args:
+        adjacency: of every event.
+        delta: probability that some reading is too small, in (0, 1).
+        unit: smallest level, a Rényi divergence above 0.
+        orders: Rényi orders above 1, or None for dp-accounting's list.
+
+    Reference: Lécuyer 2021, section 4 (doubling levels, union bound over orders).
+    """
+
+    def __init__(self, adjacency: Adjacency, *, delta: float, unit: float, orders: Sequence[float] | None = None) -> None:
+        self.target_delta = probability(delta, name="delta", allow_zero=False)
+        self.unit = positive(unit, name="unit")
+        self._spent = RdpAccountant(adjacency, DEFAULT_ORDERS if orders is None else orders)
+        self._empty = True
+
+    def add(self, event: PrivacyEvent, answers: int = 1) -> None:
+        """Counts ``answers`` answers of ``event``; see ``Accountant.compose`` for what it refuses."""
+        if any(event_delta > 0 for event_delta in _stated_deltas(event)):
+            raise IncompatibleGuarantees(f"{event.mechanism}: only (epsilon, delta) is stated, which has no Rényi divergence")
+        self._spent.compose(event, answers)
+        self._empty = False
+
+    @property
+    def reading(self) -> float:
+        """Bound on the privacy loss so far; 0 before the first answer."""
+        if self._empty:
+            return 0.0
+        alphas, spent = self._spent.orders, self._spent.rdp
+        levels = np.maximum(0.0, np.ceil(np.log2(np.maximum(spent, 1e-300) / self.unit)))
+        budgets = self.unit * np.exp2(levels)
+        budgets = np.where(budgets < spent, 2 * budgets, budgets)  # the logarithm may have rounded down
+        shares = self.target_delta * 6 / (math.pi * (np.log2(budgets / self.unit) + 1)) ** 2 / alphas.size
+        return float(np.min(budgets - np.log(shares) / (alphas - 1)))
+
+
+def _exact(number: float) -> Fraction:
+    return Fraction(repr(number))
+
+
+def _curve(event: PrivacyEvent, orders: Array) -> Array:
+    """Rényi divergences of one answer; refuses what has none."""
+    if any(delta > 0 for delta in _stated_deltas(event)):
+        raise IncompatibleGuarantees(
+            f"{event.mechanism}: only (epsilon, delta={event.guarantee.delta:g}) is stated, "
+            "which has no Rényi divergence; use BasicFilter"
+        )
+    return RdpAccountant(event.guarantee.adjacency, orders.tolist()).compose(event).rdp
+
+
+def _stated_deltas(event: PrivacyEvent) -> list[float]:
+    return [cost.delta for cost, _ in elementary_costs(event) if isinstance(cost, StatedCost)]

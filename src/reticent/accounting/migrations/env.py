@@ -1,0 +1,10 @@
+"""Alembic's entry point: runs on the connection, and in the transaction, that ``store`` hands over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from reticent.accounting.schema import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=False)
+context.run_migrations()

@@ -1,0 +1,126 @@
+"""The tables of a ledger, as SQLAlchemy Core describes them. The migrations create them; a test compares the two.
+
+``head``        one row: the ledger's name, and the position and digest of its last entry. Writers lock it first.
+``statements``  guarantee kind and adjacency, one row per combination.
+``budgets``     a scope with what is granted and spent. The database itself refuses to spend more than is granted.
+``accounts``    a request's exact scope with what it has spent; one statement each.
+``covers``      which budgets count which accounts. Its two composite keys make the database refuse a budget and an account with
+                different statements, whoever writes.
+``entries``     append-only and hash-chained. ``budgets`` and ``accounts`` are sums over it, maintained in the same transaction
+                and recomputed by ``verify``.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+# SQLite gives ids by itself only to a column that is exactly INTEGER.
+_Id = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData()
+
+head = Table(
+    "head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("ledger", String(36), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("digest", LargeBinary(32), nullable=False),
+    CheckConstraint("id = 1", name="head_is_one_row"),
+)
+
+statements = Table(
+    "statements",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("statement", Text, nullable=False),
+    UniqueConstraint("statement", name="statements_once"),
+)
+
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("principal", String(200), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("bundle", String(200), nullable=False),
+    Column("statement_id", BigInteger, ForeignKey("statements.id", name="budgets_statement"), nullable=False),
+    Column("granted_epsilon", BigInteger, nullable=False),
+    Column("granted_delta", BigInteger, nullable=False),
+    Column("spent_epsilon", BigInteger, nullable=False),
+    Column("spent_delta", BigInteger, nullable=False),
+    UniqueConstraint("principal", "subject", "bundle", name="budgets_once"),
+    UniqueConstraint("id", "statement_id", name="budgets_key"),
+    CheckConstraint("spent_epsilon BETWEEN 0 AND granted_epsilon", name="budgets_epsilon"),
+    CheckConstraint("spent_delta BETWEEN 0 AND granted_delta", name="budgets_delta"),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("principal", String(200), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("bundle", String(200), nullable=False),
+    Column("statement_id", BigInteger, ForeignKey("statements.id", name="accounts_statement"), nullable=False),
+    Column("spent_epsilon", BigInteger, nullable=False),
+    Column("spent_delta", BigInteger, nullable=False),
+    Column("answers", BigInteger, nullable=False),
+    Column("reservations", BigInteger, nullable=False),
+    Column("commits", BigInteger, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    UniqueConstraint("principal", "subject", "bundle", name="accounts_once"),
+    UniqueConstraint("id", "statement_id", name="accounts_key"),
+    CheckConstraint("spent_epsilon >= 0 AND spent_delta >= 0 AND answers >= 0", name="accounts_not_negative"),
+    CheckConstraint("commits BETWEEN 0 AND reservations", name="accounts_commits"),
+)
+
+covers = Table(
+    "covers",
+    metadata,
+    Column("account_id", BigInteger, primary_key=True),
+    Column("budget_id", BigInteger, primary_key=True),
+    Column("statement_id", BigInteger, nullable=False),
+    ForeignKeyConstraint(["account_id", "statement_id"], ["accounts.id", "accounts.statement_id"], name="covers_account"),
+    ForeignKeyConstraint(["budget_id", "statement_id"], ["budgets.id", "budgets.statement_id"], name="covers_budget"),
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("seq", _Id, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("action", String(7), nullable=False),
+    Column("budget_id", BigInteger, ForeignKey("budgets.id", name="entries_budget"), nullable=True),
+    Column("account_id", BigInteger, nullable=True),
+    Column("statement_id", BigInteger, ForeignKey("statements.id", name="entries_statement"), nullable=False),
+    Column("epsilon", BigInteger, nullable=False),
+    Column("delta", BigInteger, nullable=False),
+    Column("answers", BigInteger, nullable=False),
+    Column("mechanism", Text, nullable=False),
+    Column("reservation", BigInteger, ForeignKey("entries.seq", name="entries_reservation"), nullable=True),
+    Column("receipt", Text, nullable=False),
+    Column("digest", LargeBinary(32), nullable=False),
+    UniqueConstraint("reservation", name="entries_commit_once"),
+    ForeignKeyConstraint(["account_id", "statement_id"], ["accounts.id", "accounts.statement_id"], name="entries_account"),
+    CheckConstraint("epsilon >= 0 AND delta >= 0 AND answers >= 0", name="entries_not_negative"),
+    CheckConstraint(
+        "(action = 'grant' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS NULL) OR "
+        "(action = 'reserve' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NULL AND answers > 0) OR "
+        "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NOT NULL)",
+        name="entries_action",
+    ),
+)

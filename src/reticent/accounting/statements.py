@@ -1,0 +1,29 @@
+"""Statements: the kind and adjacency of a cost, which never mix within one scope."""
+
+from __future__ import annotations
+
+import json
+
+from reticent.core.errors import IncompatibleGuarantees
+from reticent.core.guarantees import Guarantee, GuaranteeKind
+
+
+def statement_of(guarantee: Guarantee) -> str:
+    """Kind and adjacency as canonical JSON.
+
+    Raises:
+        IncompatibleGuarantees: it promises no privacy.
+    """
+    if guarantee.kind is GuaranteeKind.NO_PRIVACY:
+        raise IncompatibleGuarantees(
+            "expected a cost with a privacy guarantee, got kind='no differential privacy': "
+            "a ledger cannot book what promises nothing"
+        )
+    described = guarantee.to_dict()
+    return json.dumps({"adjacency": described["adjacency"], "kind": described["kind"]}, sort_keys=True, separators=(",", ":"))
+
+
+def describe_statement(statement: str) -> str:
+    """A stored statement as one phrase."""
+    guarantee = Guarantee.from_dict({"epsilon": 1.0, "delta": 0.0, **json.loads(statement)})
+    return f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+
+from reticent.accounting import Accountant, PldAccountant, PrivacyEvent, RdpAccountant, ScreeningDpEvent, optimal_epsilon
+from reticent.core import AddRemove, Adjacency, GuaranteeKind, Neighborhood, Norm, Replace
+from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
+
+EventMaker = Callable[..., PrivacyEvent]
+BALL = Neighborhood(Norm.L2, 0.5, "embedding")
+# The golden values took all integers up to 1024; every optimum lies below 160, and dp-accounting's time grows with the square.
+INTEGER_ORDERS = np.arange(2.0, 160.0)
+
+
+def sampled(rate: float, sigma: float) -> dp_event.DpEvent:
+    step = dp_event.GaussianDpEvent(sigma)
+    return step if rate == 1 else dp_event.PoissonSampledDpEvent(rate, step)
+
+
+@pytest.mark.parametrize("case", range(9))
+@pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
+def test_sampled_gaussian_golden_values_rdp(golden: dict[str, Any], make_event: EventMaker, case: int, delta: str) -> None:
+    row = golden["sampled_gaussian"][case]
+    event = make_event(event=sampled(row["sampling_probability"], row["noise_multiplier"]))
+    accountant = RdpAccountant(AddRemove()).compose(event, row["answers"])
+    assert accountant.epsilon(delta=float(delta)) == pytest.approx(row[delta]["rdp"], rel=1e-8)
+    curve = RdpAccountant(AddRemove(), orders=[float(a) for a in row["rdp"]]).compose(event).rdp
+    assert curve == pytest.approx(list(row["rdp"].values()), rel=1e-8)
+
+
+@pytest.mark.parametrize("case", [0, 3, 5, 7, 8])
+@pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
+def test_sampled_gaussian_golden_values_pld(golden: dict[str, Any], make_event: EventMaker, case: int, delta: str) -> None:
+    row = golden["sampled_gaussian"][case]
+    event = make_event(event=sampled(row["sampling_probability"], row["noise_multiplier"]))
+    epsilon = PldAccountant(AddRemove()).compose(event, row["answers"]).epsilon(delta=float(delta))
+    assert epsilon == pytest.approx(row[delta]["pld"], abs=1e-3)
+    if row[delta]["prv"]:
+        lower, _, upper = row[delta]["prv"]
+        assert lower <= epsilon <= upper
+    if row[delta]["exact"]:
+        assert epsilon == pytest.approx(row[delta]["exact"], abs=1e-3)
+
+
+@pytest.mark.parametrize("answers", ["10", "100", "1000"])
+def test_pure_golden_values(golden: dict[str, Any], make_event: EventMaker, answers: str) -> None:
+    pure = golden["pure"]
+    stated = make_event(epsilon=pure["epsilon"])
+    laplace = make_event(epsilon=pure["epsilon"], event=dp_event.LaplaceDpEvent(1 / pure["epsilon"]))
+    expected, count, delta = pure["answers"][answers], int(answers), pure["delta"]
+    assert PldAccountant(AddRemove()).compose(stated, count).epsilon(delta=delta) == pytest.approx(expected["pld"], abs=1e-3)
+    assert PldAccountant(AddRemove()).compose(laplace, count).epsilon(delta=delta) == pytest.approx(
+        expected["laplace_pld"], abs=1e-3
+    )
+    rdp = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS).compose(stated, count)
+    assert rdp.epsilon(delta=delta) == pytest.approx(expected["rdp"], rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["MNIST", "SVHN", "CelebA", "Market"])
+def test_private_knn_golden_values(golden: dict[str, Any], make_event: EventMaker, name: str) -> None:
+    row = golden["private_knn"][name]
+    rdp, pld = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS), PldAccountant(AddRemove())
+    for rate, sigma, count in row["steps"]:
+        event = make_event(event=sampled(rate, sigma))
+        rdp.compose(event, count)
+        pld.compose(event, count)
+    assert rdp.epsilon(delta=row["delta"]) == pytest.approx(row["rdp"], rel=1e-8)
+    assert pld.epsilon(delta=row["delta"]) == pytest.approx(row["pld"], abs=1e-3)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_steps_on_one_subsample_are_one_step_and_cost_more(golden: dict[str, Any], make_event: EventMaker, index: int) -> None:
+    row = list(golden["shared_subsample"].values())[index]
+    rate, first, vote = row["sampling_probability"], row["sigma1"], row["sigma2"] / math.sqrt(2)
+    fresh = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS)
+    fresh.compose(make_event(event=sampled(rate, first)), row["asked"]).compose(
+        make_event(event=sampled(rate, vote)), row["answered"]
+    )
+    both = dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(first), dp_event.GaussianDpEvent(vote)])
+    shared = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS)
+    shared.compose(make_event(event=dp_event.PoissonSampledDpEvent(rate, both)), row["asked"])
+    assert fresh.epsilon(delta=row["delta"]) == pytest.approx(row["fresh"], rel=1e-8)
+    assert shared.epsilon(delta=row["delta"]) == pytest.approx(row["joint"], rel=1e-8)
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.05])
+@pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
+def test_screening_golden_totals(golden: dict[str, Any], make_event: EventMaker, rate: float, delta: str) -> None:
+    row = golden["screening_8192"][str(rate)][delta]
+    step = ScreeningDpEvent(**golden["screening"]["parameters"])
+    total = {}
+    for name, event in {
+        "gaussian_nosub": dp_event.GaussianDpEvent(85.0),
+        "screen_nosub_safe": step,
+        "gaussian_sub": sampled(rate, 85.0),
+        "screen_sub_exact_safe": dp_event.PoissonSampledDpEvent(rate, step),
+    }.items():
+        accountant = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS).compose(make_event(event=event), 8192)
+        total[name] = accountant.epsilon(delta=float(delta))
+    assert total == {name: pytest.approx(row[name], rel=1e-8) for name in total}
+    assert total["screen_sub_exact_safe"] < total["gaussian_sub"]
+
+
+@pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
+@pytest.mark.parametrize(
+    "event",
+    [dp_event.GaussianDpEvent(9.0), dp_event.LaplaceDpEvent(7.0), dp_event.UnsupportedDpEvent()],
+    ids=["gaussian", "laplace", "stated"],
+)
+def test_unsampled_noise_costs_the_same_under_every_adjacency(
+    make_event: EventMaker, accountant: type[Accountant], event: dp_event.DpEvent
+) -> None:
+    totals = [
+        accountant(adjacency).compose(make_event(adjacency=adjacency, event=event), 30).epsilon(delta=1e-5)
+        for adjacency in (AddRemove(), AddRemove(3), Replace(), BALL)
+    ]
+    assert totals == [totals[0]] * 4
+
+
+@pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
+def test_delta_inverts_epsilon(make_event: EventMaker, accountant: type[Accountant]) -> None:
+    counted = accountant(AddRemove()).compose(make_event(event=dp_event.GaussianDpEvent(10.0)), 20)
+    epsilon = counted.epsilon(delta=1e-6)
+    assert counted.delta(epsilon=epsilon) == pytest.approx(1e-6, rel=1e-3)
+    assert counted.delta(epsilon=epsilon / 2) > 1e-6
+
+
+@pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
+def test_stated_costs_are_counted_soundly(make_event: EventMaker, accountant: type[Accountant]) -> None:
+    """Never below the optimum of Kairouz, Oh and Viswanath, and PLD attains it."""
+    event = make_event(epsilon=0.3, delta=1e-7)
+    best = optimal_epsilon(epsilon=0.3, answers=20, delta=1e-5, answer_delta=1e-7)
+    total = accountant(AddRemove()).compose(event, 20).epsilon(delta=1e-5)
+    assert total >= best - 1e-9
+    assert total <= best * 1.2
+    assert accountant(AddRemove()).compose(event, 20).epsilon(delta=1e-6) == math.inf
+
+
+REFUSED: list[tuple[str, type[Accountant], Adjacency, Adjacency, dp_event.DpEvent]] = [
+    ("other adjacency", RdpAccountant, AddRemove(), Replace(), dp_event.GaussianDpEvent(1.0)),
+    ("other radius", PldAccountant, BALL, Neighborhood(Norm.L2, 0.6, "embedding"), dp_event.GaussianDpEvent(1.0)),
+    ("sampling of a ball", RdpAccountant, BALL, BALL, sampled(0.1, 1.0)),
+    ("sampling under replacement", PldAccountant, Replace(), Replace(), sampled(0.1, 1.0)),
+    ("sampling of two records", RdpAccountant, AddRemove(2), AddRemove(2), sampled(0.1, 1.0)),
+    ("randomised response, add or remove", PldAccountant, AddRemove(), AddRemove(), dp_event.RandomizedResponseDpEvent(0.5, 2)),
+    ("no privacy", RdpAccountant, AddRemove(), AddRemove(), dp_event.NonPrivateDpEvent()),
+    ("discrete Laplace by RDP", RdpAccountant, BALL, BALL, dp_event.DiscreteLaplaceDpEvent(0.1, 1)),
+    (
+        "sampled Laplace by RDP",
+        RdpAccountant,
+        AddRemove(),
+        AddRemove(),
+        dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(9.0)),
+    ),
+    ("screening by PLD", PldAccountant, AddRemove(), AddRemove(), ScreeningDpEvent(0, 30, 20, 8.0)),
+    ("zCDP by PLD", PldAccountant, AddRemove(), AddRemove(), dp_event.ZCDpEvent(0.1)),
+    (
+        "unknown part",
+        RdpAccountant,
+        AddRemove(),
+        AddRemove(),
+        dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(1.0), dp_event.UnsupportedDpEvent()]),
+    ),
+    ("sampled mixture", RdpAccountant, AddRemove(), AddRemove(), dp_event.PoissonSampledDpEvent(0.1, dp_event.ZCDpEvent(0.1))),
+]
+
+
+@pytest.mark.parametrize(
+    ("accountant", "counted", "asked", "event"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_unsupported_pairs_are_refused_before_anything_changes(
+    make_event: EventMaker, accountant: type[Accountant], counted: Adjacency, asked: Adjacency, event: dp_event.DpEvent
+) -> None:
+    account = accountant(counted).compose(make_event(adjacency=counted, event=dp_event.GaussianDpEvent(4.0)), 3)
+    before = account.epsilon(delta=1e-5)
+    good_then_bad = dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(4.0), event])
+    for attempt in (event, good_then_bad):
+        with pytest.raises(IncompatibleGuarantees):
+            account.compose(make_event(adjacency=asked, event=attempt))
+        assert not account.supports(make_event(adjacency=asked, event=attempt))
+    assert account.epsilon(delta=1e-5) == before
+
+
+@pytest.mark.parametrize("kind", [GuaranteeKind.NO_PRIVACY, GuaranteeKind.LIPSCHITZ_PRIVACY])
+def test_other_kinds_are_refused(make_event: EventMaker, kind: GuaranteeKind) -> None:
+    with pytest.raises(IncompatibleGuarantees, match="expected differential privacy"):
+        RdpAccountant(AddRemove()).compose(make_event(kind=kind))
+
+
+def test_the_event_decides_and_not_the_guarantee_beside_it(make_event: EventMaker) -> None:
+    nested = dp_event.SelfComposedDpEvent(dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(9.0), dp_event.NoOpDpEvent()]), 4)
+    flat = RdpAccountant(AddRemove()).compose(make_event(event=dp_event.GaussianDpEvent(9.0)), 12)
+    assert RdpAccountant(AddRemove()).compose(make_event(event=nested), 3).epsilon(delta=1e-5) == flat.epsilon(delta=1e-5)
+
+
+def test_randomised_response_and_discrete_laplace_match_their_closed_forms(make_event: EventMaker) -> None:
+    # One answer of either has a largest loss that basic algebra gives; delta = 0 asks for exactly that.
+    coin = make_event(adjacency=Replace(), event=dp_event.RandomizedResponseDpEvent(0.5, 2))
+    assert PldAccountant(Replace()).compose(coin).epsilon(delta=0.0) == pytest.approx(math.log(3), abs=1e-3)
+    steps = make_event(adjacency=BALL, event=dp_event.DiscreteLaplaceDpEvent(0.2, 3))
+    assert PldAccountant(BALL).compose(steps).epsilon(delta=0.0) == pytest.approx(0.6, abs=1e-3)
+    assert RdpAccountant(Replace(), orders=[1e4]).compose(coin).rdp[0] == pytest.approx(math.log(3), rel=1e-3)
+
+
+def test_zcdp_is_linear_in_the_order(make_event: EventMaker) -> None:
+    rdp = RdpAccountant(AddRemove(), orders=[2.0, 8.0]).compose(make_event(event=dp_event.ZCDpEvent(0.1, 0.05)), 2).rdp
+    assert rdp == pytest.approx([0.5, 1.7])
+
+
+def test_edge_cases(make_event: EventMaker) -> None:
+    assert RdpAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
+    assert RdpAccountant(AddRemove()).delta(epsilon=0.0) == 0.0
+    assert PldAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
+    gaussian = make_event(event=dp_event.GaussianDpEvent(3.0))
+    assert RdpAccountant(AddRemove()).compose(gaussian).epsilon(delta=0.0) == math.inf
+    for wrong in (0, -1, 2.5, True):
+        with pytest.raises(InvalidParameter, match="answers"):
+            RdpAccountant(AddRemove()).compose(gaussian, wrong)
+    with pytest.raises(InvalidParameter, match="orders"):
+        RdpAccountant(AddRemove(), orders=[1.0])
+    with pytest.raises(InvalidParameter, match="noise_multiplier"):
+        RdpAccountant(AddRemove()).compose(make_event(event=dp_event.GaussianDpEvent(0.0)))
+    with pytest.raises(InvalidParameter, match="sampling_probability"):
+        RdpAccountant(AddRemove()).compose(make_event(event=dp_event.PoissonSampledDpEvent(1.5, dp_event.GaussianDpEvent(1.0))))
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        RdpAccountant(AddRemove()).compose(gaussian).delta(epsilon=-1.0)

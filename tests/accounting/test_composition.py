@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import mpmath
+import pytest
+
+from reticent.accounting.composition import (
+    advanced_epsilon,
+    basic_epsilon,
+    optimal_delta,
+    optimal_epsilon,
+    optimal_epsilon_of,
+    smallest_epsilon,
+)
+from reticent.core.errors import InvalidParameter
+
+
+@pytest.mark.parametrize("answers", ["10", "100", "1000"])
+def test_golden_values_of_pure_answers(golden: dict[str, Any], answers: str) -> None:
+    pure = golden["pure"]
+    expected = pure["answers"][answers]
+    total = smallest_epsilon(epsilon=pure["epsilon"], answers=int(answers), delta=pure["delta"], answer_delta=0.0)
+    assert total.winner == "optimal"
+    assert total.epsilon == pytest.approx(expected["optimal"], rel=1e-9)
+    assert total.candidates == {name: pytest.approx(expected[name], rel=1e-9) for name in ("basic", "advanced", "optimal")}
+
+
+def test_a_thousand_answers_of_a_tenth_cost_17_787() -> None:
+    assert round(smallest_epsilon(epsilon=0.1, answers=1000, delta=1e-5, answer_delta=0.0).epsilon, 3) == 17.787
+
+
+def _delta_by_enumeration(parts: list[tuple[float, float]], total: float) -> float:
+    """Every outcome of the worst mechanisms, one by one, in 40 digits: delta = sum over outcomes of max(0, P - e^total Q)."""
+    mpmath.mp.dps = 40
+    options = []
+    for epsilon, delta in parts:
+        e, d = mpmath.mpf(epsilon), mpmath.mpf(delta)
+        high, low = (1 - d) * mpmath.exp(e) / (1 + mpmath.exp(e)), (1 - d) / (1 + mpmath.exp(e))
+        options.append([(d, mpmath.mpf(0)), (high, low), (low, high), (mpmath.mpf(0), d)])
+    excess = mpmath.mpf(0)
+    for outcome in itertools.product(*options):
+        p, q = mpmath.fprod(x[0] for x in outcome), mpmath.fprod(x[1] for x in outcome)
+        excess += max(mpmath.mpf(0), p - mpmath.exp(total) * q)
+    return float(excess)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "answers"), [(0.1, 0.0, 5), (1.0, 0.01, 4), (3.0, 1e-6, 5), (0.5, 0.2, 1)])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.71, 1.0])
+def test_optimal_delta_is_that_of_every_outcome_enumerated(epsilon: float, delta: float, answers: int, share: float) -> None:
+    total = share * epsilon * answers
+    found = optimal_delta(epsilon=epsilon, answers=answers, total_epsilon=total, answer_delta=delta)
+    assert found == pytest.approx(_delta_by_enumeration([(epsilon, delta)] * answers, total), rel=1e-10, abs=1e-15)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.05])
+def test_optimal_epsilon_inverts_optimal_delta_from_the_safe_side(delta: float) -> None:
+    total = optimal_epsilon(epsilon=0.3, answers=40, delta=delta, answer_delta=1e-12)
+    assert optimal_delta(epsilon=0.3, answers=40, total_epsilon=total, answer_delta=1e-12) <= delta
+    assert optimal_delta(epsilon=0.3, answers=40, total_epsilon=total * (1 - 1e-9), answer_delta=1e-12) > delta
+
+
+def test_unequal_answers_lie_between_the_truth_and_a_grid_step_per_part_above() -> None:
+    parts = [(0.3, 0.0), (0.7, 0.001), (0.3, 0.0), (1.1, 0.0)]
+    total = optimal_epsilon_of(parts, delta=0.01)
+    assert _delta_by_enumeration(parts, total) <= 0.01 + 1e-12
+    assert _delta_by_enumeration(parts, total - 5e-4) > 0.01
+
+
+def test_unequal_answers_agree_with_the_closed_form_when_they_are_equal() -> None:
+    closed = optimal_epsilon(epsilon=0.2, answers=50, delta=1e-6, answer_delta=0.0)
+    assert optimal_epsilon_of([(0.2, 0.0)] * 50, delta=1e-6) == pytest.approx(closed, abs=1e-6)
+    assert optimal_epsilon_of([], delta=1e-6) == 0.0
+
+
+def test_never_above_basic_or_advanced() -> None:
+    for epsilon, answers, delta in itertools.product((0.01, 0.5, 3.0), (1, 7, 300), (1e-9, 1e-3)):
+        total = smallest_epsilon(epsilon=epsilon, answers=answers, delta=delta, answer_delta=0.0)
+        assert total.epsilon <= basic_epsilon(epsilon=epsilon, answers=answers)
+        assert total.epsilon <= advanced_epsilon(epsilon=epsilon, answers=answers, delta=delta) * (1 + 1e-12)
+
+
+def test_without_delta_basic_wins() -> None:
+    total = smallest_epsilon(epsilon=0.5, answers=4, delta=0.0, answer_delta=0.0)
+    assert (total.winner, total.epsilon) == ("basic", 2.0)
+    assert math.isinf(total.candidates["advanced"])
+
+
+def test_answers_that_spend_more_delta_than_there_is_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match=r"10 answers of delta 0\.01 already spend 0\.1"):
+        smallest_epsilon(epsilon=0.5, answers=10, delta=0.05, answer_delta=0.01)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "answers", "delta"),
+    [(0.0, 1, 0.1), (-1.0, 1, 0.1), (math.nan, 1, 0.1), (1.0, 0, 0.1), (1.0, 1.5, 0.1), (1.0, 1, 1.0)],
+)
+def test_bad_parameters_are_refused(epsilon: float, answers: int, delta: float) -> None:
+    with pytest.raises(InvalidParameter, match="expected"):
+        smallest_epsilon(epsilon=epsilon, answers=answers, delta=delta, answer_delta=0.0)
+
+
+def test_large_numbers_neither_overflow_nor_warn() -> None:
+    assert optimal_epsilon(epsilon=800.0, answers=3, delta=1e-5, answer_delta=0.0) == pytest.approx(2400, rel=1e-6)
+    assert optimal_epsilon(epsilon=0.01, answers=100_000, delta=1e-9, answer_delta=0.0) < 30
