@@ -5,6 +5,7 @@ from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaus
 from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.laplace import LaplaceMechanism
 from reticent.mechanisms.laplace_test import LaplaceTestRelease
+from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.published_posthoc import PublishedPosthoc
 from reticent.mechanisms.softmax_release import SoftmaxRelease
@@ -17,6 +18,7 @@ __all__ = [
     "KNormMechanism",
     "LaplaceMechanism",
     "LaplaceTestRelease",
+    "NoisyMaxRelease",
     "ProposeTestRelease",
     "PublishedPosthoc",
     "SoftmaxRelease",

@@ -1,0 +1,161 @@
+"""A label released as the noisy maximum of its logits: geometric noise, in units of the sensitivity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import count, finite_array, positive
+from reticent.core.errors import InvalidParameter
+from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.mechanisms.costs import event_of
+from reticent.noise import Grid, Sampler
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_ROWS = 2048
+_NEGLIGIBLE = 40.0
+_LARGEST_QUOTIENT = 2**31
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyMaxRelease:
+    """The label whose logit plus noise is largest; the noise is a whole number of sensitivities.
+
+    **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most ``sensitivity``, and
+    each logit is computed to within ``evaluation_error``, one label is (epsilon, 0)-private under ``adjacency``.
+
+    *Why.* Label r is answered when ``F_r + D G_r`` is at least (for an earlier label: more than) every other
+    ``F_s + D G_s``, G independent with P(G = k) proportional to exp(-epsilon k), k >= 0. Fix the noise of the others:
+    then r wins exactly when G_r >= T, T the least whole number that makes it so. At a neighbour every F_s - F_r has moved by
+    at most D, so T has moved by at most 1, and P(G >= T + 1) is exp(-epsilon) P(G >= T) for T >= 0 and 1 for T < 0. So each
+    label's chance changes by at most a factor e^epsilon, whatever the noise of the others. (One-sided noise with
+    bounded *differences* costs epsilon, not 2 epsilon.)
+
+    *Use.* With two classes this is stability release, the best there is. With more it spends no probability on labels
+    that are far behind, which stability release does, and it keeps the steps that softmax release lacks.
+
+    *Floating point.* Logits are rounded to a public grid, the sensitivity up to whole steps; the comparison is exact.
+
+    Attributes:
+        classes: number of labels, 2 to 1000.
+        sensitivity: bound on the change of any difference of two logits between neighbours ("spread"), above 0.
+        epsilon: at least 0.01.
+        adjacency: what neighbours are.
+        evaluation_error: bound on |computed - true| of each logit.
+
+    Example:
+        >>> from reticent.core import Neighborhood, Norm
+        >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
+        >>> mechanism = NoisyMaxRelease(classes=3, sensitivity=1.0, epsilon=2.0, adjacency=near)
+        >>> mechanism.probabilities([[1.5, 0.0, 0.0]]).round(3).tolist()
+        [[0.968, 0.016, 0.016]]
+
+    Reference: report-noisy-max with one-sided noise, Dwork and Roth (2014) section 3.3; with exponential noise it is
+    permute-and-flip, McKenna and Sheldon (2020), Ding et al. (2021). The whole-number noise on unrounded scores is the
+    staircase of Geng and Viswanath (2014) for this use.
+    """
+
+    classes: int
+    sensitivity: float
+    epsilon: float
+    adjacency: Adjacency
+    evaluation_error: float = 0.0
+
+    name: ClassVar[str] = "noisy-max release"
+
+    def __post_init__(self) -> None:
+        if not 2 <= count(self.classes, name="classes") <= 1000:
+            raise InvalidParameter(f"classes={self.classes!r}: expected 2 to 1000")
+        object.__setattr__(self, "sensitivity", positive(self.sensitivity, name="sensitivity"))
+        if positive(self.epsilon, name="epsilon") < 0.01:
+            raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least 0.01")
+        error = self.evaluation_error
+        if not (np.isfinite(error) and error >= 0):
+            raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one label."""
+        return Guarantee(self.epsilon, 0.0, self.adjacency)
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Cost of one label, for accounting."""
+        return event_of(self.name, self.guarantee)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The public grid of the logits."""
+        return Grid.finer_than(self.sensitivity)
+
+    @cached_property
+    def _steps_sensitivity(self) -> int:
+        # One step for rounding two logits at each neighbour, and two evaluation errors likewise.
+        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + 2.0
+        return int(np.ceil(exact * (1.0 + 2.0**-48)))
+
+    @property
+    def _noise_scale(self) -> float:
+        """1 / epsilon, rounded up."""
+        return (1.0 + 2.0**-48) / self.epsilon
+
+    def probabilities(self, logits: npt.ArrayLike) -> Array:
+        """The law of the released label; private, for training and for expected accuracies on public data.
+
+        Args:
+            logits: shape (n, classes), finite.
+
+        Returns:
+            Shape (n, classes), rows summing to 1; chances below about exp(-40) are cut to 0.
+        """
+        steps = self._steps(logits)
+        parts = [self._chances(steps[first : first + _ROWS]) for first in range(0, len(steps), _ROWS)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.classes))
+
+    def release(self, logits: npt.ArrayLike, *, sampler: Sampler) -> Integers:
+        """One label per row, each a separate release.
+
+        Args:
+            logits: shape (n, classes), finite.
+            sampler: source of randomness.
+
+        Returns:
+            Shape (n,), int64, in 0 .. classes - 1.
+
+        Raises:
+            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
+        """
+        steps = self._steps(logits)
+        noise = sampler.geometric(steps.shape, scale=self._noise_scale)
+        # Compared as (whole sensitivities, rest), so that no product can leave int64. The first label wins ties.
+        behind = steps - steps.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min)
+        whole, rest = np.divmod(behind, self._steps_sensitivity)
+        total = whole + noise
+        leading = total == total.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min)
+        return np.where(leading, rest, -1).argmax(axis=1)
+
+    def _steps(self, logits: npt.ArrayLike) -> Integers:
+        return self.grid.round(finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True))
+
+    def _chances(self, steps: Integers) -> Array:
+        """Sum over the winner's own noise g of P(g) times the product over the others of P(G_s <= g + lead)."""
+        gaps = steps[:, :, None] - steps[:, None, :]
+        earlier = np.arange(self.classes)[:, None] < np.arange(self.classes)[None, :]
+        # r beats s with noise g against G_s iff G_s <= g + lead: ties go to the earlier label.
+        lead = np.where(earlier, gaps // self._steps_sensitivity, -((-gaps) // self._steps_sensitivity) - 1)
+        lead = np.clip(lead, -_LARGEST_QUOTIENT, _LARGEST_QUOTIENT)
+        rate = 1.0 / self._noise_scale
+        itself = np.eye(self.classes, dtype=np.bool_)
+        chances = np.zeros(steps.shape)
+        for own in range(int(np.ceil(_NEGLIGIBLE / rate)) + 1):
+            beaten = -np.expm1(-rate * np.maximum(lead + own + 1, 0))
+            weight = -np.expm1(-rate) * np.exp(-rate * own)
+            chances += weight * np.where(itself, 1.0, beaten).prod(axis=2)
+        return chances / chances.sum(axis=1, keepdims=True)
