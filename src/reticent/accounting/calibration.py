@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from reticent.accounting.accountants import Accountant, RdpAccountant
-from reticent.accounting.composition import smallest_epsilon
+from reticent.accounting.composition import optimal_delta
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import CalibrationFailed
@@ -17,7 +17,7 @@ _STEPS = 200
 def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
     """Largest pure epsilon of one answer with which ``answers`` of them stay within a total of (``epsilon``, ``delta``).
 
-    Composition is the smallest of basic, advanced and optimal, so the inverse of ``composition.smallest_epsilon`` up to 1e-9.
+    The inverse of ``composition.smallest_epsilon``, to a relative 1e-13 from below.
 
     Args:
         epsilon: of the total, above 0.
@@ -31,14 +31,23 @@ def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
     target, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
 
-    def total(per_answer: float) -> float:
-        return smallest_epsilon(epsilon=per_answer, answers=answers, delta=delta, answer_delta=0.0).epsilon
+    def fits(per_answer: float) -> bool:
+        # Optimal composition is never above the others, so it alone decides.
+        spent = optimal_delta(epsilon=per_answer, answers=answers, total_epsilon=target, answer_delta=0.0)
+        return spent <= delta
 
-    # Basic composition always fits target / answers; no theorem lets one answer have more than the total and its delta allow.
-    upper = target + 1.0
-    while total(upper) <= target:
-        upper *= 2
-    return _largest(lambda value: total(value) <= target, target / answers, upper)
+    lower, upper = target / answers, target + 1.0
+    while fits(upper):
+        lower, upper = upper, 2 * upper
+    for _ in range(_STEPS):
+        middle = 0.5 * (lower + upper)
+        if middle in (lower, upper) or upper - lower < 1e-13 * upper:
+            break
+        if fits(middle):
+            lower = middle
+        else:
+            upper = middle
+    return lower
 
 
 def noise_multiplier(
@@ -103,15 +112,3 @@ def noise_multiplier(
         else:
             lower = middle
     return upper
-
-
-def _largest(fits: Callable[[float], bool], lower: float, upper: float) -> float:
-    for _ in range(_STEPS):
-        middle = 0.5 * (lower + upper)
-        if middle in (lower, upper) or upper - lower < 1e-13 * upper:
-            break
-        if fits(middle):
-            lower = middle
-        else:
-            upper = middle
-    return lower

@@ -191,7 +191,7 @@ def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
 
     def delta(total: float) -> float:
         above = losses > total
-        return float(math.fsum(weights[above] * -np.expm1(total - losses[above])))
+        return float(np.sum(weights[above] * -np.expm1(total - losses[above])))
 
     return delta
 
