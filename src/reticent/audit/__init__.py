@@ -1,1 +1,29 @@
-"""Statistical lower bounds on epsilon: evidence for and against every claim."""
+"""Statistical lower bounds on epsilon: evidence against a claim, and planted faults that must be caught."""
+
+from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
+from reticent.audit.worst_case import (
+    AuditCase,
+    additive_case,
+    laplace_test_case,
+    propose_test_release_case,
+    softmax_case,
+    stability_release_case,
+    stability_response_case,
+    worst_levels,
+    worst_shift,
+)
+
+__all__ = [
+    "AuditCase",
+    "AuditResult",
+    "additive_case",
+    "binomial_limits",
+    "epsilon_lower_bound",
+    "laplace_test_case",
+    "propose_test_release_case",
+    "softmax_case",
+    "stability_release_case",
+    "stability_response_case",
+    "worst_levels",
+    "worst_shift",
+]

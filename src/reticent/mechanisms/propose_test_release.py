@@ -44,7 +44,7 @@ import numpy.typing as npt
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Guarantee
+from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.mechanisms.costs import event_of
 from reticent.noise import Sampler
 
@@ -77,7 +77,7 @@ class ProposeTestRelease:
     """A noisy vector or label, or "withheld", at a noise scale set by the proposed local Lipschitz bound.
 
     **Guarantee.** One answer, withheld or not, is (epsilon_test + law.epsilon, delta_test + law.delta)-private under
-    ``law.adjacency``, *if* the levels given to ``release`` have properties 1 and 2 above for neighbours within ``radius``
+    the law's adjacency, *if* the levels given to ``release`` have properties 1 and 2 above for neighbours within ``radius``
     and the Lipschitz bound ``proposal``. An exact stability radius has them, and so has one computed from an
     inclusion-isotone bound; a merely valid upper bound has not.
 
@@ -195,15 +195,20 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
 
 
 def covers(law: Law, *, radius: float, proposal: float) -> None:
-    """Nothing, if ``law`` hides a difference of ``proposal * radius``.
+    """Nothing, if ``law`` hides a difference of ``proposal * radius``, and promises it to neighbours within ``radius``.
 
     Raises:
-        InvalidParameter: its sensitivity is smaller, by more than the rounding of that product.
+        InvalidParameter: its sensitivity is smaller, by more than the rounding of that product, or its adjacency wider.
     """
     needed = positive(proposal, name="proposal") * positive(radius, name="radius")
     if law.sensitivity < needed * (1.0 - 2.0**-45):
         raise InvalidParameter(
             f"law.sensitivity={law.sensitivity!r}: expected at least proposal * radius = {needed!r}; build the law with it"
+        )
+    adjacency = law.guarantee.adjacency
+    if isinstance(adjacency, Neighborhood) and adjacency.radius > radius * (1.0 + 2.0**-45):
+        raise InvalidParameter(
+            f"law.adjacency.radius={adjacency.radius!r}: expected at most radius={radius!r}, which levels are measured in"
         )
 
 

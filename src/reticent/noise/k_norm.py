@@ -17,7 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import UnsupportedNorm
+from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.noise.samplers import Sampler
 
@@ -36,13 +36,13 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
     Args:
         rows: number of vectors, 0 or more.
         dimension: m, number of coordinates, at least 1; at most 64 for l2.
-        scale: the law is exp(-||v|| / scale), in grid steps (l2: of the norm rounded up).
+        scale: the law is exp(-||v|| / scale), in grid steps (l2: of the norm rounded up, and at least 1).
         norm: ``LINF`` or ``L2``.
         sampler: source of randomness.
 
     Raises:
         UnsupportedNorm: l1 (draw independent discrete Laplace variables), or l2 with more than 64 coordinates.
-        InvalidParameter: ``scale`` is not positive or above 2**50.
+        InvalidParameter: ``scale`` is not positive, below 1 for l2, or above 2**50.
 
     Example:
         >>> from reticent.noise import SecureSampler
@@ -53,6 +53,8 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
         raise UnsupportedNorm("K-norm noise in l1 is independent Laplace noise; use LaplaceMechanism")
     if norm is Norm.L2 and dimension > LARGEST_L2_DIMENSION:
         raise UnsupportedNorm(f"l2 K-norm noise in {dimension} dimensions: expected at most 64; use GaussianMechanism")
+    if norm is Norm.L2 and not scale >= 1.0:
+        raise InvalidParameter(f"scale={scale!r}: expected at least one grid step for l2 noise; use a finer grid")
     draw = _linf if norm is Norm.LINF else _l2
     noise = np.zeros((rows, dimension), dtype=np.int64)
     pending = np.arange(rows)
@@ -105,12 +107,14 @@ def _l2(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Inte
     steps = total[:, None] + np.arange(1, dimension + 1)
     # C(T + m, m) q^T, kept with probability prod T / (T + i), leaves T^m q^T.
     kept = (sampler.uniform_integers(steps) < total[:, None]).all(axis=1) & (total >= margin)
-    total = np.maximum(total, margin)
+    total = total[kept]
     shift = np.maximum(_FINE_BITS - np.frexp(total.astype(np.float64))[1], 0).astype(np.int64)
     fine = _uniform_in_ball(total << shift, dimension, sampler)
     half = np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
-    vectors = (fine + half[:, None]) >> shift[:, None]
-    return vectors, kept & _within(vectors, total - margin)
+    vectors = np.zeros((rows, dimension), dtype=np.int64)
+    vectors[kept] = (fine + half[:, None]) >> shift[:, None]
+    kept[kept] = _within(vectors[kept], total - margin)
+    return vectors, kept
 
 
 def _within(vectors: Integers, radius: Integers) -> Booleans:

@@ -1,0 +1,183 @@
+"""Samplers against exact laws, with power: the right law passes, scales 2/3 and 3/2 do not.
+
+Seeded runs never fail by chance. Unseeded ones use a false-alarm rate of 1e-6 a test.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.noise import Sampler, SecureSampler, SeededSampler
+
+ALARM = 1e-6
+SCALES = [0.3, 1.0, 7.5]
+
+
+def laplace_pmf(support: np.ndarray, scale: float) -> np.ndarray:
+    weights = np.exp(-np.abs(support) / scale)
+    return np.asarray(weights / (2.0 / -np.expm1(-1.0 / scale) - 1.0))
+
+
+def gaussian_pmf(support: np.ndarray, sigma: float) -> np.ndarray:
+    reach = np.arange(-int(40 * sigma) - 40, int(40 * sigma) + 41)
+    return np.asarray(np.exp(-(support**2) / (2 * sigma**2)) / np.exp(-(reach**2) / (2 * sigma**2)).sum())
+
+
+def p_value(draws: np.ndarray, pmf, parameter: float) -> float:
+    """Chi-square p-value of integer draws, cells of expected count below 10 pooled."""
+    reach = int(np.abs(draws).max()) + 1
+    support = np.arange(-reach, reach + 1)
+    expected = pmf(support, parameter) * draws.size
+    observed = np.bincount(draws.ravel() + reach, minlength=2 * reach + 1)
+    large = expected >= 10
+    expected = np.append(expected[large], draws.size - expected[large].sum())
+    observed = np.append(observed[large], draws.size - observed[large].sum())
+    statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-9))[expected > 1e-3].sum()
+    return float(stats.chi2.sf(statistic, len(expected) - 1))
+
+
+@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(1)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_discrete_laws_fit_and_neighbouring_scales_do_not(sampler: Sampler, scale: float, law: str) -> None:
+    if law == "laplace":
+        draws, pmf = sampler.discrete_laplace(20_000, scale=scale), laplace_pmf
+    else:
+        draws, pmf = sampler.discrete_gaussian(10_000, sigma=scale), gaussian_pmf
+    assert p_value(draws, pmf, scale) > ALARM
+    assert p_value(draws, pmf, scale * 2 / 3) < ALARM
+    assert p_value(draws, pmf, scale * 3 / 2) < ALARM
+
+
+@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(1)], ids=["secure", "seeded"])
+def test_wide_laws_have_the_continuous_shape(sampler: Sampler) -> None:
+    scale = 2.0**20 / 3
+    laplace = sampler.discrete_laplace(20_000, scale=scale)
+    gaussian = sampler.discrete_gaussian(5_000, sigma=scale)
+    for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
+        assert bool(stats.kstest(laplace, stats.laplace(scale=factor * scale).cdf).pvalue > ALARM) is fits
+        assert bool(stats.kstest(gaussian, stats.norm(scale=factor * scale).cdf).pvalue > ALARM) is fits
+
+
+@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(2)], ids=["secure", "seeded"])
+def test_geometric(sampler: Sampler) -> None:
+    draws = sampler.geometric((100, 200), scale=2.5)
+    assert draws.shape == (100, 200)
+    assert draws.min() >= 0
+    success = -np.expm1(-1 / 2.5)
+    counts = np.append(np.bincount(draws.ravel(), minlength=15)[:15], (draws >= 15).sum())
+    expected = draws.size * np.append(success * (1 - success) ** np.arange(15), (1 - success) ** 15)
+    assert stats.chisquare(counts, expected).pvalue > ALARM
+    assert stats.chisquare(counts[:15], np.roll(expected[:15], 1) / expected[:15].sum() * counts[:15].sum()).pvalue < ALARM
+
+
+def test_uniform_integers_are_uniform_for_every_end() -> None:
+    sampler = SeededSampler(3)
+    ends = np.array([1, 2, 3, 7, 10])
+    draws = sampler.uniform_integers(np.broadcast_to(ends, (20_000, 5)))
+    for column, end in enumerate(ends):
+        counts = np.bincount(draws[:, column], minlength=end)
+        assert len(counts) == end
+        assert stats.chisquare(counts).pvalue > ALARM if end > 1 else (counts == 20_000).all()
+
+
+def test_uniform_integers_near_the_end_of_int64_have_no_remainder_bias() -> None:
+    # Taking remainders of 64-bit words without rejection would favour values below 2**62 by 2 to 1 here.
+    draws = SeededSampler(4).uniform_integers(np.full(20_000, 3 * 2**61))
+    assert abs((draws < 2**62).mean() - 2 / 3) < 0.02
+    assert draws.max() >= 2**62
+
+
+class ConstantWords(SecureSampler):
+    """Every word is the same: shows which bits a decision looks at."""
+
+    def __init__(self, word: int) -> None:
+        self.word = word
+
+    def words(self, count: int) -> np.ndarray:
+        return np.full(count, self.word, dtype=np.uint64)
+
+
+def test_bernoulli_reads_a_real_number_bit_by_bit() -> None:
+    # With all bits zero the uniform real is 0: below every positive probability. With all bits one it is 1: below 1 only.
+    probabilities = np.array([0.0, 5e-324, 1e-300, 2.0**-60, 0.5, 1 - 2.0**-53, 1.0])
+    assert ConstantWords(0).bernoulli(probabilities).tolist() == [False, *[True] * 6]
+    assert ConstantWords(2**64 - 1).bernoulli(probabilities).tolist() == [*[False] * 6, True]
+
+
+def test_bernoulli_decides_by_exactly_the_mantissa() -> None:
+    p = 0.3
+    numerator = int(np.ldexp(np.frexp(p)[0], 53))
+    # 0.3 = 0.6 / 2: one leading zero bit (the top bit of the word), then 53 bits below the numerator.
+    assert ConstantWords(numerator - 1).bernoulli(p)
+    assert not ConstantWords(numerator).bernoulli(p)
+    assert not ConstantWords(numerator - 1 + 2**63).bernoulli(p)
+
+
+@pytest.mark.parametrize("p", [0.9, 0.5, 0.3, 0.01, 2.0**-11, 2.0**-12, 3e-4])
+def test_bernoulli_rates(p: float) -> None:
+    runs = 400_000
+    hits = int(SeededSampler(5).bernoulli(np.full(runs, p)).sum())
+    assert stats.binomtest(hits, runs, p).pvalue > ALARM
+    assert stats.binomtest(hits, runs, min(1.0, p * 1.5) if p < 0.6 else p / 1.5).pvalue < ALARM
+
+
+def test_bernoulli_at_probabilities_far_below_one_word() -> None:
+    # 2**-70 asks for 6 blocks of bits; the chance that any of these succeeds is below 1e-15.
+    assert not SecureSampler().bernoulli(np.full(100_000, 2.0**-70)).any()
+
+
+def test_categorical_fits_its_weights() -> None:
+    weights = np.array([3.0, 0.0, 1.0, 1e-3, 6.0])
+    draws = SeededSampler(6).categorical(np.broadcast_to(weights, (200_000, 5)))
+    counts = np.bincount(draws, minlength=5)
+    assert counts[1] == 0
+    keep = weights > 0
+    assert stats.chisquare(counts[keep], 200_000 * weights[keep] / weights.sum()).pvalue > ALARM
+    wrong = np.array([4.0, 1.0, 1e-3, 6.0])
+    assert stats.chisquare(counts[keep], 200_000 * wrong / wrong.sum()).pvalue < ALARM
+
+
+def test_categorical_edge_rows() -> None:
+    weights = [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 5e-324, 0.0]]
+    assert SecureSampler().categorical(weights).tolist() == [2, 0, 1]
+    assert SecureSampler().categorical([[2.0]]).tolist() == [0]
+    assert SecureSampler().categorical(np.zeros((0, 3))).shape == (0,)
+
+
+def test_seeds_repeat_and_the_secure_source_does_not() -> None:
+    assert (SeededSampler(7).words(4) == SeededSampler(7).words(4)).all()
+    assert (SecureSampler().words(4) != SecureSampler().words(4)).any()
+    assert "not private" in SeededSampler(7).name
+
+
+@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(1)], ids=["secure", "seeded"])
+def test_empty_shapes(sampler: Sampler) -> None:
+    assert sampler.discrete_laplace((0, 3), scale=1.0).shape == (0, 3)
+    assert sampler.discrete_gaussian((0, 3), sigma=1.0).shape == (0, 3)
+    assert sampler.bernoulli([]).shape == (0,)
+    assert sampler.uniform_integers([]).shape == (0,)
+
+
+@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(1)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 2.0**51])
+def test_scales_out_of_range_are_refused(sampler: Sampler, scale: float) -> None:
+    with pytest.raises(InvalidParameter):
+        sampler.discrete_laplace(1, scale=scale)
+    with pytest.raises(InvalidParameter):
+        sampler.discrete_gaussian(1, sigma=scale)
+
+
+def test_bad_arguments_are_refused() -> None:
+    sampler = SecureSampler()
+    for bad in ([-0.1], [1.1], [float("nan")]):
+        with pytest.raises(InvalidInput):
+            sampler.bernoulli(bad)
+    for weights in ([1.0], [[-1.0, 2.0]], [[0.0, 0.0]], [[float("nan"), 1.0]], [[float("inf"), 1.0]]):
+        with pytest.raises(InvalidInput):
+            sampler.categorical(weights)
+    with pytest.raises(InvalidInput):
+        sampler.uniform_integers([1, 0])
