@@ -168,9 +168,9 @@ def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
 
 def test_without_labels_utility_is_the_share_of_signal(points) -> None:
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
-    encoder = PosthocEncoder(
-        epsilon=4.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module, random_state=0
-    ).fit(points[0])
+    encoder = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module, random_state=0).fit(
+        points[0]
+    )
     assert encoder.head_ is None
     assert encoder.classes_ is None
     assert 0 < encoder.query_.plan.utility < 1
@@ -188,8 +188,8 @@ def test_refuses_before_training(points) -> None:
         PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5, path="local", law="laplace", **SMALL).fit(*points)
     with pytest.raises(NotFittedYet, match="call fit"):
         PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5).release(points[0])
+    module = nn.Sequential(nn.LSTM(3, 2))
     with pytest.raises(UnsupportedNetwork, match="LSTM"):
-        module = nn.Sequential(nn.LSTM(3, 2))
         PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module).fit(*points)
 
 
@@ -208,6 +208,13 @@ def test_release_is_silent(fitted: PosthocEncoder, points) -> None:
 
 def test_the_card_names_what_matters(fitted: PosthocEncoder) -> None:
     text = fitted.card().to_markdown()
-    for phrase in ("linf distance 0.5", "From whom", "Assumed", "Not protected", "epsilon=4", "trained and calibrated on are public"):
+    for phrase in (
+        "linf distance 0.5",
+        "From whom",
+        "Assumed",
+        "Not protected",
+        "epsilon=4",
+        "trained and calibrated on are public",
+    ):
         assert phrase in text, phrase
     assert "the image is differentially private" not in text

@@ -37,6 +37,10 @@ def finite_array(
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
         raise InvalidInput(f"{name}: expected an array of numbers, got {type(values).__name__}") from error
+    if array.dtype.kind == "c":
+        raise InvalidInput(f"{name}: Complex data not supported; expected real numbers, got dtype={array.dtype}")
+    if array.dtype.kind == "O":
+        array = _numbers(array, name)
     if array.dtype.kind not in "fiub":
         raise InvalidInput(f"{name}: expected real numbers, got dtype={array.dtype}")
     array = array.astype(np.float64)
@@ -51,6 +55,15 @@ def finite_array(
         kind = "NaN" if np.isnan(array).any() else "infinity"
         raise InvalidInput(f"{name}: contains {kind} ({int(bad.sum())} of {array.size} values are not finite)")
     return array
+
+
+def _numbers(array: npt.NDArray[Any], name: str) -> Array:
+    """An object array whose entries are all numbers, as float64."""
+    try:
+        return array.astype(np.float64)
+    except (ValueError, TypeError):
+        # The original error would show the entry; values of inputs are never shown.
+        raise InvalidInput(f"{name}: expected real numbers, got entries that are not numbers") from None
 
 
 def positive(value: Any, *, name: str) -> float:

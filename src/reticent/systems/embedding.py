@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.sparse import issparse
 from torch import nn
 
 from reticent.core.checks import finite_array
@@ -176,9 +178,14 @@ def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:
     Raises:
         InvalidInput: not numbers, empty, not finite, or without a feature axis.
     """
-    array = finite_array(inputs, name=name)
+    if issparse(inputs):
+        raise InvalidInput(f"{name}: sparse input is not supported; pass a dense array")
+    array = finite_array(inputs, name=name, allow_empty=True)
     if array.ndim < 2:
         raise InvalidInput(
             f"{name}: expected shape (n, features) or (n, height, width), got shape={array.shape}. Reshape your data"
         )
+    for length, what in ((len(array), "sample(s)"), (prod(array.shape[1:]), "feature(s)")):
+        if length == 0:
+            raise InvalidInput(f"{name}: 0 {what} (shape={array.shape}) while a minimum of 1 is required.")
     return array.reshape(len(array), -1), array.shape[1:]

@@ -45,6 +45,7 @@ class PosthocEncoder(PosthocSystem):
         certificate: "auto", "enumeration" or "interval".
         input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
         latent_dimension: size of a beta-VAE's embedding.
+        beta: weight of the beta-VAE's divergence term (published: 5 for pictures of 784 pixels and more).
         outputs: released values per row; a tuple is tried out on calibration data.
         hidden: hidden widths of the obfuscator.
         epochs: passes of every obfuscator over the embeddings.
@@ -84,6 +85,7 @@ class PosthocEncoder(PosthocSystem):
         certificate: str = "auto",
         input_norm: str = "linf",
         latent_dimension: int = 8,
+        beta: float = 5.0,
         outputs: int | tuple[int, ...] = (4, 6),
         hidden: tuple[int, ...] = (64,),
         epochs: int = 20,
@@ -103,6 +105,7 @@ class PosthocEncoder(PosthocSystem):
         self.certificate = certificate
         self.input_norm = input_norm
         self.latent_dimension = latent_dimension
+        self.beta = beta
         self.outputs = outputs
         self.hidden = hidden
         self.epochs = epochs
@@ -195,6 +198,7 @@ class PosthocEncoder(PosthocSystem):
             outputs=outputs,
             hidden=settings.hidden,
             epochs=settings.epochs,
+            batch_size=prepared.batch_size,
             seed=prepared.seed,
         )
         return train_noise_aware(prepared.data.train, prepared.train_labels, config, report=report).network

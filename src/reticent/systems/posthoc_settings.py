@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from torch import nn
 
 from reticent.core.checks import count, positive, probability
@@ -119,6 +119,11 @@ class Prepared:
         assert self.data.train_labels is not None
         return self.data.train_labels
 
+    @property
+    def batch_size(self) -> int:
+        """Embeddings per training step: 1000, or fewer so that one pass over few embeddings is still 24 steps."""
+        return int(np.clip(len(self.data.train) // 24, 32, 1000))
+
 
 def prepare(
     settings: PosthocSettings,
@@ -177,7 +182,7 @@ def _encoded(y: npt.ArrayLike | None, rows: int, *, needed: bool) -> tuple[npt.N
         return None, None
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+        labels = column_or_1d(labels, warn=True)
     if labels.shape != (rows,):
         raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")
     if labels.dtype.kind == "f" and not (np.isfinite(labels).all() and (labels == np.floor(labels)).all()):

@@ -32,12 +32,14 @@ class PosthocSystem(BaseEstimator):
         query_: the fitted release.
         input_shape_: shape of one input.
         n_features_in_: number of input features.
+        classes_: labels seen in ``fit``, None without labels.
         bundle_identity_: SHA-256 of the bundle; goes into every receipt.
     """
 
     query_: PrivateQuery
     input_shape_: tuple[int, ...]
     n_features_in_: int
+    classes_: npt.NDArray[Any] | None
     bundle_identity_: str
 
     def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:

@@ -14,17 +14,17 @@ import numpy.typing as npt
 from torch import nn
 
 from reticent.certify import LevelTest, LipschitzBound, snap
-from reticent.core.errors import CorruptBundle, ReticentError
+from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
-from reticent.mechanisms import ProposeTestRelease
+from reticent.mechanisms import ProposeTestRelease, SoftmaxRelease, StabilityRelease
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler
 from reticent.systems.certificates import certificate
 from reticent.systems.embedding import Arrays, Embedding, restore
-from reticent.systems.plans import Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism
+from reticent.systems.plans import LabelLaw, Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism
 
 Array = npt.NDArray[np.float64]
 
@@ -51,6 +51,18 @@ class PrivateQuery:
     def mechanism(self) -> Mechanism:
         """The mechanism that answers."""
         return plan_mechanism(self.network, self.bound, self.plan, self.requirement)
+
+    @property
+    def label_law(self) -> LabelLaw:
+        """The law of released labels.
+
+        Raises:
+            InvalidParameter: vectors are released.
+        """
+        law = self.mechanism.law if isinstance(self.mechanism, ProposeTestRelease) else self.mechanism
+        if not isinstance(law, SoftmaxRelease | StabilityRelease):
+            raise InvalidParameter(f"law={self.plan.law!r}: releases vectors, not labels")
+        return law
 
     @cached_property
     def test(self) -> LevelTest | None:

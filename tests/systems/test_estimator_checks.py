@@ -1,0 +1,32 @@
+"""scikit-learn's own conventions, with every departure listed and strict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from reticent.systems import PosthocClassifier, PosthocEncoder
+
+SMALL = {"epsilon": 50.0, "delta": 0.0, "radius": 0.05, "embedder": "identity", "hidden": (8,), "random_state": 0}
+
+EXPECTED: dict[str, str] = {
+    "check_dtype_object": "it wants the offending entry in the message; reticent never shows values of inputs",
+}
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    return EXPECTED
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        PosthocEncoder(**SMALL, epochs=3, head_epochs=1, outputs=2, law="laplace"),
+        PosthocClassifier(**SMALL, epochs=30, law="softmax"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_estimator(estimator: Any, check: Any) -> None:
+    check(estimator)
