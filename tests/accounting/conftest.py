@@ -81,7 +81,7 @@ def postgres_server() -> Iterator[str]:
             if done.returncode != 0:
                 pytest.skip(f"PostgreSQL could not be started: {program}: {done.stderr.decode()[-300:]}")
 
-        run("initdb", "-A", "trust", "-U", "reticent", "--no-sync")
+        run("initdb", "-E", "UTF8", "-A", "trust", "-U", "reticent", "--no-sync")
         # Tests kill clients, never the server or the machine, so the server need not wait for the disk.
         options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=60"
         run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")

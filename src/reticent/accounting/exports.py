@@ -22,22 +22,27 @@ COLUMNS = (*Entry.__dataclass_fields__, "previous", "digest")
 """Columns of an export: those of an entry, then the digest before it and its own, in hexadecimal."""
 
 
-def export_to(store: Store, path: str | Path, *, format: Format) -> int:
+def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool) -> int:
     """Writes every entry to ``path``, whole or not at all.
 
     Args:
         store: the ledger's database.
-        path: the file; replaced if it is there.
+        path: the file, in a folder that exists.
         format: "jsonl" (one JSON object per line) or "csv" (with a header).
+        overwrite: whether a file that stands there may be replaced.
 
     Returns:
         Number of entries.
 
     Raises:
+        InvalidInput: ``path`` is there already and may not be replaced.
         WriteFailed: the file could not be written; nothing is left half-written.
         LedgerUnavailable: the ledger cannot be read.
     """
     target = Path(path)
+    if target.exists() and not overwrite:
+        raise InvalidInput(f"output={str(target)!r}: exists already; choose another name, or ask to overwrite it")
+    # Streamed, unlike core.files: the entries of a long-lived ledger need not fit into memory.
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
     except OSError as error:
@@ -45,7 +50,10 @@ def export_to(store: Store, path: str | Path, *, format: Format) -> int:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
             written = write_entries(store, stream, format=format)
-        os.replace(name, target)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(target)
     except OSError as error:
         raise WriteFailed(f"{target}: could not be written whole ({error.strerror}); nothing is left of it") from error
     finally:

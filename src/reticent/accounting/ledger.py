@@ -231,9 +231,9 @@ class Ledger:
         """Recomputes the chain and every total; see ``verification.verify``."""
         return verify(self.store, anchor=anchor)
 
-    def export(self, path: str | Path, *, format: Format) -> int:
+    def export(self, path: str | Path, *, format: Format, overwrite: bool) -> int:
         """Writes every entry to ``path`` as JSON Lines or CSV; see ``exports.export_to``."""
-        return export_to(self.store, path, format=format)
+        return export_to(self.store, path, format=format, overwrite=overwrite)
 
     def _commit(self, reservation: int, receipt: str) -> None:
         with self.store.write() as connection:

@@ -6,6 +6,7 @@ import logging
 import os
 import sqlite3
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -128,8 +129,8 @@ class Store:
 
     def close(self) -> None:
         """Closes idle connections."""
-        if self._engine is not None and self._process == os.getpid():
-            self._engine.dispose()
+        if self._engine is not None:
+            _dispose(self._engine, self._process)
 
     def _connect(self) -> Engine:
         if self._engine is not None and self._process != os.getpid():
@@ -138,6 +139,7 @@ class Store:
         if self._engine is None:
             self._process = os.getpid()
             self._engine = self._sqlite() if self.is_sqlite else self._postgresql()
+            weakref.finalize(self, _dispose, self._engine, self._process)
         return self._engine
 
     def _sqlite(self) -> Engine:
@@ -148,9 +150,11 @@ class Store:
             connect_args={"timeout": self.lock_timeout},
         )
 
+        pragmas = ("journal_mode=WAL", f"synchronous={self.synchronous}", "foreign_keys=ON")
+
         def prepare(connection: Any, _: Any) -> None:
             connection.isolation_level = None  # transactions are begun below, not by the driver
-            for pragma in ("journal_mode=WAL", f"synchronous={self.synchronous}", "foreign_keys=ON"):
+            for pragma in pragmas:
                 connection.execute(f"PRAGMA {pragma}")
 
         def begin(connection: Connection) -> None:
@@ -169,7 +173,7 @@ class Store:
         options = f"-c lock_timeout={milliseconds} -c synchronous_commit=on"
         return sa.create_engine(
             self.url.set(drivername="postgresql+psycopg"),
-            connect_args={"options": options, "connect_timeout": 10},
+            connect_args={"options": options, "connect_timeout": 10, "client_encoding": "utf8"},
             pool_pre_ping=True,
         )
 
@@ -222,6 +226,12 @@ def _parse(url: str | Path) -> URL:
             raise InvalidParameter(f"ledger={text!r}: expected sqlite:///path without options")
         return URL.create("sqlite", database=str(Path(str(parsed.database)).absolute()))
     return parsed
+
+
+def _dispose(engine: Engine, process: int) -> None:
+    """Closes an engine's connections, in the process that made them."""
+    if process == os.getpid():
+        engine.dispose()
 
 
 def _alembic() -> Config:
