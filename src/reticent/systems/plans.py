@@ -16,6 +16,7 @@ from reticent.mechanisms import (
     GaussianMechanism,
     KNormMechanism,
     LaplaceMechanism,
+    NoisyMaxRelease,
     ProposeTestRelease,
     SoftmaxRelease,
     StabilityRelease,
@@ -25,7 +26,7 @@ from reticent.networks import Network
 from reticent.training.noise import training_noise
 
 Path = Literal["global", "local"]
-LabelLaw = SoftmaxRelease | StabilityRelease
+LabelLaw = NoisyMaxRelease | SoftmaxRelease | StabilityRelease
 Mechanism = AdditiveMechanism | LabelLaw | ProposeTestRelease
 
 VECTOR_LAWS: dict[str, Norm] = {
@@ -36,7 +37,11 @@ VECTOR_LAWS: dict[str, Norm] = {
 }
 """Laws for vectors, and the norm in which the released function must be Lipschitz."""
 
-LABEL_LAWS = ("softmax", "stability")
+LABEL_LAWS: dict[str, type[NoisyMaxRelease] | type[SoftmaxRelease] | type[StabilityRelease]] = {
+    "noisy-max": NoisyMaxRelease,
+    "softmax": SoftmaxRelease,
+    "stability": StabilityRelease,
+}
 """Laws for labels; differences of two logits must be Lipschitz ("spread")."""
 
 
@@ -117,8 +122,9 @@ def plan_law(network: Network, bound: LipschitzBound, plan: Plan, requirement: R
     epsilon, adjacency = plan.epsilon_law, requirement.adjacency
     size, error = network.output_dimension, network.rounding_error(bound.domain)
     if plan.law in LABEL_LAWS:
-        label_law = SoftmaxRelease if plan.law == "softmax" else StabilityRelease
-        return label_law(classes=size, sensitivity=sensitivity, epsilon=epsilon, adjacency=adjacency, evaluation_error=error)
+        return LABEL_LAWS[plan.law](
+            classes=size, sensitivity=sensitivity, epsilon=epsilon, adjacency=adjacency, evaluation_error=error
+        )
     shared = {"sensitivity": sensitivity, "epsilon": epsilon, "evaluation_error": error}
     if plan.law == "laplace":
         return LaplaceMechanism(dimension=size, adjacency=adjacency, **shared)

@@ -18,7 +18,7 @@ from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
-from reticent.mechanisms import ProposeTestRelease, SoftmaxRelease, StabilityRelease
+from reticent.mechanisms import ProposeTestRelease
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler
@@ -60,7 +60,7 @@ class PrivateQuery:
             InvalidParameter: vectors are released.
         """
         law = self.mechanism.law if isinstance(self.mechanism, ProposeTestRelease) else self.mechanism
-        if not isinstance(law, SoftmaxRelease | StabilityRelease):
+        if not isinstance(law, LabelLaw):
             raise InvalidParameter(f"law={self.plan.law!r}: releases vectors, not labels")
         return law
 
