@@ -20,6 +20,7 @@ from reticent.mechanisms import (
     AdditiveMechanism,
     GaussianMechanism,
     LaplaceTestRelease,
+    NoisyMaxRelease,
     ProposeTestRelease,
     PublishedPosthoc,
     SoftmaxRelease,
@@ -140,10 +141,10 @@ def laplace_test_case(
     return AuditCase(f"{mechanism.name}, radii {radii[0]:g} and {radii[1]:g}", epsilon, delta, first, second)
 
 
-def softmax_case(mechanism: SoftmaxRelease, *, epsilon: float) -> AuditCase:
-    """All logits equal, against the first one lower by the whole sensitivity."""
+def logits_case(mechanism: SoftmaxRelease | NoisyMaxRelease, *, lead: float, change: float, epsilon: float) -> AuditCase:
+    """The first logit ahead of equal others by ``lead``, against the same with ``change`` less (a sensitivity, if honest)."""
     pair = np.zeros((2, mechanism.classes))
-    pair[1, 0] = -mechanism.sensitivity
+    pair[:, 0] = lead, lead - change
     logs = np.log(mechanism.probabilities(pair))
     return _label_case(
         mechanism.name,

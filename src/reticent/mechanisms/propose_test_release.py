@@ -54,7 +54,7 @@ Booleans = npt.NDArray[np.bool_]
 _MARGIN = 2.0**-44
 """Taken off epsilon and (relatively) off delta in the recursion: more than its double arithmetic can add to them."""
 
-_MOST_LEVELS = 1_000_000
+_MOST_LEVELS = 100_000
 
 
 class Law(Protocol):
@@ -173,7 +173,7 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
         p and 1 - p, each of shape (max_level + 1,). The smaller of the two is right to a relative 2^-50.
 
     Raises:
-        InvalidParameter: the test would need more than a million levels.
+        InvalidParameter: the test would need more than 100,000 levels.
 
     Example:
         >>> passing, withholding = optimal_test(epsilon=1.0, delta=0.05)
@@ -185,7 +185,7 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
     passing, withholding = [floor], [1.0 - floor]
     while withholding[-1] > 0.0:
         if len(passing) > _MOST_LEVELS:
-            raise InvalidParameter(f"epsilon={epsilon!r}, delta={delta!r}: the test needs over a million levels; raise either")
+            raise InvalidParameter(f"epsilon={epsilon!r}, delta={delta!r}: the test needs over 100,000 levels; raise either")
         climb = growth * passing[-1] + floor
         rest = max(0.0, (withholding[-1] - floor) / growth)
         # Whichever inequality binds; the recursion runs on the side that is computed without cancellation.

@@ -1,0 +1,200 @@
+"""The additive laws: what the noise covers, in exact arithmetic, and the shape of what comes out."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from reticent.core import Neighborhood, Norm
+from reticent.core.errors import InvalidInput, InvalidParameter, UnsupportedNorm
+from reticent.mechanisms import (
+    AdditiveMechanism,
+    GaussianMechanism,
+    KNormMechanism,
+    LaplaceMechanism,
+    analytic_sigma,
+    gaussian_delta,
+)
+from reticent.noise import SecureSampler, SeededSampler, l2_epsilon_margin
+
+NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
+ALARM = 1e-6
+
+
+def law_of(kind: str, **changes) -> AdditiveMechanism:
+    settings = {"sensitivity": 1.0, "epsilon": 1.0, "dimension": 3, "adjacency": NEAR, **changes}
+    if kind == "laplace":
+        return LaplaceMechanism(**settings)
+    if kind == "gaussian":
+        return GaussianMechanism(delta=1e-5, **settings)
+    return KNormMechanism(output_norm=Norm(kind), **settings)
+
+
+KINDS = ["laplace", "linf", "l2", "gaussian"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", [1e-5, 0.3, 1.0, 17.0, 400.0])
+@pytest.mark.parametrize("sensitivity", [1e-200, 3e-4, 1.0, 7e5])
+def test_sensitivity_in_steps_covers_rounding(kind: str, epsilon: float, sensitivity: float) -> None:
+    law = law_of(kind, epsilon=epsilon, sensitivity=sensitivity, evaluation_error=1e-9 * sensitivity)
+    ones = {"laplace": Fraction(3), "linf": Fraction(1)}.get(kind, Fraction(17320508075688773, 10**16))
+    needed = (Fraction(sensitivity) + 2 * ones * Fraction(1e-9 * sensitivity)) / Fraction(law.grid.step) + ones
+    assert Fraction(law.steps_sensitivity) >= needed
+    assert Fraction(law.steps_sensitivity) <= needed * (1 + Fraction(1, 2**30)) + 1
+    if kind != "gaussian":
+        charge = Fraction(l2_epsilon_margin(3)) if kind == "l2" else 0
+        assert Fraction(law.steps_sensitivity) <= Fraction(law.steps_scale) * (Fraction(epsilon) - charge)
+        # Rounding to the grid costs next to nothing.
+        assert law.scale == pytest.approx(sensitivity / epsilon, rel=1e-5 if epsilon > 1e-4 else 1e-2)
+
+
+@given(
+    st.lists(st.floats(-50, 50), min_size=3, max_size=3),
+    st.lists(st.floats(-1, 1), min_size=3, max_size=3),
+    st.sampled_from(KINDS),
+    st.floats(0.05, 20),
+)
+def test_neighbours_on_the_grid_stay_within_the_integer_sensitivity(value, direction, kind, epsilon) -> None:
+    law = law_of(kind, epsilon=epsilon)
+    move = np.array(direction)
+    size = float(law.norm.of(move))
+    first = np.array(value)
+    second = first + move / max(size, 1.0)
+    distance = law.norm.of(law.grid.round(first) - law.grid.round(second))
+    if kind == "l2":
+        distance = np.ceil(distance)
+    assert distance <= law.steps_sensitivity * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "linf", "l2"])
+def test_loss_of_the_integer_law_is_at_most_epsilon_for_every_shift(kind: str) -> None:
+    # On the exact integer law: all shifts of norm at most 3, all points of a box, in two dimensions.
+    norm = {"laplace": Norm.L1, "linf": Norm.LINF, "l2": Norm.L2}[kind]
+    sensitivity, epsilon = 3, 0.8
+
+    def length(v: tuple[int, int]) -> float:
+        size = float(norm.of(np.array(v)))
+        return float(np.ceil(size - 1e-12)) if kind == "l2" else size
+
+    points = list(itertools.product(range(-9, 10), repeat=2))
+    worst = 0.0
+    for shift in itertools.product(range(-3, 4), repeat=2):
+        if norm.of(np.array(shift)) <= sensitivity:
+            for point in points:
+                moved = (point[0] - shift[0], point[1] - shift[1])
+                worst = max(worst, (length(moved) - length(point)) * epsilon / sensitivity)
+    assert worst == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        ("laplace", lambda u: (np.abs(u).sum(axis=1), stats.gamma(3))),
+        ("linf", lambda u: (np.abs(u).max(axis=1), stats.gamma(3))),
+        ("l2", lambda u: (np.linalg.norm(u, axis=1), stats.gamma(3))),
+        ("gaussian", lambda u: (np.linalg.norm(u, axis=1), stats.chi(3))),
+    ],
+)
+def test_released_noise_has_the_stated_law_and_scale(kind, shape) -> None:
+    law = law_of(kind, epsilon=2.5, sensitivity=0.3)
+    value = np.array([1.0, -2.0, 1e-3])
+    released = law.release(np.tile(value, (3000, 1)), sampler=SecureSampler())
+    for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
+        radius, target = shape((released - value) / (factor * law.scale))
+        assert bool(stats.kstest(radius, target.cdf).pvalue > ALARM) is fits
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_released_values_lie_on_the_public_grid(kind: str) -> None:
+    law = law_of(kind)
+    released = law.release(np.random.default_rng(0).normal(size=(50, 3)), sampler=SecureSampler())
+    assert (released / law.grid.step == np.rint(released / law.grid.step)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_far_values_are_clipped_and_empty_batches_come_back_empty(kind: str) -> None:
+    law = law_of(kind)
+    far = law.release([[1e300, -1e300, 0.0]], sampler=SecureSampler())
+    assert far[0, 0] == pytest.approx(law.grid.limit, rel=1e-6)
+    assert far[0, 1] == pytest.approx(-law.grid.limit, rel=1e-6)
+    assert law.release(np.zeros((0, 3)), sampler=SecureSampler()).shape == (0, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_refusals(kind: str) -> None:
+    law = law_of(kind)
+    for bad in ([[1.0, 2.0]], [1.0, 2.0, 3.0], [[1.0, 2.0, float("nan")]], [[1.0, 2.0, float("inf")]]):
+        with pytest.raises(InvalidInput):
+            law.release(bad, sampler=SecureSampler())
+    for name, value in (("sensitivity", 0.0), ("epsilon", -1.0), ("dimension", 0), ("evaluation_error", -1.0)):
+        with pytest.raises(InvalidParameter, match=name):
+            law_of(kind, **{name: value})
+
+
+def test_refusals_of_single_laws() -> None:
+    with pytest.raises(UnsupportedNorm):
+        law_of("l1")
+    with pytest.raises(UnsupportedNorm):
+        law_of("l2", dimension=65)
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        law_of("l2", epsilon=1e-11)
+    for changes in ({"epsilon": 501.0}, {"delta": 1e-60}, {"delta": 0.0}):
+        with pytest.raises(InvalidParameter):
+            GaussianMechanism(**{"sensitivity": 1.0, "epsilon": 1.0, "delta": 1e-5, "dimension": 3, "adjacency": NEAR, **changes})
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 8.0, 100.0])
+@pytest.mark.parametrize("delta", [1e-40, 1e-10, 1e-5, 0.05, 0.9])
+def test_analytic_sigma_meets_delta_in_high_precision(epsilon: float, delta: float) -> None:
+    with mpmath.workdps(60):
+
+        def exact(sigma: float) -> mpmath.mpf:
+            s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
+            return mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - e * s)
+
+        sigma = analytic_sigma(sensitivity=1.0, epsilon=epsilon, delta=delta)
+        assert exact(sigma) <= delta
+        assert exact(sigma * (1 - 3e-7)) > delta
+        assert gaussian_delta(sensitivity=1.0, sigma=sigma, epsilon=epsilon) == pytest.approx(float(exact(sigma)), rel=1e-8)
+
+
+@pytest.mark.parametrize(("sigma", "shift"), [(3.0, 2), (6.5, 5)])
+def test_discrete_gaussian_is_as_private_as_the_proof_says(sigma: float, shift: int) -> None:
+    # Exact delta of the integer law by summation, against the continuous one with the proof's eta.
+    with mpmath.workdps(50):
+        reach = int(40 * sigma)
+        weights = {v: mpmath.exp(-(mpmath.mpf(v) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for v in range(-reach, reach + shift + 1)}
+        total = sum(weights[v] for v in range(-reach, reach + 1))
+        epsilon = 0.5
+        discrete = (
+            sum(max(0, weights[v] - mpmath.exp(epsilon) * weights[abs(v - shift)]) for v in range(-reach, reach + 1)) / total
+        )
+        eta = (36.0**2 + 4.0) / (8.0 * sigma**2)
+        lowered = max(epsilon - 2 * eta, 1e-3)
+        assert discrete <= np.exp(eta) * gaussian_delta(sensitivity=shift, sigma=sigma, epsilon=lowered)
+
+
+def test_events() -> None:
+    pure = law_of("linf").event
+    assert isinstance(pure.dp_event, dp_event.RandomizedResponseDpEvent)
+    kept = 1 - pure.dp_event.noise_parameter / 2
+    assert np.log(kept / (1 - kept)) == pytest.approx(1.0)
+    gaussian = law_of("gaussian")
+    assert gaussian.event.dp_event.noise_multiplier == pytest.approx(gaussian.scale, rel=1e-5)
+    assert gaussian.guarantee.delta == 1e-5
+    assert law_of("laplace", epsilon=1e4).event.dp_event.noise_parameter == 0.0
+
+
+def test_seeded_runs_repeat() -> None:
+    law = law_of("laplace")
+    first, second = (law.release([[0.0, 0.0, 0.0]], sampler=SeededSampler(5)) for _ in range(2))
+    assert (first == second).all()

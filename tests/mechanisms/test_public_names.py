@@ -1,0 +1,27 @@
+"""The room's public names, pinned."""
+
+import reticent.audit
+import reticent.mechanisms
+import reticent.noise
+
+
+def test_public_names() -> None:
+    assert sorted(reticent.mechanisms.__all__) == [
+        "AdditiveMechanism",
+        "GaussianMechanism",
+        "KNormMechanism",
+        "LaplaceMechanism",
+        "LaplaceTestRelease",
+        "NoisyMaxRelease",
+        "ProposeTestRelease",
+        "PublishedPosthoc",
+        "SoftmaxRelease",
+        "StabilityRelease",
+        "StabilityResponse",
+        "analytic_sigma",
+        "gaussian_delta",
+        "optimal_test",
+    ]
+    assert sorted(reticent.noise.__all__) == ["Grid", "Sampler", "SecureSampler", "SeededSampler", "k_norm", "l2_epsilon_margin"]
+    for room in (reticent.mechanisms, reticent.noise, reticent.audit):
+        assert all(hasattr(room, name) for name in room.__all__)

@@ -1,0 +1,79 @@
+"""Softmax release: its law, its privacy over all spread changes, its arithmetic."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from reticent.core import Neighborhood, Norm
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.mechanisms import SoftmaxRelease
+from reticent.noise import SecureSampler, SeededSampler
+
+NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
+
+
+def softmax(**changes) -> SoftmaxRelease:
+    return SoftmaxRelease(**{"classes": 4, "sensitivity": 1.0, "epsilon": 1.0, "adjacency": NEAR, **changes})
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.floats(-100, 100), min_size=4, max_size=4),
+    st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    st.floats(-5, 5),
+    st.sampled_from([0.1, 1.0, 8.0, 300.0]),
+)
+def test_loss_is_at_most_epsilon(logits, change, offset, epsilon) -> None:
+    mechanism = softmax(epsilon=epsilon)
+    first = np.array([logits])
+    second = first + np.array([change]) + offset
+    ratio = np.log(mechanism.probabilities(first)) - np.log(mechanism.probabilities(second))
+    assert np.abs(ratio).max() <= epsilon + 1e-12
+
+
+def test_weights_are_exact_to_the_charged_error() -> None:
+    mechanism = softmax(epsilon=7.0, classes=5)
+    logits = np.array([[0.0, -0.3, 2.0, -7.0, 1.9999]])
+    with mpmath.workdps(40):
+        steps = [int(v) for v in mechanism.grid.round(logits)[0]]
+        exact = [mpmath.exp(-(max(steps) - v) / mpmath.mpf(mechanism._steps_temperature)) for v in steps]
+        exact = [mpmath.mpf(v) / sum(exact) for v in exact]
+        for ours, truth in zip(mechanism.probabilities(logits)[0], exact, strict=True):
+            assert abs(mpmath.mpf(float(ours)) / truth - 1) < 2.0**-43
+
+
+def test_labels_follow_the_softmax() -> None:
+    mechanism = softmax(epsilon=2.0)
+    logits = np.array([0.5, 0.0, -0.5, 0.2])
+    labels = mechanism.release(np.tile(logits, (100_000, 1)), sampler=SeededSampler(1))
+    counts = np.bincount(labels, minlength=4)
+    for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
+        law = np.exp(2.0 * factor * logits)
+        assert bool(stats.chisquare(counts, 100_000 * law / law.sum()).pvalue > 1e-6) is fits
+
+
+def test_temperature_costs_next_to_nothing() -> None:
+    assert softmax(epsilon=0.5, sensitivity=3.0).temperature == pytest.approx(6.0, rel=1e-5)
+
+
+def test_extreme_settings_do_not_overflow() -> None:
+    for epsilon in (1e-9, 1e6):
+        p = softmax(epsilon=epsilon).probabilities([[1e300, -1e300, 0.0, 5.0]])
+        assert p.sum() == pytest.approx(1.0)
+        assert (p > 0).all()
+
+
+def test_refusals_and_edges() -> None:
+    for changes in ({"classes": 1}, {"classes": 1001}, {"epsilon": 1e-10}, {"sensitivity": 0.0}, {"evaluation_error": -1.0}):
+        with pytest.raises(InvalidParameter):
+            softmax(**changes)
+    with pytest.raises(InvalidInput):
+        softmax().release([[0.0, 1.0]], sampler=SecureSampler())
+    assert softmax().release(np.zeros((0, 4)), sampler=SecureSampler()).shape == (0,)
+    assert softmax().guarantee.delta == 0.0
+    assert softmax().event.guarantee == softmax().guarantee

@@ -1,0 +1,106 @@
+"""Stability response: the ratio constraints in high precision, optimality against a linear program, its law."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from reticent.core import AddRemove
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.mechanisms import StabilityResponse
+from reticent.noise import SecureSampler, SeededSampler
+
+SETTINGS = [(c, e) for c in (2, 3, 10, 1000) for e in (1e-2, 0.1, 0.5, 1.0, 3.0, 12.0)]
+
+
+def response(classes: int = 3, epsilon: float = 1.0) -> StabilityResponse:
+    return StabilityResponse(classes=classes, epsilon=epsilon, adjacency=AddRemove(1))
+
+
+@pytest.mark.parametrize(("classes", "epsilon"), [*SETTINGS, (2, 800.0), (10, 50.0)])
+def test_ratios_hold_in_high_precision(classes: int, epsilon: float) -> None:
+    mechanism = response(classes, epsilon)
+    with mpmath.workdps(60):
+        grow = mpmath.exp(mpmath.mpf(epsilon))
+        q = [mpmath.mpf(float(v)) for v in mechanism.wrong_probabilities]
+        p = [1 - (classes - 1) * v for v in q]
+        assert p[0] <= grow * q[0]
+        for k in range(len(q) - 1):
+            assert q[k + 1] <= q[k] <= grow * q[k + 1]
+            assert p[k] <= p[k + 1] <= grow * p[k]
+        # What the coin really uses for the label itself is a double; its error is charged.
+        for ours, truth in zip(mechanism.right_probabilities, p, strict=True):
+            assert abs(mpmath.mpf(float(ours)) / truth - 1) < 2.0**-42
+    assert len(q) - 1 == mechanism.max_level
+
+
+@pytest.mark.parametrize(("classes", "epsilon"), [(2, 0.7), (3, 0.2), (10, 0.3), (10, 1.0), (100, 0.5)])
+def test_no_response_is_right_more_often_at_any_level(classes: int, epsilon: float) -> None:
+    ours = response(classes, epsilon).wrong_probabilities[:12]
+    levels, others, grow = len(ours), classes - 1, np.exp(epsilon)
+    rows, bounds = [], []
+    one = np.zeros(levels)
+    one[0] = -(grow + others)  # 1 - others q_0 <= grow q_0
+    rows.append(one)
+    bounds.append(-1.0)
+    for k in range(levels - 1):
+        for here, there in ((k, k + 1), (k + 1, k)):
+            ratio = np.zeros(levels)
+            ratio[here], ratio[there] = 1.0, -grow  # q_here <= grow q_there
+            rows.append(ratio)
+            bounds.append(0.0)
+            trust = np.zeros(levels)
+            trust[here], trust[there] = -others, grow * others  # p_here <= grow p_there
+            rows.append(trust)
+            bounds.append(grow - 1.0)
+    for level in range(levels):
+        target = np.zeros(levels)
+        target[level] = 1.0
+        best = optimize.linprog(target, A_ub=np.array(rows), b_ub=bounds, bounds=[(0, 1)] * levels, method="highs")
+        assert ours[level] == pytest.approx(best.fun, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_two_classes_have_the_closed_form(epsilon: float) -> None:
+    q = response(2, epsilon).wrong_probabilities[:15]
+    assert q == pytest.approx(np.exp(-epsilon * np.arange(len(q))) / (np.exp(epsilon) + 1), rel=1e-9)
+
+
+def test_closed_form_with_more_classes_would_break_the_claim() -> None:
+    # (c - 1) in place of 1 is not enough: p(1)/p(0) exceeds e^epsilon at small epsilon.
+    epsilon, classes = 0.1, 10
+    naive = np.exp(-epsilon * np.arange(2)) / (np.exp(epsilon) + classes - 1)
+    p = 1 - (classes - 1) * naive
+    assert p[1] / p[0] > np.exp(epsilon)
+    ours = response(classes, epsilon).right_probabilities
+    assert ours[1] / ours[0] <= np.exp(epsilon)
+
+
+def test_answers_follow_the_law() -> None:
+    mechanism = response(4, 0.8)
+    for level in (0, 2):
+        answers = mechanism.release(np.full(100_000, 2), np.full(100_000, level), sampler=SeededSampler(level))
+        q = mechanism.wrong_probabilities[level]
+        expected = np.full(4, q)
+        expected[2] = 1 - 3 * q
+        assert stats.chisquare(np.bincount(answers, minlength=4), 100_000 * expected).pvalue > 1e-6
+        less = response(4, 0.8 * 2 / 3).wrong_probabilities[level]
+        wrong = np.full(4, less)
+        wrong[2] = 1 - 3 * less
+        assert stats.chisquare(np.bincount(answers, minlength=4), 100_000 * wrong).pvalue < 1e-6
+
+
+def test_refusals_and_edges() -> None:
+    for changes in ({"classes": 1}, {"epsilon": 1e-7}, {"epsilon": float("inf")}):
+        with pytest.raises(InvalidParameter):
+            response(**changes)
+    mechanism = response()
+    for labels, levels in (([3], [0]), ([-1], [0]), ([0], [-1]), ([0.5], [0]), ([0, 1], [0])):
+        with pytest.raises(InvalidInput):
+            mechanism.release(labels, levels, sampler=SecureSampler())
+    empty = np.zeros(0, dtype=int)
+    assert mechanism.release(empty, empty, sampler=SecureSampler()).shape == (0,)
+    assert mechanism.guarantee.epsilon == 1.0
+    assert mechanism.event.guarantee.delta == 0.0
