@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from reticent.systems import PosthocClassifier, PosthocEncoder
 
-SMALL = {"epsilon": 50.0, "delta": 0.0, "radius": 0.05, "embedder": "identity", "hidden": (8,), "random_state": 0}
+SMALL = {"epsilon": 5.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "random_state": 0}
 
 EXPECTED: dict[str, str] = {
     "check_dtype_object": "it wants the offending entry in the message; reticent never shows values of inputs",
