@@ -41,7 +41,7 @@ def load_utkface(folder: str | Path | None = None) -> Dataset:
             "research licence): build it from the aligned and cropped UTKFace pictures as docs/training.md says"
         )
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             images, gender, stamp = _decode(stored["X_d2"]), stored["gender"], stored["stamp"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataUnavailable(f"{FILE}: expected a whole npz file with X_d2, gender and stamp; fetch the file again") from error

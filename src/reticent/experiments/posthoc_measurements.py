@@ -169,6 +169,7 @@ def our_vectors(points: Embedded, *, epsilon: float, outputs: int, report: Repor
         outputs=outputs,
         hidden=points.settings.hidden,
         epochs=points.settings.epochs,
+        batch_size=points.settings.batch_size,
         seed=points.seed,
     )
     module = train_noise_aware(points.train, points.train_labels, config, report=report).network
@@ -183,6 +184,7 @@ def our_labels(points: Embedded, *, epsilon: float, report: Report) -> Measured:
         law="noisy-max",
         hidden=points.settings.hidden,
         epochs=points.settings.epochs,
+        batch_size=points.settings.batch_size,
         seed=points.seed,
     )
     network = points.network(train_label_release(points.train, points.train_labels, config, report=report))

@@ -1,0 +1,49 @@
+"""A data set checks itself, and its tuning split never touches the held-out part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.datasets import Dataset
+
+
+def small() -> Dataset:
+    images = np.linspace(0, 1, 10 * 4, dtype=np.float32).reshape(10, 2, 2)
+    labels = np.arange(10, dtype=np.int64) % 2
+    return Dataset("small", images, labels, images[:4] * 0, labels[:4], ("a", "b"), "made up")
+
+
+def test_tuning_split_partitions_the_training_part() -> None:
+    data = small()
+    split = data.for_tuning(held_out=0.3, seed=1)
+    assert (len(split.train_images), len(split.test_images)) == (7, 3)
+    both = np.concatenate([split.train_images, split.test_images])
+    assert sorted(map(bytes, both)) == sorted(map(bytes, data.train_images))
+    again = data.for_tuning(held_out=0.3, seed=1)
+    np.testing.assert_array_equal(split.test_images, again.test_images)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 0.001])
+def test_a_split_with_an_empty_side_is_refused(share: float) -> None:
+    with pytest.raises(InvalidParameter, match="held_out"):
+        small().for_tuning(held_out=share, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_images": np.zeros((10, 4), np.float32)}, "train_images"),
+        ({"train_images": np.zeros((10, 2, 2))}, "float64"),
+        ({"train_images": np.full((10, 2, 2), 2, np.float32)}, r"\[0, 1\]"),
+        ({"train_labels": np.zeros(9, np.int64)}, "train_labels"),
+        ({"test_labels": np.full(4, 2)}, "0..1"),
+        ({"test_images": np.zeros((4, 2, 3), np.float32)}, r"\(2, 2\)"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        replace(small(), **changes)
