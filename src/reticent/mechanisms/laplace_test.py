@@ -120,7 +120,9 @@ class LaplaceTestRelease:
         psi = finite_array(radii, name="radii", ndim=1, allow_empty=True)
         if len(psi) != len(array):
             raise InvalidInput(f"radii: expected one per row, got {len(psi)} for {len(array)} rows")
-        slack = self._grid.round(np.maximum(psi - self.radius, 0.0))
+        # Rounded first, subtracted as integers: a difference of doubles could move by more than half a step.
+        set_aside = math.ceil(math.ldexp(self.radius, -self._grid.exponent))
+        slack = np.maximum(self._grid.round(psi) - set_aside, 0)
         noisy = slack + sampler.discrete_laplace(len(psi), scale=self._steps_scale)
         withheld = noisy <= self._steps_threshold
         released = self.law.release(array, sampler=sampler)

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import count, finite_array, positive
+from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.mechanisms.costs import event_of
+from reticent.mechanisms.logits import ROUNDING_STEPS, gaps_to_top
 from reticent.noise import Grid, Sampler
 
 Array = npt.NDArray[np.float64]
@@ -41,7 +42,8 @@ class NoisyMaxRelease:
     *Use.* With two classes this is stability release, the best there is. With more it spends no probability on labels
     that are far behind, which stability release does, and it keeps the steps that softmax release lacks.
 
-    *Floating point.* Logits are rounded to a public grid, the sensitivity up to whole steps; the comparison is exact.
+    *Floating point.* Gaps to the top logit are rounded to a public grid, the sensitivity up to whole steps; the comparison
+    is exact.
 
     Attributes:
         classes: number of labels, 2 to 1000.
@@ -97,8 +99,8 @@ class NoisyMaxRelease:
 
     @cached_property
     def _steps_sensitivity(self) -> int:
-        # One step for rounding two logits at each neighbour, and two evaluation errors likewise.
-        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + 2.0
+        # A difference of two logits has two evaluation errors at either neighbour.
+        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
         return int(np.ceil(exact * (1.0 + 2.0**-48)))
 
     @property
@@ -132,17 +134,17 @@ class NoisyMaxRelease:
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
-        steps = self._steps(logits)
-        noise = sampler.geometric(steps.shape, scale=self._noise_scale)
+        behind = self._steps(logits)
+        noise = sampler.geometric(behind.shape, scale=self._noise_scale)
         # Compared as (whole sensitivities, rest), so that no product can leave int64. The first label wins ties.
-        behind = steps - steps.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min)
         whole, rest = np.divmod(behind, self._steps_sensitivity)
         total = whole + noise
         leading = total == total.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min)
-        return np.where(leading, rest, -1).argmax(axis=1)
+        return np.asarray(np.where(leading, rest, -1).argmax(axis=1))
 
     def _steps(self, logits: npt.ArrayLike) -> Integers:
-        return self.grid.round(finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True))
+        """Steps relative to the top logit: 0 there, negative below."""
+        return -gaps_to_top(logits, classes=self.classes, grid=self.grid)
 
     def _chances(self, steps: Integers) -> Array:
         """Sum over the winner's own noise g of P(g) times the product over the others of P(G_s <= g + lead)."""
@@ -158,4 +160,4 @@ class NoisyMaxRelease:
             beaten = -np.expm1(-rate * np.maximum(lead + own + 1, 0))
             weight = -np.expm1(-rate) * np.exp(-rate * own)
             chances += weight * np.where(itself, 1.0, beaten).prod(axis=2)
-        return chances / chances.sum(axis=1, keepdims=True)
+        return np.asarray(chances / chances.sum(axis=1, keepdims=True))

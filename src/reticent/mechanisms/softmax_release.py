@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import count, finite_array, positive
+from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.mechanisms.costs import event_of
+from reticent.mechanisms.logits import ROUNDING_STEPS, gaps_to_top
 from reticent.noise import Grid, Sampler
 
 Array = npt.NDArray[np.float64]
@@ -35,11 +36,11 @@ class SoftmaxRelease:
 
     *Why.* The log-probability of label i is -log sum_j exp(epsilon (F_j - F_i) / sensitivity). Each exponent changes by at
     most epsilon, so the sum changes by at most a factor e^epsilon. (The exponential mechanism pays twice that, because it
-    bounds single scores instead of their differences.) Raising each F_i to at least max F - C keeps the bound: that map is
-    monotone and commutes with adding a constant to all logits, so it does not widen the range of their changes.
+    bounds single scores instead of their differences.) Raising each F_i to at least max F - 64 temperatures keeps the
+    bound, see ``gaps_to_top``.
 
-    *Floating point.* Logits are rounded to a public grid, which moves a difference by at most one step at either
-    neighbour; from there gaps are exact integers. Weights and shares are right to a relative 2^-43, charged inside epsilon.
+    *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity enlarged by that; from there
+    they are exact integers. Weights and shares are right to a relative 2^-43, charged inside epsilon.
 
     Attributes:
         classes: number of labels, 2 to 1000.
@@ -100,8 +101,8 @@ class SoftmaxRelease:
 
     @cached_property
     def _steps_temperature(self) -> float:
-        # One step for rounding two logits at each neighbour, and two evaluation errors likewise.
-        steps = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + 2.0
+        # A difference of two logits has two evaluation errors at either neighbour.
+        steps = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
         return steps * (1.0 + 2.0**-48) / (self.epsilon - _ARITHMETIC)
 
     def probabilities(self, logits: npt.ArrayLike) -> Array:
@@ -132,7 +133,5 @@ class SoftmaxRelease:
         return sampler.categorical(self._weights(logits))
 
     def _weights(self, logits: npt.ArrayLike) -> Array:
-        array = finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True)
-        steps = self.grid.round(array)
-        gaps = steps.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min) - steps
+        gaps = gaps_to_top(logits, classes=self.classes, grid=self.grid)
         return np.asarray(np.exp(-np.minimum(gaps / self._steps_temperature, LARGEST_GAP)))

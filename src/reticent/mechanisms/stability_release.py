@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import finite_array, positive
+from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.mechanisms.costs import event_of
+from reticent.mechanisms.logits import ROUNDING_STEPS, gaps_to_top
 from reticent.mechanisms.stability_response import StabilityResponse
 from reticent.noise import Grid, Sampler
 
@@ -34,7 +35,8 @@ class StabilityRelease:
     g + g' <= D, both margins are at most D, and both levels are 0. These are the two properties that
     ``StabilityResponse`` needs. Ties go to the first label and have margin 0.
 
-    *Floating point.* Logits are rounded to a public grid; margins and levels are exact integers from there.
+    *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity enlarged by that; margins and
+    levels are exact integers from there.
 
     Attributes:
         classes: number of labels, 2 to 1000.
@@ -78,7 +80,7 @@ class StabilityRelease:
 
     @cached_property
     def _steps_sensitivity(self) -> int:
-        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + 2.0
+        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
         return int(np.ceil(exact * (1.0 + 2.0**-48)))
 
     @property
@@ -131,9 +133,7 @@ class StabilityRelease:
         return self.response.release(labels, levels, sampler=sampler)
 
     def _top(self, logits: npt.ArrayLike) -> tuple[Integers, Integers]:
-        array = finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True)
-        steps = self.grid.round(array)
-        two_best = np.partition(steps, self.classes - 2, axis=1)[:, -2:]
-        margin = two_best[:, 1] - two_best[:, 0]
+        gaps = gaps_to_top(logits, classes=self.classes, grid=self.grid)
+        margin = np.partition(gaps, 1, axis=1)[:, 1]
         # ceil(margin / D) - 1 in integers; -1 for margin 0 becomes level 0.
-        return steps.argmax(axis=1), np.maximum((margin - 1) // self._steps_sensitivity, 0)
+        return gaps.argmin(axis=1), np.maximum((margin - 1) // self._steps_sensitivity, 0)
