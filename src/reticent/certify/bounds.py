@@ -225,7 +225,8 @@ def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
     norms = [
         _layer_norm(layer, input_norm, output if index == last else input_norm) for index, layer in enumerate(network.layers)
     ]
-    return 0.0 if 0.0 in norms else prod(norms, start=_MARGIN)
+    # A product that leaves float64 at the small end is not 0.
+    return 0.0 if 0.0 in norms else max(prod(norms, start=_MARGIN), 2.0**-1000)
 
 
 def _layer_norm(layer: Layer, input_norm: Norm, output: Output) -> float:

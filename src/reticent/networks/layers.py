@@ -174,6 +174,12 @@ class Convolution(Linear):
         channels, height, width = self.input_shape
         if weight.shape[1] * self.groups != channels:
             raise InvalidInput(f"convolution: expected {weight.shape[1] * self.groups} input channels, got {channels}")
+        if self.groups < 1 or len(weight) % self.groups:
+            raise InvalidInput(f"convolution: expected output channels in {self.groups} equal groups, got {len(weight)}")
+        if min(self.stride) < 1 or min(self.padding) < 0:
+            raise InvalidInput(
+                f"convolution: expected stride of at least 1 and padding of at least 0, got {self.stride} and {self.padding}"
+            )
         sizes = [
             (size + 2 * pad - kernel) // step + 1
             for size, pad, kernel, step in zip((height, width), self.padding, weight.shape[2:], self.stride, strict=True)

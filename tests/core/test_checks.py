@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        ([[1.0, np.nan]], {}, "x: contains NaN (1 of 2 values are not finite)"),
+        ([np.inf, -np.inf], {}, "x: contains infinity (2 of 2"),
+        ([1.0], {"ndim": 2}, "x: expected 2 axes, got shape=(1,)"),
+        ([[1.0]], {"columns": 3}, "x: expected 3 features in the last axis, got shape=(1, 1)"),
+        (3.0, {"columns": 1}, "x: expected 1 features"),
+        ([], {}, "x: expected at least one value"),
+        (["a"], {}, "x: expected real numbers, got dtype="),
+        ([1j], {}, "x: Complex data not supported; expected real numbers"),
+        ([None], {}, "x: contains NaN (1 of 1"),
+        ([[1.0], [1.0, 2.0]], {}, "x: expected an array of numbers"),
+    ],
+)
+def test_bad_arrays(values, options, message):
+    with pytest.raises(InvalidInput) as caught:
+        finite_array(values, name="x", **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_arrays_are_copied_to_float64():
+    source = np.ones((2, 3), dtype=np.float64)
+    array = finite_array(source, name="x")
+    array[0, 0] = 7.0
+    assert source[0, 0] == 1.0
+    assert finite_array([True, False], name="x").dtype == np.float64
+    assert finite_array(np.zeros((0, 2)), name="x", allow_empty=True, columns=2).shape == (0, 2)
+
+
+def test_messages_never_show_values():
+    with pytest.raises(InvalidInput) as caught:
+        finite_array([[123.456, np.nan]], name="x")
+    assert "123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "1", None, True, 1j, np.bool_(True)])
+def test_positive_refuses(value):
+    with pytest.raises(InvalidParameter, match="epsilon="):
+        positive(value, name="epsilon")
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), Fraction(1, 3), 1e-300])
+def test_positive_accepts(value):
+    assert positive(value, name="epsilon") == float(value)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1, 1.5, float("nan"), "0.1", True])
+def test_probability_refuses(value):
+    with pytest.raises(InvalidParameter, match="delta="):
+        probability(value, name="delta")
+
+
+def test_probability_at_its_ends():
+    assert probability(0, name="delta") == 0.0
+    with pytest.raises(InvalidParameter, match=r"\(0, 1\)"):
+        probability(0, name="delta", allow_zero=False)
+
+
+@pytest.mark.parametrize("value", [0, -3, 2.0, "2", True, np.bool_(True), None, float("nan")])
+def test_count_refuses(value):
+    with pytest.raises(InvalidParameter, match="expected an integer of at least 1"):
+        count(value, name="n")
+
+
+def test_count_accepts():
+    assert count(np.int32(4), name="n") == 4
+    assert count(0, name="n", minimum=0) == 0

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import re
+
+from reticent.core import errors
+
+
+def classes():
+    return {
+        name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.ReticentError)
+    }
+
+
+def test_codes_are_distinct_and_stable():
+    codes = {name: kind.code for name, kind in classes().items()}
+    assert len(set(codes.values())) == len(codes)
+    assert codes["ReticentError"] == 1
+    assert codes["BudgetExceeded"] == 12
+
+
+def test_the_drawn_tree_is_the_tree():
+    drawn = dict(re.findall(r"(\w+)(?: \(\w+\))?\s+(\d+)", errors.__doc__ or ""))
+    assert {name: int(code) for name, code in drawn.items() if name in classes()} == {
+        name: kind.code for name, kind in classes().items()
+    }
+
+
+def test_callers_can_catch_the_builtin_they_expect():
+    assert issubclass(errors.InvalidInput, ValueError)
+    assert issubclass(errors.InvalidParameter, errors.InvalidInput)
+    assert issubclass(errors.MissingExtra, ImportError)
+    assert issubclass(errors.WriteFailed, OSError)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from reticent.core import Norm
+from reticent.core.errors import UnknownName, UnsupportedNorm
+from reticent.core.norms import operator_norm, sign_patterns
+
+entries = st.floats(-1e6, 1e6).map(lambda value: round(value, 9))  # squares of smaller numbers leave float64
+vectors = st.lists(entries, min_size=1, max_size=6)
+
+
+@given(vectors)
+def test_norms_are_numpy_norms(values):
+    for norm, order in ((Norm.L1, 1), (Norm.L2, 2), (Norm.LINF, np.inf)):
+        assert norm.of(values) == pytest.approx(np.linalg.norm(values, order))
+
+
+@given(vectors, st.data())
+def test_hoelder(values, data):
+    other = data.draw(st.lists(entries, min_size=len(values), max_size=len(values)))
+    for norm in Norm:
+        assert abs(np.dot(values, other)) <= norm.of(values) * norm.dual.of(other) * (1 + 1e-12) + 1e-300
+
+
+def test_norm_of_ones_and_of_other_axes():
+    for norm in Norm:
+        assert norm.of_ones(7) == pytest.approx(norm.of(np.ones(7)))
+        assert norm.of(np.ones((2, 3, 4)), axis=1).shape == (2, 4)
+    assert Norm.LINF.of(np.zeros((2, 0))).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["l3", "", "inf", "L1", None, 2])
+def test_unknown_norms_are_named(name):
+    with pytest.raises(UnknownName, match="expected one of l1, l2, linf"):
+        Norm.parse(name)
+
+
+@pytest.mark.parametrize("bits", range(1, 7))
+def test_sign_patterns_are_all_of_them_once(bits):
+    full = sign_patterns(bits)
+    assert {tuple(row) for row in full} == set(itertools.product([-1.0, 1.0], repeat=bits))
+    half = sign_patterns(bits, up_to_sign=True)
+    assert {tuple(row) for row in np.concatenate([half, -half])} == set(itertools.product([-1.0, 1.0], repeat=bits))
+    assert len(half) == 2 ** (bits - 1)
+
+
+@pytest.mark.parametrize("bits", [0, -1, 21])
+def test_sign_patterns_refuse_what_is_too_long(bits):
+    with pytest.raises(UnsupportedNorm, match=f"over {bits} coordinates: expected 1 to 20"):
+        sign_patterns(bits)
+
+
+def corners(matrix, input_norm):
+    """Extreme points of the unit ball of l1 or l-infinity, where a convex function has its maximum."""
+    size = matrix.shape[1]
+    return np.eye(size) if input_norm is Norm.L1 else np.array(list(itertools.product([-1.0, 1.0], repeat=size)))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (2, 5), (4, 4), (5, 1)])
+@pytest.mark.parametrize("output_norm", list(Norm))
+def test_operator_norms(shape, output_norm):
+    matrix = np.random.default_rng(0).normal(size=shape)
+    for input_norm in (Norm.L1, Norm.LINF):
+        expected = output_norm.of(corners(matrix, input_norm) @ matrix.T).max()
+        assert operator_norm(matrix, input_norm, output_norm) == pytest.approx(expected)
+    if output_norm is Norm.L2:
+        assert operator_norm(matrix, Norm.L2, Norm.L2) == pytest.approx(np.linalg.svd(matrix)[1].max())
+    else:
+        # By duality the l2 -> q norm is the largest l2 norm of M' y over the unit ball of the dual norm of q.
+        expected = Norm.L2.of(corners(matrix.T, output_norm.dual) @ matrix).max()
+        assert operator_norm(matrix, Norm.L2, output_norm) == pytest.approx(expected)
+
+
+def test_operator_norm_in_parts_is_the_whole(monkeypatch):
+    """Wide matrices are taken in parts; a linear program per sign of the first output confirms one of them."""
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(14, 1200))
+    whole = np.abs(sign_patterns(14, up_to_sign=True) @ matrix).sum(axis=1).max()
+    assert operator_norm(matrix, Norm.LINF, Norm.L1) == pytest.approx(whole)
+    row = linprog(-matrix[0], bounds=[(-1, 1)] * 1200)
+    assert operator_norm(matrix[:1], Norm.LINF, Norm.LINF) == pytest.approx(-row.fun)
+
+
+def test_operator_norms_beyond_enumeration_are_refused():
+    with pytest.raises(UnsupportedNorm, match="sign enumeration over 21 coordinates"):
+        operator_norm(np.ones((21, 30)), Norm.LINF, Norm.L1)
+    with pytest.raises(UnsupportedNorm):
+        operator_norm(np.ones((2, 21)), Norm.LINF, Norm.L2)
+
+
+def test_zero_matrices():
+    for pair in itertools.product(Norm, Norm):
+        assert operator_norm(np.zeros((2, 3)), *pair) == 0.0

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+
+from reticent.core.errors import InvalidInput, UnsupportedNetwork
+from reticent.networks import Activation, ActivationKind, Affine, Convolution, Residual, average_pool
+from reticent.networks.layers import width_after, without_bias
+
+CONVOLUTIONS = [
+    ((4, 6, 5), (4, 4, 3, 2), (1, 1), (0, 0), 1),
+    ((4, 6, 5), (2, 2, 3, 2), (2, 1), (1, 2), 2),
+    ((4, 7, 5), (4, 1, 2, 2), (3, 2), (0, 1), 4),
+    ((1, 5, 5), (3, 1, 5, 5), (1, 1), (2, 2), 1),
+    ((2, 4, 4), (2, 2, 1, 1), (2, 2), (0, 0), 1),
+]
+
+
+@pytest.mark.parametrize(("shape", "size", "stride", "padding", "groups"), CONVOLUTIONS)
+def test_convolution_is_torchs_and_its_transpose_is_the_adjoint(shape, size, stride, padding, groups):
+    rng = np.random.default_rng(0)
+    weight, bias = rng.normal(size=size), rng.normal(size=size[0])
+    layer = Convolution(weight, bias, input_shape=shape, stride=stride, padding=padding, groups=groups)
+    inputs, gradients = rng.normal(size=(3, layer.inputs)), rng.normal(size=(3, layer.outputs))
+    expected = torch.nn.functional.conv2d(
+        torch.from_numpy(inputs.reshape(3, *shape)), torch.from_numpy(weight), torch.from_numpy(bias), stride, padding, 1, groups
+    )
+    assert layer.forward(inputs) == pytest.approx(expected.numpy().reshape(3, -1))
+    assert layer.map(inputs) == pytest.approx(inputs @ layer.dense().T)
+    assert layer.transposed_map(gradients) == pytest.approx(gradients @ layer.dense())
+    used = layer.dense() != 0
+    assert used.sum(axis=1).max() <= layer.fan_in
+    assert used.sum(axis=0).max() <= layer.fan_out
+    assert np.array_equal(without_bias(layer).forward(inputs), layer.map(inputs))
+
+
+def test_affine():
+    rng = np.random.default_rng(1)
+    layer = Affine(rng.normal(size=(3, 2)), rng.normal(size=3))
+    inputs = rng.normal(size=(5, 2))
+    assert layer.forward(inputs) == pytest.approx(inputs @ layer.weight.T + layer.bias)
+    assert np.array_equal(layer.dense(), layer.weight)
+    assert (layer.inputs, layer.outputs, layer.fan_in, layer.fan_out) == (2, 3, 2, 3)
+
+
+def test_average_pool_is_torchs():
+    images = np.random.default_rng(2).normal(size=(2, 3, 5, 6))
+    for kernel, stride in (((2, 2), None), ((3, 2), (1, 3))):
+        expected = torch.nn.functional.avg_pool2d(torch.from_numpy(images), kernel, stride).numpy().reshape(2, -1)
+        assert average_pool((3, 5, 6), kernel, stride).forward(images.reshape(2, -1)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", list(ActivationKind))
+def test_activations_and_slopes(kind):
+    values = np.array([-700.0, -30.0, -2.0, -1e-9, 1e-9, 0.3, 2.0, 30.0, 700.0])
+    function = {
+        ActivationKind.RELU: lambda x: mpmath.mpf(max(x, 0)),
+        ActivationKind.TANH: mpmath.tanh,
+        ActivationKind.SIGMOID: lambda x: 1 / (1 + mpmath.exp(-x)),
+        ActivationKind.GELU: lambda x: x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
+        ActivationKind.SOFTPLUS: lambda x: mpmath.log1p(mpmath.exp(x)),
+    }[kind]
+    with mpmath.workdps(60):
+        expected = [float(function(mpmath.mpf(x))) for x in values]
+        step = mpmath.mpf(10) ** -25
+        slopes = [float((function(mpmath.mpf(x) + step) - function(mpmath.mpf(x) - step)) / (2 * step)) for x in values]
+    assert kind.apply(values) == pytest.approx(expected, rel=1e-13, abs=1e-13)
+    assert kind.slope(values) == pytest.approx(slopes, abs=1e-13)
+    dense = np.linspace(-40, 40, 100_001)
+    assert np.abs(kind.slope(dense)).max() <= kind.lipschitz
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (lambda: Affine([[1.0]], [1.0, 2.0]), InvalidInput, "affine: weight has 1 outputs, bias 2"),
+        (lambda: Affine([[np.nan]], [1.0]), InvalidInput, "affine weight: contains NaN"),
+        (lambda: Affine([1.0], [1.0]), InvalidInput, "affine weight: expected 2 axes"),
+        (lambda: Affine(np.zeros((0, 3)), []), InvalidInput, "affine weight: expected at least one value"),
+        (lambda: Convolution(np.ones((1, 2, 1, 1)), [0.0], input_shape=(3, 4, 4)), InvalidInput, "convolution: expected 2 input"),
+        (lambda: Convolution(np.ones((1, 1, 5, 5)), [0.0], input_shape=(1, 4, 4)), InvalidInput, "convolution: kernel (5, 5)"),
+        (
+            lambda: Convolution(np.ones((2, 1, 2, 2)), [0.0], input_shape=(1, 4, 4)),
+            InvalidInput,
+            "convolution: expected 2 biases",
+        ),
+        (
+            lambda: Convolution(np.ones((3, 1, 2, 2)), np.zeros(3), input_shape=(2, 4, 4), groups=2),
+            InvalidInput,
+            "convolution: expected output channels in 2 equal groups, got 3",
+        ),
+        (
+            lambda: Convolution(np.ones((1, 1, 2, 2)), [0.0], input_shape=(1, 4, 4), stride=(0, 1)),
+            InvalidInput,
+            "convolution: expected stride of at least 1",
+        ),
+    ],
+)
+def test_bad_layers(build, error, message):
+    with pytest.raises(error) as caught:
+        build()
+    assert str(caught.value).startswith(message)
+
+
+def test_widths():
+    layer = Affine(np.ones((3, 2)), np.zeros(3))
+    assert width_after(layer, 2) == 3
+    assert width_after(Activation(ActivationKind.RELU), 9) == 9
+    with pytest.raises(UnsupportedNetwork, match="expects 2 inputs, the layer before gives 4"):
+        width_after(layer, 4)
+    with pytest.raises(UnsupportedNetwork, match="turns 2 values into 3"):
+        width_after(Residual((layer,)), 2)
