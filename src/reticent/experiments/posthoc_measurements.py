@@ -32,8 +32,8 @@ from reticent.training.progress import Report
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
-_CALIBRATION_TRAIN = 15_000
-_CALIBRATION_HELD = 2_000
+_CALIBRATION_TRAIN = 10_000
+_CALIBRATION_HELD = 1_000
 _BOUND_POINTS = 2_000
 _DRAWS = 3
 _TAIL = 5e-4
@@ -121,6 +121,7 @@ def published_network(points: Embedded, row: str, report: Report) -> nn.Sequenti
         hidden=points.settings.published_hidden,
         outputs=points.settings.published_outputs,
         epochs=points.settings.published_epochs,
+        batch_size=256,
         seed=points.seed,
     )
     return train_obfuscator(points.train, points.train_labels, config, report=report)
@@ -147,14 +148,14 @@ def vector_release(
         requirement,
         points.calibration,
         paths=allowed,  # type: ignore[arg-type]
-        head_config=HeadConfig(epochs=4, seed=points.seed),
+        head_config=HeadConfig(epochs=4, hidden=(64, 64), seed=points.seed),
     )
     query = _query(points, choice.candidate, requirement, choice.plan)
     law = query.mechanism.law if hasattr(query.mechanism, "law") else query.mechanism
     head = train_head(
         network.forward(points.train),
         points.train_labels,
-        HeadConfig(epochs=8, seed=points.seed),
+        HeadConfig(epochs=8, batch_size=1000, seed=points.seed),
         noise=noise_adder(choice.plan.law, law.scale),
     )
     return _released(points, query, head)
@@ -223,7 +224,7 @@ def published_accounting(points: Embedded, module: nn.Module, *, stated: float) 
     local = points.bound(network, Norm.LINF).bound(points.train[:_BOUND_POINTS], radius)
     proposal = float(local.mean() + 3.0 * local.std())
     scale = proposal / stated
-    config = HeadConfig(epochs=4, seed=points.seed)
+    config = HeadConfig(epochs=5, batch_size=1000, seed=points.seed)
     head = train_head(network.forward(points.train), points.train_labels, config, noise=noise_adder("laplace", scale))
     noise = np.random.default_rng(points.seed).laplace(scale=scale, size=(len(points.test), network.output_dimension))
     accuracy = float((head.predict(network.forward(points.test) + noise) == points.test_labels).mean())

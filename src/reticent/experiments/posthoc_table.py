@@ -56,7 +56,7 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
     cells = folder / "cells"
     cells.mkdir(parents=True, exist_ok=True)
     points = Embedded.of(data, _embedder(data, settings, folder, seed=seed, report=report), settings, seed=seed)
-    total = len(PUBLISHED_ROWS) * (2 + len(DELTAS)) * len(EPSILONS) + 2 * len(EPSILONS)
+    total = len(PUBLISHED_ROWS) * (1 + (1 + len(DELTAS)) * len(EPSILONS)) + 2 * len(EPSILONS)
     done = 0
 
     def cell(name: str, compute: Callable[[], Any]) -> Any:
@@ -65,7 +65,7 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
         if not path.is_file():
             _write(path, json.dumps(compute()))
         done += 1
-        report("table", min(done, total), total, 0.0)
+        report("table, at most", done, total, 0.0)
         return json.loads(path.read_text(encoding="utf-8"))
 
     results: Results = {"data": settings.data, "radius": settings.radius, "seed": seed, "published": {}}
@@ -96,22 +96,40 @@ def _published_row(points: Embedded, row: str, cell: Callable[[str, Callable[[],
         return trained[0]
 
     figures: Results = {"informal": cell(f"{row}-informal", lambda: informal_accuracy(points, network()))}
-    for delta in DELTAS:
-        figures[f"delta {delta:g}"] = {
-            f"{epsilon:g}": cell(
-                f"{row}-{delta:g}-{epsilon:g}",
-                lambda epsilon=epsilon, delta=delta: vector_release(
-                    points, network(), laws=PUBLISHED_LAWS, paths=("global", "local"), epsilon=epsilon, delta=delta
-                ).to_dict(),
-            )
-            for epsilon in EPSILONS
-        }
+    for epsilon in EPSILONS:
+        figures[f"{epsilon:g}"] = _proved(points, row, network, cell, epsilon)
     figures["published accounting"] = {
         f"{epsilon:g}": cell(
             f"{row}-stated-{epsilon:g}", lambda epsilon=epsilon: asdict(published_accounting(points, network(), stated=epsilon))
         )
         for epsilon in EPSILONS
     }
+    return figures
+
+
+def _proved(
+    points: Embedded,
+    row: str,
+    network: Callable[[], nn.Sequential],
+    cell: Callable[[str, Callable[[], Any]], Any],
+    epsilon: float,
+) -> Results:
+    """One row and epsilon at every delta, the largest first.
+
+    Where the global path wins with the largest delta it wins with all: it spends none, and a smaller delta only makes
+    the test of the local path withhold more.
+    """
+    figures: Results = {}
+    best: Results | None = None
+    for delta in sorted(DELTAS, reverse=True):
+        if best is None or best["plan"]["path"] != "global":
+            best = cell(
+                f"{row}-{epsilon:g}-{delta:g}",
+                lambda delta=delta: vector_release(
+                    points, network(), laws=PUBLISHED_LAWS, paths=("global", "local"), epsilon=epsilon, delta=delta
+                ).to_dict(),
+            )
+        figures[f"{delta:g}"] = best
     return figures
 
 
@@ -127,7 +145,7 @@ def markdown(results: Results) -> str:
     for delta in DELTAS:
         lines += [f"## Proved total epsilon, delta {delta:g}", "", f"| row | no noise | {head} |", "|---|---|---|---|---|---|"]
         for row, figures in results["published"].items():
-            cells = " | ".join(_cell(figures[f"delta {delta:g}"][f"{epsilon:g}"]) for epsilon in EPSILONS)
+            cells = " | ".join(_cell(figures[f"{epsilon:g}"][f"{delta:g}"]) for epsilon in EPSILONS)
             lines.append(f"| {row} | {figures['informal']:.3f} | {cells} |")
         for kind in ("embedding", "label"):
             cells = " | ".join(_cell(results["ours"][kind][f"{epsilon:g}"]) for epsilon in EPSILONS)
@@ -143,8 +161,8 @@ def markdown(results: Results) -> str:
         "## The same networks as above under the published accounting",
         "",
         (
-            "Laplace noise of scale P / epsilon with P in the l-infinity to l-infinity norm and no factor R, every answer counted "
-            "as released. In brackets: the epsilon that this row label really stands for, test and vector together."
+            "Laplace noise of scale P / epsilon with P in the l-infinity to l-infinity norm and no factor R, every answer "
+            "counted as released. In brackets: the epsilon that this row label really stands for, test and vector together."
         ),
         "",
         f"| row | {head} |",
@@ -164,9 +182,9 @@ def figure(results: Results) -> Figure:
     drawing = Figure(figsize=(7, 4.5), layout="constrained")
     FigureCanvasAgg(drawing)
     axes = drawing.add_subplot()
-    delta = f"delta {DELTAS[0]:g}"
+    delta = f"{DELTAS[0]:g}"
     for index, (row, figures) in enumerate(results["published"].items()):
-        heights = [figures[delta][f"{epsilon:g}"]["accuracy"] for epsilon in EPSILONS]
+        heights = [figures[f"{epsilon:g}"][delta]["accuracy"] for epsilon in EPSILONS]
         axes.plot(EPSILONS, heights, color="0.65", marker=".", linewidth=1, label="published obfuscators" if index == 0 else None)
         if row == "Encoder":
             axes.axhline(figures["informal"], color="0.8", linestyle=":", label="Encoder without noise")

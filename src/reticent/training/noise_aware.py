@@ -23,7 +23,6 @@ from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.noise import training_noise
 from reticent.training.progress import Report, silent
 
-
 _RAMP = 0.75
 
 

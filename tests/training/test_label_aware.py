@@ -1,0 +1,48 @@
+"""Label release: constant 1 in the spread, and each law's training serves that law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from reticent.core import Norm
+from reticent.core.errors import InvalidParameter, UnknownName
+from reticent.training.label_aware import LabelAwareConfig, train_label_release
+from reticent.training.label_laws import CHANCES, chance_of
+from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
+
+
+def blobs() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 4, 1500)
+    points = random.normal(size=(1500, 3))
+    points[:, :2] = 0.3 * points[:, :2] + np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])[labels]
+    return points.astype(np.float32), labels
+
+
+@pytest.mark.parametrize("law", list(CHANCES))
+def test_spread_is_one_and_labels_are_mostly_right(law: str) -> None:
+    points, labels = blobs()
+    config = LabelAwareConfig(epsilon=2.0, radius=0.3, law=law, hidden=(16,), epochs=15, batch_size=250)
+    network = train_label_release(points, labels, config)
+    directions, functionals = input_directions(3, Norm.LINF), output_functionals(4, SPREAD)
+    assert lipschitz_bound(network, directions, functionals).item() == pytest.approx(1.0, rel=1e-4)
+    with torch.no_grad():
+        logits = network(torch.from_numpy(points)) * (2.0 / 0.3)
+        right = chance_of(law)(logits, torch.from_numpy(labels), 2.0).mean().item()
+    assert right > 0.75
+
+
+def test_training_repeats() -> None:
+    points, labels = blobs()
+    config = LabelAwareConfig(epsilon=1.0, radius=0.3, law="noisy-max", hidden=(8,), epochs=2)
+    first, second = (train_label_release(points, labels, config) for _ in range(2))
+    torch.testing.assert_close(first[0].weight, second[0].weight)
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(UnknownName, match="law"):
+        LabelAwareConfig(epsilon=1.0, radius=0.3, law="laplace")
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        LabelAwareConfig(epsilon=-1.0, radius=0.3, law="softmax")

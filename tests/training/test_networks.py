@@ -1,0 +1,71 @@
+"""The shared pieces of training: networks, checked labels, the loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.training.networks import labelled, minimise, relu_network, rescale
+
+
+def test_relu_network_has_linear_ends() -> None:
+    kinds = [type(layer) for layer in relu_network([3, 4, 5, 2])]
+    assert kinds == [nn.Linear, nn.ReLU, nn.Linear, nn.ReLU, nn.Linear]
+    with pytest.raises(InvalidInput, match="inputs and outputs"):
+        relu_network([3])
+    with pytest.raises(InvalidParameter, match="sizes"):
+        relu_network([3, 0])
+
+
+def test_rescale_multiplies_outputs() -> None:
+    network = relu_network([2, 3, 2])
+    points = torch.randn(5, 2)
+    before = network(points)
+    rescale(network, torch.tensor(0.5))
+    torch.testing.assert_close(network(points), before * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "labels", "message"),
+    [
+        (np.zeros(3), np.array([0, 1, 1]), "embeddings"),
+        (np.zeros((0, 2)), np.zeros(0, int), "embeddings"),
+        (np.array([[np.nan], [0.0]]), np.array([0, 1]), "not finite"),
+        (np.zeros((2, 1)), np.array([0.0, 1.0]), "integers"),
+        (np.zeros((2, 1)), np.array([0]), "2 integers"),
+        (np.zeros((2, 1)), np.array([-1, 1]), "classes"),
+        (np.zeros((2, 1)), np.array([0, 0]), "two classes"),
+    ],
+)
+def test_data_that_cannot_be_trained_on(embeddings: np.ndarray, labels: np.ndarray, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        labelled(embeddings, labels)
+
+
+def test_loop_visits_every_row_and_reports() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    seen: list[int] = []
+    told: list[tuple[int, int]] = []
+
+    def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
+        assert 0 <= done < 1
+        seen.extend(rows.tolist())
+        return (weight - 3).square().sum()
+
+    minimise(
+        loss,
+        [weight],
+        rows=10,
+        epochs=20,
+        batch_size=4,
+        learning_rate=0.3,
+        decay=True,
+        stage="test",
+        report=lambda stage, done, total, loss: told.append((done, total)),
+    )
+    assert sorted(seen) == sorted(list(range(10)) * 20)
+    assert told[-1] == (20, 20)
+    assert weight.item() == pytest.approx(3, abs=0.1)
