@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields, replace
 
 import pytest
 
@@ -15,10 +14,10 @@ def test_the_digest_is_a_plain_hash_that_anybody_can_recompute() -> None:
     assert ENTRY.digest(b"before") == hashlib.sha256(b"before" + text.encode()).digest()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Entry)])
+@pytest.mark.parametrize("name", Entry._fields)
 def test_every_field_counts(name: str) -> None:
     value = getattr(ENTRY, name)
-    changed = replace(ENTRY, **{name: value + 1 if isinstance(value, int) else value + "x"})
+    changed = ENTRY._replace(**{name: value + 1 if isinstance(value, int) else value + "x"})
     assert changed.digest(b"") != ENTRY.digest(b"")
     assert ENTRY.digest(b"a") != ENTRY.digest(b"b")
 

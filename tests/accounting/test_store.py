@@ -164,9 +164,9 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Store("postgresql://host/name").check()
 
 
-def test_an_unreachable_server_releases_nothing(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
-    if ledger.store.is_sqlite:
-        pytest.skip("there is no server to lose")
+@pytest.mark.postgres
+def test_a_connection_that_the_server_drops_is_made_again(postgres_url: str, scope: Scope, make_event: EventMaker) -> None:
+    ledger = Ledger.create(postgres_url)
     ledger.grant(scope, ONE)
     reservation = ledger.reserve(scope, make_event(), answers=1)
     with ledger.store._connect().connect() as connection:
@@ -176,6 +176,7 @@ def test_an_unreachable_server_releases_nothing(ledger: Ledger, scope: Scope, ma
         )
     reservation.commit("after the connection was lost")
     assert ledger.verify().ok
+    ledger.close()
 
 
 def test_a_lock_that_somebody_keeps_is_reported(ledger_url: str, scope: Scope, make_event: EventMaker) -> None:

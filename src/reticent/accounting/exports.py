@@ -7,7 +7,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -18,7 +17,7 @@ from reticent.accounting.verification import stored_entries
 from reticent.core.errors import CorruptBundle, InvalidInput, LedgerUnavailable, UnknownName, WriteFailed
 
 Format = Literal["jsonl", "csv"]
-COLUMNS = (*Entry.__dataclass_fields__, "previous", "digest")
+COLUMNS = (*Entry._fields, "previous", "digest")
 """Columns of an export: those of an entry, then the digest before it and its own, in hexadecimal."""
 
 
@@ -108,5 +107,5 @@ def _rows(store: Store) -> Iterator[dict[str, Any]]:
             raise LedgerUnavailable(f"{store.name}: no ledger here; create one with `reticent ledger init`")
         previous = genesis(top.ledger)
         for stored in stored_entries(connection):
-            yield {**asdict(stored.entry), "previous": previous.hex(), "digest": stored.digest.hex()}
+            yield {**stored.entry._asdict(), "previous": previous.hex(), "digest": stored.digest.hex()}
             previous = stored.digest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -58,10 +58,10 @@ class Reservation:
         committed: whether a receipt was booked.
     """
 
-    def __init__(self, ledger: Ledger, seq: int, name: str, charge: Charge) -> None:
+    def __init__(self, ledger: Ledger, booking: _Booking, name: str, charge: Charge) -> None:
         self._ledger = ledger
-        self._seq = seq
-        self.id = f"{name}/{seq}"
+        self._booking = booking
+        self.id = f"{name}/{booking.entry.seq}"
         self.charge = charge
         self.committed = False
 
@@ -77,7 +77,7 @@ class Reservation:
         """
         if self.committed:
             raise InvalidInput(f"reservation {self.id} is committed already; reserve again for another answer")
-        self._ledger._commit(self._seq, _text(receipt_id, "receipt_id"))
+        self._ledger._commit(self._booking, _text(receipt_id, "receipt_id"))
         self.committed = True
 
     def __enter__(self) -> Self:
@@ -166,7 +166,7 @@ class Ledger:
             tip = self._lock(connection)
             statement_id = _statement_id(connection, statement)
             row = _add_to_budget(connection, scope, statement, statement_id, epsilon, delta)
-            entry = self._entry(tip, "grant", scope, statement, epsilon=epsilon, delta=delta)
+            entry = self._entry(tip, "grant", scope, statement, charge=(epsilon, delta))
             self._append(connection, tip, entry, statement_id, budget_id=row.id)
             return Budget.of_row(row, statement)
 
@@ -195,10 +195,9 @@ class Ledger:
             _check_statements(covering, statement, scope)
             standing = [Budget.of_row(row, statement) for row in covering]
             if all(budget.fits(charge) for budget in standing):
-                spent = {"epsilon": charge.epsilon, "delta": charge.delta, "answers": answers, "mechanism": mechanism}
-                entry = self._entry(tip, "reserve", scope, statement, **spent)
-                self._charge(connection, tip, entry, covering)
-                return Reservation(self, entry.seq, tip.ledger[:8], charge)
+                units = (charge.epsilon, charge.delta)
+                entry = self._entry(tip, "reserve", scope, statement, charge=units, answers=answers, mechanism=mechanism)
+                return Reservation(self, self._charge(connection, tip, entry, covering), tip.ledger[:8], charge)
         # Outside the transaction: finding the largest request that fits must not keep other writers waiting.
         raise BudgetExceeded(_refusal(charge, event, answers, slack_delta, standing))
 
@@ -235,16 +234,14 @@ class Ledger:
         """Writes every entry to ``path`` as JSON Lines or CSV; see ``exports.export_to``."""
         return export_to(self.store, path, format=format, overwrite=overwrite)
 
-    def _commit(self, reservation: int, receipt: str) -> None:
+    def _commit(self, booking: _Booking, receipt: str) -> None:
+        paid = booking.entry
         with self.store.write() as connection:
             tip = self._lock(connection)
-            row = connection.execute(_RESERVED, {"seq": reservation}).first()
-            if row is None:
-                raise LedgerUnavailable(f"{self.store.name}: entry {reservation} is gone; the ledger was replaced")
-            scope = Scope(row.principal, row.subject, row.bundle)
-            entry = self._entry(tip, "commit", scope, row.statement, reservation=reservation, receipt=receipt)
-            self._append(connection, tip, entry, row.statement_id, account_id=row.account_id)
-            connection.execute(_COUNT_COMMIT, {"account": row.account_id})
+            scope = Scope(paid.principal, paid.subject, paid.bundle)
+            entry = self._entry(tip, "commit", scope, paid.statement, reservation=paid.seq, receipt=receipt)
+            self._append(connection, tip, entry, booking.statement_id, account_id=booking.account_id)
+            connection.execute(_COUNT_COMMIT, {"account": booking.account_id})
 
     def _lock(self, connection: Connection) -> _Tip:
         """The last entry's place in the chain; on PostgreSQL also the lock that makes writers take turns."""
@@ -253,12 +250,23 @@ class Ledger:
             raise LedgerUnavailable(f"{self.store.name}: no ledger here; create one with `reticent ledger init`")
         return _Tip(row.ledger, row.seq, bytes(row.digest), self._clock())
 
-    def _entry(self, tip: _Tip, action: Action, scope: Scope, statement: str, **fields: Any) -> Entry:
+    def _entry(
+        self,
+        tip: _Tip,
+        action: Action,
+        scope: Scope,
+        statement: str,
+        *,
+        charge: tuple[int, int] = (0, 0),
+        answers: int = 0,
+        mechanism: str = "",
+        reservation: int = 0,
+        receipt: str = "",
+    ) -> Entry:
         names = (scope.principal, scope.subject, scope.bundle)
-        empty = Entry(tip.seq + 1, tip.at, action, *names, statement, 0, 0, 0, "", 0, "")
-        return replace(empty, **fields)
+        return Entry(tip.seq + 1, tip.at, action, *names, statement, *charge, answers, mechanism, reservation, receipt)
 
-    def _charge(self, connection: Connection, tip: _Tip, entry: Entry, covering: Sequence[Row[Any]]) -> None:
+    def _charge(self, connection: Connection, tip: _Tip, entry: Entry, covering: Sequence[Row[Any]]) -> _Booking:
         statement_id, account_id = covering[0].statement_id, covering[0].account_id
         if account_id is None:
             account_id = _open_account(connection, entry, statement_id, [row.id for row in covering])
@@ -266,6 +274,7 @@ class Ledger:
         connection.execute(_CHARGE_BUDGETS, {"ids": [row.id for row in covering], **cost})
         connection.execute(_CHARGE_ACCOUNT, {"account": account_id, "n": entry.answers, "now": entry.at, **cost})
         self._append(connection, tip, entry, statement_id, account_id=account_id)
+        return _Booking(entry, statement_id, account_id)
 
     def _append(
         self,
@@ -290,6 +299,13 @@ class Ledger:
         }
         connection.execute(_INSERT_ENTRY, values)
         connection.execute(_MOVE_HEAD, {"to": entry.seq, "tip": digest})
+
+
+@dataclass(frozen=True)
+class _Booking:
+    entry: Entry
+    statement_id: int
+    account_id: int
 
 
 @dataclass(frozen=True)
@@ -320,15 +336,6 @@ _CHARGE_ACCOUNT = (
     )
 )
 _COUNT_COMMIT = accounts.update().where(accounts.c.id == sa.bindparam("account")).values(commits=accounts.c.commits + 1)
-_RESERVED = (
-    sa.select(
-        *(entries.c.account_id, entries.c.statement_id, statements.c.statement),
-        *(accounts.c.principal, accounts.c.subject, accounts.c.bundle),
-    )
-    .join(accounts, accounts.c.id == entries.c.account_id)
-    .join(statements, statements.c.id == entries.c.statement_id)
-    .where(entries.c.seq == sa.bindparam("seq"), entries.c.action == "reserve")
-)
 _BUDGET_COLUMNS = (*budgets.c, statements.c.statement)
 _OF_ACCOUNT = (
     sa.select(*_BUDGET_COLUMNS, accounts.c.id.label("account_id"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import compress
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -19,8 +21,7 @@ _MOST_PROBLEMS = 50
 _ROWS_AT_ONCE = 10_000
 
 
-@dataclass(frozen=True)
-class StoredEntry:
+class StoredEntry(NamedTuple):
     """An entry with the digest that is stored beside it, and the rows that it belongs to."""
 
     entry: Entry
@@ -117,33 +118,21 @@ def verify(store: Store, *, anchor: str | None = None) -> Verification:
 
 def stored_entries(connection: Connection) -> Iterator[StoredEntry]:
     """Every entry in the order of the chain, a few thousand in memory at a time."""
-    names = ("principal", "subject", "bundle")
-    scope = (sa.func.coalesce(accounts.c[name], budgets.c[name]).label(name) for name in names)
+    scope = [sa.func.coalesce(accounts.c[name], budgets.c[name]) for name in ("principal", "subject", "bundle")]
+    mine = entries.c
     query = (
-        sa.select(entries, statements.c.statement, *scope)
-        .outerjoin(statements, statements.c.id == entries.c.statement_id)
-        .outerjoin(accounts, accounts.c.id == entries.c.account_id)
-        .outerjoin(budgets, budgets.c.id == entries.c.budget_id)
-        .order_by(entries.c.seq)
+        sa.select(
+            *(mine.seq, mine.at, mine.action, *scope, statements.c.statement, mine.epsilon, mine.delta, mine.answers),
+            *(mine.mechanism, sa.func.coalesce(mine.reservation, 0), mine.receipt, mine.digest, mine.account_id, mine.budget_id),
+        )
+        .outerjoin(statements, statements.c.id == mine.statement_id)
+        .outerjoin(accounts, accounts.c.id == mine.account_id)
+        .outerjoin(budgets, budgets.c.id == mine.budget_id)
+        .order_by(mine.seq)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    for row in connection.execute(query):
-        entry = Entry(
-            *(
-                row.seq,
-                row.at,
-                row.action,
-                row.principal,
-                row.subject,
-                row.bundle,
-                row.statement,
-                row.epsilon,
-                row.delta,
-                row.answers,
-            ),
-            *(row.mechanism, row.reservation or 0, row.receipt),
-        )
-        yield StoredEntry(entry, bytes(row.digest), row.account_id, row.budget_id)
+    for *fields, digest, account_id, budget_id in connection.execute(query):
+        yield StoredEntry(Entry(*fields), bytes(digest), account_id, budget_id)
 
 
 def _check_link(walk: _Walk, stored: StoredEntry, before: int, digest: bytes) -> None:
@@ -191,9 +180,10 @@ def _check_totals(walk: _Walk, connection: Connection) -> None:
     for link in connection.execute(sa.select(covers)):
         links[link.budget_id].add(link.account_id)
     rows = connection.execute(sa.select(budgets)).all()
+    indexes: dict[tuple[bool, ...], defaultdict[tuple[str, ...], set[int]]] = {}
     for row in rows:
         scope = Scope(row.principal, row.subject, row.bundle)
-        covered = {account for account, (other, _) in statement_of_account.items() if scope.covers(other)}
+        covered = _covered(indexes, scope, statement_of_account)
         if covered != links[row.id]:
             walk.report(f"budget {scope.describe()} counts {len(links[row.id])} accounts, expected {len(covered)}")
         if any(statement_of_account[account][1] != row.statement_id for account in covered):
@@ -208,6 +198,21 @@ def _check_totals(walk: _Walk, connection: Connection) -> None:
             walk.report(f"budget {scope.describe()} is overspent")
     for budget in walk.granted.keys() - {row.id for row in rows}:
         walk.report(f"grants of budget {budget} have no budget")
+
+
+def _covered(
+    indexes: dict[tuple[bool, ...], defaultdict[tuple[str, ...], set[int]]],
+    budget: Scope,
+    all_accounts: dict[int, tuple[Scope, int]],
+) -> set[int]:
+    """Accounts that ``budget`` covers, from one index per set of names that budgets give; there are seven such sets at most."""
+    given = tuple(bool(value) for value in budget.parts.values())
+    if given not in indexes:
+        index: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
+        for account, (scope, _) in all_accounts.items():
+            index[tuple(compress(scope.parts.values(), given))].add(account)
+        indexes[given] = index
+    return indexes[given][tuple(compress(budget.parts.values(), given))]
 
 
 def _parse_anchor(anchor: str | None) -> tuple[int | None, bytes]:

@@ -1,0 +1,133 @@
+"""How fast a ledger is: reserve-commit pairs per second, and report over a million entries.
+
+    python benchmarks/ledger.py [--pairs 2000] [--entries 1000000] [--postgres URL] [--folder FOLDER]
+
+Claims: at least 300 pairs per second on SQLite with synchronous=NORMAL, one process; report over 10^6 entries in under 2 s.
+Peers, measured in the same run: a bare SQLite transaction that adds one row (the disk's own speed), and one call of 100 answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import tempfile
+import time
+from pathlib import Path
+
+from dp_accounting import dp_event
+
+from reticent.accounting import Ledger, PrivacyEvent, Scope
+from reticent.accounting.chain import Entry
+from reticent.accounting.statements import statement_of
+from reticent.core import AddRemove, Guarantee
+
+EVENT = PrivacyEvent("benchmark", Guarantee(1e-6, 0.0, AddRemove()), dp_event.UnsupportedDpEvent())
+BUDGET = Guarantee(1e5, 0.0, AddRemove())
+PRINCIPALS, SUBJECTS = 20, 50
+
+
+def pairs_per_second(ledger: Ledger, pairs: int, answers: int = 1) -> float:
+    ledger.grant(Scope(subject="s"), BUDGET)
+    ledger.grant(Scope(principal="p"), BUDGET)
+    start = time.perf_counter()
+    for number in range(pairs):
+        with ledger.reserve(Scope("p", "s"), EVENT, answers=answers) as reservation:
+            reservation.commit(f"receipt {number}")
+    return pairs / (time.perf_counter() - start)
+
+
+def bare_transactions_per_second(path: Path, synchronous: str, count: int) -> float:
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in ("PRAGMA journal_mode=WAL", f"PRAGMA synchronous={synchronous}", "CREATE TABLE t (x)"):
+        connection.execute(statement)
+    start = time.perf_counter()
+    for number in range(count):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO t VALUES (?)", (number,))
+        connection.execute("COMMIT")
+    rate = count / (time.perf_counter() - start)
+    connection.close()
+    return rate
+
+
+def fill(path: Path, entries: int) -> None:
+    """A ledger of ``entries`` entries, written past the library because a million fsyncs prove nothing; ``verify`` accepts it."""
+    ledger = Ledger.create(path, synchronous="NORMAL")
+    for subject in range(SUBJECTS):
+        ledger.grant(Scope(subject=f"s{subject}"), BUDGET)
+        for principal in range(PRINCIPALS):
+            ledger.reserve(Scope(f"p{principal}", f"s{subject}"), EVENT, answers=1)
+    ledger.close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous=OFF")
+    seq, digest = connection.execute("SELECT seq, digest FROM head").fetchone()
+    accounts = connection.execute("SELECT id, principal, subject FROM accounts").fetchall()
+    statement, at = statement_of(EVENT.guarantee), time.time_ns() // 1000
+    rows, calls = [], (entries - seq) // 2
+    for number in range(calls):
+        account, principal, subject = accounts[number % len(accounts)]
+        seq, at = seq + 1, at + 1000
+        common = (principal, subject, "", statement)
+        digest = Entry(seq, at, "reserve", *common, 1, 0, 1, "benchmark", 0, "").digest(digest)
+        rows.append((seq, at, "reserve", account, 1, 1, "benchmark", None, "", digest))
+        seq, at = seq + 1, at + 1000
+        digest = Entry(seq, at, "commit", *common, 0, 0, 0, "", seq - 1, f"receipt {number}").digest(digest)
+        rows.append((seq, at, "commit", account, 0, 0, "", seq - 1, f"receipt {number}", digest))
+    connection.executemany(
+        "INSERT INTO entries (seq, at, action, account_id, statement_id, epsilon, delta, answers, mechanism, reservation,"
+        " receipt, digest) VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?, ?, ?, ?)",
+        rows,
+    )
+    connection.execute("UPDATE head SET seq = ?, digest = ?", (seq, digest))
+    for position, (account, _, _) in enumerate(accounts):
+        extra = calls // len(accounts) + (position < calls % len(accounts))
+        connection.execute(
+            "UPDATE accounts SET spent_epsilon = spent_epsilon + ?1, answers = answers + ?1, reservations = reservations + ?1,"
+            " commits = commits + ?1 WHERE id = ?2",
+            (extra, account),
+        )
+    connection.execute(
+        "UPDATE budgets SET spent_epsilon = (SELECT sum(a.spent_epsilon) FROM accounts a WHERE a.subject = budgets.subject)"
+    )
+    connection.commit()
+    connection.close()
+
+
+def timed(label: str, work: object) -> None:
+    start = time.perf_counter()
+    result = work()  # type: ignore[operator]
+    print(f"{label:<58}{time.perf_counter() - start:8.2f} s   {result}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
+    parser.add_argument("--folder", help="where the files are written; its disk is what FULL measures")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        for synchronous in ("NORMAL", "FULL"):
+            bare = bare_transactions_per_second(folder / f"bare-{synchronous}.db", synchronous, options.pairs)
+            ledger = Ledger.create(folder / f"{synchronous}.db", synchronous=synchronous)
+            rate = pairs_per_second(ledger, options.pairs)
+            batched = 100 * pairs_per_second(ledger, options.pairs // 10, answers=100)
+            print(f"SQLite {synchronous:<7} {rate:6.0f} reserve-commit pairs/s; in calls of 100: {batched:.0f} answers/s")
+            print(f"  ratio {rate / bare:.2f} to {bare:.0f} bare transactions of one row per second (a pair is two transactions)")
+            ledger.close()
+        if options.postgres:
+            ledger = Ledger.create(options.postgres)
+            print(f"PostgreSQL     {pairs_per_second(ledger, options.pairs):6.0f} reserve-commit pairs/s")
+            ledger.close()
+        fill(folder / "large.db", options.entries)
+        large = Ledger.open(folder / "large.db")
+        timed(f"report over {options.entries} entries", lambda: f"{len(large.report().budgets)} budgets")
+        timed("report of one subject", lambda: f"{large.report(Scope(subject='s7')).accounts_total} accounts")
+        timed("spending over time", lambda: f"{len(large.spending())} series")
+        timed("verify", lambda: "ok" if large.verify().ok else large.verify().problems[:3])
+        large.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from dp_accounting import dp_event
+
+from reticent.accounting import Ledger, PrivacyEvent, Scope, check_export
+from reticent.cli.ledger import ledger_app
+from reticent.core import AddRemove, Guarantee
+from reticent.core.errors import (
+    BudgetExceeded,
+    CorruptBundle,
+    IncompatibleGuarantees,
+    InvalidInput,
+    LedgerUnavailable,
+    ReticentError,
+)
+
+Run = Callable[..., str]
+EVENT = PrivacyEvent("test", Guarantee(0.1, 1e-9, AddRemove()), dp_event.UnsupportedDpEvent())
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command line and returns what it printed; errors pass through."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> str:
+        capsys.readouterr()
+        ledger_app(args=list(arguments), prog_name="reticent ledger", standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A ledger with one budget, of which half is spent by two clients."""
+    ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
+    ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 1e-6, AddRemove()))
+    ledger.reserve(Scope("acme", "ward-7"), EVENT, answers=3).commit("r1")
+    ledger.reserve(Scope("bolt", "ward-7"), EVENT, answers=2)
+    ledger.close()
+    return str(tmp_path / "ledger.db")
+
+
+def test_init_grant_report(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETICENT_LEDGER", str(tmp_path / "new.db"))
+    assert "0 entries, 0 budgets" in run("init")
+    options = ("--metric", "linf", "--radius", "0.5", "--space", "8-dimensional embedding")
+    granted = run("grant", "--subject", "s", "--epsilon", "2", "--delta", "1e-5", "--adjacency", "neighborhood", *options)
+    assert "left epsilon=2, delta=1e-05" in granted
+    assert "1 entries, 1 budgets" in run("init")
+    assert "linf distance 0.5" in run("report")
+
+
+def test_report_answers_how_much_by_whom_and_what_is_left(run: Run, path: str) -> None:
+    text = run("report", "--ledger", path, "--subject", "ward-7")
+    for part in ("subject=ward-7", "50%", "acme", "bolt", "anchor 4:"):
+        assert part in text
+    found = json.loads(run("report", "--ledger", path, "--json"))
+    assert found["budgets"][0]["left_epsilon"] == 500_000
+    assert [account["scope"]["principal"] for account in found["accounts"]] == ["acme", "bolt"]
+    assert "1 of 2" in run("report", "--ledger", path, "--limit", "1")
+
+
+def test_report_draws_a_figure(run: Run, path: str, tmp_path: Path) -> None:
+    figure = tmp_path / "spending.png"
+    assert "figure written" in run("report", "--ledger", path, "--plot", str(figure))
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InvalidInput, match="exists already"):
+        run("report", "--ledger", path, "--plot", str(figure))
+    Ledger.create(tmp_path / "empty.db").close()
+    run("report", "--ledger", str(tmp_path / "empty.db"), "--plot", str(figure), "--overwrite")
+
+
+def test_preview_says_what_would_fit(run: Run, path: str) -> None:
+    common = ("preview", "--ledger", path, "--subject", "ward-7", "--epsilon", "0.1", "--delta", "0", "--adjacency", "add-remove")
+    assert "would be answered; at most 5 answer(s) fit now" in run(*common, "--answers", "5")
+    assert ledger_app(args=[*common, "--answers", "6"], standalone_mode=False) == BudgetExceeded.code
+    assert Ledger.open(path).report().entries == 4
+
+
+def test_verify_finds_what_was_changed(run: Run, path: str) -> None:
+    text = run("verify", "--ledger", path)
+    assert "4 entries in order" in text
+    anchor = text.split("anchor ")[1].strip()
+    assert "in order" in run("verify", "--ledger", path, "--anchor", anchor)
+    with Ledger.open(path).store.write() as connection:
+        connection.exec_driver_sql("UPDATE accounts SET spent_epsilon = 0")
+    with pytest.raises(CorruptBundle, match="do not match"):
+        run("verify", "--ledger", path)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_export(run: Run, path: str, tmp_path: Path, form: str) -> None:
+    output = tmp_path / f"entries.{form}"
+    assert "4 entries written" in run("export", "--ledger", path, "--format", form, "--output", str(output))
+    assert run("export", "--ledger", path, "--format", form, "--output", "-") == output.read_text()
+    if form == "jsonl":
+        assert check_export(output.read_text().splitlines()) == 4
+
+
+GRANT = ("--epsilon", "1", "--delta", "0", "--adjacency")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("grant", "--subject", "s", *GRANT, "neighborhood"), InvalidInput, "expected --metric and --radius"),
+        (("grant", "--subject", "s", *GRANT, "replace", "--radius", "1"), InvalidInput, "neither --metric nor --radius"),
+        (("grant", *GRANT, "replace"), InvalidInput, "at least one of principal"),
+        (("grant", "--subject", "ward-7", *GRANT, "replace"), IncompatibleGuarantees, "one kind and adjacency"),
+        (("grant", "--subject", "s", *GRANT, "add-remove", "--records", "0"), InvalidInput, "records=0"),
+        (("grant", "--subject", "s", "--epsilon", "-1", "--delta", "0", "--adjacency", "replace"), InvalidInput, "epsilon"),
+        (("grant", "--subject", "s", "--epsilon", "1", "--delta", "1", "--adjacency", "replace"), InvalidInput, "delta"),
+        (("report", "--limit", "0"), InvalidInput, "limit=0"),
+        (("verify", "--anchor", "nonsense"), InvalidInput, "anchor='nonsense'"),
+        (("export", "--output", "/no/such/folder/file"), ReticentError, "folder"),
+        (("preview", "--subject", "t", *GRANT, "add-remove"), BudgetExceeded, "no budget covers subject=t"),
+    ],
+)
+def test_wrong_arguments_spend_nothing(
+    run: Run, path: str, arguments: tuple[str, ...], error: type[ReticentError], message: str
+) -> None:
+    before = run("verify", "--ledger", path)
+    with pytest.raises(error, match=message):
+        run(arguments[0], "--ledger", path, *arguments[1:])
+    assert run("verify", "--ledger", path) == before
+
+
+def test_a_missing_ledger_is_not_made(run: Run, tmp_path: Path) -> None:
+    for command in (("report",), ("verify",), ("grant", "--subject", "s", *GRANT, "replace")):
+        with pytest.raises(LedgerUnavailable, match="ledger init"):
+            run(command[0], "--ledger", str(tmp_path / "missing.db"), *command[1:])
+    assert list(tmp_path.iterdir()) == []
