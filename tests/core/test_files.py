@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reticent.core.errors import InvalidInput, WriteFailed
-from reticent.core.files import output_file
+from reticent.core.files import output_file, output_folder
 
 
 def test_writes_the_content_and_leaves_nothing_else(tmp_path):
@@ -80,3 +80,38 @@ def test_no_room_while_writing_leaves_what_was_there(tmp_path: Path):
         put(bytes(9999))
     assert (tmp_path / "a.bin").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.bin"]
+
+
+def _fill(path: Path, *, overwrite: bool = False) -> None:
+    with output_folder(path, marker="kind.txt", overwrite=overwrite) as folder:
+        assert not path.exists() or overwrite
+        folder.write("kind.txt", b"mine")
+        folder.write("more.txt", b"more")
+
+
+def test_a_folder_appears_when_it_is_full(tmp_path):
+    _fill(tmp_path / "deep" / "out")
+    assert sorted(os.listdir(tmp_path / "deep" / "out")) == ["kind.txt", "more.txt"]
+    assert os.listdir(tmp_path / "deep") == ["out"]
+
+
+def test_a_folder_is_replaced_on_request_and_only_by_its_own_kind(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    with pytest.raises(InvalidInput, match=r"holds no kind\.txt, so it will not be replaced"):
+        _fill(tmp_path / "thesis", overwrite=True)
+    _fill(tmp_path / "out")
+    (tmp_path / "out" / "old.txt").write_text("old")
+    with pytest.raises(InvalidInput, match="exists already"):
+        _fill(tmp_path / "out")
+    _fill(tmp_path / "out", overwrite=True)
+    assert sorted(os.listdir(tmp_path / "out")) == ["kind.txt", "more.txt"]
+    assert sorted(os.listdir(tmp_path)) == ["out", "thesis"]
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_folder_without_room_leaves_the_old_one(tmp_path: Path):
+    _fill(tmp_path / "out")
+    with pytest.raises(WriteFailed), output_folder(tmp_path / "out", marker="kind.txt", overwrite=True) as folder:
+        folder.write("large.bin", bytes(9999))
+    assert (tmp_path / "out" / "kind.txt").read_bytes() == b"mine"
+    assert os.listdir(tmp_path) == ["out"]

@@ -1,11 +1,13 @@
-"""An output file is there whole or not at all, and its place on the disk is taken before anything is spent."""
+"""An output file or folder is there whole or not at all, and its place is taken before anything is spent."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from reticent.core.errors import InvalidInput, WriteFailed
@@ -63,6 +65,75 @@ def output_file(path: str | Path, *, size: int, overwrite: bool) -> Iterator[Cal
             yield put
     finally:
         scratch.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class OutputFolder:
+    """A folder that is being filled, under a temporary name.
+
+    Attributes:
+        path: where it is for now.
+        target: where it will stand.
+    """
+
+    path: Path
+    target: Path
+
+    def write(self, name: str, content: bytes) -> None:
+        """Puts a file into the folder and flushes it to the disk.
+
+        Raises:
+            WriteFailed: no room, or not writable.
+        """
+        with _reported(self.target), (self.path / name).open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def output_folder(path: str | Path, *, marker: str, overwrite: bool) -> Iterator[OutputFolder]:
+    """A folder to fill; it gets its name when the caller is done without an error, and is removed otherwise.
+
+    Args:
+        path: where the folder shall stand; the folders above it are made if missing.
+        marker: name of a file that every folder of this kind holds; only such a folder is ever replaced.
+        overwrite: whether a folder of this kind may be replaced.
+
+    Raises:
+        InvalidInput: something that may not be replaced stands at ``path``.
+        WriteFailed: not writable, or no room; whatever stood at ``path`` stands there still.
+    """
+    target = Path(path)
+    if target.exists() and not overwrite:
+        raise InvalidInput(f"folder={str(target)!r}: exists already; choose another, or ask to overwrite it")
+    if target.exists() and not (target / marker).is_file():
+        raise InvalidInput(f"folder={str(target)!r}: exists and holds no {marker}, so it will not be replaced; choose another")
+    with _reported(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        yield OutputFolder(scratch, target)
+        with _reported(target):
+            scratch.chmod(0o755)
+            _put_in_place(scratch, target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _put_in_place(scratch: Path, target: Path) -> None:
+    """Rename ``scratch`` to ``target``; an older folder there is moved aside first and removed afterwards."""
+    if not target.exists():
+        scratch.rename(target)
+        return
+    aside = target.with_name(f".{target.name}-replaced-{os.getpid()}")
+    target.rename(aside)
+    try:
+        scratch.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from reticent.core.errors import CorruptBundle, InvalidInput, WriteFailed
+from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.files import output_folder
 
 FORMAT = "reticent-bundle"
 VERSION = 1
@@ -72,28 +70,10 @@ class Bundle:
             InvalidInput: the folder exists and ``overwrite`` is False, or is not a bundle.
             WriteFailed: the disk is full or not writable; nothing is left behind.
         """
-        target = Path(folder)
-        if target.exists() and not overwrite:
-            raise InvalidInput(f"folder={str(target)!r}: exists already; choose another or pass overwrite=True")
-        if target.exists() and not (target / _SETTINGS).is_file():
-            raise InvalidInput(f"folder={str(target)!r}: exists and is not a bundle; it will not be replaced")
-        scratch: Path | None = None
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        with output_folder(folder, marker=_SETTINGS, overwrite=overwrite) as output:
             for name, content in self._files().items():
-                with (scratch / name).open("wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-            scratch.chmod(0o755)
-            _put_in_place(scratch, target)
-        except OSError as error:
-            raise WriteFailed(f"folder={str(target)!r}: could not be written ({error.strerror}); nothing was left") from error
-        finally:
-            if scratch is not None:
-                shutil.rmtree(scratch, ignore_errors=True)
-        return target
+                output.write(name, content)
+        return output.target
 
     @classmethod
     def read(cls, folder: str | Path) -> Bundle:
@@ -121,21 +101,6 @@ class Bundle:
             return cls(str(head["system"]), dict(head["settings"]), arrays, contents[_CARD].decode())
         except (KeyError, TypeError, ValueError, SafetensorError) as error:
             raise CorruptBundle(f"bundle {str(source)!r}: damaged ({error}); fetch or fit it again") from error
-
-
-def _put_in_place(scratch: Path, target: Path) -> None:
-    """Rename ``scratch`` to ``target``; an older bundle there is moved aside first and removed afterwards."""
-    if not target.exists():
-        scratch.rename(target)
-        return
-    aside = target.with_name(f".{target.name}-replaced-{os.getpid()}")
-    target.rename(aside)
-    try:
-        scratch.rename(target)
-    except OSError:
-        aside.rename(target)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _digest(content: bytes) -> str:

@@ -1,0 +1,90 @@
+"""The command line: which commands there are, and how every error becomes one line and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.exceptions import Abort, Exit, TyperException
+
+from reticent import __version__
+from reticent.cli import demo, posthoc
+from reticent.cli.ledger import ledger_app
+from reticent.core.errors import ReticentError
+
+TRACEBACK_VARIABLE = "RETICENT_TRACEBACK"
+"""Set to 1, this environment variable lets a traceback through; one may show private values."""
+
+_INTERNAL = 70
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="reticent",
+    help="Release what a neural network computed from private data, with a guarantee that can be proved.\n\n"
+    "The exit status is 0, or the code of the error: reticent.core.errors lists them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(demo.app, name="demo")
+app.add_typer(ledger_app, name="ledger")
+app.command()(posthoc.certify)
+app.command()(posthoc.release)
+app.command()(posthoc.card)
+
+
+@app.callback(invoke_without_command=True)
+def options(version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False) -> None:
+    """Release what a neural network computed from private data, with a guarantee that can be proved."""
+    if version:
+        typer.echo(f"reticent {__version__}")
+        raise Exit(0)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Exit status of the command line ``arguments``; 0, or the code of the error that was printed.
+
+    Example:
+        >>> run(["--version"])
+        reticent 0.1.0
+        0
+    """
+    try:
+        status = app(args=list(arguments), prog_name="reticent", standalone_mode=False)
+    except Exit as stop:
+        return stop.exit_code
+    except (Abort, KeyboardInterrupt):
+        return _complain("stopped", _INTERRUPTED)
+    except TyperException as error:
+        if error.format_message().startswith("Usage:"):  # a group of commands without a command
+            print(error.format_message())
+            return error.exit_code
+        usage = getattr(error, "ctx", None)
+        hint = f" Try: {usage.command_path} --help" if usage is not None else ""
+        return _complain(f"{error.format_message()}{hint}", error.exit_code)
+    except ReticentError as error:
+        return _complain(str(error), error.code)
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE) == "1":
+            raise
+        # Neither message nor traceback: either may hold a private value that a library put into it.
+        return _complain(
+            f"internal error ({type(error).__name__}); nothing more was released. {TRACEBACK_VARIABLE}=1 shows the traceback, "
+            "which may hold private values",
+            _INTERNAL,
+        )
+    return status if isinstance(status, int) else 0
+
+
+def main() -> None:
+    """Entry point of the ``reticent`` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return status

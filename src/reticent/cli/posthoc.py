@@ -1,0 +1,121 @@
+"""Commands on a fitted bundle: certify, release, card."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+
+from reticent.cli.arrays import npy_content, read_array, release_content, release_size
+from reticent.core.checks import finite_array, positive
+from reticent.core.errors import InvalidInput
+from reticent.core.files import output_file
+
+if TYPE_CHECKING:
+    from reticent.systems.posthoc_system import PosthocSystem
+
+BundleFolder = Annotated[Path, typer.Argument(help="Folder of a fitted bundle.")]
+InputFile = Annotated[Path, typer.Option("--input", help=".npy file with one input per row, in the units seen in training.")]
+
+
+def release(
+    bundle: BundleFolder,
+    input_: InputFile,
+    output: Annotated[Path, typer.Option(help=".npz file to write: values, withheld, receipt (JSON text as bytes).")],
+    ledger: Annotated[str | None, typer.Option(help="Ledger to book the cost in: a file or a database URL.")] = None,
+    client: Annotated[str, typer.Option(help="With --ledger: who asks.")] = "",
+    subject: Annotated[str, typer.Option(help="With --ledger: whose privacy is spent.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output file if it exists.")] = False,
+) -> None:
+    """Answer every input row with the bundle's guarantee, and write the answers whole or not at all.
+
+    Each row costs the epsilon and delta that `reticent card` shows, withheld or not. Noise comes from the operating
+    system; there is no seed.
+    """
+    inputs = read_array(input_, name="input")
+    system = _load(bundle)
+    if ledger is None and (client or subject):
+        raise InvalidInput("client, subject: expected together with --ledger, which says where to book them")
+    room = release_size(len(np.atleast_1d(inputs)), system.query_.network.output_dimension)
+    with ExitStack() as stack:
+        put = stack.enter_context(output_file(output, size=room, overwrite=overwrite))
+        if ledger is None:
+            answers = system.release(inputs)
+        else:
+            from reticent.accounting.ledger import Ledger
+            from reticent.accounting.scopes import Scope
+
+            book = Ledger.open(ledger)
+            stack.callback(book.close)
+            answers = system.release(
+                inputs, ledger=book, scope=Scope(principal=client, subject=subject, bundle=system.bundle_identity_)
+            )
+        put(release_content(answers))
+    typer.echo(f"{answers.receipt.describe()}; {int(answers.withheld.sum())} withheld; written to {output}")
+
+
+def certify(
+    bundle: BundleFolder,
+    input_: InputFile,
+    radius: Annotated[float, typer.Option(help="Radius around each input's embedding, in the embedding's units.")],
+    output: Annotated[Path | None, typer.Option(help=".npy file for the bound of every row.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output file if it exists.")] = False,
+) -> None:
+    """Proved bounds on the local Lipschitz constant around PUBLIC inputs, e.g. calibration data.
+
+    A local constant depends on the input that it is local to: it is as private as that input. Never run this on an
+    input that is to be protected and show anyone what it prints; `release` does its own certifying, under the guarantee.
+    """
+    inputs = read_array(input_, name="input")
+    positive(radius, name="radius")
+    system = _load(bundle)
+    points = system.embed(inputs)
+    if output is None:
+        bounds = system.query_.bound.bound(points, radius)
+    else:
+        with output_file(output, size=8 * len(points) + 4096, overwrite=overwrite) as put:
+            bounds = system.query_.bound.bound(points, radius)
+            put(npy_content(bounds))
+    quantiles = finite_array(np.quantile(bounds, [0.0, 0.5, 0.9, 1.0]), name="bounds")
+    plan = system.query_.plan
+    table = Table("", "Lipschitz bound", title=f"{len(points)} inputs, radius {radius:g}, {system.query_.bound.kind}")
+    for name, value in zip(("smallest", "median", "90 % of inputs below", "largest"), quantiles, strict=True):
+        table.add_row(name, f"{value:.6g}")
+    table.add_row("whole public domain", f"{system.query_.bound.global_bound():.6g}")
+    table.add_row("proposal that the noise covers", f"{plan.proposal:.6g}")
+    Console().print(table)
+    typer.echo("A local constant is as private as its input: for public or calibration data only.")
+
+
+def card(
+    bundle: BundleFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="Plain JSON instead of Markdown.")] = False,
+) -> None:
+    """The bundle's guarantee in plain words: what is protected, from whom, under which assumptions."""
+    system = _load(bundle)
+    console = Console()
+    if as_json:
+        typer.echo(json.dumps(system.card().to_dict(), indent=2))
+    elif console.is_terminal:
+        console.print(Markdown(system.card().to_markdown()))
+    else:
+        typer.echo(system.card().to_markdown())
+
+
+def _load(folder: Path) -> PosthocSystem:
+    """The fitted system in ``folder``, whichever of the two it is."""
+    from reticent.systems import PosthocClassifier, PosthocEncoder
+    from reticent.systems.bundle import Bundle
+
+    doors: dict[str, type[PosthocSystem]] = {door.__name__: door for door in (PosthocEncoder, PosthocClassifier)}
+    name = Bundle.read(folder).system
+    if name not in doors:
+        raise InvalidInput(f"bundle={str(folder)!r}: holds a {name}, expected one of {', '.join(doors)}")
+    return doors[name].load(folder)

@@ -1,0 +1,139 @@
+"""A line chart as inline SVG: scales with the page, follows its colours, and can be read aloud."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+_WIDTH, _HEIGHT = 720.0, 400.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 168.0, 16.0, 52.0
+_LABEL_GAP = 17.0
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line.
+
+    Attributes:
+        name: written at its end.
+        points: (x, y, half width of the 95 % interval of y) in rising order of x; x above 0, y in [0, 1].
+        style: CSS class that gives its colour.
+        marker: "circle", "square", "diamond" or "triangle".
+    """
+
+    name: str
+    points: tuple[tuple[float, float, float], ...]
+    style: str
+    marker: str = "circle"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal reference line at height ``y``, with its name."""
+
+    name: str
+    y: float
+
+
+def line_chart(
+    series: Sequence[Series], levels: Sequence[Level], *, title: str, description: str, x_name: str, y_name: str
+) -> str:
+    """The chart as an ``<svg>`` element; x on a logarithmic axis, y from 0 to 1.
+
+    Args:
+        series: lines, the most important one last (it is drawn on top).
+        levels: reference lines.
+        title: short name, for screen readers and as a tooltip.
+        description: what the chart shows, in words.
+        x_name, y_name: names of the axes.
+
+    Example:
+        >>> one = Series("ours", ((1.0, 0.5, 0.0), (10.0, 0.9, 0.0)), "ours")
+        >>> line_chart([one], [], title="t", description="d", x_name="x", y_name="y").count("<circle")
+        2
+    """
+    values = sorted({x for line in series for x, _, _ in line.points})
+    low, high = math.log(values[0]), math.log(values[-1])
+    width = (high - low) or 1.0
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return (
+            _LEFT + 14 + (_WIDTH - _LEFT - _RIGHT - 28) * (math.log(x) - low) / width,
+            _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1.0 - y),
+        )
+
+    right = _WIDTH - _RIGHT
+    parts = [
+        f'<svg class="chart" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-labelledby="chart-title chart-description">',
+        f'<title id="chart-title">{escape(title)}</title><desc id="chart-description">{escape(description)}</desc>',
+    ]
+    for percent in range(0, 101, 20):
+        _, y = place(values[0], percent / 100)
+        parts.append(f'<line class="grid" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="tick" x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{percent} %</text>')
+    for value in values:
+        x, bottom = place(value, 0.0)
+        parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom:.1f}" y2="{bottom + 5:.1f}"/>')
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 20:.1f}" text-anchor="middle">{value:g}</text>')
+    middle = (_LEFT + right) / 2
+    parts.append(f'<text class="name" x="{middle:.1f}" y="{_HEIGHT - 8:g}" text-anchor="middle">{escape(x_name)}</text>')
+    parts.append(
+        f'<text class="name" transform="translate(13 {(_TOP + _HEIGHT - _BOTTOM) / 2:.1f}) rotate(-90)" '
+        f'text-anchor="middle">{escape(y_name)}</text>'
+    )
+    ends: list[tuple[float, str, str]] = []
+    for level in levels:
+        _, y = place(values[0], level.y)
+        parts.append(f'<line class="level" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        ends.append((y, level.name, "level-name"))
+    for line in series:
+        parts += _drawn(line, [(*place(x, y), place(x, y - half)[1] - place(x, y)[1]) for x, y, half in line.points])
+        ends.append((place(*line.points[-1][:2])[1], line.name, line.style))
+    for y, name, style in _apart(ends):
+        parts.append(f'<text class="end {style}" x="{right + 10:g}" y="{y + 4:.1f}">{escape(name)}</text>')
+    parts.append("</svg>")
+    return "\n".join(parts)
+
+
+def _drawn(line: Series, points: Sequence[tuple[float, float, float]]) -> list[str]:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
+    drawn = [f'<g class="series {line.style}">', f'<polyline points="{path}"/>']
+    drawn += [
+        f'<line class="spread" x1="{x:.1f}" x2="{x:.1f}" y1="{y - half:.1f}" y2="{y + half:.1f}"/>'
+        for x, y, half in points
+        if half
+    ]
+    return [*drawn, *(_marker(line.marker, x, y) for x, y, _ in points), "</g>"]
+
+
+def _marker(shape: str, x: float, y: float) -> str:
+    if shape == "square":
+        return f'<rect class="mark" x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8"/>'
+    if shape == "diamond":
+        return f'<path class="mark" d="M{x:.1f} {y - 6:.1f}l6 6-6 6-6-6z"/>'
+    if shape == "triangle":
+        return f'<path class="mark" d="M{x:.1f} {y - 5.5:.1f}l5.5 9.5h-11z"/>'
+    return f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
+
+
+def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
+    """The labels, moved just far enough that none covers another, as close to their lines as that allows."""
+    order = sorted(ends)
+    clusters: list[list[int]] = []
+    for index in range(len(order)):
+        clusters.append([index])
+        while len(clusters) > 1 and _top(clusters[-1], order) < _top(clusters[-2], order) + _LABEL_GAP * len(clusters[-2]):
+            clusters[-2].extend(clusters.pop())
+    return [
+        (_top(cluster, order) + _LABEL_GAP * place, *order[index][1:])
+        for cluster in clusters
+        for place, index in enumerate(cluster)
+    ]
+
+
+def _top(cluster: list[int], order: Sequence[tuple[float, str, str]]) -> float:
+    """Height of a cluster's first label when its labels are centred on their lines."""
+    mean = sum(order[index][0] for index in cluster) / len(cluster)
+    return mean - _LABEL_GAP * (len(cluster) - 1) / 2

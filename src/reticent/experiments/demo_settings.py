@@ -1,0 +1,116 @@
+"""Settings of the posthoc demonstration, and those that are suggested for each data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from reticent.attacks import ReconstructionConfig
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import InvalidParameter, UnknownName
+from reticent.training.embedder import EmbedderConfig
+from reticent.training.heads import HeadConfig
+from reticent.training.obfuscators import PUBLISHED_ROWS
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoConfig:
+    """Everything that decides a demonstration, apart from the pictures.
+
+    Attributes:
+        epsilons: totals that are tried, each above 0, in rising order.
+        delta: total delta of one answer, in [0, 1).
+        radius: R, l-infinity distance of neighbours in the embedding.
+        bundle_epsilon: the total whose fitted bundle and card are kept; one of ``epsilons``.
+        embedder: how pictures become embeddings.
+        outputs: released values per picture.
+        hidden: widths of the obfuscator.
+        epochs: passes of our obfuscators over the embeddings.
+        published: rows of the published table that are compared.
+        published_epochs: passes of the published obfuscators.
+        head: how the server learns from released values.
+        attack: how the attacker learns from released values.
+        copies: released copies of the training pictures that server and attacker learn from.
+        train_rows, test_rows: most training and held-out pictures that are used.
+        seed: seed of training; noise is never seeded.
+    """
+
+    epsilons: tuple[float, ...]
+    delta: float
+    radius: float
+    bundle_epsilon: float
+    embedder: EmbedderConfig
+    outputs: int = 4
+    hidden: tuple[int, ...] = (32,)
+    epochs: int = 150
+    published: tuple[str, ...] = ("Encoder", "ARL", "C-N", "ARL-C-N")
+    published_epochs: int = 60
+    head: HeadConfig = field(default_factory=lambda: HeadConfig(epochs=20, batch_size=250))
+    attack: ReconstructionConfig = field(default_factory=lambda: ReconstructionConfig(epochs=15))
+    copies: int = 4
+    train_rows: int = 1_000_000
+    test_rows: int = 1_000_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for epsilon in self.epsilons:
+            positive(epsilon, name="epsilon")
+        if not self.epsilons or list(self.epsilons) != sorted(set(self.epsilons)):
+            raise InvalidParameter(f"epsilons={self.epsilons!r}: expected different numbers in rising order")
+        if self.bundle_epsilon not in self.epsilons:
+            raise InvalidParameter(f"bundle_epsilon={self.bundle_epsilon!r}: expected one of {self.epsilons!r}")
+        probability(self.delta, name="delta")
+        positive(self.radius, name="radius")
+        for name in self.published:
+            if name not in PUBLISHED_ROWS:
+                raise UnknownName(f"published={name!r}: expected one of {', '.join(PUBLISHED_ROWS)}")
+        for name in ("outputs", "epochs", "published_epochs", "copies", "train_rows", "test_rows"):
+            count(getattr(self, name), name=name)
+
+
+def suggested(data: str, *, seed: int) -> DemoConfig:
+    """Settings that end within minutes on two cores; radii are the published ones where there are any.
+
+    The radius of *digits*, 0.3, is about the median distance of a picture to the nearest other one of its class,
+    and its beta is the published 5 scaled by the number of pixels, as the beta-VAE paper normalises it.
+
+    Raises:
+        UnknownName: no settings for that data set.
+    """
+    totals: dict[str, Any] = {"epsilons": (1.0, 2.0, 5.0, 10.0), "delta": 1e-5, "bundle_epsilon": 5.0, "seed": seed}
+    if data == "digits":
+        small = EmbedderConfig(image_shape=(8, 8), latent_dimension=6, beta=0.4, epochs=40, batch_size=64, width=256, seed=seed)
+        return DemoConfig(radius=0.3, embedder=small, **totals)
+    if data in ("mnist", "fashion"):
+        large = EmbedderConfig(image_shape=(28, 28), latent_dimension=8, epochs=6, batch_size=256, seed=seed)
+        return DemoConfig(
+            radius=0.5 if data == "mnist" else 0.2,
+            embedder=large,
+            epochs=30,
+            published=("Encoder", "ARL-C-N"),
+            published_epochs=5,
+            head=HeadConfig(epochs=6),
+            attack=ReconstructionConfig(epochs=6, batch_size=500),
+            copies=1,
+            train_rows=20_000,
+            test_rows=5_000,
+            **totals,
+        )
+    if data == "utkface":
+        faces = EmbedderConfig(
+            image_shape=(64, 64), latent_dimension=10, architecture="convolutional", epochs=4, width=256, seed=seed
+        )
+        return DemoConfig(
+            radius=0.1,
+            embedder=faces,
+            epochs=60,
+            published=("Encoder", "ARL-C-N"),
+            published_epochs=10,
+            head=HeadConfig(epochs=10),
+            attack=ReconstructionConfig(epochs=4, batch_size=500),
+            copies=1,
+            train_rows=8_000,
+            test_rows=2_000,
+            **totals,
+        )
+    raise UnknownName(f"data={data!r}: expected one of digits, mnist, fashion, utkface")
