@@ -16,11 +16,12 @@ from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.datasets import Dataset
 from reticent.experiments.posthoc_settings import TableSettings
+from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
 from reticent.systems.calibration import CalibrationData, Candidate, calibrate, noise_adder
 from reticent.systems.embedding import IdentityEmbedding
-from reticent.systems.plans import LABEL_LAWS, VECTOR_LAWS, Plan, Requirement, output_of
+from reticent.systems.plans import LABEL_LAWS, VECTOR_LAWS, Path, Plan, Requirement, output_of
 from reticent.systems.private_query import PrivateQuery
 from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
@@ -127,31 +128,32 @@ def published_network(points: Embedded, row: str, report: Report) -> nn.Sequenti
     return train_obfuscator(points.train, points.train_labels, config, report=report)
 
 
-def informal_accuracy(points: Embedded, module: nn.Module) -> float:
+def informal_accuracy(points: Embedded, module: nn.Module) -> Informal:
     """Accuracy of a head on what would be released without any noise."""
     network = points.network(module)
     head = train_head(network.forward(points.train), points.train_labels, HeadConfig(seed=points.seed), noise=None)
-    return float((head.predict(network.forward(points.test)) == points.test_labels).mean())
+    right = head.predict(network.forward(points.test)) == points.test_labels
+    return Informal(informal=float(right.mean()))
 
 
 def vector_release(
-    points: Embedded, module: nn.Module, *, laws: tuple[str, ...], paths: tuple[str, ...], epsilon: float, delta: float
+    points: Embedded, module: nn.Module, *, laws: tuple[str, ...], paths: tuple[Path, ...], epsilon: float, delta: float
 ) -> Measured:
     """Accuracy of released vectors at a proved total: calibrated, head trained at the noise that is released."""
     network = points.network(module)
     candidates = [Candidate(network, law, points.bound(network, VECTOR_LAWS[law])) for law in laws]
     requirement = points.requirement(epsilon, delta)
-    allowed = tuple(path for path in ("global", "local") if path in paths)
     torch.manual_seed(points.seed)
     choice = calibrate(
         candidates,
         requirement,
         points.calibration,
-        paths=allowed,  # type: ignore[arg-type]
+        paths=paths,
         head_config=HeadConfig(epochs=4, hidden=(64, 64), seed=points.seed),
     )
     query = _query(points, choice.candidate, requirement, choice.plan)
-    law = query.mechanism.law if hasattr(query.mechanism, "law") else query.mechanism
+    law = query.mechanism.law if isinstance(query.mechanism, ProposeTestRelease) else query.mechanism
+    assert isinstance(law, AdditiveMechanism)
     head = train_head(
         network.forward(points.train),
         points.train_labels,
@@ -202,6 +204,21 @@ def our_labels(points: Embedded, *, epsilon: float, report: Report) -> Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Informal:
+    """A row without noise.
+
+    Attributes:
+        informal: accuracy of a head on the noise-free outputs.
+    """
+
+    informal: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PublishedAccounting:
     """The same network with the noise of the papers' reference code.
 
@@ -215,6 +232,10 @@ class PublishedAccounting:
     accuracy: float
     proposal: float
     spent: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return asdict(self)
 
 
 def published_accounting(points: Embedded, module: nn.Module, *, stated: float) -> PublishedAccounting:

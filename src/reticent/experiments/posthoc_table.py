@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ from reticent.core.files import output_file
 from reticent.datasets import Dataset, load
 from reticent.experiments.posthoc_measurements import (
     Embedded,
+    Informal,
+    Measured,
+    PublishedAccounting,
     informal_accuracy,
     our_labels,
     our_vectors,
@@ -33,11 +36,13 @@ from reticent.experiments.posthoc_measurements import (
     vector_release,
 )
 from reticent.experiments.posthoc_settings import DELTAS, EPSILONS, TableSettings, settings_of
+from reticent.systems.plans import Path as PlanPath
 from reticent.training.embedder import Embedder, EmbedderConfig, train_embedder
 from reticent.training.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import Report, bar
 
 Results = dict[str, Any]
+Cell = Callable[[str, Callable[[], Measured | PublishedAccounting | Informal]], Results]
 
 PUBLISHED_LAWS = ("laplace", "k-norm-linf")
 """Laws that calibration may choose from for published networks: theirs, and the one that suits l-infinity."""
@@ -59,27 +64,23 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
     total = len(PUBLISHED_ROWS) * (1 + (1 + len(DELTAS)) * len(EPSILONS)) + 2 * len(EPSILONS)
     done = 0
 
-    def cell(name: str, compute: Callable[[], Any]) -> Any:
+    def cell(name: str, compute: Callable[[], Measured | PublishedAccounting | Informal]) -> Results:
         nonlocal done
         path = cells / f"{name}.json"
         if not path.is_file():
-            _write(path, json.dumps(compute()))
+            _write(path, json.dumps(compute().to_dict()))
         done += 1
         report("table, at most", done, total, 0.0)
-        return json.loads(path.read_text(encoding="utf-8"))
+        figures: Results = json.loads(path.read_text(encoding="utf-8"))
+        return figures
 
     results: Results = {"data": settings.data, "radius": settings.radius, "seed": seed, "published": {}}
     ours: dict[str, Any] = {"embedding": {}, "label": {}}
     for epsilon, outputs in zip(EPSILONS, settings.outputs, strict=True):
-        ours["embedding"][f"{epsilon:g}"] = cell(
-            f"ours-embedding-{epsilon:g}",
-            lambda epsilon=epsilon, outputs=outputs: our_vectors(
-                points, epsilon=epsilon, outputs=outputs, report=report
-            ).to_dict(),
-        )
-        ours["label"][f"{epsilon:g}"] = cell(
-            f"ours-label-{epsilon:g}", lambda epsilon=epsilon: our_labels(points, epsilon=epsilon, report=report).to_dict()
-        )
+        vectors = partial(our_vectors, points, epsilon=epsilon, outputs=outputs, report=report)
+        labels = partial(our_labels, points, epsilon=epsilon, report=report)
+        ours["embedding"][f"{epsilon:g}"] = cell(f"ours-embedding-{epsilon:g}", vectors)
+        ours["label"][f"{epsilon:g}"] = cell(f"ours-label-{epsilon:g}", labels)
     results["ours"] = ours
     for row in PUBLISHED_ROWS:
         results["published"][row] = _published_row(points, row, cell, report)
@@ -87,50 +88,38 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
     return results
 
 
-def _published_row(points: Embedded, row: str, cell: Callable[[str, Callable[[], Any]], Any], report: Report) -> Results:
-    trained: list[nn.Sequential] = []
-
-    def network() -> nn.Sequential:
-        if not trained:
-            trained.append(published_network(points, row, report))
-        return trained[0]
-
-    figures: Results = {"informal": cell(f"{row}-informal", lambda: informal_accuracy(points, network()))}
+def _published_row(points: Embedded, row: str, cell: Cell, report: Report) -> Results:
+    network = cache(partial(published_network, points, row, report))
+    figures: Results = cell(f"{row}-informal", lambda: informal_accuracy(points, network()))
+    figures["published accounting"] = {}
     for epsilon in EPSILONS:
         figures[f"{epsilon:g}"] = _proved(points, row, network, cell, epsilon)
-    figures["published accounting"] = {
-        f"{epsilon:g}": cell(
-            f"{row}-stated-{epsilon:g}", lambda epsilon=epsilon: asdict(published_accounting(points, network(), stated=epsilon))
-        )
-        for epsilon in EPSILONS
-    }
+        figures["published accounting"][f"{epsilon:g}"] = _stated(points, row, network, cell, epsilon)
     return figures
 
 
-def _proved(
-    points: Embedded,
-    row: str,
-    network: Callable[[], nn.Sequential],
-    cell: Callable[[str, Callable[[], Any]], Any],
-    epsilon: float,
-) -> Results:
+def _proved(points: Embedded, row: str, network: Callable[[], nn.Sequential], cell: Cell, epsilon: float) -> Results:
     """One row and epsilon at every delta, the largest first.
 
     Where the global path wins with the largest delta it wins with all: it spends none, and a smaller delta only makes
     the test of the local path withhold more.
     """
+
+    def compute(delta: float) -> Measured:
+        both: tuple[PlanPath, ...] = ("global", "local")
+        return vector_release(points, network(), laws=PUBLISHED_LAWS, paths=both, epsilon=epsilon, delta=delta)
+
     figures: Results = {}
     best: Results | None = None
     for delta in sorted(DELTAS, reverse=True):
         if best is None or best["plan"]["path"] != "global":
-            best = cell(
-                f"{row}-{epsilon:g}-{delta:g}",
-                lambda delta=delta: vector_release(
-                    points, network(), laws=PUBLISHED_LAWS, paths=("global", "local"), epsilon=epsilon, delta=delta
-                ).to_dict(),
-            )
+            best = cell(f"{row}-{epsilon:g}-{delta:g}", partial(compute, delta))
         figures[f"{delta:g}"] = best
     return figures
+
+
+def _stated(points: Embedded, row: str, network: Callable[[], nn.Sequential], cell: Cell, epsilon: float) -> Results:
+    return cell(f"{row}-stated-{epsilon:g}", lambda: published_accounting(points, network(), stated=epsilon))
 
 
 def markdown(results: Results) -> str:
