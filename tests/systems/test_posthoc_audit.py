@@ -1,0 +1,101 @@
+"""The whole release path under audit: a fitted system, its own certificate, and the worst neighbours found for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from reticent.audit import epsilon_lower_bound
+from reticent.mechanisms import LaplaceMechanism, ProposeTestRelease
+from reticent.noise import SeededSampler
+from reticent.systems import PosthocEncoder
+
+RUNS = 200_000
+
+
+@pytest.fixture(scope="module")
+def encoder() -> PosthocEncoder:
+    """A ramp of slope 100 between two plains of slope 1 in one dimension, on the local path."""
+    module = nn.Sequential(nn.Linear(1, 3), nn.ReLU(), nn.Linear(3, 1))
+    with torch.no_grad():
+        module[0].weight.copy_(torch.tensor([[1.0], [1.0], [1.0]]))
+        module[0].bias.copy_(torch.tensor([10.0, 0.01, -0.01]))
+        module[2].weight.copy_(torch.tensor([[1.0, 99.0, -99.0]]))
+        module[2].bias.zero_()
+    points = np.random.default_rng(0).uniform(-4, 4, (2000, 1))
+    fitted = PosthocEncoder(
+        epsilon=2.0,
+        delta=1e-2,
+        radius=0.1,
+        embedder="identity",
+        obfuscator=module,
+        law="laplace",
+        path="local",
+        random_state=0,
+    ).fit(points)
+    assert fitted.query_.plan.proposal < 5  # the ramp is given up, not paid for
+    return fitted
+
+
+def neighbours(encoder: PosthocEncoder, count: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(1)
+    here = random.uniform(-4, 4, (count, 1))
+    return here, here + random.choice([-0.1, 0.1, 0.05], (count, 1))
+
+
+def test_levels_and_outputs_of_neighbours_are_what_the_proof_needs(encoder: PosthocEncoder) -> None:
+    here, there = neighbours(encoder, 100_000)
+    query = encoder.query_
+    assert query.test is not None
+    levels, others = query.test.levels(query.points(here)), query.test.levels(query.points(there))
+    assert np.abs(levels - others).max() == 1
+    moved = np.abs(query.exact(here) - query.exact(there))[:, 0]
+    too_far = moved > query.plan.proposal * query.test.effective_radius
+    assert too_far.any()
+    assert (levels[too_far] == 0).all()
+    assert (others[too_far] == 0).all()
+
+
+def test_answers_on_the_worst_neighbours_stay_within_the_claim(encoder: PosthocEncoder) -> None:
+    here, there = neighbours(encoder, 20_000)
+    query = encoder.query_
+    mechanism = query.mechanism
+    assert isinstance(mechanism, ProposeTestRelease)
+    law = mechanism.law
+    assert isinstance(law, LaplaceMechanism)
+    chance = np.stack([mechanism.pass_probabilities[query.test.levels(query.points(x))] for x in (here, there)])
+    value = np.stack([query.exact(x)[:, 0] for x in (here, there)])
+    # The loss of an answer that passes: of the passing bit, and of a value moved all the way to one side.
+    loss = np.abs(np.log(chance[0] / chance[1])) + np.abs(value[0] - value[1]) / law.scale
+    loss[chance.max(axis=0) < 0.05] = 0  # delta covers these
+    worst = int(loss.argmax())
+
+    def scores(point: np.ndarray, seed: int) -> np.ndarray:
+        released = encoder.simulate(np.repeat(point[None], RUNS, axis=0), seed=seed)
+        passed = np.log(chance[0, worst] / chance[1, worst])
+        vector = (np.abs(released.values[:, 0] - value[1, worst]) - np.abs(released.values[:, 0] - value[0, worst])) / law.scale
+        missed = np.log((1 - chance[0, worst]) / (1 - chance[1, worst]))
+        return np.where(released.withheld, missed, passed + vector)
+
+    result = epsilon_lower_bound(
+        scores(here[worst], 2), scores(there[worst], 3), delta=mechanism.guarantee.delta, confidence=0.95
+    )
+    assert not result.refutes(mechanism.guarantee.epsilon)
+    assert result.epsilon_lower > 0.6 * mechanism.guarantee.epsilon  # the audit is close enough to see a fault
+
+
+def test_the_same_audit_refutes_a_release_without_the_radius_in_its_noise(encoder: PosthocEncoder) -> None:
+    """Noise for half the sensitivity on the worst neighbours of the plain: the claim must fall."""
+    law = LaplaceMechanism(sensitivity=0.5, epsilon=2.0, dimension=1, adjacency=encoder.guarantee.adjacency)
+    sampler = SeededSampler(5)
+    first = law.release(np.zeros((RUNS, 1)), sampler=sampler)[:, 0]
+    second = law.release(np.ones((RUNS, 1)), sampler=sampler)[:, 0]
+    result = epsilon_lower_bound(
+        (np.abs(first - 1) - np.abs(first)) / law.scale,
+        (np.abs(second - 1) - np.abs(second)) / law.scale,
+        delta=1e-2,
+        confidence=0.95,
+    )
+    assert result.refutes(2.0)
