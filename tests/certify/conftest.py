@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -53,10 +54,10 @@ def _dead_and_huge(rng: np.random.Generator) -> Network:
 
 def _convolution(rng: np.random.Generator) -> Network:
     first = Convolution(
-        rng.normal(size=(4, 1, 2, 2)), rng.normal(size=4), input_shape=(2, 2, 3), stride=(1, 2), padding=(1, 0), groups=2
+        rng.normal(size=(4, 1, 2, 2)), rng.normal(size=4), input_shape=(2, 2, 2), stride=(1, 2), padding=(1, 0), groups=2
     )
     layers: tuple[Layer, ...] = (first, Activation(ActivationKind.RELU), Affine(rng.normal(size=(3, first.outputs)), np.zeros(3)))
-    return Network(layers, (2, 2, 3))
+    return Network(layers, (2, 2, 2))
 
 
 def _smooth(kind: ActivationKind) -> Callable[[np.random.Generator], Network]:
@@ -120,6 +121,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("kind", "family"), PAIRS)
 
 
+@cache
 def build(kind: str, family: str, input_norm: str = "linf", output: str = "l1") -> LipschitzBound:
     rng = np.random.default_rng(sum(map(ord, family)))
     network = FAMILIES[family](rng)

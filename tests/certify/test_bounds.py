@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_isotone_on_nested_boxes(kind, family, make_bound):
 
 def test_isotone_for_all_norms(kind, family, input_norm, output, make_bound):
     bound = make_bound(kind, family, input_norm, output)
-    outer, radius, inner, left = nested(np.random.default_rng(2), bound, 400)
+    outer, radius, inner, left = nested(np.random.default_rng(2), bound, 300)
     step = bound.input_step
     large = bound.bound_over(bound.region_on_grid(outer / step, np.ceil(radius / step)))
     small = bound.bound_over(bound.region_on_grid(inner / step, np.ceil(left / step)))
@@ -274,6 +275,23 @@ def test_domain_of_width_zero_in_some_coordinates(kind, family, make_bound):
     change = np.abs(values[:, None] - values[None]).sum(axis=-1)
     moved = np.abs(points[:, None] - points[None]).max(axis=-1)
     assert (change <= bound.global_bound() * moved * (1 + 1e-12) + 1e-12).all()
+
+
+@pytest.mark.parametrize("norm", list(Norm))
+def test_regions_contain_their_balls(norm):
+    """In rational arithmetic: the ball around the grid center contains the ball that was asked for."""
+    network = Network((Affine(np.ones((1, 3)), np.zeros(1)),), (3,))
+    bound = IntervalBound(network, domain=Box.cube(3, 1.0), input_norm=norm, output=Norm.L1)
+    rng = np.random.default_rng(16)
+    points, radii = rng.uniform(-1, 1, size=(200, 3)), rng.choice([0.0, 1e-9, 0.3, 1.0], size=200)
+    points[::3] = (np.round(points[::3] / bound.input_step) + 0.5) * bound.input_step  # as far from the grid as can be
+    region, step = bound.region(points, radii), Fraction(bound.input_step)
+    for point, radius, center, reach in zip(points, radii, region.centers, region.radii[:, 0], strict=True):
+        moved = [abs(Fraction(x) - Fraction(c) * step) for x, c in zip(point, center, strict=True)]
+        left = Fraction(reach) * step - Fraction(radius)
+        size = {Norm.L1: sum(moved), Norm.LINF: max(moved)}.get(norm)
+        assert left >= size if size is not None else left**2 >= sum(x**2 for x in moved)
+        assert left >= 0
 
 
 def test_wide_outputs_fall_back_to_the_sum(autograd_jacobians):

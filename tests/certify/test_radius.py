@@ -112,7 +112,7 @@ def test_levels_are_what_a_plain_scan_finds(kind, norm):
         scanned += bound.bound_over(bound.region_on_grid(centers, radii)) <= test.proposal
     levels = test.levels(points)
     assert np.array_equal(levels, scanned)
-    assert np.array_equal(np.concatenate([test.levels(points[[i]]) for i in range(200)]), levels)
+    assert np.array_equal(np.concatenate([test.levels(points[[i]]) for i in range(40)]), levels[:40])
 
 
 def test_snapped_points_are_on_the_grid_and_near():

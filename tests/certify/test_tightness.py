@@ -16,7 +16,7 @@ def test_enumeration_is_tight_on_networks_trained_on_digits():
     assert spec.loader is not None
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
-    ratios = benchmark.tightness(range(1), 50, restarts=48)
+    ratios = benchmark.tightness(range(1), 40, restarts=32)
     assert (ratios["enumeration"] >= 1).all()
     assert np.median(ratios["enumeration"]) <= 1.12
     assert 1.4 <= np.median(ratios["interval"]) <= 2.5
