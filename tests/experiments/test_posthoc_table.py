@@ -34,7 +34,7 @@ SMALL = replace(
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posthoc_table, "PUBLISHED_ROWS", {"Encoder": ()})
     monkeypatch.setattr(posthoc_table, "EPSILONS", (2.0,))
-    small = replace(SMALL, outputs=(2,))
+    small = replace(SMALL, outputs=(2,), first_noise=(0.5,))
     data = load("digits")
     results = posthoc_table.run(data, small, tmp_path, seed=0, report=silent)
     for delta in DELTAS:

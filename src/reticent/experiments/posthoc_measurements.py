@@ -163,13 +163,14 @@ def vector_release(
     return _released(points, query, head)
 
 
-def our_vectors(points: Embedded, *, epsilon: float, outputs: int, report: Report) -> Measured:
+def our_vectors(points: Embedded, *, epsilon: float, outputs: int, first_noise: float, report: Report) -> Measured:
     """Our obfuscator at one total epsilon: delta 0, nothing withheld."""
     config = NoiseAwareConfig(
         epsilon=epsilon,
         radius=points.settings.radius,
         output_norm=Norm.LINF,
         outputs=outputs,
+        first_noise=first_noise,
         hidden=points.settings.hidden,
         epochs=points.settings.epochs,
         batch_size=points.settings.batch_size,

@@ -30,6 +30,7 @@ class TableSettings:
         published_hidden: hidden widths of the published obfuscators.
         published_epochs: passes of the published obfuscators.
         outputs: outputs of our obfuscator at each total epsilon.
+        first_noise: share of the full noise at which our obfuscator starts to learn, at each total epsilon.
         hidden: hidden widths of our networks.
         epochs: passes of our networks.
         batch_size: embeddings per step of our networks; large, because the noise is.
@@ -46,6 +47,7 @@ class TableSettings:
     published_hidden: tuple[int, ...] = (32,)
     published_epochs: int = 10
     outputs: tuple[int, int, int, int]
+    first_noise: tuple[float, float, float, float] = (0.2, 0.2, 0.5, 0.7)
     hidden: tuple[int, ...] = (128,)
     epochs: int = 60
     batch_size: int = 2000

@@ -76,8 +76,8 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
 
     results: Results = {"data": settings.data, "radius": settings.radius, "seed": seed, "published": {}}
     ours: dict[str, Any] = {"embedding": {}, "label": {}}
-    for epsilon, outputs in zip(EPSILONS, settings.outputs, strict=True):
-        vectors = partial(our_vectors, points, epsilon=epsilon, outputs=outputs, report=report)
+    for epsilon, outputs, start in zip(EPSILONS, settings.outputs, settings.first_noise, strict=True):
+        vectors = partial(our_vectors, points, epsilon=epsilon, outputs=outputs, first_noise=start, report=report)
         labels = partial(our_labels, points, epsilon=epsilon, report=report)
         ours["embedding"][f"{epsilon:g}"] = cell(f"ours-embedding-{epsilon:g}", vectors)
         ours["label"][f"{epsilon:g}"] = cell(f"ours-label-{epsilon:g}", labels)
