@@ -3,7 +3,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.accounting.units import LARGEST, delta_cost, delta_grant, epsilon_cost, epsilon_grant, epsilon_value
@@ -12,12 +12,14 @@ from reticent.core.errors import InvalidParameter
 EPSILONS = st.floats(1e-9, 1e6, allow_nan=False)
 
 
+@settings(deadline=None)
 @given(EPSILONS, st.integers(1, 10_000))
 def test_costs_round_up_by_less_than_a_unit(epsilon: float, answers: int) -> None:
     exact = answers * Fraction(repr(epsilon)) * 10**6
     assert exact <= epsilon_cost(epsilon, answers=answers) < exact + 1
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 1e6))
 def test_grants_round_down_by_less_than_a_unit(epsilon: float) -> None:
     exact = Fraction(repr(epsilon)) * 10**6
@@ -25,6 +27,7 @@ def test_grants_round_down_by_less_than_a_unit(epsilon: float) -> None:
     assert epsilon_grant(epsilon) <= epsilon_cost(epsilon, answers=1)
 
 
+@settings(deadline=None)
 @given(EPSILONS, st.integers(1, 100))
 def test_one_call_of_many_answers_costs_no_more_than_many_calls(epsilon: float, answers: int) -> None:
     assert epsilon_cost(epsilon, answers=answers) <= answers * epsilon_cost(epsilon, answers=1)

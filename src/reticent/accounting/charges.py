@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 from sqlalchemy.engine import Row
@@ -90,13 +91,18 @@ def charge_of(event: PrivacyEvent, *, answers: int, slack_delta: float) -> Charg
     answers = count(answers, name="answers")
     if answers > _MOST_ANSWERS:
         raise InvalidInput(f"answers={answers}: expected at most 2**40 in one call")
-    slack = probability(slack_delta, name="slack_delta")
-    basic = Charge(epsilon_cost(guarantee.epsilon, answers=answers), delta_cost(guarantee.delta, answers=answers), "basic")
-    total_delta = answers * guarantee.delta + slack
-    composes = guarantee.kind is GuaranteeKind.DIFFERENTIAL_PRIVACY and 1 < answers <= _MOST_TOGETHER
+    return _charge(guarantee.epsilon, guarantee.delta, guarantee.kind, answers, probability(slack_delta, name="slack_delta"))
+
+
+# A service repeats few kinds of request many times; exact fractions and optimal composition are worth keeping.
+@lru_cache(maxsize=4096)
+def _charge(epsilon: float, delta: float, kind: GuaranteeKind, answers: int, slack: float) -> Charge:
+    basic = Charge(epsilon_cost(epsilon, answers=answers), delta_cost(delta, answers=answers), "basic")
+    total_delta = answers * delta + slack
+    composes = kind is GuaranteeKind.DIFFERENTIAL_PRIVACY and 1 < answers <= _MOST_TOGETHER
     if slack == 0 or total_delta >= 1 or not composes:
         return basic
-    together = smallest_epsilon(epsilon=guarantee.epsilon, answers=answers, delta=total_delta, answer_delta=guarantee.delta)
+    together = smallest_epsilon(epsilon=epsilon, answers=answers, delta=total_delta, answer_delta=delta)
     if together.winner == "basic":
         return basic
     better = Charge(epsilon_cost(max(together.epsilon, 1e-6), answers=1), delta_cost(total_delta, answers=1), together.winner)

@@ -91,7 +91,7 @@ class BasicFilter(Filter):
     **Guarantee.** Everything released through the filter together is (total.epsilon, total.delta)-private, fully adaptively.
     Also for Lipschitz privacy, whose epsilon per unit of distance adds up in the same way.
 
-    Reference: Rogers, Roth, Ullman and Vadhan 2016, Theorem 3.6 (basic composition is a valid filter).
+    Reference: Rogers, Roth, Ullman and Vadhan 2016 (basic composition is a valid privacy filter).
 
     Edge cases: a float stands for its shortest decimal, which is what the caller wrote, and decimals are added as fractions; a
     hundred answers of 0.01 fit into 1 exactly.
@@ -130,17 +130,17 @@ class RdpFilter(Filter):
 
     At one order a, spending at most B(a) in sum is (a, B(a))-RDP although costs are chosen adaptively, which converts to
     (epsilon, delta). With several orders a run may continue while *any* order has room. Which one is left at the end depends on
-    the released answers, and the published filters do not charge for that choice; split the outcomes by the order they end on,
-    and each part is an event of the single-order run, so the deltas of the orders *add*. Each therefore gets delta / len(orders).
+    the released answers, a choice that the theorem for one order does not cover. Split the outcomes by the order they end on:
+    each part is an event of the single-order run, so the deltas of the orders *add*. Each therefore gets delta / len(orders).
 
     Args:
         total: delta above 0, kind differential privacy.
         orders: Rényi orders above 1, fixed before anything is released. Few well-placed ones are better than many.
 
-    Reference: Feldman and Zrnic 2021, Theorem 4.3; Lécuyer 2021, Theorem 1 (one order); Canonne, Kamath and Steinke 2020,
+    Reference: Feldman and Zrnic 2021 and Lécuyer 2021 (the Rényi filter of one order); Canonne, Kamath and Steinke 2020,
     Proposition 12 (conversion).
 
-    **Differs from the paper**: the split of delta over orders.
+    **Differs from the paper**: several orders, and the split of delta over them.
 
     Example:
         >>> from dp_accounting import GaussianDpEvent
@@ -181,7 +181,7 @@ class BasicOdometer:
 
     **Guarantee.** Stopped at any time, chosen adaptively, what was released so far is (epsilon, delta)-private for the reading.
 
-    Reference: Rogers, Roth, Ullman and Vadhan 2016, Theorem 3.6.
+    Reference: Rogers, Roth, Ullman and Vadhan 2016 (basic composition, read as an odometer).
     """
 
     def __init__(self, adjacency: Adjacency, kind: GuaranteeKind) -> None:
@@ -226,7 +226,7 @@ class RdpOdometer:
         unit: smallest level, a Rényi divergence above 0.
         orders: Rényi orders above 1, or None for dp-accounting's list.
 
-    Reference: Lécuyer 2021, section 4 (doubling levels, union bound over orders).
+    Reference: Lécuyer 2021 (a Rényi odometer from filters of doubling budgets, with a union bound).
     """
 
     def __init__(self, adjacency: Adjacency, *, delta: float, unit: float, orders: Sequence[float] | None = None) -> None:

@@ -96,8 +96,8 @@ class Ledger:
 
     **Guarantee.** All answers booked under a budget are together (granted epsilon, granted delta)-private under the budget's kind
     and adjacency, even if every request is chosen from earlier answers: costs are added as whole units rounded up, which is the
-    basic filter of ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016, Theorem 3.6). The caller must book every answer
-    before it leaves and name the scope truthfully.
+    basic filter of ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). The caller must book every answer before it
+    leaves and name the scope truthfully.
 
     Example:
         >>> import tempfile
@@ -197,7 +197,7 @@ class Ledger:
             if all(budget.fits(charge) for budget in standing):
                 units = (charge.epsilon, charge.delta)
                 entry = self._entry(tip, "reserve", scope, statement, charge=units, answers=answers, mechanism=mechanism)
-                return Reservation(self, self._charge(connection, tip, entry, covering), tip.ledger[:8], charge)
+                return Reservation(self, self._charge(connection, tip, scope, entry, covering), tip.ledger[:8], charge)
         # Outside the transaction: finding the largest request that fits must not keep other writers waiting.
         raise BudgetExceeded(_refusal(charge, event, answers, slack_delta, standing))
 
@@ -238,8 +238,7 @@ class Ledger:
         paid = booking.entry
         with self.store.write() as connection:
             tip = self._lock(connection)
-            scope = Scope(paid.principal, paid.subject, paid.bundle)
-            entry = self._entry(tip, "commit", scope, paid.statement, reservation=paid.seq, receipt=receipt)
+            entry = self._entry(tip, "commit", booking.scope, paid.statement, reservation=paid.seq, receipt=receipt)
             self._append(connection, tip, entry, booking.statement_id, account_id=booking.account_id)
             connection.execute(_COUNT_COMMIT, {"account": booking.account_id})
 
@@ -266,7 +265,7 @@ class Ledger:
         names = (scope.principal, scope.subject, scope.bundle)
         return Entry(tip.seq + 1, tip.at, action, *names, statement, *charge, answers, mechanism, reservation, receipt)
 
-    def _charge(self, connection: Connection, tip: _Tip, entry: Entry, covering: Sequence[Row[Any]]) -> _Booking:
+    def _charge(self, connection: Connection, tip: _Tip, scope: Scope, entry: Entry, covering: Sequence[Row[Any]]) -> _Booking:
         statement_id, account_id = covering[0].statement_id, covering[0].account_id
         if account_id is None:
             account_id = _open_account(connection, entry, statement_id, [row.id for row in covering])
@@ -274,7 +273,7 @@ class Ledger:
         connection.execute(_CHARGE_BUDGETS, {"ids": [row.id for row in covering], **cost})
         connection.execute(_CHARGE_ACCOUNT, {"account": account_id, "n": entry.answers, "now": entry.at, **cost})
         self._append(connection, tip, entry, statement_id, account_id=account_id)
-        return _Booking(entry, statement_id, account_id)
+        return _Booking(scope, entry, statement_id, account_id)
 
     def _append(
         self,
@@ -303,6 +302,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class _Booking:
+    scope: Scope
     entry: Entry
     statement_id: int
     account_id: int

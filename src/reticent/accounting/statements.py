@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from reticent.core.errors import IncompatibleGuarantees
-from reticent.core.guarantees import Guarantee, GuaranteeKind
+from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
 
 
 def statement_of(guarantee: Guarantee) -> str:
@@ -19,7 +20,12 @@ def statement_of(guarantee: Guarantee) -> str:
             "expected a cost with a privacy guarantee, got kind='no differential privacy': "
             "a ledger cannot book what promises nothing"
         )
-    described = guarantee.to_dict()
+    return _canonical(guarantee.kind, guarantee.adjacency)
+
+
+@lru_cache(maxsize=1024)
+def _canonical(kind: GuaranteeKind, adjacency: Adjacency) -> str:
+    described = Guarantee(1.0, 0.0, adjacency, kind).to_dict()
     return json.dumps({"adjacency": described["adjacency"], "kind": described["kind"]}, sort_keys=True, separators=(",", ":"))
 
 

@@ -6,5 +6,6 @@ from alembic import context
 
 from reticent.accounting.schema import metadata
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=False)
-context.run_migrations()
+if __name__ == "env_py":  # the name that alembic runs this file under; whoever only imports it starts nothing
+    context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=False)
+    context.run_migrations()
