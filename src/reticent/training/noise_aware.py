@@ -122,7 +122,8 @@ def train_noise_aware(
         """Released values at ``share`` of the full noise, in units that keep their size near 1 throughout."""
         bound = lipschitz_bound(network, directions, functionals)
         noise = training_noise(len(rows), config.outputs, output_norm=config.output_norm)
-        return (network(points[rows]) / bound + share * scale * noise) / max(share * scale * unit, 1.0)
+        outputs: torch.Tensor = network(points[rows]) / bound + share * scale * noise
+        return outputs / max(share * scale * unit, 1.0)
 
     def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
         share = min(1.0, config.first_noise ** (1.0 - done / _RAMP))
