@@ -62,8 +62,7 @@ def main() -> None:
     for law in LAWS:
         for path in ("global", "local"):
             rates = [
-                best_rate(partial(fitted(law, path, kind).release, embeddings), POINTS)
-                for kind in ("enumeration", "interval")
+                best_rate(partial(fitted(law, path, kind).release, embeddings), POINTS) for kind in ("enumeration", "interval")
             ]
             print(f"{law:<12} {path:<7} {rates[0]:>12.0f} {rates[1]:>12.0f} {rates[0] / rates[1]:>6.2f}")
     encoder = fitted("laplace", "local", "enumeration")

@@ -10,6 +10,7 @@ def test_public_names() -> None:
         "AdditiveMechanism",
         "GaussianMechanism",
         "KNormMechanism",
+        "LabelMechanism",
         "LaplaceMechanism",
         "LaplaceTestRelease",
         "NoisyMaxRelease",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reticent.core import Neighborhood, Norm
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import StabilityRelease
-from reticent.mechanisms.logits import gaps_to_top
+from reticent.mechanisms.label_mechanism import gaps_to_top
 from reticent.noise import SecureSampler, SeededSampler
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")

@@ -110,7 +110,7 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
         module[0].weight[0, 1] = 0.05  # a gentle slope everywhere right of the ramp
     random = np.random.default_rng(1)
     calm = np.concatenate([random.uniform(3, 6, (900, 1)), random.uniform(-1, 1, (900, 2))], axis=1)
-    steep = np.concatenate([random.uniform(-0.2, 0.2, (100, 1)), random.uniform(-1, 1, (100, 2))], axis=1)
+    steep = np.concatenate([random.uniform(-0.14, 0.14, (100, 1)), random.uniform(-1, 1, (100, 2))], axis=1)
     encoder = PosthocEncoder(
         epsilon=10.0,
         delta=1e-3,

@@ -3,6 +3,7 @@
 from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
 from reticent.mechanisms.k_norm import KNormMechanism
+from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.laplace import LaplaceMechanism
 from reticent.mechanisms.laplace_test import LaplaceTestRelease
 from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
@@ -16,6 +17,7 @@ __all__ = [
     "AdditiveMechanism",
     "GaussianMechanism",
     "KNormMechanism",
+    "LabelMechanism",
     "LaplaceMechanism",
     "LaplaceTestRelease",
     "NoisyMaxRelease",

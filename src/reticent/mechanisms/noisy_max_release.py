@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
-from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import count, positive
-from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
-from reticent.mechanisms.costs import event_of
-from reticent.mechanisms.logits import ROUNDING_STEPS, gaps_to_top
-from reticent.noise import Grid, Sampler
+from reticent.mechanisms.label_mechanism import LabelMechanism
+from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -26,7 +21,7 @@ _LARGEST_QUOTIENT = 2**31
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyMaxRelease:
+class NoisyMaxRelease(LabelMechanism):
     """The label whose logit plus noise is largest; the noise is a whole number of sensitivities.
 
     **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most ``sensitivity``, and
@@ -45,12 +40,7 @@ class NoisyMaxRelease:
     *Floating point.* Gaps to the top logit are rounded to a public grid, the sensitivity up to whole steps; the comparison
     is exact.
 
-    Attributes:
-        classes: number of labels, 2 to 1000.
-        sensitivity: bound on the change of any difference of two logits between neighbours ("spread"), above 0.
-        epsilon: at least 0.01.
-        adjacency: what neighbours are.
-        evaluation_error: bound on |computed - true| of each logit.
+    Attributes: those of ``LabelMechanism``.
 
     Example:
         >>> from reticent.core import Neighborhood, Norm
@@ -64,94 +54,40 @@ class NoisyMaxRelease:
     staircase of Geng and Viswanath (2014) for this use.
     """
 
-    classes: int
-    sensitivity: float
-    epsilon: float
-    adjacency: Adjacency
-    evaluation_error: float = 0.0
-
     name: ClassVar[str] = "noisy-max release"
-
-    def __post_init__(self) -> None:
-        if not 2 <= count(self.classes, name="classes") <= 1000:
-            raise InvalidParameter(f"classes={self.classes!r}: expected 2 to 1000")
-        object.__setattr__(self, "sensitivity", positive(self.sensitivity, name="sensitivity"))
-        if positive(self.epsilon, name="epsilon") < 0.01:
-            raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least 0.01")
-        error = self.evaluation_error
-        if not (np.isfinite(error) and error >= 0):
-            raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one label."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one label, for accounting."""
-        return event_of(self.name, self.guarantee)
-
-    @cached_property
-    def grid(self) -> Grid:
-        """The public grid of the logits."""
-        return Grid.finer_than(self.sensitivity)
-
-    @cached_property
-    def _steps_sensitivity(self) -> int:
-        # A difference of two logits has two evaluation errors at either neighbour.
-        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
-        return int(np.ceil(exact * (1.0 + 2.0**-48)))
+    least_epsilon: ClassVar[float] = 0.01
 
     @property
     def _noise_scale(self) -> float:
         """1 / epsilon, rounded up."""
         return (1.0 + 2.0**-48) / self.epsilon
 
+    @override
     def probabilities(self, logits: npt.ArrayLike) -> Array:
-        """The law of the released label; private, for training and for expected accuracies on public data.
-
-        Args:
-            logits: shape (n, classes), finite.
-
-        Returns:
-            Shape (n, classes), rows summing to 1; chances below about exp(-40) are cut to 0.
-        """
         steps = self._steps(logits)
         parts = [self._chances(steps[first : first + _ROWS]) for first in range(0, len(steps), _ROWS)]
         return np.concatenate(parts) if parts else np.zeros((0, self.classes))
 
+    @override
     def release(self, logits: npt.ArrayLike, *, sampler: Sampler) -> Integers:
-        """One label per row, each a separate release.
-
-        Args:
-            logits: shape (n, classes), finite.
-            sampler: source of randomness.
-
-        Returns:
-            Shape (n,), int64, in 0 .. classes - 1.
-
-        Raises:
-            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
-        """
         behind = self._steps(logits)
         noise = sampler.geometric(behind.shape, scale=self._noise_scale)
         # Compared as (whole sensitivities, rest), so that no product can leave int64. The first label wins ties.
-        whole, rest = np.divmod(behind, self._steps_sensitivity)
+        whole, rest = np.divmod(behind, self.whole_sensitivity)
         total = whole + noise
         leading = total == total.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min)
         return np.asarray(np.where(leading, rest, -1).argmax(axis=1))
 
     def _steps(self, logits: npt.ArrayLike) -> Integers:
         """Steps relative to the top logit: 0 there, negative below."""
-        return -gaps_to_top(logits, classes=self.classes, grid=self.grid)
+        return -self._gaps(logits)
 
     def _chances(self, steps: Integers) -> Array:
         """Sum over the winner's own noise g of P(g) times the product over the others of P(G_s <= g + lead)."""
         gaps = steps[:, :, None] - steps[:, None, :]
         earlier = np.arange(self.classes)[:, None] < np.arange(self.classes)[None, :]
         # r beats s with noise g against G_s iff G_s <= g + lead: ties go to the earlier label.
-        lead = np.where(earlier, gaps // self._steps_sensitivity, -((-gaps) // self._steps_sensitivity) - 1)
+        lead = np.where(earlier, gaps // self.whole_sensitivity, -((-gaps) // self.whole_sensitivity) - 1)
         lead = np.clip(lead, -_LARGEST_QUOTIENT, _LARGEST_QUOTIENT)
         rate = 1.0 / self._noise_scale
         itself = np.eye(self.classes, dtype=np.bool_)

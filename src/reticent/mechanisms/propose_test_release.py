@@ -4,8 +4,8 @@ A network's local Lipschitz constant says how much noise one point needs, but is
 *proposed* in public, a noisy *test* decides whether the point is far enough from any place where P fails, and only then
 is the output *released*, with noise for P.
 
-**What the test sees** is a level: 0, or how many times the neighbourhood radius R fits between the point and the border
-of the region where P holds, after R has been set aside. Two facts about levels carry the whole proof:
+**What the test sees** is a level: how many times the neighbourhood radius R fits between the point and the border of the
+region where P holds. Two facts about levels carry the whole proof:
 
 1. neighbours' levels differ by at most 1 (the region's border does not move, the point moves by at most R);
 2. if two neighbours' outputs differ by more than P R, both have level 0: the segment between them lies in both balls of

@@ -8,21 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
-from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import positive
-from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
-from reticent.mechanisms.costs import event_of
-from reticent.mechanisms.logits import ROUNDING_STEPS, gaps_to_top
+from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.stability_response import StabilityResponse
-from reticent.noise import Grid, Sampler
+from reticent.noise import Sampler
 
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabilityRelease:
+class StabilityRelease(LabelMechanism):
     """The top label with a probability that grows with its margin, measured in sensitivities.
 
     **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most ``sensitivity``, and
@@ -38,12 +34,7 @@ class StabilityRelease:
     *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity enlarged by that; margins and
     levels are exact integers from there.
 
-    Attributes:
-        classes: number of labels, 2 to 1000.
-        sensitivity: bound on the change of any difference of two logits between neighbours ("spread"), above 0.
-        epsilon: at least 1e-6.
-        adjacency: what neighbours are.
-        evaluation_error: bound on |computed - true| of each logit.
+    Attributes: those of ``LabelMechanism``.
 
     Example:
         >>> from reticent.core import Neighborhood, Norm
@@ -53,45 +44,13 @@ class StabilityRelease:
         [0, 1, 9]
     """
 
-    classes: int
-    sensitivity: float
-    epsilon: float
-    adjacency: Adjacency
-    evaluation_error: float = 0.0
-
     name: ClassVar[str] = "stability release"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", positive(self.sensitivity, name="sensitivity"))
-        error = self.evaluation_error
-        if not (np.isfinite(error) and error >= 0):
-            raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
-        _ = self.response  # its own checks cover classes and epsilon
+    least_epsilon: ClassVar[float] = 1e-6
 
     @cached_property
     def response(self) -> StabilityResponse:
         """The response that answers once labels and levels are known."""
         return StabilityResponse(classes=self.classes, epsilon=self.epsilon, adjacency=self.adjacency)
-
-    @cached_property
-    def grid(self) -> Grid:
-        """The public grid of the logits."""
-        return Grid.finer_than(self.sensitivity)
-
-    @cached_property
-    def _steps_sensitivity(self) -> int:
-        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
-        return int(np.ceil(exact * (1.0 + 2.0**-48)))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one label."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one label, for accounting."""
-        return event_of(self.name, self.guarantee)
 
     def levels(self, logits: npt.ArrayLike) -> Integers:
         """Level of each row's top label; private. Shape (n,), int64, at least 0.
@@ -101,39 +60,21 @@ class StabilityRelease:
         """
         return self._top(logits)[1]
 
+    @override
     def probabilities(self, logits: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """The law of the released label; private, for training and for expected accuracies on public data.
-
-        Args:
-            logits: shape (n, classes), finite.
-
-        Returns:
-            Shape (n, classes), rows summing to 1.
-        """
         labels, levels = self._top(logits)
         level = np.minimum(levels, self.response.max_level)
         chances = np.repeat(self.response.wrong_probabilities[level][:, None], self.classes, axis=1)
         chances[np.arange(len(labels)), labels] = self.response.right_probabilities[level]
         return chances
 
+    @override
     def release(self, logits: npt.ArrayLike, *, sampler: Sampler) -> Integers:
-        """One label per row, each a separate release.
-
-        Args:
-            logits: shape (n, classes), finite.
-            sampler: source of randomness.
-
-        Returns:
-            Shape (n,), int64, in 0 .. classes - 1.
-
-        Raises:
-            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
-        """
         labels, levels = self._top(logits)
         return self.response.release(labels, levels, sampler=sampler)
 
     def _top(self, logits: npt.ArrayLike) -> tuple[Integers, Integers]:
-        gaps = gaps_to_top(logits, classes=self.classes, grid=self.grid)
+        gaps = self._gaps(logits)
         margin = np.partition(gaps, 1, axis=1)[:, 1]
         # ceil(margin / D) - 1 in integers; -1 for margin 0 becomes level 0.
-        return gaps.argmin(axis=1), np.maximum((margin - 1) // self._steps_sensitivity, 0)
+        return gaps.argmin(axis=1), np.maximum((margin - 1) // self.whole_sensitivity, 0)

@@ -169,7 +169,7 @@ def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: S
             delta_law=0.5 * delta if gaussian else 0.0,
         )
         passing, _ = optimal_test(epsilon=split.epsilon_test, delta=split.delta_test)
-        constants = candidate.bound.bound(held[:_LEVEL_POINTS], radius * len(passing))
+        constants = candidate.bound.bound(held[:_LEVEL_POINTS], radius * (len(passing) - 1))
         for proposal in sorted({float(value) for value in np.quantile(constants, PROPOSAL_QUANTILES)}):
             plan = replace(split, proposal=proposal)
             if proposal <= 0 or _noise_per_answer(candidate, plan, requirement) >= ceiling:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reticent.core import Neighborhood, Norm
 from reticent.core.errors import InvalidInput
 from reticent.mechanisms import NoisyMaxRelease, SoftmaxRelease, StabilityRelease
-from reticent.mechanisms.logits import ROUNDING_STEPS, gaps_to_top
+from reticent.mechanisms.label_mechanism import ROUNDING_STEPS, gaps_to_top
 from reticent.noise import Grid
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

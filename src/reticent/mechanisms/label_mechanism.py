@@ -1,0 +1,143 @@
+"""What the label laws share: gaps of logits on a public grid, and the sensitivity measured in its steps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import count, finite_array, positive
+from reticent.core.errors import InvalidParameter
+from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.mechanisms.costs import event_of
+from reticent.noise import Grid, Sampler
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+ROUNDING_STEPS = 3.0
+"""Rounding moves a gap by at most 5/8 of a step, so a difference of two gaps, compared between two neighbours, by 2.5."""
+
+_FURTHEST = 2.0**50
+
+
+def gaps_to_top(logits: npt.ArrayLike, *, classes: int, grid: Grid) -> Integers:
+    """Whole steps from each row's largest logit down to each of its logits, at most 2**50.
+
+    Only differences of logits are bounded between neighbours; all logits together may move by any amount. So they are
+    subtracted *before* rounding: a clip of single logits to the grid's ends would not keep their differences. The cap on
+    gaps does: raising every logit to at least top - C is monotone and commutes with moving all logits together, so it
+    never widens the range of a change. Below the cap the rounding of the subtraction is under 1/8 of a step.
+
+    Args:
+        logits: shape (n, classes), finite.
+        classes: number of columns.
+        grid: the public grid.
+
+    Returns:
+        Shape (n, classes), int64, 0 at the top.
+
+    Raises:
+        InvalidInput: wrong shape, NaN or infinity. Values are never shown.
+
+    Example:
+        >>> gaps_to_top([[1e9 + 3.0, 1e9]], classes=2, grid=Grid(0)).tolist()
+        [[0, 3]]
+    """
+    array = finite_array(logits, name="logits", ndim=2, columns=classes, allow_empty=True)
+    with np.errstate(over="ignore"):  # an overflow is a gap far beyond the cap
+        steps = np.rint(np.ldexp(array.max(axis=1, keepdims=True, initial=-np.inf) - array, -grid.exponent))
+    return np.asarray(np.minimum(steps, _FURTHEST).astype(np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelMechanism(ABC):
+    """One label per row of logits, (epsilon, 0)-private if differences of logits have a bounded sensitivity.
+
+    Attributes:
+        classes: number of labels, 2 to 1000.
+        sensitivity: bound on the change of any difference of two logits between neighbours ("spread"), above 0.
+        epsilon: at least ``least_epsilon``.
+        adjacency: what neighbours are.
+        evaluation_error: bound on |computed - true| of each logit.
+    """
+
+    classes: int
+    sensitivity: float
+    epsilon: float
+    adjacency: Adjacency
+    evaluation_error: float = 0.0
+
+    name: ClassVar[str]
+    least_epsilon: ClassVar[float]
+
+    def __post_init__(self) -> None:
+        if not 2 <= count(self.classes, name="classes") <= 1000:
+            raise InvalidParameter(f"classes={self.classes!r}: expected 2 to 1000")
+        object.__setattr__(self, "sensitivity", positive(self.sensitivity, name="sensitivity"))
+        if positive(self.epsilon, name="epsilon") < self.least_epsilon:
+            raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least {self.least_epsilon:g}")
+        error = self.evaluation_error
+        if not (np.isfinite(error) and error >= 0):
+            raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one label."""
+        return Guarantee(self.epsilon, 0.0, self.adjacency)
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Cost of one label, for accounting."""
+        return event_of(self.name, self.guarantee)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The public grid of the logits: 2**20 to 2**21 steps in ``sensitivity``."""
+        return Grid.finer_than(self.sensitivity)
+
+    @cached_property
+    def steps_sensitivity(self) -> float:
+        """Bound on the change of a difference of two gaps between neighbours, in grid steps, rounded up."""
+        # A difference of two logits has two evaluation errors at either neighbour.
+        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
+        return exact * (1.0 + 2.0**-48)
+
+    @cached_property
+    def whole_sensitivity(self) -> int:
+        """``steps_sensitivity`` rounded up to whole steps."""
+        return int(np.ceil(self.steps_sensitivity))
+
+    @abstractmethod
+    def probabilities(self, logits: npt.ArrayLike) -> Array:
+        """The law of the released label; private, for training and for expected accuracies on public data.
+
+        Args:
+            logits: shape (n, classes), finite.
+
+        Returns:
+            Shape (n, classes), rows summing to 1.
+        """
+
+    @abstractmethod
+    def release(self, logits: npt.ArrayLike, *, sampler: Sampler) -> Integers:
+        """One label per row, each a separate release.
+
+        Args:
+            logits: shape (n, classes), finite.
+            sampler: source of randomness.
+
+        Returns:
+            Shape (n,), int64, in 0 .. classes - 1.
+
+        Raises:
+            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
+        """
+
+    def _gaps(self, logits: npt.ArrayLike) -> Integers:
+        return gaps_to_top(logits, classes=self.classes, grid=self.grid)
