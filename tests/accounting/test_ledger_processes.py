@@ -64,6 +64,7 @@ def test_processes_share_a_budget(ledger: Ledger, ledger_url: str, make_event: E
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)  # a minute on two idle cores; sixteen processes feel every other load
 def test_sixteen_processes_of_five_hundred_requests_share_a_budget(
     ledger: Ledger, ledger_url: str, make_event: EventMaker
 ) -> None:
