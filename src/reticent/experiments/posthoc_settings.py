@@ -43,7 +43,7 @@ class TableSettings:
     architecture: str
     embedder_epochs: int
     embedder_width: int
-    published_outputs: int = 8
+    published_outputs: int = 4
     published_hidden: tuple[int, ...] = (32,)
     published_epochs: int = 10
     outputs: tuple[int, int, int, int]

@@ -185,7 +185,7 @@ def figure(results: Results) -> Figure:
     axes.set_xlabel(f"proved total epsilon for neighbours within R = {results['radius']:g}")
     axes.set_ylabel("accuracy, withheld answers are errors")
     axes.set_title(results["data"])
-    axes.legend(frameon=False)
+    drawing.legend(loc="outside lower center", ncols=2, frameon=False)
     return drawing
 
 
