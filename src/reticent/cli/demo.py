@@ -43,6 +43,8 @@ def posthoc(
     Writes index.html (open it), results.json, figure.png, card.md, the fitted bundle and the held-out pictures. The
     privacy parameters are suggestions for looking around; a release of your own has to name its own.
     """
+    import torch
+
     from reticent.datasets import load
     from reticent.experiments.demo_figure import figure
     from reticent.experiments.demo_page import page
@@ -52,6 +54,8 @@ def posthoc(
 
     target = out if out is not None else Path("runs") / f"posthoc-{data.value}"
     pictures = load(data.value)
+    if data is Data.DIGITS:
+        torch.set_num_threads(1)  # networks this small only wait for a second thread
     with output_folder(target, marker=MARKER, overwrite=True) as folder:
         with bar() as report:
             outcome = run_demo(pictures, suggested(data.value, seed=seed), report=report)

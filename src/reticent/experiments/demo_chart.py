@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 _WIDTH, _HEIGHT = 720.0, 400.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 168.0, 16.0, 52.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 168.0, 16.0, 52.0
 _LABEL_GAP = 17.0
 
 
@@ -80,7 +80,7 @@ def line_chart(
     middle = (_LEFT + right) / 2
     parts.append(f'<text class="name" x="{middle:.1f}" y="{_HEIGHT - 8:g}" text-anchor="middle">{escape(x_name)}</text>')
     parts.append(
-        f'<text class="name" transform="translate(13 {(_TOP + _HEIGHT - _BOTTOM) / 2:.1f}) rotate(-90)" '
+        f'<text class="name" transform="translate(14 {(_TOP + _HEIGHT - _BOTTOM) / 2:.1f}) rotate(-90)" '
         f'text-anchor="middle">{escape(y_name)}</text>'
     )
     ends: list[tuple[float, str, str]] = []

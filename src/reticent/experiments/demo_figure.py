@@ -15,14 +15,14 @@ from reticent.experiments.posthoc_demo import LABEL, OURS, DemoOutcome, best_pub
 
 _COLOURS = {OURS: "#0b63a5", LABEL: "#00755a"}
 _BEST, _PUBLISHED, _QUIET = "#b8480c", "#8a8f93", "#58646c"
-_SHOWN = 6
+_SHOWN = 5
 
 
 def figure(outcome: DemoOutcome) -> bytes:
     """PNG of three panels: accuracy against the proved total, what an attacker draws, and neighbours at R."""
-    drawing = Figure(figsize=(12.5, 5.8), dpi=160, facecolor="white", layout="constrained")
+    drawing = Figure(figsize=(13, 5.2), dpi=160, facecolor="white", layout="constrained")
     FigureCanvasAgg(drawing)
-    left, middle, right = np.asarray(drawing.subfigures(1, 3, width_ratios=(1.25, 0.62, 0.55), wspace=0.02), dtype=object)
+    left, middle, right = np.asarray(drawing.subfigures(1, 3, width_ratios=(1.1, 0.72, 0.68), wspace=0.02), dtype=object)
     _accuracy(left.subplots(), outcome.results)
     _attack(middle, outcome)
     _neighbours(right, outcome)
@@ -54,7 +54,7 @@ def _accuracy(axes: Axes, results: dict[str, Any]) -> None:
         ("one class always", results["accuracy_by_chance"]),
     ):
         axes.axhline(100 * value, color=_QUIET, linestyle=(0, (2, 3)), linewidth=1)
-        axes.text(0.995, 100 * value + 1, name, transform=axes.get_yaxis_transform(), ha="right", color=_QUIET, fontsize=9)
+        axes.text(0.01, 100 * value + 1, name, transform=axes.get_yaxis_transform(), color=_QUIET, fontsize=9)
     totals = results["settings"]["epsilons"]
     axes.set_xscale("log")
     axes.set_xticks(totals, [f"{value:g}" for value in totals])
@@ -93,7 +93,7 @@ def _neighbours(panel: SubFigure, outcome: DemoOutcome) -> None:
 
 def _grid(panel: SubFigure, rows: list[tuple[str, npt.NDArray[np.float32]]], invert: bool) -> None:
     columns = min(_SHOWN, len(rows[0][1]))
-    cells = panel.subplots(len(rows), columns, squeeze=False, gridspec_kw={"wspace": 0.04, "hspace": 0.08})
+    cells = panel.subplots(len(rows), columns, squeeze=False, gridspec_kw={"wspace": 0.03, "hspace": 0.03})
     for line, (name, pictures) in zip(cells, rows, strict=True):
         for cell, picture in zip(line, pictures, strict=False):
             cell.imshow(picture, cmap="gray_r" if invert else "gray", vmin=0.0, vmax=1.0, interpolation="nearest")

@@ -122,8 +122,8 @@ def _attack_section(outcome: DemoOutcome) -> str:
     return f"""<section aria-labelledby="attack">
 <h2 id="attack">What an attacker gets back</h2>
 <p>The attacker knows the networks, the noise and the guarantee, owns pictures of the same kind with their released values, and
-trains a decoder on them. A smaller ε tells it less. What remains is the rough kind of picture, which is
-what the server was meant to learn; the particular picture goes.</p>
+trains a decoder on them. A smaller ε tells it less. What it can still draw is the rough kind of picture: the server is meant to
+learn that much, and the card below says that it is not hidden.</p>
 {table}
 {_quality_table(results)}
 </section>"""
