@@ -23,6 +23,8 @@ from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.progress import Report
 
+_LARGE_DELTA = 1e-3
+
 
 class PosthocEncoder(PosthocSystem):
     """Releases embeddings of private inputs: (epsilon, delta) for inputs within ``radius`` of each other.
@@ -40,7 +42,9 @@ class PosthocEncoder(PosthocSystem):
             own trained torch module from inputs to vectors.
         obfuscator: "noise-aware" (ours), a tuple of published regularisers ("arl", "contrastive", "noise"; () is
             the plain encoder), or your own trained torch module on embeddings.
-        law: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian".
+        law: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto" every law is tried on a
+            given or published obfuscator; a noise-aware one is trained for "k-norm-linf", and with a delta of 1e-3 or
+            more for "gaussian" too.
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local" (propose-test-release).
         certificate: "auto", "enumeration" or "interval".
         input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
@@ -153,6 +157,9 @@ class PosthocEncoder(PosthocSystem):
             if self.law not in VECTOR_LAWS:
                 raise UnknownName(f"law={self.law!r}: expected auto, {', '.join(VECTOR_LAWS)}")
             return [self.law]
+        if self.obfuscator == "noise-aware":
+            # One network is trained for each law. K-norm noise in l-infinity wins at small delta, Gaussian noise may at large.
+            return ["k-norm-linf", *(["gaussian"] if settings.delta >= _LARGE_DELTA else [])]
         return [law for law in VECTOR_LAWS if law != "gaussian" or settings.delta > 0]
 
     def _sizes(self) -> tuple[int, ...]:
@@ -197,6 +204,8 @@ class PosthocEncoder(PosthocSystem):
             input_norm=settings.input_norm,
             outputs=outputs,
             hidden=settings.hidden,
+            # A small budget drowns an untrained network: there the noise starts lower, and rises while the network learns.
+            first_noise=float(np.clip(0.1 * settings.epsilon, 0.2, 0.7)),
             epochs=settings.epochs,
             batch_size=prepared.batch_size,
             seed=prepared.seed,
