@@ -1,3 +1,21 @@
 """reticent: release what a neural network computed from private data, with a guarantee that can be proved."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reticent.systems import PosthocClassifier, PosthocEncoder
+
 __version__ = "0.1.0"
+
+__all__ = ["PosthocClassifier", "PosthocEncoder", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """The front doors, imported when first asked for: torch takes seconds, and ``reticent --help`` should not."""
+    if name in __all__:
+        from reticent import systems
+
+        return getattr(systems, name)
+    raise AttributeError(f"module 'reticent' has no attribute {name!r}")

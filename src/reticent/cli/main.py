@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exit as stop:
         return stop.exit_code
     except (Abort, KeyboardInterrupt):
-        return _complain("stopped", _INTERRUPTED)
+        return _INTERRUPTED
     except TyperException as error:
         if error.format_message().startswith("Usage:"):  # a group of commands without a command
             print(error.format_message())

@@ -1,0 +1,47 @@
+"""Every way to end: a status, and one line on standard error at most."""
+
+from __future__ import annotations
+
+import pytest
+
+from reticent.cli import main, posthoc
+
+
+def test_version_and_help(command):
+    assert command("--version").out == "reticent 0.1.0\n"
+    shown = command("--help")
+    assert shown.status == 0
+    assert all(name in shown.out for name in ("certify", "release", "card", "demo", "ledger"))
+    assert "PUBLIC inputs" in command("certify", "--help").out
+
+
+def test_a_group_without_a_command_shows_its_help(command):
+    for words in ((), ("demo",), ("ledger",)):
+        answer = command(*words)
+        assert answer.status == 2
+        assert answer.out.startswith("Usage: reticent")
+        assert answer.err == ""
+
+
+def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkeypatch, tmp_path):
+    def fault(folder):
+        raise RuntimeError("row 7 is [0.25, 0.75]")
+
+    monkeypatch.setattr(posthoc, "_load", fault)
+    answer = command("card", tmp_path)
+    assert answer.status == 70
+    assert answer.err.startswith("error: internal error (RuntimeError)")
+    assert "0.25" not in answer.err
+    assert answer.err.count("\n") == 1
+    monkeypatch.setenv(main.TRACEBACK_VARIABLE, "1")
+    with pytest.raises(RuntimeError):
+        command("card", tmp_path)
+
+
+def test_an_interrupt_ends_quietly(command, monkeypatch, tmp_path):
+    def interrupt(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(posthoc, "_load", interrupt)
+    answer = command("card", tmp_path)
+    assert (answer.status, answer.err) == (130, "")

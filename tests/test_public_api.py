@@ -1,0 +1,58 @@
+"""The public names of every room, pinned: a name that comes or goes is a change that users notice."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+PUBLIC = {
+    "reticent": "PosthocClassifier PosthocEncoder __version__",
+    "reticent.attacks": "PictureQuality ReconstructionConfig Reconstructor picture_quality train_reconstructor",
+    "reticent.certify": ("EnumerationBound IntervalBound LevelTest LipschitzBound Output grid_radius snap stability_radius"),
+    "reticent.core": (
+        "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm Receipt Release Replace "
+        "operator_norm sign_patterns"
+    ),
+    "reticent.datasets": "DATASETS DATA_VARIABLE Dataset load load_digits load_fashion load_mnist load_utkface",
+    "reticent.networks": (
+        "Activation ActivationKind Affine Convolution Layer Linear Network Residual ResidualSum SUPPORTED_MODULES "
+        "affine_chain average_pool from_torch to_torch"
+    ),
+    "reticent.noise": "Grid Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin",
+    "reticent.systems": "Bundle PosthocClassifier PosthocEncoder",
+}
+
+
+@pytest.mark.parametrize("room", PUBLIC)
+def test_public_names_are_the_pinned_ones_and_all_exist(room):
+    module = importlib.import_module(room)
+    assert sorted(module.__all__) == sorted(PUBLIC[room].split())
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def test_front_doors_are_the_same_objects_everywhere():
+    import reticent
+    from reticent.systems import PosthocClassifier, PosthocEncoder
+
+    assert reticent.PosthocEncoder is PosthocEncoder
+    assert reticent.PosthocClassifier is PosthocClassifier
+    with pytest.raises(AttributeError, match="no attribute 'PosthocDecoder'"):
+        _ = reticent.PosthocDecoder
+
+
+def test_the_command_line_starts_without_torch():
+    code = "import sys; from reticent.cli.main import run; run(['--version']); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_every_error_has_its_own_code_and_stands_in_the_drawing():
+    from reticent.core import errors
+
+    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.ReticentError)]
+    codes = [error.code for error in classes]
+    assert len(set(codes)) == len(codes)
+    drawing = errors.__doc__ or ""
+    assert [error.__name__ for error in classes if f"{error.__name__} " not in drawing] == []
