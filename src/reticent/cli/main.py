@@ -64,8 +64,8 @@ def run(arguments: Sequence[str]) -> int:
             print(error.format_message())
             return error.exit_code
         usage = getattr(error, "ctx", None)
-        hint = f" Try: {usage.command_path} --help" if usage is not None else ""
-        return _complain(f"{error.format_message()}{hint}", error.exit_code)
+        hint = f". Try: {usage.command_path} --help" if usage is not None else ""
+        return _complain(f"{error.format_message().rstrip('.')}{hint}", error.exit_code)
     except ReticentError as error:
         return _complain(str(error), error.code)
     except Exception as error:
