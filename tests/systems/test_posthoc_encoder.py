@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import closing
 
 import numpy as np
@@ -198,12 +197,6 @@ def test_scikit_learn_clones_and_sets_parameters() -> None:
     copied = clone(encoder).set_params(epsilon=2.0)
     assert copied.get_params()["hidden"] == (16,)
     assert (encoder.epsilon, copied.epsilon) == (1.0, 2.0)
-
-
-def test_release_is_silent(fitted: PosthocEncoder, points) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted.release(points[0][:2])
 
 
 def test_the_card_names_what_matters(fitted: PosthocEncoder) -> None:
