@@ -15,6 +15,10 @@ SMALLEST_SIDE = 6
 """Fewest pixels a side for which structural similarity is defined: its window reflects 5 pixels at each edge."""
 
 
+_PIXELS_AT_ONCE = 2**16
+"""Each pixel becomes five windows of 121 numbers while structural similarity is computed."""
+
+
 @dataclass(frozen=True)
 class PictureQuality:
     """Means over pictures; higher ssim and psnr, lower l1 and l2 mean a better reconstruction.
@@ -42,13 +46,13 @@ class PictureQuality:
         return asdict(self)
 
 
-def picture_quality(originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *, batch_size: int = 2000) -> PictureQuality:
+def picture_quality(originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *, batch_size: int | None = None) -> PictureQuality:
     """How close ``reconstructions`` are to ``originals``, averaged over pictures.
 
     Args:
         originals: shape (n, height, width), finite, in [0, 1].
         reconstructions: same shape, finite; values outside [0, 1] are clipped.
-        batch_size: pictures at a time.
+        batch_size: pictures at a time; None for as many as keep the similarity's windows within a few hundred megabytes.
 
     Raises:
         InvalidInput: shapes that differ, no picture, pictures below 6 pixels a side, or values that are not finite.
@@ -65,6 +69,7 @@ def picture_quality(originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *,
         raise InvalidInput("originals: expected values in [0, 1]; divide pixels in 0..255 by 255")
     second = second.clamp(0.0, 1.0)
     difference = second - first
+    batch_size = batch_size or max(1, _PIXELS_AT_ONCE // first[0].numel())
     parts = [(first[i : i + batch_size], second[i : i + batch_size]) for i in range(0, len(first), batch_size)]
     each = {"reduction": "none"}
     ssim = [structural_similarity_index_measure(there, here, data_range=1.0, **each) for here, there in parts]
