@@ -87,18 +87,19 @@ def suggested(data: str, *, seed: int) -> DemoConfig:
         small = EmbedderConfig(image_shape=(8, 8), latent_dimension=6, beta=0.4, epochs=40, batch_size=64, width=256, seed=seed)
         return DemoConfig(radius=0.3, embedder=small, **totals)
     if data in ("mnist", "fashion"):
-        large = EmbedderConfig(image_shape=(28, 28), latent_dimension=8, epochs=6, batch_size=256, seed=seed)
+        large = EmbedderConfig(image_shape=(28, 28), latent_dimension=8, epochs=10, batch_size=256, seed=seed)
         return DemoConfig(
             radius=0.5 if data == "mnist" else 0.2,
             embedder=large,
-            epochs=20,
+            hidden=(64,),
+            epochs=50,
             published=("Encoder", "ARL-C-N"),
             published_epochs=5,
-            head=HeadConfig(epochs=6),
+            head=HeadConfig(epochs=20),
             attack=ReconstructionConfig(epochs=6, batch_size=500),
             copies=1,
-            train_rows=20_000,
-            test_rows=5_000,
+            train_rows=16_000,
+            test_rows=2_000,
             **totals,
         )
     if data == "utkface":
