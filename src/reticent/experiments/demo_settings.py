@@ -111,12 +111,12 @@ def suggested(data: str, *, seed: int) -> DemoConfig:
             embedder=faces,
             epochs=30,
             published=("Encoder", "ARL-C-N"),
-            published_epochs=10,
+            published_epochs=6,
             head=HeadConfig(epochs=10),
             attack=ReconstructionConfig(epochs=4, batch_size=500),
             copies=1,
-            train_rows=8_000,
-            test_rows=2_000,
+            train_rows=5_000,
+            test_rows=1_000,
             **totals,
         )
     raise UnknownName(f"data={data!r}: expected one of digits, mnist, fashion, utkface")
