@@ -104,7 +104,7 @@ def suggested(data: str, *, seed: int) -> DemoConfig:
         )
     if data == "utkface":
         faces = EmbedderConfig(
-            image_shape=(64, 64), latent_dimension=10, architecture="convolutional", epochs=4, width=256, seed=seed
+            image_shape=(64, 64), latent_dimension=10, architecture="convolutional", epochs=16, width=256, seed=seed
         )
         return DemoConfig(
             radius=0.1,
@@ -113,7 +113,7 @@ def suggested(data: str, *, seed: int) -> DemoConfig:
             published=("Encoder", "ARL-C-N"),
             published_epochs=6,
             head=HeadConfig(epochs=10),
-            attack=ReconstructionConfig(epochs=4, batch_size=500),
+            attack=ReconstructionConfig(epochs=5, batch_size=500),
             copies=1,
             train_rows=5_000,
             test_rows=1_000,
