@@ -232,11 +232,9 @@ def _rdp_curve(cost: Cost, orders: Array) -> Array:
         lie = -np.logaddexp(0.0, cost.epsilon)
         return np.asarray(np.logaddexp(orders * cost.epsilon + lie, (1 - orders) * cost.epsilon + lie) / (orders - 1))
     if isinstance(cost, ScreeningDpEvent):
-        # The bit post-processes Gaussian noise, so the smaller of the two formulas is its cost.
-        return np.minimum(screening_rdp(cost, orders, sampling_probability=1.0), orders / (2 * cost.sigma**2))
+        return screening_rdp(cost, orders, sampling_probability=1.0)
     if isinstance(cost, SampledCost) and isinstance(cost.of, ScreeningDpEvent):
-        exact = screening_rdp(cost.of, orders, sampling_probability=cost.sampling_probability)
-        return np.minimum(exact, _rdp_curve(SampledCost(cost.sampling_probability, GaussianCost(cost.of.sigma)), orders))
+        return screening_rdp(cost.of, orders, sampling_probability=cost.sampling_probability)
     relation = NeighboringRelation.ADD_OR_REMOVE_ONE
     if isinstance(cost, RandomizedResponseCost):
         relation = NeighboringRelation.REPLACE_ONE

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from dp_accounting import dp_event
 from scipy import stats
 
+from reticent.accounting.discrete_gaussian import log_tails
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
 
@@ -17,24 +20,28 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScreeningDpEvent(dp_event.DpEvent):
-    """One screening bit: whether the largest vote of a query plus N(0, sigma^2) is at least the threshold.
+    """One screening bit: whether the largest vote of a query plus Gaussian noise is at least the threshold.
 
     Attributes:
-        fewest: smallest largest-vote that can occur; 0 is always safe.
+        fewest: smallest largest-vote that can occur; 0 is always safe, and needed where fewer than ``most`` neighbours may vote.
         most: largest one, the number of neighbours that vote.
         threshold: the public threshold.
-        sigma: standard deviation of the noise, in votes.
+        sigma: parameter of the noise, in votes.
+        discrete: whether the noise is the discrete Gaussian on the integers, which releases draw, or the continuous one.
     """
 
     fewest: int
     most: int
     threshold: float
     sigma: float
+    discrete: bool = False
 
     def __post_init__(self) -> None:
         count(self.fewest, name="fewest", minimum=0)
         count(self.most, name="most", minimum=self.fewest + 1)
         positive(self.sigma, name="sigma")
+        if not math.isfinite(self.threshold):
+            raise InvalidParameter(f"threshold={self.threshold!r}: expected a finite number of votes")
 
 
 def screening_rdp(event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_probability: float) -> Array:
@@ -53,7 +60,12 @@ def screening_rdp(event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_pr
     Returns:
         Shape (k,). Never above the Gaussian mechanism of the same sigma, of which the bit is post-processing.
 
+    Edge cases: pass probabilities are kept as logarithms, so a threshold far outside the counts is exact too.
+
     Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), Theorem 1; the pairs stay within [fewest, most].
+
+    **Differs from the paper**: its shortcut, trying only counts at the threshold and at ``most``, is not used; it misses the
+    worst pair by 8 % at order 80 of the paper's own setting.
 
     Example:
         >>> step = ScreeningDpEvent(fewest=0, most=300, threshold=210, sigma=85)
@@ -61,27 +73,81 @@ def screening_rdp(event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_pr
         8.8113...e-05
     """
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
+    base, mixed = screening_pairs(event, sampling_probability=sampling_probability)
+    return np.maximum(largest_divergence(mixed, base, alphas), largest_divergence(base, mixed, alphas))
+
+
+def screening_pairs(event: ScreeningDpEvent, *, sampling_probability: float) -> tuple[Array, Array]:
+    """Laws of the bit without and with one more record, for every pair of neighbouring counts.
+
+    Args:
+        event: the screening step.
+        sampling_probability: of Poisson sampling, in (0, 1].
+
+    Returns:
+        Two arrays, shape (2, pairs): log-probabilities of passing and of failing.
+
+    Raises:
+        InvalidParameter: ``sampling_probability`` out of range.
+    """
     rate = positive(sampling_probability, name="sampling_probability")
     if rate > 1:
         raise InvalidParameter(f"sampling_probability={sampling_probability!r}: expected a number in (0, 1]")
-    counts = np.arange(event.fewest, event.most + 1)
-    outcomes = np.stack(
-        [
-            stats.norm.logsf(event.threshold - counts, scale=event.sigma),
-            stats.norm.logcdf(event.threshold - counts, scale=event.sigma),
-        ]
-    )
+    outcomes = _outcomes(event)
     base = np.concatenate([outcomes[:, :-1], outcomes[:, 1:]], axis=1)
     other = np.concatenate([outcomes[:, 1:], outcomes[:, :-1]], axis=1)
     mixed = other if rate == 1 else np.logaddexp(np.log1p(-rate) + base, np.log(rate) + other)
-    return np.maximum(_worst(mixed, base, alphas), _worst(base, mixed, alphas))
+    return base, mixed
 
 
-def _worst(log_p: Array, log_q: Array, alphas: Array) -> Array:
-    """Largest Rényi divergence over the pairs (columns), one per order."""
-    # E_Q[(P/Q)^a] is 1 + a small number. Its excess over 1 is summed as expm1(a r) - a expm1(r), r = log(P/Q), whose second
+def pass_ratio(event: ScreeningDpEvent) -> float:
+    """Largest factor by which the probability to pass can change between neighbouring counts.
+
+    Example:
+        >>> round(pass_ratio(ScreeningDpEvent(fewest=0, most=300, threshold=180, sigma=75)), 6)
+        1.037013
+    """
+    return float(np.exp(np.abs(np.diff(_outcomes(event)[0])).max()))
+
+
+def largest_divergence(log_p: Array, log_q: Array, alphas: Array) -> Array:
+    """Largest Rényi divergence D_a(P || Q) over pairs of laws on few outcomes, one per order.
+
+    Args:
+        log_p: shape (outcomes, pairs), log-probabilities.
+        log_q: the same of the other law.
+        alphas: shape (k,), each above 1.
+
+    Returns:
+        Shape (k,).
+    """
+    # E_Q[(P/Q)^a] is 1 + a small number. Its excess over 1 is summed as q (expm1(a r) - a expm1(r)), r = log(P/Q), whose second
     # term has mean zero: each summand is then non-negative, so that nothing cancels at the tiny divergences of one screening.
+    # Where a r is large the exponentials could overflow; there the same summand is p^a q^(1 - a) + (a - 1) q - a p.
     ratio = log_p - log_q
-    a = alphas[:, None, None]
-    excess = (np.exp(log_q) * (np.expm1(a * ratio) - a * np.expm1(ratio))).sum(axis=1)
-    return np.asarray(np.log1p(excess).max(axis=1) / (alphas - 1))
+    p, q = np.exp(log_p), np.exp(log_q)
+    worst = np.empty(alphas.size)
+    for index, a in enumerate(alphas):
+        log_moments = a * log_p + (1 - a) * log_q
+        plain = np.logaddexp.reduce(log_moments, axis=0)
+        small = np.minimum(ratio, 1 / a)
+        summands = np.where(
+            ratio > 1 / a,
+            np.exp(np.minimum(log_moments, 1.0)) + (a - 1) * q - a * p,
+            q * (np.expm1(a * small) - a * np.expm1(small)),
+        )
+        worst[index] = np.where(plain < 0.1, np.log1p(summands.sum(axis=0)), plain).max() / (a - 1)
+    return worst
+
+
+@lru_cache(maxsize=64)
+def _outcomes(event: ScreeningDpEvent) -> Array:
+    """Log-probabilities to pass and to fail, shape (2, counts), read-only."""
+    gaps = event.threshold - np.arange(event.fewest, event.most + 1)
+    if event.discrete:
+        at_least, below = log_tails(np.ceil(gaps).astype(np.int64), sigma=event.sigma)
+        outcomes = np.stack([at_least, below])
+    else:
+        outcomes = np.stack([stats.norm.logsf(gaps, scale=event.sigma), stats.norm.logcdf(gaps, scale=event.sigma)])
+    outcomes.setflags(write=False)
+    return outcomes

@@ -1,0 +1,79 @@
+"""Privacy-loss distributions of Private-kNN steps, from the largest hockey-stick divergences of the laws that are drawn."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+from reticent.accounting.screening import ScreeningDpEvent, screening_pairs
+from reticent.core.checks import positive
+
+Array = npt.NDArray[np.float64]
+
+_REACH = 12.0
+"""Standard deviations of a vote's noise that are looked at; the rest, below 1e-32, counts as a certain disclosure."""
+
+_CELLS = 2**22
+
+
+@lru_cache(maxsize=256)
+def screening_loss_distribution(event: ScreeningDpEvent, *, sampling_probability: float, interval: float) -> Any:
+    """Privacy-loss distribution that dominates a screening bit for every pair of neighbouring counts, in both directions.
+
+    The curve of the largest hockey-stick divergence over all pairs is that of one pair of laws, which dominates each of them; so
+    its compositions dominate theirs. There is little in it over the Gaussian step that the bit post-processes: for each loss
+    some count has the threshold at just that loss. ``screening_rdp`` is the better bound of many bits.
+
+    Args:
+        event: the screening step.
+        sampling_probability: of Poisson sampling, in (0, 1].
+        interval: width of the grid of losses.
+
+    Reference: Zhu, Dong and Wang 2022, Proposition 8 (dominating pairs from suprema); Doroshenko et al. 2022.
+    """
+    base, mixed = screening_pairs(event, sampling_probability=sampling_probability)
+    remove = _connect_dots(np.exp(mixed), np.exp(base), interval, 0.0)
+    return privacy_loss_distribution.PrivacyLossDistribution(remove, _connect_dots(np.exp(base), np.exp(mixed), interval, 0.0))
+
+
+@lru_cache(maxsize=256)
+def votes_loss_distribution(sigma: float, *, sampling_probability: float, interval: float) -> Any:
+    """Privacy-loss distribution of one vote that moves between two classes, each with discrete Gaussian noise.
+
+    The likelihood ratio depends on the votes through the difference of the two noises alone. A vote that only comes, or only
+    goes, is post-processing of one that moves.
+
+    Args:
+        sigma: parameter of the noise of each vote.
+        sampling_probability: of Poisson sampling, in (0, 1].
+        interval: width of the grid of losses.
+    """
+    reach = math.ceil(_REACH * positive(sigma, name="sigma"))
+    law = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    law /= law.sum()
+    difference = np.convolve(law, law)
+    base, moved = difference[2:], difference[:-2]
+    mixed = (1 - sampling_probability) * base + sampling_probability * moved
+    outside = 1e-30 + 2 * float(difference[:2].sum() + difference[-2:].sum())
+    columns = [law[:, None] for law in (mixed, base)]
+    remove = _connect_dots(columns[0], columns[1], interval, outside)
+    return privacy_loss_distribution.PrivacyLossDistribution(remove, _connect_dots(columns[1], columns[0], interval, outside))
+
+
+def _connect_dots(upper: Array, lower: Array, interval: float, outside: float) -> Any:
+    """Pessimistic distribution on the grid from the largest hockey-stick divergence over the columns, plus ``outside``."""
+    losses = np.log(upper / lower)
+    first, last = math.floor(losses.min() / interval), math.ceil(losses.max() / interval)
+    growth = np.exp(interval * np.arange(first, last + 1))
+    deltas = np.empty(growth.size)
+    step = max(1, _CELLS // upper.size)
+    for start in range(0, growth.size, step):
+        part = growth[start : start + step, None, None]
+        deltas[start : start + step] = np.maximum(upper - part * lower, 0.0).sum(axis=1).max(axis=1)
+    deltas = np.minimum(np.maximum.accumulate(deltas[::-1])[::-1] + outside, 1.0)
+    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, first, last, deltas)

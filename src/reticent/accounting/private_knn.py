@@ -1,0 +1,215 @@
+"""What a Private-kNN release costs: screening bits and noisy labels on Poisson samples, by the smallest of several bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from dp_accounting.rdp import rdp_privacy_accountant
+
+from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
+from reticent.accounting.dominating_pairs import screening_loss_distribution, votes_loss_distribution
+from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
+from reticent.accounting.screening import ScreeningDpEvent, pass_ratio, screening_rdp
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import InvalidParameter
+
+Array = npt.NDArray[np.float64]
+
+ORDERS: tuple[int, ...] = (*range(2, 65), *sorted({round(64 * 2 ** (step / 16)) for step in range(1, 65)}))
+"""Integer orders from 2 to 1024: in between, nothing is proved for discrete Gaussian noise on a sample."""
+
+_NEAR = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.45, 1.6)
+"""Where the best order of the exact costs is looked for, relative to that of the Gaussian ones, which cost half as much again."""
+
+
+@dataclass(frozen=True)
+class PrivateKnnSteps:
+    """The noisy steps of a Private-kNN release; sigmas, threshold and sensitivity in votes, noise discrete Gaussian on integers.
+
+    Attributes:
+        queries: public queries that are looked at, at most; each is screened unless ``threshold`` is None.
+        answers: labels released, at most, and no more than ``queries``. Once so many queries passed, none is looked at any more.
+        neighbours: k, the number of included records that vote.
+        sampling_probability: with which every record enters a query's Poisson subsample, in (0, 1].
+        sigma_votes: noise of every class's votes.
+        threshold: votes that the noisy largest vote must reach, or None without screening.
+        sigma_screening: noise of the largest vote, or None without screening.
+        shared_subsample: whether screening and voting of a query see one subsample; otherwise each draws its own.
+        vote_sensitivity: l2 distance that one record moves the vector of votes, sqrt(2) where every neighbour has one vote.
+        one_label: whether only the class with the most noisy votes is released; otherwise any function of the noisy votes.
+    """
+
+    queries: int
+    answers: int
+    neighbours: int
+    sampling_probability: float
+    sigma_votes: float
+    threshold: float | None
+    sigma_screening: float | None
+    shared_subsample: bool = False
+    vote_sensitivity: float = math.sqrt(2.0)
+    one_label: bool = True
+
+    def __post_init__(self) -> None:
+        count(self.queries, name="queries")
+        if count(self.answers, name="answers") > self.queries:
+            raise InvalidParameter(f"answers={self.answers}: expected at most queries={self.queries}")
+        count(self.neighbours, name="neighbours")
+        if not 0 < self.sampling_probability <= 1:
+            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+        positive(self.sigma_votes, name="sigma_votes")
+        positive(self.vote_sensitivity, name="vote_sensitivity")
+        if (self.threshold is None) != (self.sigma_screening is None):
+            raise InvalidParameter("threshold and sigma_screening: expected both, or None for both")
+        if self.sigma_screening is not None:
+            positive(self.sigma_screening, name="sigma_screening")
+        if self.one_label and self.vote_sensitivity != math.sqrt(2.0):
+            raise InvalidParameter(
+                f"vote_sensitivity={self.vote_sensitivity!r}: expected sqrt(2) for one label; set one_label=False for other votes"
+            )
+
+    @property
+    def screening(self) -> ScreeningDpEvent | None:
+        """The screening bit, for any number of included neighbours from none to k."""
+        if self.threshold is None or self.sigma_screening is None:
+            return None
+        return ScreeningDpEvent(0, self.neighbours, self.threshold, self.sigma_screening, discrete=True)
+
+    @property
+    def vote_rate(self) -> float:
+        """Probability, at most, that a record takes part in a vote, given that the query passed its screening.
+
+        With a subsample of its own this is the sampling probability g. With the subsample of the screening it is
+        g r / (1 - g + g r), where r is the largest ratio of the probabilities to pass at neighbouring counts.
+        """
+        event, rate = self.screening, self.sampling_probability
+        if event is None or not self.shared_subsample:
+            return rate
+        ratio = pass_ratio(event)
+        return rate * ratio / (1 - rate + rate * ratio)
+
+
+@dataclass(frozen=True)
+class PrivateKnnTotal:
+    """The cost of a release under the addition or removal of one record.
+
+    Attributes:
+        epsilon: of the whole release.
+        delta: of the whole release.
+        bound: the bound that gave this epsilon.
+        considered: every bound that was computed, with its epsilon, smallest first.
+    """
+
+    epsilon: float
+    delta: float
+    bound: str
+    considered: tuple[tuple[str, float], ...]
+
+
+def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float | None = 1e-4) -> PrivateKnnTotal:
+    """The smallest epsilon of ``steps`` that one of the bounds proves.
+
+    **Guarantee.** All screening bits and labels together are (epsilon, delta)-differentially private under the addition or
+    removal of one record. Queries may be chosen from earlier answers, and a query that fails its screening pays for no vote:
+    each bound holds for every adaptive order of at most ``queries`` bits and ``answers`` labels. The numbers of both are capped
+    in advance, so no share of delta is lost to a filter (docs/private-knn-accounting.md, theorem 4).
+
+    The bounds are
+
+    - ``Rényi, noisy votes``: every bit and label as the sampled Gaussian step that it post-processes. On a shared subsample every
+      query counts as one step of 1/sigma_eff^2 = 1/sigma_screening^2 + sensitivity^2/sigma_votes^2.
+    - ``Rényi, bits and labels``: ``screening_rdp`` and ``noisy_argmax_rdp``, the cost of what is really released.
+    - ``privacy-loss distributions``: dominating pairs of both, numerically composed; for one label only.
+
+    Args:
+        steps: the steps.
+        delta: of the total, in (0, 1).
+        interval: width of the grid of losses, or None to leave privacy-loss distributions out, which are the slowest.
+
+    Raises:
+        InvalidParameter: ``delta`` or ``interval`` out of range.
+
+    Example:
+        >>> steps = PrivateKnnSteps(queries=1000, answers=735, neighbours=300, sampling_probability=0.15, sigma_votes=25.0,
+        ...                         threshold=180.0, sigma_screening=75.0)
+        >>> total = private_knn_total(steps, delta=1e-5)
+        >>> round(total.epsilon, 3), total.bound
+        (0.758, 'Rényi, bits and labels')
+    """
+    delta = probability(delta, name="delta", allow_zero=False)
+    gaussian, order = _epsilon_of_votes(steps, delta)
+    found = {"Rényi, noisy votes": gaussian, "Rényi, bits and labels": _epsilon_of_labels(steps, delta, gaussian, order)}
+    if interval is not None and steps.one_label:
+        found["privacy-loss distributions"] = _epsilon_of_losses(steps, delta, positive(interval, name="interval"))
+    considered = tuple(sorted(found.items(), key=lambda item: item[1]))
+    bound, epsilon = considered[0]
+    return PrivateKnnTotal(epsilon, delta, bound, considered)
+
+
+def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> Array:
+    """Rényi divergence of the whole release by ``Rényi, bits and labels``, shape (k,).
+
+    It leaves out ``answers`` times ``NoisyArgmaxDpEvent.slack``; ``private_knn_total`` does not.
+
+    Args:
+        steps: the steps.
+        orders: integers of at least 2.
+    """
+    return _bits(steps, orders) + steps.answers * _labels(steps, orders, exact=True)
+
+
+def _bits(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
+    event = steps.screening
+    if event is None:
+        return np.zeros(len(orders))
+    return steps.queries * screening_rdp(event, orders, sampling_probability=steps.sampling_probability)
+
+
+def _labels(steps: PrivateKnnSteps, orders: Sequence[int], *, exact: bool) -> Array:
+    if exact and steps.one_label:
+        return noisy_argmax_rdp(NoisyArgmaxDpEvent(steps.sigma_votes), orders, sampling_probability=steps.vote_rate)
+    multiplier = steps.sigma_votes / steps.vote_sensitivity
+    return sampled_gaussian_rdp(orders, noise_multiplier=multiplier, sampling_probability=steps.vote_rate)
+
+
+def _epsilon_of_votes(steps: PrivateKnnSteps, delta: float) -> tuple[float, int]:
+    """Epsilon of sampled Gaussian steps, and the order that gave it."""
+    rate, sigma = steps.sampling_probability, steps.sigma_screening
+    if sigma is None:
+        return _epsilon(steps.answers * _labels(steps, ORDERS, exact=False), ORDERS, delta)
+    if steps.shared_subsample:
+        precision = 1 / sigma**2 + (steps.vote_sensitivity / steps.sigma_votes) ** 2
+        together = sampled_gaussian_rdp(ORDERS, noise_multiplier=1 / math.sqrt(precision), sampling_probability=rate)
+        return _epsilon(steps.queries * together, ORDERS, delta)
+    bits = steps.queries * sampled_gaussian_rdp(ORDERS, noise_multiplier=sigma, sampling_probability=rate)
+    return _epsilon(bits + steps.answers * _labels(steps, ORDERS, exact=False), ORDERS, delta)
+
+
+def _epsilon_of_labels(steps: PrivateKnnSteps, delta: float, gaussian: float, order: int) -> float:
+    slack = NoisyArgmaxDpEvent(steps.sigma_votes).slack if steps.one_label else 0.0
+    # Where the slack were to take a larger epsilon than the Gaussian one, that one would be the answer anyway.
+    spare = delta - steps.answers * slack * (1 + math.exp(min(gaussian, 700.0)))
+    if spare <= 0:
+        return math.inf
+    orders = sorted({min(max(2, round(order * factor)), ORDERS[-1]) for factor in _NEAR})
+    return _epsilon(private_knn_rdp(steps, orders), orders, spare)[0]
+
+
+def _epsilon_of_losses(steps: PrivateKnnSteps, delta: float, interval: float) -> float:
+    total = votes_loss_distribution(steps.sigma_votes, sampling_probability=steps.vote_rate, interval=interval).self_compose(
+        steps.answers
+    )
+    event = steps.screening
+    if event is not None:
+        bits = screening_loss_distribution(event, sampling_probability=steps.sampling_probability, interval=interval)
+        total = total.compose(bits.self_compose(steps.queries))
+    return float(total.get_epsilon_for_delta(delta))
+
+
+def _epsilon(rdp: Array, orders: Sequence[int], delta: float) -> tuple[float, int]:
+    epsilon, order = rdp_privacy_accountant.compute_epsilon(np.asarray(orders, dtype=np.float64), rdp, delta)
+    return float(epsilon), round(float(order))
