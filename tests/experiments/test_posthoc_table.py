@@ -10,7 +10,7 @@ import pytest
 
 from reticent.core.errors import UnknownName
 from reticent.datasets import load
-from reticent.experiments import posthoc_table
+from reticent.experiments import cached_embedder, posthoc_table
 from reticent.experiments.posthoc_settings import DELTAS, EPSILONS, SETTINGS, settings_of
 from reticent.training.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import silent
@@ -58,8 +58,9 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*_: object, **__: object) -> None:
         raise AssertionError("a cached cell was computed again")
 
-    for name in ("our_labels", "our_vectors", "vector_release", "published_network", "train_embedder"):
+    for name in ("our_labels", "our_vectors", "vector_release", "published_network"):
         monkeypatch.setattr(posthoc_table, name, forbidden)
+    monkeypatch.setattr(cached_embedder, "train_embedder", forbidden)
     again = posthoc_table.run(data, small, tmp_path, seed=0, report=silent)
     assert json.dumps(again) == json.dumps(results)
 

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 from reticent.core.files import output_file
 from reticent.datasets import Dataset, load
+from reticent.experiments.cached_embedder import cached_embedder
 from reticent.experiments.posthoc_measurements import (
     Embedded,
     Informal,
@@ -37,7 +37,6 @@ from reticent.experiments.posthoc_measurements import (
 )
 from reticent.experiments.posthoc_settings import DELTAS, EPSILONS, TableSettings, settings_of
 from reticent.systems.plans import Path as PlanPath
-from reticent.training.embedder import Embedder, EmbedderConfig, train_embedder
 from reticent.training.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import Report, bar
 
@@ -60,7 +59,7 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
     """
     cells = folder / "cells"
     cells.mkdir(parents=True, exist_ok=True)
-    points = Embedded.of(data, _embedder(data, settings, folder, seed=seed, report=report), settings, seed=seed)
+    points = Embedded.of(data, cached_embedder(data, settings, folder, seed=seed, report=report), settings, seed=seed)
     total = len(PUBLISHED_ROWS) * (1 + (1 + len(DELTAS)) * len(EPSILONS)) + 2 * len(EPSILONS)
     done = 0
 
@@ -203,25 +202,6 @@ def main(arguments: list[str] | None = None) -> None:
     _write(folder / "table.md", markdown(results))
     figure(results).savefig(folder / "table.png", dpi=150)
     print(folder / "table.md")
-
-
-def _embedder(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, report: Report) -> Embedder:
-    config = EmbedderConfig(
-        image_shape=data.image_shape,
-        latent_dimension=settings.latent_dimension,
-        architecture=settings.architecture,
-        epochs=settings.embedder_epochs,
-        width=settings.embedder_width,
-        seed=seed,
-    )
-    path = folder / "embedder.safetensors"
-    if path.is_file():
-        embedder = Embedder(config)
-        embedder.load_state_dict(load_file(path))
-        return embedder.eval()
-    embedder = train_embedder(data.train_images, config, report=report)
-    save_file({name: tensor.contiguous() for name, tensor in embedder.state_dict().items()}, path)
-    return embedder
 
 
 def _cell(measured: Results) -> str:
