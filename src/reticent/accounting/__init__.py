@@ -20,6 +20,9 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.accounting.exports import check_export
 from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
 from reticent.accounting.ledger import Ledger, Preview, Reservation
+from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
+from reticent.accounting.private_knn import PrivateKnnSteps, PrivateKnnTotal, private_knn_rdp, private_knn_total
+from reticent.accounting.private_knn_calibration import calibrate_private_knn
 from reticent.accounting.reports import Account, LedgerReport, Spending
 from reticent.accounting.scopes import Scope
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
@@ -36,9 +39,12 @@ __all__ = [
     "Filter",
     "Ledger",
     "LedgerReport",
+    "NoisyArgmaxDpEvent",
     "PldAccountant",
     "Preview",
     "PrivacyEvent",
+    "PrivateKnnSteps",
+    "PrivateKnnTotal",
     "RdpAccountant",
     "RdpFilter",
     "RdpOdometer",
@@ -49,12 +55,16 @@ __all__ = [
     "Verification",
     "advanced_epsilon",
     "basic_epsilon",
+    "calibrate_private_knn",
     "check_export",
     "epsilon_per_answer",
     "noise_multiplier",
+    "noisy_argmax_rdp",
     "optimal_delta",
     "optimal_epsilon",
     "optimal_epsilon_of",
+    "private_knn_rdp",
+    "private_knn_total",
     "screening_rdp",
     "smallest_epsilon",
 ]

@@ -23,7 +23,7 @@ Integers = npt.NDArray[np.int64]
 SMALLEST_SIGMA, LARGEST_SIGMA = 1.0, 150.0
 """Outside, the Gaussian cost of the votes is used alone: below, noise hides nothing; above, there are too many pairs to try."""
 
-_REACH = 7.5
+_REACH = 8.0
 _SPARE = 3
 """Vote differences are tried up to _REACH sigma + _SPARE."""
 
@@ -65,9 +65,8 @@ def noisy_argmax_rdp(event: NoisyArgmaxDpEvent, orders: npt.ArrayLike, *, sampli
     votes.
 
     **Guarantee.** Every label's law is within total variation ``event.slack`` of one whose divergence is at most the returned
-    one, at
-    both neighbours: differences beyond 7.5 sigma are replaced by nearer ones of nearly the same law. Whoever turns the
-    divergences of A labels into (epsilon, delta) adds A (1 + exp(epsilon)) slack to delta. Slack is below 1e-12.
+    one, at both neighbours: differences beyond 8 sigma are replaced by nearer ones of nearly the same law. Whoever turns the
+    divergences of A labels into (epsilon, delta) adds A (1 + exp(epsilon)) slack to delta. Slack is below 2e-14.
 
     Args:
         event: the label.

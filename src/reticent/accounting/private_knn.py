@@ -142,7 +142,7 @@ def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float |
     """
     delta = probability(delta, name="delta", allow_zero=False)
     gaussian, order = _epsilon_of_votes(steps, delta)
-    found = {"Rényi, noisy votes": gaussian, "Rényi, bits and labels": _epsilon_of_labels(steps, delta, gaussian, order)}
+    found = {"Rényi, noisy votes": gaussian, "Rényi, bits and labels": _epsilon_of_labels(steps, delta, order)}
     if interval is not None and steps.one_label:
         found["privacy-loss distributions"] = _epsilon_of_losses(steps, delta, positive(interval, name="interval"))
     considered = tuple(sorted(found.items(), key=lambda item: item[1]))
@@ -160,6 +160,11 @@ def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> A
         orders: integers of at least 2.
     """
     return _bits(steps, orders) + steps.answers * _labels(steps, orders, exact=True)
+
+
+def epsilon_of_noisy_votes(steps: PrivateKnnSteps, *, delta: float) -> float:
+    """Epsilon of ``steps`` by ``Rényi, noisy votes`` alone, which is quick; see ``private_knn_total``."""
+    return _epsilon_of_votes(steps, probability(delta, name="delta", allow_zero=False))[0]
 
 
 def _bits(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
@@ -189,14 +194,14 @@ def _epsilon_of_votes(steps: PrivateKnnSteps, delta: float) -> tuple[float, int]
     return _epsilon(bits + steps.answers * _labels(steps, ORDERS, exact=False), ORDERS, delta)
 
 
-def _epsilon_of_labels(steps: PrivateKnnSteps, delta: float, gaussian: float, order: int) -> float:
-    slack = NoisyArgmaxDpEvent(steps.sigma_votes).slack if steps.one_label else 0.0
-    # Where the slack were to take a larger epsilon than the Gaussian one, that one would be the answer anyway.
-    spare = delta - steps.answers * slack * (1 + math.exp(min(gaussian, 700.0)))
-    if spare <= 0:
-        return math.inf
+def _epsilon_of_labels(steps: PrivateKnnSteps, delta: float, order: int) -> float:
     orders = sorted({min(max(2, round(order * factor)), ORDERS[-1]) for factor in _NEAR})
-    return _epsilon(private_knn_rdp(steps, orders), orders, spare)[0]
+    rdp = private_knn_rdp(steps, orders)
+    # Half of delta gives an epsilon that the final one stays below, provided that the slack takes no more than the other half.
+    above = _epsilon(rdp, orders, 0.5 * delta)[0]
+    slack = steps.answers * NoisyArgmaxDpEvent(steps.sigma_votes).slack if steps.one_label else 0.0
+    taken = slack * (1 + math.exp(min(above, 700.0)))
+    return _epsilon(rdp, orders, delta - taken)[0] if taken <= 0.5 * delta else math.inf
 
 
 def _epsilon_of_losses(steps: PrivateKnnSteps, delta: float, interval: float) -> float:
