@@ -1,0 +1,24 @@
+"""Exact nearest neighbours of Poisson samples: which records vote, and for what.
+
+Nothing here adds noise to a vote or knows a budget; the one random thing is who takes part. Distances are integers, so that a
+record's place depends on the record, the query and nothing else.
+"""
+
+from reticent.neighbours.integer_points import POINT_RADIUS, PointGrid
+from reticent.neighbours.records import Records
+from reticent.neighbours.sampled import SampledNeighbours
+from reticent.neighbours.search import NeighbourLists, NeighbourSearch
+from reticent.neighbours.votes import VOTE_STEPS, clipped_votes, label_votes, weight_votes
+
+__all__ = [
+    "POINT_RADIUS",
+    "VOTE_STEPS",
+    "NeighbourLists",
+    "NeighbourSearch",
+    "PointGrid",
+    "Records",
+    "SampledNeighbours",
+    "clipped_votes",
+    "label_votes",
+    "weight_votes",
+]

@@ -1,0 +1,107 @@
+"""All records up to some distance of each query, unsorted: by one matrix product, or by an exact FAISS index."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import MissingExtra
+
+Points = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
+Found = list[tuple[Points, Places]]
+
+_SAMPLE = 4096
+"""Records whose distances suggest up to which distance to look."""
+
+_SPARE = 1.1
+"""The suggestion aims this much deeper, since it comes from a sample."""
+
+
+class Candidates(Protocol):
+    """A way to find records near queries."""
+
+    def nearest(self, queries: Points, depth: int) -> Found:
+        """For each query the squared distances and places of at least ``depth`` records, *all* up to some distance.
+
+        Args:
+            queries: shape (b, d), integer points.
+            depth: 1 to the number of records.
+        """
+
+
+class Exhaustive:
+    """Squared distances to all records by one matrix product per block, exact in float32.
+
+    Records are stored as rows (-2 y, |y|^2, 1) and multiplied with (x, 1, |x|^2): a sum of integers whose partial sums stay
+    within 2^24 (see ``PointGrid``). A few thousand records, whose order is that of a hash and so arbitrary, suggest a distance;
+    one comparison then finds everybody within it.
+
+    Args:
+        points: shape (n, d), integer points.
+    """
+
+    def __init__(self, points: Points) -> None:
+        squares = (points * points).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
+        self._rows = np.concatenate([-2 * points, squares, np.ones_like(squares)], axis=1)
+
+    def nearest(self, queries: Points, depth: int) -> Found:
+        """See ``Candidates``."""
+        squares = (queries * queries).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
+        distances = np.concatenate([queries, np.ones_like(squares), squares], axis=1) @ self._rows.T
+        return [self._within(row, depth) for row in distances]
+
+    def _within(self, distances: Points, depth: int) -> tuple[Points, Places]:
+        records = len(distances)
+        if depth < records:
+            sample = distances[:_SAMPLE]
+            wanted = depth
+            while wanted < records:
+                wanted = min(records, int(np.ceil(wanted * _SPARE)) + 1)
+                at = -(-len(sample) * wanted // records)
+                limit = np.partition(sample, at - 1)[at - 1]
+                places = np.flatnonzero(distances <= limit)
+                if len(places) >= depth:
+                    return distances[places], places
+        return distances, np.arange(records)
+
+
+class FaissFlat:
+    """The same through ``faiss.IndexFlatL2``, which is exact on integer points as well; only exact indexes are offered.
+
+    The farthest distance found may be shared by records that were cut off; unless all records were asked for, those at it are
+    left out, and where that leaves too few, more are asked for.
+
+    Args:
+        points: shape (n, d), integer points.
+
+    Raises:
+        MissingExtra: faiss is not installed.
+    """
+
+    def __init__(self, points: Points) -> None:
+        try:
+            faiss = import_module("faiss")
+        except ImportError as error:
+            raise MissingExtra("engine='faiss' needs the extra: pip install 'reticent[faiss]'") from error
+        self._records = len(points)
+        self._index = faiss.IndexFlatL2(points.shape[1])
+        self._index.add(points)
+
+    def nearest(self, queries: Points, depth: int) -> Found:
+        """See ``Candidates``."""
+        return [self._row(queries[row : row + 1], depth) for row in range(len(queries))]
+
+    def _row(self, query: Points, depth: int) -> tuple[Points, Places]:
+        asked = depth
+        while True:
+            asked = min(self._records, asked + asked // 8 + 16)
+            distances, places = self._index.search(query, asked)
+            if asked == self._records:
+                return distances[0], places[0]
+            inside = distances[0] < distances[0, -1]
+            if int(inside.sum()) >= depth:
+                return distances[0, inside], places[0, inside]

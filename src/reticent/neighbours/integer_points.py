@@ -1,0 +1,110 @@
+"""Features moved to integer points in a ball so small that float32 computes squared distances without rounding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import finite_array, positive
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+Array = npt.NDArray[np.float64]
+Points = npt.NDArray[np.float32]
+
+POINT_RADIUS = 2048
+"""Largest l2 norm of an integer point: all |x|^2 + |y|^2 + 2 sum |x_i y_i| are at most 4 * 2048^2 = 2^24."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointGrid:
+    """The public map from features to integer points: subtract ``center``, multiply by ``per_unit``, round, stay in the ball.
+
+    Every point depends on its own row alone: columns are handled in order, one after the other, so neither the number of rows nor
+    where a row stands among them changes a bit of it.
+
+    *Why float32 is exact.* The squared distance is |x|^2 + |y|^2 - 2 x.y. All partial sums of its terms, in any order and with or
+    without fused operations, are integers of magnitude at most |x|^2 + |y|^2 + 2 |x| |y| <= 2^24, and float32 holds every one of
+    them. So it does not matter how a matrix product is blocked.
+
+    Attributes:
+        center: shape (d,), public.
+        per_unit: grid points per unit of a feature, above 0, public.
+
+    Edge cases: a point outside the ball is pulled towards the center until it is inside; NaN and infinity are refused.
+
+    Example:
+        >>> grid = PointGrid.around([[0.0, 0.0], [2.0, 0.0]])
+        >>> grid.points([[2.0, 0.0], [1.0, 1e9]]).astype(int).tolist()
+        [[1024, 0], [0, 2047]]
+    """
+
+    center: Array
+    per_unit: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "center", finite_array(self.center, name="center", ndim=1))
+        object.__setattr__(self, "per_unit", positive(self.per_unit, name="per_unit"))
+
+    @classmethod
+    def around(cls, public_features: npt.ArrayLike) -> PointGrid:
+        """The grid that leaves twice the room that ``public_features`` need.
+
+        Args:
+            public_features: shape (n, d); never those of the records to be protected.
+
+        Raises:
+            InvalidInput: wrong shape, empty, NaN or infinity.
+        """
+        features = finite_array(public_features, name="public_features", ndim=2)
+        center = features.mean(axis=0)
+        largest = float(np.sqrt(((features - center) ** 2).sum(axis=1).max()))
+        # Equal rows leave the scale open; any will do.
+        return cls(center, POINT_RADIUS / (2 * largest) if largest > 0 else 1.0)
+
+    @property
+    def dimension(self) -> int:
+        """Number of features."""
+        return len(self.center)
+
+    def points(self, features: npt.ArrayLike) -> Points:
+        """Integer points, shape (n, d), float32, of features of shape (n, d).
+
+        Raises:
+            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
+        """
+        values = finite_array(features, name="features", ndim=2, columns=self.dimension, allow_empty=True)
+        columns = np.ascontiguousarray(((values - self.center) * self.per_unit).T)
+        largest = np.abs(columns).max(axis=0, initial=0.0)
+        # Far rows are first divided by their largest entry: their squares would overflow.
+        shrink = np.where(largest > POINT_RADIUS, largest / POINT_RADIUS, 1.0)
+        columns /= shrink
+        columns *= np.minimum(1.0, (POINT_RADIUS - 1) / np.maximum(_norms(columns), 1e-300))
+        # Towards 0, rounding cannot leave the ball; to the nearest it might, by up to sqrt(d) / 2.
+        nearest = np.rint(columns)
+        outside = _norms(nearest) > POINT_RADIUS
+        nearest[:, outside] = np.trunc(columns[:, outside])
+        return np.ascontiguousarray(nearest.T.astype(np.float32))
+
+
+def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = None) -> Points:
+    """``points`` as float32, if they are integer points of the ball.
+
+    Raises:
+        InvalidInput: wrong shape, not integers, or outside the ball.
+    """
+    values = finite_array(points, name=name, ndim=2, columns=dimension, allow_empty=True)
+    if values.shape[1] == 0:
+        raise InvalidParameter(f"{name}: expected at least one feature, got shape={values.shape}")
+    if bool((values != np.rint(values)).any()) or bool(((values**2).sum(axis=1) > POINT_RADIUS**2).any()):
+        raise InvalidInput(f"{name}: expected integer points of norm at most {POINT_RADIUS}; make them with PointGrid.points")
+    return values.astype(np.float32)
+
+
+def _norms(columns: Array) -> Array:
+    """Norms of rows whose columns are given, each summed in the order of the columns."""
+    total = np.zeros(columns.shape[1])
+    for column in columns:
+        total += column * column
+    return np.asarray(np.sqrt(total))

@@ -1,0 +1,93 @@
+"""The private records of a neighbour search, in an order that no other record has a say in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import InvalidInput
+from reticent.neighbours.integer_points import Points, check_points
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Points with votes, sorted by a digest of the record itself; made by ``Records.of``.
+
+    The place in this order is what breaks ties between equal distances. It is sorted by SHA-256 of (unit key, point, vote), so
+    which of two records goes first is settled by those two alone: adding or removing a third moves nobody past anybody. Records
+    with equal digests are equal in everything that counts, and their order is of no consequence. A place in the *caller's* list
+    would not do: there a record's number changes with those before it.
+
+    Attributes:
+        points: shape (n, d), integer points as float32.
+        votes: shape (n,) int64, a label; or shape (n, c) int64, steps of vote for each of c labels.
+        units: shape (n,) int64, equal numbers for records of one unit (a person), or None where every record is its own unit.
+    """
+
+    points: Points
+    votes: Integers
+    units: Integers | None
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @classmethod
+    def of(cls, points: npt.ArrayLike, votes: npt.ArrayLike, keys: Sequence[Any] | npt.NDArray[Any] | None) -> Records:
+        """Sorted records.
+
+        Args:
+            points: shape (n, d), from ``PointGrid.points``.
+            votes: shape (n,) labels 0, 1, ..., or shape (n, c) non-negative steps, integers.
+            keys: one per record, the same for all records of one unit; None where every record is its own unit.
+
+        Raises:
+            InvalidInput: shapes or types that do not fit. Values are never shown.
+
+        Example:
+            >>> one = Records.of([[0, 1], [5, 5], [2, 2]], [0, 1, 1], None)
+            >>> other = Records.of([[2, 2], [0, 1], [5, 5]], [1, 0, 1], None)
+            >>> bool((one.points == other.points).all()), one.votes.tolist() == other.votes.tolist()
+            (True, True)
+        """
+        places = check_points(points, name="points")
+        cast = np.asarray(votes)
+        if cast.ndim not in (1, 2) or cast.shape[:1] != places.shape[:1] or cast.dtype.kind not in "iub":
+            raise InvalidInput(
+                f"votes: expected integers of shape ({len(places)},) or ({len(places)}, c), "
+                f"got dtype={cast.dtype} shape={cast.shape}"
+            )
+        cast = np.ascontiguousarray(cast.astype(np.int64))
+        if cast.size and cast.min() < 0:
+            raise InvalidInput("votes: expected integers of at least 0")
+        names = [b""] * len(places) if keys is None else [_key_bytes(key) for key in keys]
+        if len(names) != len(places):
+            raise InvalidInput(f"keys: expected one per record, got {len(names)} for {len(places)} records")
+        short = np.ascontiguousarray(places.astype(np.int16))
+        digests = [
+            hashlib.sha256(len(name).to_bytes(8, "big") + name + point.tobytes() + vote.tobytes()).digest()
+            for name, point, vote in zip(names, short, cast, strict=True)
+        ]
+        order = np.array(sorted(range(len(places)), key=digests.__getitem__), dtype=np.int64)
+        units = None
+        if keys is not None:
+            numbers: dict[bytes, int] = {}
+            units = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)[order]
+        return cls(np.ascontiguousarray(places[order]), cast[order], units)
+
+
+def _key_bytes(key: Any) -> bytes:
+    """A key as bytes, different for different keys; numbers and texts never coincide."""
+    if isinstance(key, bytes):
+        return b"b" + key
+    if isinstance(key, str):
+        return b"s" + key.encode()
+    if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+        return b"i" + str(int(key)).encode()
+    raise InvalidInput(f"keys: expected texts, bytes or integers, got {type(key).__name__}")

@@ -1,0 +1,133 @@
+"""The k nearest records of a Poisson sample, read off the sorted list of all records."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import count, positive
+from reticent.core.errors import InvalidParameter
+from reticent.neighbours.records import Records
+from reticent.neighbours.search import NeighbourLists, NeighbourSearch
+from reticent.noise import Sampler
+from reticent.noise.coins import coins
+
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+_SAFE_DEVIATIONS = 4.0
+
+
+class SampledNeighbours:
+    """Who votes on a query: the k nearest of a fresh Poisson sample of all units.
+
+    **Guarantee.** (i) The k records returned have exactly the law of the k nearest, by (distance, place in ``Records``), of a
+    sample that each unit enters independently with ``probability``. (ii) For any fixed sample, adding one unit makes at most
+    ``per_unit`` records enter the result and as many leave it (or fewer leave, where the result was not full).
+
+    *Why (i).* Coins are independent of each other and of the data. Looking at them in the order of the list, and stopping once k
+    included records were seen, reads the same coins as tossing all of them first; a coin that nobody looks at need not exist. How
+    deep a list was made decides only how many coins are tossed at once, not what any of them shows. *Why (ii).* The result is
+    the first k entries of the list of included records. A new unit inserts at most ``per_unit`` entries (its nearest ones) and
+    moves the others back without changing their order, because the order of two records depends on those two alone; so at most
+    that many fall off the end.
+
+    Every call tosses fresh coins: two calls are two independent samples.
+
+    Args:
+        search: the sorted lists.
+        neighbours: k, how many records vote, at least 1.
+        probability: with which a unit is included, in (0, 1].
+        per_unit: how many of its nearest records one unit may bring into one result, at least 1; only 1 where every record is
+            its own unit.
+
+    Raises:
+        InvalidParameter: a parameter out of its range.
+
+    Edge cases: fewer than k included records give a shorter result, padded with -1; an empty sample gives only -1.
+    """
+
+    def __init__(self, search: NeighbourSearch, *, neighbours: int, probability: float, per_unit: int = 1) -> None:
+        self.search = search
+        self.neighbours = count(neighbours, name="neighbours")
+        self.probability = positive(probability, name="probability")
+        if self.probability > 1:
+            raise InvalidParameter(f"probability={probability!r}: expected a number in (0, 1]")
+        self.per_unit = count(per_unit, name="per_unit")
+        if self.per_unit > 1 and search.records.units is None:
+            raise InvalidParameter(f"per_unit={per_unit!r}: expected 1 where records have no keys")
+
+    @property
+    def records(self) -> Records:
+        """The records that may vote."""
+        return self.search.records
+
+    @property
+    def depth(self) -> int:
+        """A length of list at which k included records are very likely among those listed; longer ones are made where not."""
+        k, rate = self.neighbours, self.probability
+        return math.ceil((k + _SAFE_DEVIATIONS * math.sqrt(k * (1 - rate))) / rate)
+
+    def draw(self, lists: NeighbourLists, *, sampler: Sampler) -> Integers:
+        """A fresh sample for every query of a block.
+
+        Args:
+            lists: from ``search``.
+            sampler: source of randomness for the coins.
+
+        Returns:
+            Shape (b, k), places in ``Records``, nearest first, -1 where fewer than k records are included. Private.
+        """
+        heads = coins(lists.order.shape, probability=self.probability, sampler=sampler)
+        chosen, found = self._first(lists.order, heads)
+        short = np.flatnonzero((found < self.neighbours) & (lists.lengths < len(self.records)))
+        for row in short:
+            chosen[row] = self._deepened(lists, int(row), heads[row, : lists.lengths[row]], sampler)
+        return chosen
+
+    def _deepened(self, lists: NeighbourLists, row: int, heads: Booleans, sampler: Sampler) -> Integers:
+        """One query again, with the coins it has seen and further ones, until k are included or no record is left."""
+        depth = len(heads)
+        while True:
+            depth = max(2 * depth, 64)
+            order = self.search.deeper(lists, row, depth=depth)
+            more = coins(len(order) - len(heads), probability=self.probability, sampler=sampler)
+            heads = np.concatenate([heads, more])
+            chosen, found = self._first(order[None, :], heads[None, :])
+            if found[0] == self.neighbours or len(order) == len(self.records):
+                return np.asarray(chosen[0])
+
+    def _first(self, order: Integers, heads: Booleans) -> tuple[Integers, Integers]:
+        """The first k included places of every row, padded with -1, and how many there are."""
+        included = heads & (order >= 0)
+        if self.records.units is not None and order.size:
+            included = _by_unit(np.where(order >= 0, self.records.units[order], -1), included, self.per_unit)
+        number = included.cumsum(axis=1, dtype=np.int32)
+        rows, columns = np.nonzero(included & (number <= self.neighbours))
+        chosen = np.full((len(order), self.neighbours), -1, dtype=np.int64)
+        chosen[rows, number[rows, columns] - 1] = order[rows, columns]
+        found = number[:, -1] if order.shape[1] else np.zeros(len(order), dtype=np.int32)
+        return chosen, np.minimum(found, self.neighbours).astype(np.int64)
+
+
+def _by_unit(units: Integers, heads: Booleans, per_unit: int) -> Booleans:
+    """Which entries count if a unit is included by the coin of its nearest record, and brings its ``per_unit`` nearest.
+
+    Args:
+        units: shape (b, width), -1 after the end of a list.
+        heads: shape (b, width), one coin per entry; of each unit only the first is looked at.
+        per_unit: at least 1.
+    """
+    grouped = np.argsort(units, axis=1, kind="stable")
+    names = np.take_along_axis(units, grouped, axis=1)
+    columns = np.broadcast_to(np.arange(units.shape[1]), units.shape)
+    opens = np.ones(units.shape, dtype=np.bool_)
+    opens[:, 1:] = names[:, 1:] != names[:, :-1]
+    start = np.maximum.accumulate(np.where(opens, columns, 0), axis=1)
+    first_coin = np.take_along_axis(np.take_along_axis(heads, grouped, axis=1), start, axis=1)
+    counted = first_coin & (columns - start < per_unit) & (names >= 0)
+    result = np.empty_like(heads)
+    np.put_along_axis(result, grouped, counted, axis=1)
+    return result

@@ -1,0 +1,113 @@
+"""One sorted pass per query over all records: the nearest ones, in order, complete up to some distance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import count
+from reticent.core.errors import UnknownName
+from reticent.neighbours.exhaustive import Candidates, Exhaustive, FaissFlat
+from reticent.neighbours.integer_points import check_points
+from reticent.neighbours.records import Records
+
+Integers = npt.NDArray[np.int64]
+
+ENGINES = ("numpy", "faiss")
+"""Ways to find candidates; the lists are the same."""
+
+_ROWS = 256
+_RANK_BITS = 32
+_RANK_MASK = 2**_RANK_BITS - 1
+_PAD = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourLists:
+    """Neighbours of a block of queries, nearest first, ties by the records' own order.
+
+    Attributes:
+        first: number of the block's first query.
+        queries: shape (b, d), integer points.
+        order: shape (b, width), places in ``Records``; -1 after the end of a list.
+        lengths: shape (b,), how many are listed. Every record that is not listed comes after every one that is.
+    """
+
+    first: int
+    queries: npt.NDArray[np.float32]
+    order: Integers
+    lengths: Integers
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def rows(self, which: npt.NDArray[np.bool_]) -> NeighbourLists:
+        """The lists of some queries of the block, shape (b,) bool; ``first`` stays."""
+        return NeighbourLists(self.first, self.queries[which], self.order[which], self.lengths[which])
+
+
+class NeighbourSearch:
+    """Sorted neighbour lists of any depth.
+
+    *Exact.* Squared distances are integers (``PointGrid``), and a list holds *all* records up to some distance, sorted by
+    (distance, place in ``Records``). Whatever depth a list was asked for, it is therefore a beginning of the one full order of
+    all records, and how candidates were found shows in nothing but time.
+
+    Args:
+        records: the records.
+        engine: "numpy" or "faiss" (an exact flat index; needs the extra ``faiss``).
+
+    Raises:
+        UnknownName: another engine.
+        MissingExtra: the extra is not installed.
+
+    Edge cases: no records give empty lists; a depth beyond the number of records lists all.
+
+    Example:
+        >>> search = NeighbourSearch(Records.of([[0, 3], [0, 1], [0, 2]], [0, 1, 2], None))
+        >>> block = next(search.lists([[0, 0]], depth=2))
+        >>> search.records.votes[block.order[0, :2]].tolist()
+        [1, 2]
+    """
+
+    def __init__(self, records: Records, *, engine: str = "numpy") -> None:
+        if engine not in ENGINES:
+            raise UnknownName(f"engine={engine!r}: expected one of {', '.join(ENGINES)}")
+        self.records = records
+        self._candidates: Candidates = FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)
+
+    def lists(self, queries: npt.ArrayLike, *, depth: int, rows: int = _ROWS) -> Iterator[NeighbourLists]:
+        """Blocks of lists of at least ``depth`` records each, or all records where there are fewer.
+
+        Args:
+            queries: shape (n, d), integer points.
+            depth: at least 1.
+            rows: queries per block; changes memory and time only.
+
+        Raises:
+            InvalidInput: queries that are not integer points of the records' dimension.
+        """
+        points = check_points(queries, name="queries", dimension=self.records.points.shape[1])
+        depth, rows = count(depth, name="depth"), count(rows, name="rows")
+        for first in range(0, len(points), rows):
+            yield self._block(first, points[first : first + rows], min(depth, len(self.records)))
+
+    def deeper(self, lists: NeighbourLists, row: int, *, depth: int) -> Integers:
+        """The list of one query of a block again, at least ``depth`` long; it begins with the old one."""
+        block = self._block(lists.first, lists.queries[row : row + 1], min(depth, len(self.records)))
+        return block.order[0, : block.lengths[0]]
+
+    def _block(self, first: int, points: npt.NDArray[np.float32], depth: int) -> NeighbourLists:
+        if depth == 0:
+            return NeighbourLists(first, points, np.full((len(points), 0), -1), np.zeros(len(points), dtype=np.int64))
+        found = self._candidates.nearest(points, depth)
+        lengths = np.array([len(places) for _, places in found], dtype=np.int64)
+        packed = np.full((len(points), int(lengths.max())), _PAD, dtype=np.int64)
+        for row, (distances, places) in enumerate(found):
+            packed[row, : len(places)] = (distances.astype(np.int64) << _RANK_BITS) | places
+        packed.sort(axis=1)
+        order = np.where(packed == _PAD, -1, packed & _RANK_MASK)
+        return NeighbourLists(first, points, order, lengths)
