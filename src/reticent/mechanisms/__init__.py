@@ -6,10 +6,14 @@ from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.laplace import LaplaceMechanism
 from reticent.mechanisms.laplace_test import LaplaceTestRelease
+from reticent.mechanisms.noisy_argmax import NoisyArgmax
+from reticent.mechanisms.noisy_attributes import NoisyAttributes
 from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
+from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.published_posthoc import PublishedPosthoc
 from reticent.mechanisms.softmax_release import SoftmaxRelease
+from reticent.mechanisms.sparse_vector import SparseVectorScreening
 from reticent.mechanisms.stability_release import StabilityRelease
 from reticent.mechanisms.stability_response import StabilityResponse
 
@@ -20,10 +24,14 @@ __all__ = [
     "LabelMechanism",
     "LaplaceMechanism",
     "LaplaceTestRelease",
+    "NoisyArgmax",
+    "NoisyAttributes",
     "NoisyMaxRelease",
+    "NoisyScreening",
     "ProposeTestRelease",
     "PublishedPosthoc",
     "SoftmaxRelease",
+    "SparseVectorScreening",
     "StabilityRelease",
     "StabilityResponse",
     "analytic_sigma",

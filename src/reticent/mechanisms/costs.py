@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+import numpy as np
+import numpy.typing as npt
 from dp_accounting import dp_event
+from dp_accounting.rdp import rdp_privacy_accountant
 
 from reticent.accounting.events import PrivacyEvent
+from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee, GuaranteeKind
+
+_ORDERS = (*range(2, 65), *(round(64 * 2 ** (step / 4)) for step in range(1, 33)))
+"""Integer Rényi orders up to 16,384: one answer of a sampled mechanism is best stated at large ones."""
 
 
 def event_of(mechanism: str, guarantee: Guarantee) -> PrivacyEvent:
@@ -27,3 +35,28 @@ def event_of(mechanism: str, guarantee: Guarantee) -> PrivacyEvent:
     # The share of answers replaced by a fair coin: 2 / (1 + e^epsilon), written so that it cannot overflow.
     tail = math.exp(-guarantee.epsilon)
     return PrivacyEvent(mechanism, guarantee, dp_event.RandomizedResponseDpEvent(2.0 * tail / (1.0 + tail), 2))
+
+
+def rdp_epsilon(divergence: Callable[[tuple[int, ...]], npt.NDArray[np.float64]], *, delta: float, slack: float = 0.0) -> float:
+    """Epsilon at ``delta`` of one answer, from its Rényi divergence at integer orders.
+
+    Args:
+        divergence: from orders to divergences, shape (k,).
+        delta: in (0, 1).
+        slack: total variation to the law that the divergences are of, which is taken off ``delta`` twice and more.
+
+    Returns:
+        At least 1e-12, so that it can stand in a ``Guarantee``.
+
+    Raises:
+        InvalidParameter: ``delta`` is too small for the slack.
+    """
+    orders = np.array(_ORDERS, dtype=np.float64)
+    rdp = divergence(_ORDERS)
+    epsilon, _ = rdp_privacy_accountant.compute_epsilon(orders, rdp, delta)
+    if slack > 0:
+        spare = delta - slack * (1.0 + math.exp(min(float(epsilon) + 1.0, 700.0)))
+        if spare <= 0:
+            raise InvalidParameter(f"delta={delta!r}: expected more; the noise is too small for a statement at it")
+        epsilon, _ = rdp_privacy_accountant.compute_epsilon(orders, rdp, spare)
+    return max(float(epsilon), 1e-12)

@@ -1,0 +1,108 @@
+"""Several attributes per query: each on if enough clipped votes, with noise, are for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.mechanisms.costs import rdp_epsilon
+from reticent.mechanisms.noisy_screening import checked_votes
+from reticent.noise import Sampler
+
+Booleans = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyAttributes:
+    """Attribute i of a query is on if its votes plus discrete Gaussian noise reach half of ``neighbours``.
+
+    **Guarantee.** If each of the ``neighbours`` nearest included records adds a vote vector of ``clipped_votes(..., tau=tau)``,
+    and every record (unit) is included independently with ``sampling_probability``, afresh for this answer, then all attributes
+    of one query together are the sampled Gaussian step of noise multiplier sigma / sqrt(2 tau), under the addition or removal of
+    one record.
+
+    *Why.* One record replaces one non-negative vector u by another, v, each of squared l2 norm at most tau; as u.v >= 0,
+    |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. At integer orders the Renyi divergence of the sampled step is that of continuous noise
+    (``reticent.accounting.discrete_gaussian``), and no other orders are used.
+
+    *Floating point.* Votes are integers of 1 / ``steps`` each, and so is the noise.
+
+    Attributes:
+        attributes: how many, at least 1.
+        neighbours: k, how many records vote.
+        tau: whole votes of one record, at least 1.
+        sigma: parameter of the noise of every attribute, in whole votes, above 0.
+        sampling_probability: in (0, 1].
+        delta: at which ``guarantee`` is stated, in (0, 1).
+        steps: integer steps in one whole vote, as of ``reticent.neighbours.VOTE_STEPS``.
+
+    Example:
+        >>> from reticent.noise import SecureSampler
+        >>> mechanism = NoisyAttributes(
+        ...     attributes=2, neighbours=100, tau=2, sigma=1.0, sampling_probability=0.1, delta=1e-5, steps=256
+        ... )
+        >>> mechanism.release([[90 * 256, 10 * 256]], sampler=SecureSampler()).tolist()
+        [[True, False]]
+
+    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Theorem 5: the same sensitivity.
+    """
+
+    attributes: int
+    neighbours: int
+    tau: int
+    sigma: float
+    sampling_probability: float
+    delta: float
+    steps: int
+
+    name: ClassVar[str] = "noisy attributes"
+
+    def __post_init__(self) -> None:
+        for field in ("attributes", "neighbours", "tau", "steps"):
+            count(getattr(self, field), name=field)
+        positive(self.sigma, name="sigma")
+        if positive(self.sampling_probability, name="sampling_probability") > 1:
+            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+        probability(self.delta, name="delta", allow_zero=False)
+
+    @property
+    def noise_multiplier(self) -> float:
+        """sigma over the l2 sensitivity."""
+        return self.sigma / math.sqrt(2 * self.tau)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """Cost of all attributes of one query, stated at ``delta``."""
+        multiplier, rate = self.noise_multiplier, self.sampling_probability
+        epsilon = rdp_epsilon(
+            lambda orders: sampled_gaussian_rdp(orders, noise_multiplier=multiplier, sampling_probability=rate), delta=self.delta
+        )
+        return Guarantee(epsilon, self.delta, AddRemove(1))
+
+    def release(self, votes: npt.ArrayLike, *, sampler: Sampler) -> Booleans:
+        """All attributes of each query, each row a separate answer.
+
+        Args:
+            votes: shape (n, attributes), integer steps, at most ``tau * neighbours * steps`` in a row; private.
+            sampler: source of randomness.
+
+        Raises:
+            InvalidInput: wrong shape or type, or more votes than there can be. Values are never shown.
+        """
+        counts = checked_votes(votes, name="votes", ndim=2, most=self.neighbours * self.steps)
+        if counts.shape[1] != self.attributes or bool((counts.sum(axis=1) > self.tau * self.neighbours * self.steps).any()):
+            raise InvalidInput(
+                f"votes: expected {self.attributes} columns of clipped votes, at most tau * neighbours in all, "
+                f"got shape={counts.shape}"
+            )
+        noisy = counts + sampler.discrete_gaussian(counts.shape, sigma=self.sigma * self.steps)
+        return np.asarray(2 * noisy >= self.neighbours * self.steps)

@@ -1,0 +1,124 @@
+"""One bit per query: whether its largest vote, with noise, reaches a threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from dp_accounting import dp_event
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.mechanisms.costs import rdp_epsilon
+from reticent.noise import Sampler
+
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyScreening:
+    """Passes a query if its largest vote plus discrete Gaussian noise is at least the threshold.
+
+    **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with one vote, and every record
+    (unit) is included independently with ``sampling_probability``, afresh for this bit, then one bit costs ``event`` under the
+    addition or removal of one record. ``guarantee`` states that cost at ``delta``; many bits cost less than the sum of their
+    guarantees. A failed screening costs as much as a passed one.
+
+    *Why.* One record moves the largest vote by at most 1 (``reticent.neighbours.label_votes``), so the bit is Bernoulli with a
+    pass probability that moves to that of a neighbouring count; docs/private-knn.md has the proof under sampling.
+
+    *Floating point.* Votes and noise are integers; the threshold is rounded up to one, which passes the same votes.
+
+    Attributes:
+        neighbours: k, the most votes that there can be.
+        threshold: votes that must be reached, finite.
+        sigma: parameter of the noise, in votes, above 0.
+        sampling_probability: in (0, 1].
+        delta: at which ``guarantee`` is stated, in (0, 1).
+
+    Example:
+        >>> from reticent.noise import SecureSampler
+        >>> screening = NoisyScreening(neighbours=300, threshold=180.0, sigma=0.5, sampling_probability=0.15, delta=1e-5)
+        >>> screening.release([300, 20], sampler=SecureSampler()).tolist()
+        [True, False]
+
+    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), algorithm 1 and supplement Theorem 1.
+
+    **Differs from the paper**: discrete noise on integers in place of a continuous normal variable in double precision; counts
+    from 0 on, because a sample can hold fewer than k records.
+    """
+
+    neighbours: int
+    threshold: float
+    sigma: float
+    sampling_probability: float
+    delta: float
+
+    name: ClassVar[str] = "noisy screening"
+
+    def __post_init__(self) -> None:
+        count(self.neighbours, name="neighbours")
+        positive(self.sigma, name="sigma")
+        if not math.isfinite(self.threshold):
+            raise InvalidParameter(f"threshold={self.threshold!r}: expected a finite number of votes")
+        if positive(self.sampling_probability, name="sampling_probability") > 1:
+            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+        probability(self.delta, name="delta", allow_zero=False)
+
+    @cached_property
+    def _bit(self) -> ScreeningDpEvent:
+        return ScreeningDpEvent(0, self.neighbours, float(self.threshold), float(self.sigma), discrete=True)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """Cost of one bit, stated at ``delta``."""
+        rate = self.sampling_probability
+        epsilon = rdp_epsilon(lambda orders: screening_rdp(self._bit, orders, sampling_probability=rate), delta=self.delta)
+        return Guarantee(epsilon, self.delta, AddRemove(1))
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Cost of one bit, for accounting."""
+        sampled = dp_event.PoissonSampledDpEvent(self.sampling_probability, self._bit)
+        return PrivacyEvent(self.name, self.guarantee, sampled)
+
+    def release(self, largest_votes: npt.ArrayLike, *, sampler: Sampler) -> Booleans:
+        """One bit per query, each a separate answer.
+
+        Args:
+            largest_votes: shape (n,), integers of 0 to ``neighbours``; private.
+            sampler: source of randomness.
+
+        Returns:
+            Shape (n,), True where the query passed.
+
+        Raises:
+            InvalidInput: wrong shape or type, or a count out of its range. Values are never shown.
+        """
+        votes = checked_votes(largest_votes, name="largest_votes", ndim=1, most=self.neighbours)
+        noise = sampler.discrete_gaussian(votes.shape, sigma=self.sigma)
+        # In int64 the threshold may lie far outside; there nothing or everything passes.
+        reach = float(np.clip(math.ceil(self.threshold), -(2.0**62), 2.0**62))
+        return np.asarray(votes + noise >= int(reach))
+
+
+def checked_votes(votes: npt.ArrayLike, *, name: str, ndim: int, most: int) -> Integers:
+    """``votes`` as int64 of 0 to ``most``.
+
+    Raises:
+        InvalidInput: wrong shape, not integers, or out of range. Values are never shown.
+    """
+    array = np.asarray(votes)
+    if array.ndim != ndim or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidInput(f"{name}: expected integers with {ndim} axes, got dtype={array.dtype} shape={array.shape}")
+    if array.size and (array.min() < 0 or array.max() > most):
+        raise InvalidInput(f"{name}: expected 0 to {most} votes; the guarantee covers no others")
+    return array.astype(np.int64)

@@ -1,0 +1,114 @@
+"""Screening by the sparse vector technique: only one of the two outcomes is paid for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import count, positive
+from reticent.core.errors import InvalidParameter
+from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.mechanisms.costs import event_of
+from reticent.mechanisms.noisy_screening import Integers, checked_votes
+from reticent.noise import Sampler
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVectorScreening:
+    """Whether the largest vote of query after query reaches a noisy threshold, up to ``limit`` outcomes of the paid kind.
+
+    **Guarantee.** If one neighbour step moves every largest vote by at most 1, all outcomes together are
+    (limit (epsilon_threshold + epsilon_query), 0)-private under ``adjacency``, however many outcomes of the free kind there are.
+
+    *Why.* Take one run, from a fresh threshold noise r to the first paid outcome. Let outcomes be paid where q_i + n_i >= T + r
+    (the other kind is the same with signs turned). At a neighbour every q_i moves by at most 1. Shift r by 1 upwards: every free
+    outcome at the one data set is then one at the other; the paid one needs its n_i shifted by at most 2. Discrete Laplace noise
+    with P(v) ~ exp(-|v| / b) changes by a factor of at most e^(1/b) per step, so the run costs 1/b_r + 2/b_n = epsilon_threshold
+    + epsilon_query. Runs compose, with fresh noise each. The noise of an answered query is never used again.
+
+    *Use.* Where nearly all queries pass, let failing be the paid kind: then the budget is spent on hard queries only. Unlike
+    ``NoisyScreening`` it is not amplified by sampling here: its runs span queries, so they must all see one data set. Use the
+    votes of the k nearest of *all* records (probability 1), or charge a sample that was drawn once for all queries.
+
+    *Floating point.* Integers throughout.
+
+    Attributes:
+        threshold: votes, an integer.
+        epsilon_threshold: of the threshold's noise, per run.
+        epsilon_query: of the queries' noise, per run.
+        limit: paid outcomes after which no query is looked at any more.
+        paid: which outcome is paid for, "passes" or "fails".
+        adjacency: what neighbours are.
+
+    Example:
+        >>> from reticent.core import AddRemove
+        >>> from reticent.noise import SecureSampler
+        >>> screening = SparseVectorScreening(
+        ...     threshold=150, epsilon_threshold=2.0, epsilon_query=4.0, limit=2, paid="fails", adjacency=AddRemove()
+        ... )
+        >>> screening.release([300, 0, 300, 0, 300], sampler=SecureSampler()).tolist()
+        [1, 0, 1, 0, -1]
+
+    Reference: Dwork, Naor, Reingold, Rothblum and Vadhan 2009; Lyu, Su and Li 2017, algorithm 7, with the threshold's noise drawn
+    again after every paid outcome.
+    """
+
+    threshold: int
+    epsilon_threshold: float
+    epsilon_query: float
+    limit: int
+    paid: Literal["passes", "fails"]
+    adjacency: Adjacency
+
+    name: ClassVar[str] = "sparse-vector screening"
+    most: ClassVar[int] = 2**40
+
+    def __post_init__(self) -> None:
+        count(self.threshold, name="threshold", minimum=0)
+        positive(self.epsilon_threshold, name="epsilon_threshold")
+        positive(self.epsilon_query, name="epsilon_query")
+        count(self.limit, name="limit")
+        if self.paid not in ("passes", "fails"):
+            raise InvalidParameter(f"paid={self.paid!r}: expected passes or fails")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of all outcomes together."""
+        return Guarantee(self.limit * (self.epsilon_threshold + self.epsilon_query), 0.0, self.adjacency)
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Cost of all outcomes together, for accounting."""
+        return event_of(self.name, self.guarantee)
+
+    def release(self, largest_votes: npt.ArrayLike, *, sampler: Sampler) -> Integers:
+        """Outcomes of one sequence of queries.
+
+        Args:
+            largest_votes: shape (n,), integers of at least 0, in the order in which they are asked; private.
+            sampler: source of randomness.
+
+        Returns:
+            Shape (n,): 1 passed, 0 failed, -1 not looked at.
+
+        Raises:
+            InvalidInput: wrong shape or type. Values are never shown.
+        """
+        votes = checked_votes(largest_votes, name="largest_votes", ndim=1, most=self.most)
+        runs = sampler.discrete_laplace(self.limit, scale=1.0 / self.epsilon_threshold)
+        noise = sampler.discrete_laplace(votes.shape, scale=2.0 / self.epsilon_query)
+        lead = votes + noise - self.threshold
+        paying = self.paid == "passes"
+        outcomes = np.full(len(votes), -1, dtype=np.int64)
+        start = 0
+        for threshold_noise in runs:
+            passed = lead[start:] >= threshold_noise
+            ends = np.flatnonzero(passed == paying)
+            stop = len(votes) if not ends.size else start + int(ends[0]) + 1
+            outcomes[start:stop] = passed[: stop - start]
+            start = stop
+        return outcomes
