@@ -15,45 +15,18 @@ import time
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
+from networks import embeddings, trained_network
 from reticent.certify import EnumerationBound, IntervalBound, LevelTest, LipschitzBound
 from reticent.core import Box, Norm
 from reticent.core.norms import sign_patterns
-from reticent.datasets import load_digits
-from reticent.networks import Network, from_torch
+from reticent.networks import Network
 
 Array = npt.NDArray[np.float64]
 
 RADIUS = 0.5
 DOMAIN = Box.cube(8, 4.0)
-
-
-def embeddings() -> tuple[Array, npt.NDArray[np.int64], Array]:
-    """Eight principal components of digits, each of unit variance: training part, labels, held-out part."""
-    data = load_digits()
-    flat = [images.reshape(len(images), -1) for images in (data.train_images, data.test_images)]
-    pca = PCA(8, whiten=True, random_state=0).fit(flat[0])
-    return pca.transform(flat[0]), data.train_labels, pca.transform(flat[1])
-
-
-def trained_network(hidden: int, seed: int, *, noise: float = 1.0, epochs: int = 150) -> Network:
-    """An 8-hidden-8 network trained together with a linear head, through noise on what it releases."""
-    torch.manual_seed(seed)
-    points, labels, _ = embeddings()
-    inputs, targets = torch.from_numpy(points).float(), torch.from_numpy(labels)
-    encoder = torch.nn.Sequential(torch.nn.Linear(8, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 8))
-    head = torch.nn.Linear(8, 10)
-    optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=0.01)
-    for _ in range(epochs):
-        for batch in torch.randperm(len(inputs)).split(256):
-            optimiser.zero_grad()
-            released = encoder(inputs[batch])
-            loss = torch.nn.functional.cross_entropy(head(released + noise * torch.randn_like(released)), targets[batch])
-            loss.backward()
-            optimiser.step()
-    return from_torch(encoder, (8,))
 
 
 def largest_jacobian_norms(network: Network, centers: Array, radius: float, *, restarts: int = 64, steps: int = 40) -> Array:
@@ -92,7 +65,7 @@ def tightness(seeds: range, points: int, *, restarts: int = 64) -> dict[str, Arr
     centers = embeddings()[2][:points]
     ratios: dict[str, list[Array]] = {"enumeration": [], "interval": []}
     for seed in seeds:
-        network = trained_network(16, seed)
+        network = trained_network("8-16-8", seed)
         found = largest_jacobian_norms(network, centers, RADIUS, restarts=restarts)
         for kind in (EnumerationBound, IntervalBound):
             bound = kind(network, domain=DOMAIN, input_norm=Norm.LINF, output=Norm.L1)
@@ -131,7 +104,7 @@ def main() -> None:
         quarter, half, most = np.quantile(values, [0.25, 0.5, 0.9])
         print(f"  {kind:12s} median {half:.3f}   quartile {quarter:.3f}   90 % {most:.3f}")
     centers = np.tile(embeddings()[2], (12, 1)) + np.random.default_rng(0).normal(size=(12 * 359, 8)) * 0.05
-    network = trained_network(32, 0)
+    network = trained_network("8-32-8", 0)
     print("levels on an 8-32-8 network (R = 0.1, 10 levels), points per second on one core")
     with threadpool_limits(1):
         torch.set_num_threads(1)
