@@ -159,7 +159,7 @@ def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> A
         steps: the steps.
         orders: integers of at least 2.
     """
-    return _bits(steps, orders) + steps.answers * _labels(steps, orders, exact=True)
+    return steps.queries * screening_bit_rdp(steps, orders) + steps.answers * label_rdp(steps, orders)
 
 
 def epsilon_of_noisy_votes(steps: PrivateKnnSteps, *, delta: float) -> float:
@@ -167,16 +167,22 @@ def epsilon_of_noisy_votes(steps: PrivateKnnSteps, *, delta: float) -> float:
     return _epsilon_of_votes(steps, probability(delta, name="delta", allow_zero=False))[0]
 
 
-def _bits(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
+def screening_bit_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
+    """Rényi divergence of one screening bit at ``orders``, shape (k,); zero without screening."""
     event = steps.screening
     if event is None:
         return np.zeros(len(orders))
-    return steps.queries * screening_rdp(event, orders, sampling_probability=steps.sampling_probability)
+    return screening_rdp(event, orders, sampling_probability=steps.sampling_probability)
 
 
-def _labels(steps: PrivateKnnSteps, orders: Sequence[int], *, exact: bool) -> Array:
-    if exact and steps.one_label:
+def label_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
+    """Rényi divergence of what one query's votes release at ``orders``, shape (k,), up to the slack of ``NoisyArgmaxDpEvent``."""
+    if steps.one_label:
         return noisy_argmax_rdp(NoisyArgmaxDpEvent(steps.sigma_votes), orders, sampling_probability=steps.vote_rate)
+    return _votes_rdp(steps, orders)
+
+
+def _votes_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
     multiplier = steps.sigma_votes / steps.vote_sensitivity
     return sampled_gaussian_rdp(orders, noise_multiplier=multiplier, sampling_probability=steps.vote_rate)
 
@@ -185,13 +191,13 @@ def _epsilon_of_votes(steps: PrivateKnnSteps, delta: float) -> tuple[float, int]
     """Epsilon of sampled Gaussian steps, and the order that gave it."""
     rate, sigma = steps.sampling_probability, steps.sigma_screening
     if sigma is None:
-        return _epsilon(steps.answers * _labels(steps, ORDERS, exact=False), ORDERS, delta)
+        return _epsilon(steps.answers * _votes_rdp(steps, ORDERS), ORDERS, delta)
     if steps.shared_subsample:
         precision = 1 / sigma**2 + (steps.vote_sensitivity / steps.sigma_votes) ** 2
         together = sampled_gaussian_rdp(ORDERS, noise_multiplier=1 / math.sqrt(precision), sampling_probability=rate)
         return _epsilon(steps.queries * together, ORDERS, delta)
     bits = steps.queries * sampled_gaussian_rdp(ORDERS, noise_multiplier=sigma, sampling_probability=rate)
-    return _epsilon(bits + steps.answers * _labels(steps, ORDERS, exact=False), ORDERS, delta)
+    return _epsilon(bits + steps.answers * _votes_rdp(steps, ORDERS), ORDERS, delta)
 
 
 def _epsilon_of_labels(steps: PrivateKnnSteps, delta: float, order: int) -> float:

@@ -1,0 +1,100 @@
+"""A Private-kNN budget that is spent as queries come: every query pays for its bit, and for a label only where it passed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
+from reticent.accounting.private_knn import Array, PrivateKnnSteps, label_rdp, screening_bit_rdp
+from reticent.core.checks import positive, probability
+from reticent.core.errors import BudgetExceeded, InvalidParameter
+
+
+class PrivateKnnFilter:
+    """Lets queries through while a bit and a label still fit into a total.
+
+    How many bits and labels there will be need not be known: few passed queries leave room for more queries, and the other way
+    round. ``private_knn_total`` is the better choice where both numbers are known, because it shares no delta between orders.
+
+    **Guarantee.** Everything released through the filter together is (epsilon, delta)-differentially private under the addition
+    or removal of one record, fully adaptively. The argument is that of ``RdpFilter``: each order gets delta / len(orders), and a
+    run goes on while any order has room. The slack of ``NoisyArgmaxDpEvent`` for at most ``steps.answers`` labels comes off
+    delta.
+
+    Args:
+        steps: noise and sampling; its ``queries`` and ``answers`` are caps on what the filter lets through.
+        epsilon: of the total, above 0.
+        delta: of the total, in (0, 1).
+        orders: few integers of at least 2, fixed in advance.
+
+    Raises:
+        InvalidParameter: no order has room for one bit and one label, or a parameter is out of its range.
+
+    Reference: Feldman and Zrnic 2021 and Lécuyer 2021 (the Rényi filter of one order).
+
+    Example:
+        >>> steps = PrivateKnnSteps(queries=4000, answers=1000, neighbours=300, sampling_probability=0.15, sigma_votes=40.0,
+        ...                         threshold=180.0, sigma_screening=120.0)
+        >>> budget = PrivateKnnFilter(steps, epsilon=0.5, delta=1e-5, orders=[50])
+        >>> budget.ask()
+        >>> budget.answer()
+        >>> budget.asked, budget.answered, budget.has_room
+        (1, 1, True)
+    """
+
+    def __init__(self, steps: PrivateKnnSteps, *, epsilon: float, delta: float, orders: Sequence[int]) -> None:
+        self.steps = steps
+        self.asked = 0
+        self.answered = 0
+        self._passed = False
+        epsilon = positive(epsilon, name="epsilon")
+        slack = NoisyArgmaxDpEvent(steps.sigma_votes).slack if steps.one_label else 0.0
+        spare = probability(delta, name="delta", allow_zero=False) - steps.answers * slack * (1 + math.exp(min(epsilon, 700.0)))
+        if spare <= 0:
+            raise InvalidParameter(
+                f"delta={delta!r}: expected more than the slack of {steps.answers} labels at epsilon={epsilon:g}"
+            )
+        self._bit, self._label = screening_bit_rdp(steps, orders), label_rdp(steps, orders)
+        alphas = np.asarray(orders, dtype=np.float64)
+        share = spare / alphas.size
+        self._budget: Array = epsilon - np.log1p(-1 / alphas) + np.log(share * alphas) / (alphas - 1)
+        if not self.has_room:
+            raise InvalidParameter(
+                f"orders={list(orders)}: expected one with room for a bit and a label in epsilon={epsilon:g}, delta={delta:g}"
+            )
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another query may be asked: its bit and, should it pass, its label both fit."""
+        if self.asked >= self.steps.queries or self.answered >= self.steps.answers:
+            return False
+        spent = (self.asked + 1) * self._bit + (self.answered + 1) * self._label
+        return bool(np.any(spent <= self._budget))
+
+    def ask(self) -> None:
+        """Charges the screening bit of one query, to be called before it is drawn.
+
+        Raises:
+            BudgetExceeded: the bit and a label do not fit; nothing was charged.
+        """
+        if not self.has_room:
+            raise BudgetExceeded(
+                f"no room for another query after {self.asked} bits and {self.answered} labels; "
+                f"caps are {self.steps.queries} queries and {self.steps.answers} labels"
+            )
+        self.asked += 1
+        self._passed = True
+
+    def answer(self) -> None:
+        """Charges the label of the query that was asked last, to be called before it is drawn; once per query.
+
+        Raises:
+            BudgetExceeded: no query was asked since the last label; nothing was charged.
+        """
+        if not self._passed:
+            raise BudgetExceeded("no query was asked since the last label: call ask() first")
+        self.answered += 1
+        self._passed = False
