@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,9 @@ from reticent.networks import (
     average_pool,
     to_torch,
 )
+
+# Test modules are not a package; the oracle of activation patterns is a module beside them.
+sys.path.append(str(Path(__file__).parent))
 
 # Machines that run several jobs miss per-example deadlines for reasons that are not the code's.
 settings.register_profile("no deadline", deadline=None)
