@@ -11,7 +11,11 @@ import pytest
 PUBLIC = {
     "reticent": "PosthocClassifier PosthocEncoder __version__",
     "reticent.attacks": "PictureQuality ReconstructionConfig Reconstructor picture_quality train_reconstructor",
-    "reticent.certify": ("EnumerationBound IntervalBound LevelTest LipschitzBound Output grid_radius snap stability_radius"),
+    "reticent.certify": (
+        "EnumerationBound IntervalBound LevelTest LipschitzBound Output ParameterIntervals TrainingSettings grid_radius "
+        "parameter_intervals published_vote_distances record_buckets record_keys snap stability_radius stable_distances "
+        "vote_distances"
+    ),
     "reticent.core": (
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm Receipt Release Replace "
         "operator_norm sign_patterns"

@@ -8,7 +8,9 @@ import reticent.noise
 def test_public_names() -> None:
     assert sorted(reticent.mechanisms.__all__) == [
         "AdditiveMechanism",
+        "DistanceToInstability",
         "GaussianMechanism",
+        "GlobalSensitivityResponse",
         "KNormMechanism",
         "LabelMechanism",
         "LaplaceMechanism",
@@ -16,6 +18,7 @@ def test_public_names() -> None:
         "NoisyMaxRelease",
         "ProposeTestRelease",
         "PublishedPosthoc",
+        "SmoothCauchy",
         "SoftmaxRelease",
         "StabilityRelease",
         "StabilityResponse",

@@ -4,6 +4,10 @@ from reticent.certify.bounds import LipschitzBound, Output
 from reticent.certify.enumeration import EnumerationBound
 from reticent.certify.interval import IntervalBound
 from reticent.certify.radius import LevelTest, grid_radius, snap, stability_radius
+from reticent.certify.record_keys import record_buckets, record_keys
+from reticent.certify.stability import published_vote_distances, stable_distances, vote_distances
+from reticent.certify.training import ParameterIntervals, parameter_intervals
+from reticent.certify.training_settings import TrainingSettings
 
 __all__ = [
     "EnumerationBound",
@@ -11,7 +15,15 @@ __all__ = [
     "LevelTest",
     "LipschitzBound",
     "Output",
+    "ParameterIntervals",
+    "TrainingSettings",
     "grid_radius",
+    "parameter_intervals",
+    "published_vote_distances",
+    "record_buckets",
+    "record_keys",
     "snap",
     "stability_radius",
+    "stable_distances",
+    "vote_distances",
 ]

@@ -1,7 +1,9 @@
 """Randomised maps with a proved cost, one file each."""
 
 from reticent.mechanisms.additive import AdditiveMechanism
+from reticent.mechanisms.distance_to_instability import DistanceToInstability
 from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
+from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
 from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.laplace import LaplaceMechanism
@@ -12,6 +14,7 @@ from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
 from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.published_posthoc import PublishedPosthoc
+from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.mechanisms.softmax_release import SoftmaxRelease
 from reticent.mechanisms.sparse_vector import SparseVectorScreening
 from reticent.mechanisms.stability_release import StabilityRelease
@@ -19,7 +22,9 @@ from reticent.mechanisms.stability_response import StabilityResponse
 
 __all__ = [
     "AdditiveMechanism",
+    "DistanceToInstability",
     "GaussianMechanism",
+    "GlobalSensitivityResponse",
     "KNormMechanism",
     "LabelMechanism",
     "LaplaceMechanism",
@@ -30,6 +35,7 @@ __all__ = [
     "NoisyScreening",
     "ProposeTestRelease",
     "PublishedPosthoc",
+    "SmoothCauchy",
     "SoftmaxRelease",
     "SparseVectorScreening",
     "StabilityRelease",

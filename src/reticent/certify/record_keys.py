@@ -1,0 +1,70 @@
+"""Which batch and which ensemble member a record belongs to: drawn from the record itself, never from its place in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import count, finite_array
+from reticent.core.errors import InvalidInput
+
+Integers = npt.NDArray[np.int64]
+
+
+def record_keys(X: npt.ArrayLike, labels: npt.ArrayLike, keys: Sequence[Any] | npt.NDArray[Any] | None = None) -> list[bytes]:
+    """One key for every record: the caller's own, or the record's content where there is none.
+
+    Args:
+        X: shape (n, features), finite.
+        labels: shape (n,), integers.
+        keys: n strings, integers or byte strings that stay with their records (a customer number), or None.
+
+    Raises:
+        InvalidInput: another number of keys, or keys of another kind. Keys are never shown.
+
+    Example:
+        >>> record_keys([[1.0], [2.0]], [0, 1], keys=["anna", 7])
+        [b'anna', b'7']
+    """
+    if keys is None:
+        rows = np.ascontiguousarray(finite_array(X, name="X", ndim=2, allow_empty=True) + 0.0)  # one zero for both signs
+        return [row.tobytes() + b"%d" % label for row, label in zip(rows, np.asarray(labels).tolist(), strict=True)]
+    rows_given = len(np.asarray(labels))
+    if isinstance(keys, str | bytes) or len(keys) != rows_given:
+        raise InvalidInput(f"keys: expected one for each of {rows_given} records")
+    return [_as_bytes(key) for key in keys]
+
+
+def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Integers:
+    """A number in 0 .. ``buckets`` - 1 for every key, the same whatever other records there are.
+
+    The hash is keyed with ``purpose``, which is public: batches and members of the same records must not be related.
+
+    Args:
+        keys: from ``record_keys``.
+        buckets: at least 1.
+        purpose: up to 64 characters, for instance "batch".
+
+    Returns:
+        Shape (n,), int64. Each bucket's share is 1 / buckets to within 2**-60 for keys chosen without knowing the hash;
+        the guarantee holds for any keys.
+
+    Example:
+        >>> record_buckets([b"anna", b"ben", b"carol", b"anna"], buckets=4, purpose="batch").tolist()
+        [0, 3, 2, 0]
+    """
+    size, secret = count(buckets, name="buckets"), purpose.encode()
+    digests = (blake2b(key, key=secret, digest_size=8).digest() for key in keys)
+    return np.array([int.from_bytes(digest) % size for digest in digests], dtype=np.int64)
+
+
+def _as_bytes(key: Any) -> bytes:
+    if isinstance(key, bytes):
+        return key
+    if isinstance(key, str | int | np.integer) and not isinstance(key, bool):
+        return str(key).encode()
+    raise InvalidInput(f"keys: expected strings, integers or bytes, got an entry of type {type(key).__name__}")

@@ -1,0 +1,226 @@
+"""What a certified training run does, fixed before any record is seen, and the public grids that it computes on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.certify.arithmetic import power_of_two_at_least
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import CertificationFailed, InvalidParameter, UnknownName
+from reticent.core.guarantees import AddRemove, Replace
+
+Array = npt.NDArray[np.float64]
+Counting = Literal["add-remove", "replace"]
+
+INPUT_BITS = 16
+"""Inputs are rounded to this many bits of their public bound."""
+
+RECORDS_AT_ONCE = 1024
+"""Records per block; sums over one block are exact in float64, blocks are added in int64."""
+
+MOST_RECORDS = 2**24
+_EXACT_BITS = 53
+_WEIGHT_BITS = 26
+_ACTIVATION_BITS = 20
+_SIGNAL_BITS = 22
+_FIRST_SIGNAL_BITS = 25  # nothing is propagated below the first layer
+_CLIP_BITS = 28
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """Stochastic gradient descent on a ReLU network with elementwise clipped gradients; nothing here may depend on records.
+
+    A step with the records B of one batch is ``m = momentum m + mean over B of clip(gradient)``,
+    ``weights = (1 - rate weight_decay) weights - rate m``, rate = learning_rate / (1 + rate_decay n) in step n = 0, 1, ...
+    The mean of an empty batch is 0. Hidden activations are cut at a public bound that ordinary data never reach.
+
+    Attributes:
+        features: number of inputs, at least 1.
+        classes: number of labels, at least 2. Two labels share one logit (logistic loss), more have one each (softmax).
+        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression.
+        epochs: passes over all batches.
+        batches: number of batches; a record's batch is drawn from its key. 1 is full batch.
+        learning_rate: of the first step, above 0.
+        rate_decay: at least 0.
+        clip: gamma, largest absolute value of each entry of a record's gradient, above 0.
+        momentum: in [0, 1).
+        weight_decay: at least 0, decoupled from momentum; learning_rate * weight_decay at most 1.
+        input_bound: inputs are cut to [-input_bound, input_bound], above 0; public.
+        counting: what a distance of k means. "add-remove": k records come or go in total. "replace": k records are replaced,
+            or up to k removed and up to k added (Theorem 4.6 of the paper).
+
+    Raises:
+        InvalidParameter, UnknownName: a value out of its range.
+
+    Example:
+        >>> TrainingSettings(features=2, classes=2, hidden=(8,)).widths
+        (2, 8, 1)
+    """
+
+    features: int
+    classes: int
+    hidden: tuple[int, ...] = ()
+    epochs: int = 4
+    batches: int = 1
+    learning_rate: float = 1.0
+    rate_decay: float = 0.6
+    clip: float = 0.06
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    input_bound: float = 16.0
+    counting: Counting = "add-remove"
+
+    def __post_init__(self) -> None:
+        count(self.features, name="features")
+        count(self.classes, name="classes", minimum=2)
+        object.__setattr__(self, "hidden", tuple(count(width, name="hidden") for width in self.hidden))
+        count(self.epochs, name="epochs")
+        count(self.batches, name="batches")
+        for name in ("learning_rate", "clip", "input_bound"):
+            object.__setattr__(self, name, positive(getattr(self, name), name=name))
+        probability(self.momentum, name="momentum")
+        for name in ("rate_decay", "weight_decay"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
+                raise InvalidParameter(f"{name}={value!r}: expected a finite number of at least 0")
+        if self.learning_rate * self.weight_decay > 1:
+            raise InvalidParameter(f"weight_decay={self.weight_decay!r}: expected at most 1 / learning_rate")
+        if self.counting not in ("add-remove", "replace"):
+            raise UnknownName(f"counting={self.counting!r}: expected add-remove or replace")
+
+    @property
+    def outputs(self) -> int:
+        """Number of logits: 1 for two classes."""
+        return 1 if self.classes == 2 else self.classes
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of every layer, inputs first."""
+        return (self.features, *self.hidden, self.outputs)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return self.epochs * self.batches
+
+    @property
+    def adjacency(self) -> AddRemove | Replace:
+        """The neighbours between which certified distances change by at most 1."""
+        return AddRemove(1) if self.counting == "add-remove" else Replace(1)
+
+    def rate(self, step: int) -> float:
+        """Learning rate of step 0, 1, ..."""
+        return self.learning_rate / (1.0 + self.rate_decay * step)
+
+    def initial(self, seed: int | None) -> list[Array]:
+        """Starting weights of every layer, shape (units, inputs + 1) with the bias last; uniform within 1 / sqrt(inputs).
+
+        Args:
+            seed: None for all zeros (only without hidden layers).
+
+        Raises:
+            InvalidParameter: zeros asked for a network with hidden layers, which would never learn.
+        """
+        if seed is None and self.hidden:
+            raise InvalidParameter("seed=None: a network with hidden layers cannot start from zeros; expected an integer")
+        random = np.random.default_rng(seed)
+        shapes = [(units, inputs + 1) for inputs, units in zip(self.widths[:-1], self.widths[1:], strict=True)]
+        if seed is None:
+            return [np.zeros(shape) for shape in shapes]
+        return [random.uniform(-1, 1, shape) / math.sqrt(shape[1] - 1) for shape in shapes]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingGrids:
+    """Units of everything that is computed, all powers of two, chosen from settings and starting weights alone.
+
+    Every number of a certificate is a whole multiple of its unit held in float64; units are coarse enough that every sum
+    below is exact, so that no order of summation can matter (docs/certified.md, section 3).
+
+    Attributes:
+        settings: the run.
+        start: starting weights rounded to their grid, in units.
+        input_unit: grid of inputs.
+        weight_units: grid of each layer's weights.
+        activation_units: grid of what enters each layer; the first is ``input_unit``.
+        signal_units: grid of the loss gradient at each layer's output.
+        caps: upper ends of the hidden activations, in units.
+    """
+
+    settings: TrainingSettings
+    start: tuple[Array, ...]
+    input_unit: float
+    weight_units: tuple[float, ...]
+    activation_units: tuple[float, ...]
+    signal_units: tuple[float, ...]
+    caps: tuple[float, ...]
+
+    @classmethod
+    def build(cls, settings: TrainingSettings, initial: list[Array]) -> TrainingGrids:
+        """The grids of a run.
+
+        Raises:
+            CertificationFailed: layers so wide, or magnitudes so far apart, that too few exact bits are left.
+        """
+        widths = settings.widths
+        input_range = power_of_two_at_least(max(settings.input_bound, 1.0))
+        input_unit = input_range * 2.0**-INPUT_BITS
+        drift = sum(settings.rate(step) for step in range(settings.steps)) * settings.clip / (1.0 - settings.momentum)
+        largest = [float(np.abs(weights).max()) + 1.01 * drift for weights in initial]
+        weight_units, activation_units, caps = [], [input_unit], []
+        reach = settings.input_bound
+        for layer, range_ in enumerate(largest):
+            inputs = widths[layer] + 1
+            used = (INPUT_BITS if layer == 0 else _ACTIVATION_BITS) + 2 + math.ceil(math.log2(inputs))
+            # One bit more than the range: the margins of all steps together are far below it.
+            weight_units.append(power_of_two_at_least(1.01 * range_) * 2.0 ** -_enough(min(_WEIGHT_BITS, _EXACT_BITS - used)))
+            if layer < len(largest) - 1:
+                reach = min(16.0 * max(settings.input_bound, 1.0), range_ * (widths[layer] * reach + 1.0))
+                cap = power_of_two_at_least(max(reach, 1.0))
+                activation_units.append(cap * 2.0**-_ACTIVATION_BITS)
+                caps.append(2.0**_ACTIVATION_BITS)
+        signal_units: list[float] = []
+        range_, terms = 1.0, 4 * settings.outputs
+        for layer in reversed(range(len(largest))):
+            weight_bits = math.ceil(math.log2(1.01 * largest[layer] / weight_units[layer]))
+            spare = _EXACT_BITS - 1 - weight_bits - math.ceil(math.log2(terms))
+            bits = _FIRST_SIGNAL_BITS if layer == 0 else min(_SIGNAL_BITS, spare)
+            signal_units.insert(0, power_of_two_at_least(range_) * 2.0 ** -_enough(bits))
+            range_ = range_ * largest[layer] * (min(2, settings.outputs) if layer == len(largest) - 1 else widths[layer + 1])
+            terms = 4 * widths[layer]
+        start = tuple(np.rint(weights / unit) for weights, unit in zip(initial, weight_units, strict=True))
+        units = tuple(weight_units), tuple(activation_units), tuple(signal_units)
+        return cls(settings, start, input_unit, *units, tuple(caps))
+
+    def inputs(self, X: Array) -> Array:
+        """Inputs cut to the public bound, on their grid in units, one row more for the bias: (features + 1, n).
+
+        Args:
+            X: shape (n, features), finite.
+        """
+        bound = self.settings.input_bound
+        scaled = np.empty((X.shape[1] + 1, len(X)))
+        np.rint(np.clip(X.T, -bound, bound) / self.input_unit, out=scaled[:-1])
+        scaled[-1] = 1.0 / self.input_unit
+        return scaled
+
+    def clips(self, layer: int) -> tuple[float, float]:
+        """gamma in units of a layer's gradient (signal times activation), rounded down and up."""
+        gamma = self.settings.clip / (self.signal_units[layer] * self.activation_units[layer])
+        return math.floor(gamma), math.ceil(gamma)
+
+    def shift(self, layer: int) -> int:
+        """Bits by which a sum of a layer's gradients is coarsened, so that sums over all records stay below 2**52."""
+        return max(0, math.ceil(math.log2(max(self.clips(layer)[1], 1))) - _CLIP_BITS)
+
+
+def _enough(bits: int) -> int:
+    if bits < 12:
+        raise CertificationFailed("a layer is so wide that fewer than 12 exact bits are left; expected a narrower network")
+    return bits

@@ -1,0 +1,40 @@
+"""The baseline without certificates: a label is a query of sensitivity 1, answered with Laplace noise and a threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.mechanisms.level_response import Array, BinaryResponse
+
+_ARITHMETIC = 2.0**-40
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalSensitivityResponse(BinaryResponse):
+    """1 if f + Laplace(1 / epsilon) exceeds 1/2, f the label 0 or 1.
+
+    **Guarantee.** One answer is (epsilon, 0)-private under ``adjacency``, for any label: the Laplace mechanism at sensitivity 1,
+    post-processed. It is drawn by its own probability, P(wrong) = exp(-epsilon / 2) / 2, with an exact coin.
+
+    *Against randomised response.* exp(epsilon / 2) is far from the ratio that epsilon allows: ``StabilityResponse`` at level 0 is
+    wrong with probability 1 / (1 + exp(epsilon)), the least possible without looking at the data.
+
+    Levels are accepted and ignored, so that it can stand in for the certified responses.
+
+    Example:
+        >>> from reticent.core import AddRemove
+        >>> GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1)).flip_probabilities([0, 9]).round(4).tolist()
+        [0.1839, 0.1839]
+    """
+
+    name: ClassVar[str] = "global sensitivity response"
+
+    @override
+    def flip_probabilities(self, levels: npt.ArrayLike) -> Array:
+        return np.full(len(np.asarray(levels)), 0.5 * math.exp(-0.5 * (self.epsilon - _ARITHMETIC)))

@@ -1,0 +1,97 @@
+"""The published private prediction: Cauchy noise at the smooth sensitivity, then a threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import count
+from reticent.core.errors import InvalidParameter, UnknownName
+from reticent.core.guarantees import Guarantee, GuaranteeKind
+from reticent.mechanisms.costs import event_of
+from reticent.mechanisms.level_response import Array, BinaryResponse
+
+_ARITHMETIC = 2.0**-40
+"""Taken off epsilon: more than the relative error of arctan and exp in either probability, twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothCauchy(BinaryResponse):
+    """1 if f + z exceeds 1/2, z Cauchy of scale 6 exp(-epsilon k / 6) / epsilon, f the label 0 or 1.
+
+    **Guarantee.** With every distance certified (``certified_at=()``), or with ``credit="index"``: if the label and its stable
+    distance have the two properties that ``StabilityResponse`` needs, one answer is (epsilon, 0)-private under ``adjacency``.
+    With a sparse set of distances and ``credit="distance"``, as published: *no guarantee*; the kind says so and a ledger
+    refuses it.
+
+    *Why.* exp(-epsilon k / 6) bounds the smooth sensitivity and changes by at most a factor exp(epsilon / 6) between neighbours;
+    Nissim, Raskhodnikova and Smith 2007, Lemma 2.7 with gamma = 2. The threshold is post-processing, so the answer is drawn
+    by its own probability, P(wrong) = 1/2 - arctan(epsilon exp(epsilon k / 6) / 12) / pi, with an exact coin.
+
+    *Differs from the paper.* The paper certifies a sparse set of distances and takes the largest that holds. That is an upper
+    bound on the smooth sensitivity, but not a smooth one: a stable distance of 20 can stand next to one of 5. The *index* in
+    the set changes by at most 1 between neighbours, and repairs it.
+
+    *Against the default.* The chance of a wrong label falls as exp(-epsilon k / 6), for ``StabilityResponse`` as exp(-epsilon k).
+
+    Attributes:
+        certified_at: increasing distances at which stability is looked at, each at least 1; () for every one.
+        credit: whether the largest of them that holds counts by its value ("distance", as published) or by its place ("index").
+
+    Example:
+        >>> from reticent.core import AddRemove
+        >>> SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1)).flip_probabilities([0, 20, 40]).round(4).tolist()
+        [0.4735, 0.1288, 0.0049]
+    """
+
+    certified_at: tuple[int, ...] = ()
+    credit: Literal["distance", "index"] = "distance"
+
+    name: ClassVar[str] = "smooth Cauchy response"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        distances = tuple(count(distance, name="certified_at") for distance in self.certified_at)
+        if list(distances) != sorted(set(distances)):
+            raise InvalidParameter(f"certified_at={self.certified_at!r}: expected increasing integers of at least 1")
+        if self.credit not in ("distance", "index"):
+            raise UnknownName(f"credit={self.credit!r}: expected distance or index")
+        object.__setattr__(self, "certified_at", distances)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether what is credited changes by at most 1 between neighbours."""
+        return self.credit == "index" or self.certified_at == tuple(range(1, len(self.certified_at) + 1))
+
+    @property
+    @override
+    def guarantee(self) -> Guarantee:
+        """Cost of one answer; of kind "no differential privacy" for a sparse set credited by distance."""
+        kind = GuaranteeKind.DIFFERENTIAL_PRIVACY if self.smooth else GuaranteeKind.NO_PRIVACY
+        return Guarantee(self.epsilon, 0.0, self.adjacency, kind)
+
+    @property
+    @override
+    def event(self) -> PrivacyEvent:
+        """Cost of one answer, for accounting."""
+        return event_of(self.name, self.guarantee)
+
+    def credited(self, levels: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """What stable distances count as, given where stability is looked at; private."""
+        level = np.asarray(levels, dtype=np.int64)
+        if not self.certified_at:
+            return level
+        place = np.searchsorted(self.certified_at, level, side="right")
+        return np.asarray(place if self.credit == "index" else np.array([0, *self.certified_at])[place], dtype=np.int64)
+
+    @override
+    def flip_probabilities(self, levels: npt.ArrayLike) -> Array:
+        epsilon = self.epsilon - _ARITHMETIC
+        reach = np.exp(np.minimum(epsilon * self.credited(levels) / 6.0, 80.0)) * epsilon / 12.0
+        # arctan(1/t) in place of pi/2 - arctan(t): a small probability keeps its digits.
+        return np.asarray(np.arctan2(1.0, reach) / np.pi)
