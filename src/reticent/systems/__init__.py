@@ -3,5 +3,6 @@
 from reticent.systems.bundle import Bundle
 from reticent.systems.posthoc_classifier import PosthocClassifier
 from reticent.systems.posthoc_encoder import PosthocEncoder
+from reticent.systems.private_knn_classifier import PrivateKNNClassifier
 
-__all__ = ["Bundle", "PosthocClassifier", "PosthocEncoder"]
+__all__ = ["Bundle", "PosthocClassifier", "PosthocEncoder", "PrivateKNNClassifier"]

@@ -1,0 +1,57 @@
+"""Guarantee cards of Private-kNN releases, in plain words."""
+
+from __future__ import annotations
+
+from reticent.core.guarantees import GuaranteeCard
+from reticent.systems.private_knn_plan import KnnPlan
+from reticent.training.features import FeatureMap
+
+
+def private_knn_card(plan: KnnPlan, feature_map: FeatureMap, *, keyed: bool, classes_given: bool) -> GuaranteeCard:
+    """The card of ``plan``: what is protected, from whom, and what is assumed."""
+    guarantee, steps = plan.guarantee, plan.steps
+    whose = "all records of one key" if keyed else "any one private record"
+    screening = plan.screening
+    assumptions = [
+        "the queries are public, and chosen without the private records or from earlier answers only",
+        f"the feature map ({feature_map.name}) is {feature_map.origin.value}",
+        "the settings (neighbours, sampling, threshold, noise) were chosen without looking at the private records",
+        "one fitted object answers, and what it holds in memory is not copied; a copy made by pickle has no queries left",
+        "noise and samples come from the operating system's random numbers (an answer that was made with a seed is not private)",
+        "the observer does not see how long an answer took or how much memory it used",
+        "the operating system, the processor, numpy, torch and OpenDP compute what they document",
+    ]
+    if not classes_given:
+        assumptions.insert(1, "the set of labels that occur is public")
+    if not keyed:
+        assumptions.insert(1, "no person owns more than one record; otherwise name the owners in keys")
+    return GuaranteeCard(
+        title="Labels of public queries from private records",
+        protected=(
+            f"Whether {whose} was there at all, label included: over all answers of the plan together, no observer's odds change "
+            f"by more than a factor e^{guarantee.epsilon:.4g}, except with probability {guarantee.delta:g}. A withheld answer "
+            "costs as much as its screening."
+        ),
+        from_whom="Anyone who sees all labels and which queries were withheld, with any other knowledge and any computing power; "
+        "so also anyone who sees a model that was trained on them.",
+        guarantee=guarantee,
+        assumptions=tuple(assumptions),
+        not_protected=(
+            "what is true of many records together: that is what the labels tell",
+            "the queries themselves",
+            "answers of another fitted object about the same records: their costs add up, a ledger keeps the sum",
+        ),
+        details=(
+            ("queries, labels at most", f"{steps.queries}, {steps.answers}"),
+            ("neighbours that vote", str(steps.neighbours)),
+            ("sampling probability", f"{steps.sampling_probability:g}"),
+            ("sample of screening and vote", "shared" if steps.shared_subsample else "fresh for each"),
+            (
+                "screening",
+                "none" if screening is None else f"threshold {screening.threshold:g}, sigma {screening.sigma:.4g} votes",
+            ),
+            ("sigma of the votes", f"{steps.sigma_votes:.4g} votes"),
+            ("feature map", f"{feature_map.name}; {feature_map.origin.value}"),
+            ("bound that proves the total", plan.total.bound),
+        ),
+    )

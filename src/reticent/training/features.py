@@ -1,0 +1,171 @@
+"""Feature maps for neighbour search: from a picture to a vector, one picture at a time, and where the map comes from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from skimage.feature import hog
+from torch import nn
+
+from reticent.core.checks import count, finite_array
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.training.students import Student
+
+Array = npt.NDArray[np.float64]
+
+
+class Origin(StrEnum):
+    """What a feature map was made from; only these may be used on private records."""
+
+    FIXED = "fixed in advance, learned from nothing"
+    PUBLIC = "learned from public data alone"
+    RELEASED = "learned from public data and released labels"
+
+
+class FeatureMap(ABC):
+    """A map from inputs to vectors that the private records had no say in.
+
+    **Guarantee.** None of its own. Private-kNN needs that a record's features depend on that record and on public things only.
+    So a map handles *one row at a time*: matrix products of a whole batch may round a row differently in another batch, and then
+    one record's presence would move the features of others. And it must not have been fitted on the private records; ``origin``
+    says what it was made from, and goes into the card.
+
+    Attributes:
+        name: for cards and receipts.
+        origin: what it was made from.
+    """
+
+    name: str
+    origin: Origin
+
+    @abstractmethod
+    def features(self, inputs: npt.ArrayLike) -> Array:
+        """Features, shape (n, d), float64, of inputs of shape (n, p).
+
+        Raises:
+            InvalidInput: inputs that the map is not made for, NaN or infinity. Values are never shown.
+        """
+
+
+@dataclass(frozen=True)
+class IdentityFeatures(FeatureMap):
+    """The inputs themselves.
+
+    Example:
+        >>> IdentityFeatures().features([[1, 2]]).tolist()
+        [[1.0, 2.0]]
+    """
+
+    name = "inputs"
+    origin = Origin.FIXED
+
+    def features(self, inputs: npt.ArrayLike) -> Array:
+        """See ``FeatureMap.features``."""
+        return finite_array(inputs, name="inputs", ndim=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HogFeatures(FeatureMap):
+    """Histograms of oriented gradients of each plane of a picture.
+
+    Attributes:
+        image_shape: channels, height, width.
+        cell: pixels a side of the squares that a histogram counts over; at most half of height and width.
+        orientations: bins of a histogram.
+
+    Reference: Dalal and Triggs 2005, as in ``skimage.feature.hog`` with blocks of 2 x 2 cells.
+
+    Example:
+        >>> HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9).features(np.eye(8).reshape(1, 64)).shape
+        (1, 36)
+    """
+
+    image_shape: tuple[int, int, int]
+    cell: int
+    orientations: int
+
+    name = "histograms of oriented gradients"
+    origin = Origin.FIXED
+
+    def __post_init__(self) -> None:
+        count(self.orientations, name="orientations")
+        if len(self.image_shape) != 3 or 2 * count(self.cell, name="cell") > min(self.image_shape[1:]):
+            raise InvalidParameter(f"cell={self.cell}: expected at most half of a side of image_shape={self.image_shape}")
+
+    def features(self, inputs: npt.ArrayLike) -> Array:
+        """See ``FeatureMap.features``."""
+        rows = finite_array(inputs, name="inputs", ndim=2, columns=int(np.prod(self.image_shape)))
+        return np.stack([np.concatenate([self._plane(plane) for plane in row.reshape(self.image_shape)]) for row in rows])
+
+    def _plane(self, plane: Array) -> Array:
+        cells = (self.cell, self.cell)
+        return np.asarray(hog(plane, orientations=self.orientations, pixels_per_cell=cells, cells_per_block=(2, 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleFeatures(FeatureMap):
+    """Outputs of a torch module, in evaluation mode, one row at a time.
+
+    Attributes:
+        module: from (1, *input_shape) to (1, ...).
+        input_shape: shape of one input of the module.
+        origin: what its weights were made from. The caller answers for this; a module that saw the private records voids every
+            guarantee.
+
+    Example:
+        >>> ModuleFeatures(nn.Linear(3, 2), (3,), Origin.PUBLIC).features(np.zeros((4, 3))).shape
+        (4, 2)
+    """
+
+    module: nn.Module
+    input_shape: tuple[int, ...]
+    origin: Origin
+
+    name = "torch module"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "origin", Origin(self.origin))
+        if not isinstance(self.module, nn.Module):
+            raise InvalidInput(f"module: expected a torch module, got {type(self.module).__name__}")
+
+    def features(self, inputs: npt.ArrayLike) -> Array:
+        """See ``FeatureMap.features``."""
+        values = finite_array(inputs, name="inputs", ndim=2, columns=int(np.prod(self.input_shape)))
+        rows = torch.from_numpy(values.astype(np.float32)).reshape(len(values), 1, *self.input_shape)
+        return _one_by_one(self.module.eval(), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class StudentFeatures(FeatureMap):
+    """The last hidden layer of a student, scaled to unit length.
+
+    Attributes:
+        student: trained on released labels only.
+    """
+
+    student: Student
+
+    name = "last hidden layer of the previous student"
+    origin = Origin.RELEASED
+
+    def features(self, inputs: npt.ArrayLike) -> Array:
+        """See ``FeatureMap.features``."""
+        size = int(np.prod(self.student.image_shape))
+        values = finite_array(inputs, name="inputs", ndim=2, columns=size)
+        rows = torch.from_numpy(values.astype(np.float32)).reshape(len(values), 1, size)
+        hidden = _one_by_one(self.student.features.eval(), rows.reshape(len(values), 1, *self.student.image_shape))
+        # Each row sums alone, so that its length does not depend on how many rows there are.
+        lengths = np.array([np.sqrt(row @ row) for row in hidden])
+        return np.asarray(hidden / np.maximum(lengths, 1e-12)[:, None])
+
+
+def _one_by_one(module: nn.Module, rows: torch.Tensor) -> Array:
+    """Outputs of ``module`` for every (1, ...) row by itself, flattened, shape (n, d)."""
+    with torch.inference_mode():
+        outputs = [module(row).reshape(-1).numpy().astype(np.float64) for row in rows]
+    return np.stack(outputs)
