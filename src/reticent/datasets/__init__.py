@@ -6,18 +6,34 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reticent.core.errors import UnknownName
+from reticent.datasets.blobs import load_blobs
 from reticent.datasets.dataset import Dataset
 from reticent.datasets.digits import load_digits
 from reticent.datasets.files import DATA_VARIABLE
+from reticent.datasets.imdb import load_imdb
 from reticent.datasets.mnist import load_fashion, load_mnist
+from reticent.datasets.pneumonia import load_pneumonia
 from reticent.datasets.utkface import load_utkface
 
-__all__ = ["DATASETS", "DATA_VARIABLE", "Dataset", "load", "load_digits", "load_fashion", "load_mnist", "load_utkface"]
+__all__ = [
+    "DATASETS",
+    "DATA_VARIABLE",
+    "Dataset",
+    "load",
+    "load_blobs",
+    "load_digits",
+    "load_fashion",
+    "load_imdb",
+    "load_mnist",
+    "load_pneumonia",
+    "load_utkface",
+]
 
 _FILE_LOADERS: dict[str, Callable[[str | Path | None], Dataset]] = {
     "mnist": load_mnist,
     "fashion": load_fashion,
     "utkface": load_utkface,
+    "pneumonia": load_pneumonia,
 }
 
 DATASETS = ("digits", *_FILE_LOADERS)
