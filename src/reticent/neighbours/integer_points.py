@@ -60,8 +60,10 @@ class PointGrid:
         features = finite_array(public_features, name="public_features", ndim=2)
         center = features.mean(axis=0)
         largest = float(np.sqrt(((features - center) ** 2).sum(axis=1).max()))
-        # Equal rows leave the scale open; any will do.
-        return cls(center, POINT_RADIUS / (2 * largest) if largest > 0 else 1.0)
+        if largest == 0:
+            # Equal rows, or a single one: their own length is the only scale there is.
+            largest = float(np.sqrt((center**2).sum())) or 1.0
+        return cls(center, POINT_RADIUS / (2 * largest))
 
     @property
     def dimension(self) -> int:

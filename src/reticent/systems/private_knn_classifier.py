@@ -8,15 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import column_or_1d
 from torch import nn
 
 from reticent.accounting.ledger import Ledger
 from reticent.accounting.scopes import Scope
-from reticent.core.checks import finite_array, probability
+from reticent.core.checks import probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt, Release
@@ -24,16 +21,12 @@ from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeig
 from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.systems.private_knn_cards import private_knn_card
+from reticent.systems.private_knn_inputs import checked_records, feature_map_of, input_rows
 from reticent.systems.private_knn_plan import UNANSWERED, KnnDesk, KnnPlan
-from reticent.training.features import FeatureMap, HogFeatures, IdentityFeatures, ModuleFeatures, Origin
+from reticent.training.features import FeatureMap
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-FEATURE_MAPS = ("identity", "hog")
-"""Feature maps that go by a name."""
-
-_HOG_CELL = 4
 
 
 class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
@@ -130,28 +123,15 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             InvalidInput, InvalidParameter, UnknownName: nothing is kept.
             CalibrationFailed: no noise meets the total, or the given noise does not.
         """
-        if y is None:
-            raise InvalidInput("y: expected labels; this estimator requires y to be passed, but the target y is None")
-        inputs, shape = _rows(X)
-        labels = column_or_1d(y, warn=True)
-        if labels.shape != (len(inputs),):
-            raise InvalidInput(f"y: expected one label for each of {len(inputs)} records, got shape={labels.shape}")
-        check_classification_targets(labels)
-        classes = unique_labels(labels) if self.classes is None else np.array(sorted(set(self.classes)))
-        if len(classes) < 2:
-            raise InvalidInput(f"classes: expected at least two, got {len(classes)} class")
-        codes = np.searchsorted(classes, labels)
-        if not bool((classes[np.minimum(codes, len(classes) - 1)] == labels).all()):
-            raise InvalidInput("y: expected labels from classes only; values are not shown")
-        if keys is not None and len(keys) != len(inputs):
-            raise InvalidInput(f"keys: expected one per record, got {len(keys)} for {len(inputs)} records")
+        inputs, shape = input_rows(X)
+        classes, codes = checked_records(inputs, y, keys, self.classes)
         if self.engine not in ENGINES:
             raise UnknownName(f"engine={self.engine!r}: expected one of {', '.join(ENGINES)}")
         feature_map = feature_map_of(self.feature_map, shape)
         self._settle(len(classes))
         self.feature_map_ = feature_map
         self.features_ = feature_map.features(inputs)
-        self.codes_ = codes.astype(np.int64)
+        self.codes_ = codes
         self.keys_ = None if keys is None else list(keys)
         self.classes_ = classes
         self.input_shape_ = shape
@@ -319,7 +299,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
 
     def _queries(self, X: npt.ArrayLike) -> Array:
         self._fitted()
-        inputs, shape = _rows(X)
+        inputs, shape = input_rows(X)
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {inputs.shape[1]} features, but {type(self).__name__} is expecting "
@@ -333,58 +313,3 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...]) -> FeatureMap:
-    """The feature map that a front door was asked for, for inputs of ``shape``.
-
-    Raises:
-        UnknownName: a name that is not in ``FEATURE_MAPS``.
-        InvalidParameter: neither name, feature map nor torch module, or "hog" for inputs that are no pictures.
-    """
-    if isinstance(choice, FeatureMap):
-        return choice
-    if isinstance(choice, nn.Module):
-        return ModuleFeatures(choice, shape, Origin.PUBLIC)
-    if not isinstance(choice, str):
-        raise InvalidParameter(f"feature_map: expected a name, a feature map or a torch module, got {type(choice).__name__}")
-    if choice not in FEATURE_MAPS:
-        raise UnknownName(f"feature_map={choice!r}: expected one of {', '.join(FEATURE_MAPS)}, a FeatureMap or a torch module")
-    if choice == "identity":
-        return IdentityFeatures()
-    planes = picture_shape(shape)
-    return HogFeatures(image_shape=planes, cell=min(_HOG_CELL, min(planes[1:]) // 2), orientations=9)
-
-
-def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Channels, height and width of inputs of ``shape``.
-
-    Raises:
-        InvalidParameter: the inputs are not pictures.
-    """
-    if len(shape) == 2:
-        return (1, *shape)
-    if len(shape) == 3:
-        return shape
-    raise InvalidParameter(f"feature_map='hog': expected pictures of shape (n, height, width), got inputs of shape {shape}")
-
-
-def _rows(X: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
-    """Inputs as rows, and the shape of one.
-
-    Raises:
-        InvalidInput: not numbers, empty, NaN or infinity, or a single axis.
-    """
-    if issparse(X):
-        raise InvalidInput("X: sparse input is not supported; expected an array")
-    values = finite_array(X, name="X", allow_empty=True)
-    if values.ndim < 2:
-        raise InvalidInput(
-            f"X: expected 2D array, got {values.ndim}D array instead with shape={values.shape}. Reshape your data: "
-            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one query"
-        )
-    if values.shape[0] == 0:
-        raise InvalidInput(f"X: found array with 0 sample(s) (shape={values.shape}) while a minimum of 1 is required.")
-    if values.size == 0:
-        raise InvalidInput(f"X: found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is required.")
-    return values.reshape(len(values), -1), values.shape[1:]

@@ -108,6 +108,56 @@ class HogFeatures(FeatureMap):
 
 
 @dataclass(frozen=True, eq=False)
+class ReducedFeatures(FeatureMap):
+    """Another map's features along the principal directions of public ones; made by ``ReducedFeatures.of``.
+
+    Attributes:
+        base: the other map.
+        center: shape (d,), mean of the public features.
+        directions: shape (m, d), orthonormal rows.
+    """
+
+    base: FeatureMap
+    center: Array
+    directions: Array
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """For cards and receipts."""
+        return f"{len(self.directions)} principal components of {self.base.name}"
+
+    @property
+    def origin(self) -> Origin:  # type: ignore[override]
+        """What it was made from."""
+        return Origin.PUBLIC if self.base.origin is Origin.FIXED else self.base.origin
+
+    @classmethod
+    def of(cls, base: FeatureMap, public_inputs: npt.ArrayLike, *, dimension: int) -> ReducedFeatures:
+        """The map for the ``dimension`` directions in which the features of public inputs vary most.
+
+        Args:
+            base: the other map.
+            public_inputs: shape (n, p); never private records.
+            dimension: at least 1; at most as many as there are inputs and features are used.
+
+        Example:
+            >>> ReducedFeatures.of(IdentityFeatures(), [[0, 0], [2, 0]], dimension=1).features([[3, 7]]).round(6).tolist()
+            [[2.0]]
+        """
+        features = base.features(public_inputs)
+        center = features.mean(axis=0)
+        _, _, directions = np.linalg.svd(features - center, full_matrices=False)
+        directions = directions[: count(dimension, name="dimension")]
+        # The sign of a direction is arbitrary; the largest entry is made positive, so that equal inputs give equal maps.
+        largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
+        return cls(base, center, directions * np.where(largest < 0, -1.0, 1.0))
+
+    def features(self, inputs: npt.ArrayLike) -> Array:
+        """See ``FeatureMap.features``."""
+        return np.stack([self.directions @ (row - self.center) for row in self.base.features(inputs)])
+
+
+@dataclass(frozen=True, eq=False)
 class ModuleFeatures(FeatureMap):
     """Outputs of a torch module, in evaluation mode, one row at a time.
 
