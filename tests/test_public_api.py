@@ -9,7 +9,7 @@ import sys
 import pytest
 
 PUBLIC = {
-    "reticent": "PosthocClassifier PosthocEncoder __version__",
+    "reticent": "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder __version__",
     "reticent.attacks": "PictureQuality ReconstructionConfig Reconstructor picture_quality train_reconstructor",
     "reticent.certify": (
         "EnumerationBound IntervalBound LevelTest LipschitzBound Output ParameterIntervals TrainingSettings grid_radius "
@@ -26,7 +26,9 @@ PUBLIC = {
         "affine_chain average_pool from_torch to_torch"
     ),
     "reticent.noise": "Grid Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin",
-    "reticent.systems": "Bundle PosthocClassifier PosthocEncoder",
+    "reticent.systems": (
+        "Bundle CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PrivateKNNClassifier PrivateKNNStudent"
+    ),
 }
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.systems import PosthocClassifier, PosthocEncoder
+    from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder
 
 __version__ = "0.1.0"
 
-__all__ = ["PosthocClassifier", "PosthocEncoder", "__version__"]
+__all__ = ["CertifiedClassifier", "CertifiedEnsemble", "PosthocClassifier", "PosthocEncoder", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,8 @@ class ParameterIntervals:
     grids: TrainingGrids
     lower: tuple[Array, ...]
     upper: tuple[Array, ...]
+
+    kind: ClassVar[str] = "parameter intervals"
 
     @property
     def settings(self) -> TrainingSettings:

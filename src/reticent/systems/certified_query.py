@@ -1,0 +1,173 @@
+"""A trained and certified classifier, or a vote of several, ready to answer privately."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from reticent.certify.stability import stable_distances, vote_distances
+from reticent.certify.training import ParameterIntervals
+from reticent.certify.training_settings import TrainingGrids, TrainingSettings
+from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError, UnknownName
+from reticent.core.guarantees import Adjacency
+from reticent.mechanisms import DistanceToInstability, GlobalSensitivityResponse, SmoothCauchy, StabilityResponse
+from reticent.noise import Sampler
+from reticent.systems.embedding import Arrays, Embedding, restore
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Response = StabilityResponse | DistanceToInstability | SmoothCauchy | GlobalSensitivityResponse
+
+LAWS = ("stability", "distance", "smooth-cauchy", "global")
+"""How a certified label is released: by calibrated randomised response, exactly or not at all, as published, or uncertified."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifiedLaw:
+    """Which mechanism answers, and at what cost.
+
+    Attributes:
+        name: one of ``LAWS``.
+        epsilon: of one answer, above 0.
+        delta: of one answer, in [0, 1); used by "distance" alone, which needs it above 0.
+
+    Raises:
+        UnknownName: another law.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if self.name not in LAWS:
+            raise UnknownName(f"law={self.name!r}: expected one of {', '.join(LAWS)}")
+
+    def mechanism(self, classes: int, adjacency: Adjacency) -> Response:
+        """The mechanism for ``classes`` labels.
+
+        Raises:
+            InvalidParameter: epsilon or delta out of range, or a law for two labels asked for more.
+        """
+        if self.name == "stability":
+            return StabilityResponse(classes=classes, epsilon=self.epsilon, adjacency=adjacency)
+        if self.name == "distance":
+            return DistanceToInstability(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
+        if classes != 2:
+            raise InvalidParameter(f"law={self.name!r}: answers two labels, got classes={classes}; use stability or distance")
+        if self.name == "smooth-cauchy":
+            return SmoothCauchy(epsilon=self.epsilon, adjacency=adjacency)
+        return GlobalSensitivityResponse(epsilon=self.epsilon, adjacency=adjacency)
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedQuery:
+    """Everything that answering takes. It holds what was learnt from the records, and is as private as they are.
+
+    Attributes:
+        extractor: public map from inputs to features, applied to one input at a time.
+        members: one set of parameter intervals, or one for each member of an ensemble.
+        law: how labels are released.
+    """
+
+    extractor: Embedding
+    members: tuple[ParameterIntervals, ...]
+    law: CertifiedLaw
+
+    @property
+    def classes(self) -> int:
+        """Number of labels."""
+        return self.members[0].settings.classes
+
+    @cached_property
+    def mechanism(self) -> Response:
+        """The mechanism that answers."""
+        return self.law.mechanism(self.classes, self.members[0].settings.adjacency)
+
+    @property
+    def bound(self) -> ParameterIntervals:
+        """The certificate that answers rest on: the first member's stands for all."""
+        return self.members[0]
+
+    def member_distances(self, inputs: Array) -> tuple[Integers, Integers]:
+        """Every member's label and stable distance, each of shape (members, n). Private."""
+        points = features_of(self.extractor, inputs)
+        found = [stable_distances(member, points) for member in self.members]
+        return np.stack([labels for labels, _ in found]), np.stack([distances for _, distances in found])
+
+    def stable_distances(self, inputs: Array) -> tuple[Integers, Integers]:
+        """The label of the model, or of the vote, and how many records must change at least before it does, less 1. Private."""
+        labels, distances = self.member_distances(inputs)
+        if len(self.members) == 1:
+            return labels[0], distances[0]
+        return vote_distances(labels, distances, classes=self.classes)
+
+    def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """One label for each row of checked ``inputs``, and which of them are withheld (label -1).
+
+        Args:
+            inputs: shape (n, features), finite.
+            sampler: source of randomness.
+        """
+        labels, distances = self.stable_distances(inputs)
+        mechanism = self.mechanism
+        if isinstance(mechanism, DistanceToInstability):
+            return mechanism.release(labels, distances, sampler=sampler)
+        return mechanism.release(labels, distances, sampler=sampler), np.zeros(len(labels), dtype=bool)
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain JSON values and named arrays that ``from_description`` reads."""
+        extractor, arrays = self.extractor.describe()
+        training = self.members[0].settings
+        fields = {name: getattr(training, name) for name in training.__dataclass_fields__}
+        for index, member in enumerate(self.members):
+            for layer, start in enumerate(member.grids.start):
+                name = f"member{index}.layer{layer}"
+                # Whole numbers below 2**27: int32 holds them, float64 the starting weights they are multiples around.
+                arrays[f"{name}.start"] = start * member.grids.weight_units[layer]
+                arrays[f"{name}.lower"] = member.lower[layer].astype(np.int32)
+                arrays[f"{name}.upper"] = member.upper[layer].astype(np.int32)
+        law = {"name": self.law.name, "epsilon": self.law.epsilon, "delta": self.law.delta}
+        settings = {"extractor": extractor, "training": fields, "members": len(self.members), "law": law}
+        return settings, arrays
+
+    @classmethod
+    def from_description(cls, settings: dict[str, Any], arrays: Arrays, extractor: nn.Module | None) -> CertifiedQuery:
+        """The query that ``describe`` took apart.
+
+        Raises:
+            CorruptBundle: fields or arrays that are missing or do not fit together.
+            InvalidInput: the bundle needs the user's own extractor.
+        """
+        features = restore(settings.get("extractor", {}), arrays, extractor)
+        try:
+            training = TrainingSettings(**{**settings["training"], "hidden": tuple(settings["training"]["hidden"])})
+            members = tuple(_member(training, arrays, f"member{index}") for index in range(int(settings["members"])))
+            query = cls(features, members, CertifiedLaw(**settings["law"]))
+            _ = query.mechanism, members[0]
+        except (KeyError, IndexError, TypeError, ReticentError) as error:
+            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
+        return query
+
+
+def features_of(extractor: Embedding, inputs: Array) -> Array:
+    """Features of each input, computed one by one: in a batch, what a library computes for a row may depend on the others."""
+    if extractor.kind == "identity" or not len(inputs):
+        return extractor.embed(inputs)
+    return np.concatenate([extractor.embed(inputs[row : row + 1]) for row in range(len(inputs))])
+
+
+def _member(training: TrainingSettings, arrays: Arrays, name: str) -> ParameterIntervals:
+    layers = range(len(training.widths) - 1)
+    grids = TrainingGrids.build(training, [arrays[f"{name}.layer{layer}.start"] for layer in layers])
+    lower = tuple(arrays[f"{name}.layer{layer}.lower"].astype(np.float64) for layer in layers)
+    upper = tuple(arrays[f"{name}.layer{layer}.upper"].astype(np.float64) for layer in layers)
+    for start, low, high in zip(grids.start, lower, upper, strict=True):
+        if low.shape != high.shape or low.shape[1:] != start.shape or len(low) != len(lower[0]) or bool((low > high).any()):
+            raise CorruptBundle("bundle: parameter intervals that do not fit the network")
+    return ParameterIntervals(grids, lower, upper)
