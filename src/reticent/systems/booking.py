@@ -3,17 +3,63 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.events import PrivacyEvent
 from reticent.accounting.ledger import Ledger
 from reticent.accounting.scopes import Scope
 from reticent.core.errors import InvalidInput
+from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt, Release
 from reticent.noise import Sampler
-from reticent.systems.private_query import Array, PrivateQuery
+
+Array = npt.NDArray[np.float64]
+
+
+class Law(Protocol):
+    """What a receipt and a ledger need to know of a mechanism."""
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one answer."""
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """The same, for accounting."""
+
+
+class Certificate(Protocol):
+    """What the receipt says about a bound."""
+
+    @property
+    def kind(self) -> str:
+        """Kind of certificate."""
+
+
+class Query(Protocol):
+    """A fitted query that can answer."""
+
+    @property
+    def mechanism(self) -> Law:
+        """The mechanism that answers."""
+
+    @property
+    def bound(self) -> Certificate:
+        """The certificate that its noise rests on."""
+
+    def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """One answer for each row of checked ``inputs``, and which of them are withheld."""
 
 
 def answer_and_book(
-    query: PrivateQuery,
+    query: Query,
     inputs: Array,
     *,
     sampler: Sampler,

@@ -1,0 +1,187 @@
+"""Feature-space hijacking of released tables: a decoder, trained on public rows and their releases, draws the records.
+
+The attacker owns rows of the same kind, may release as many of them as it likes with the same encoder, and learns to turn
+released values back into rows. Categories are read off as the largest entry of each one-hot group, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional
+
+from reticent.core.checks import count, finite_array, positive
+from reticent.core.errors import InvalidInput
+from reticent.training.networks import minimise, relu_network
+from reticent.training.progress import Report, silent
+
+Array = npt.NDArray[np.float64]
+Group = tuple[str, slice, bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HijackingConfig:
+    """Settings of the attacker's decoder.
+
+    Attributes:
+        hidden: widths of its hidden layers.
+        epochs: passes over the attacker's rows.
+        batch_size: rows per step.
+        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
+        seed: of weights and order.
+    """
+
+    hidden: tuple[int, ...] = (256, 256)
+    epochs: int = 20
+    batch_size: int = 250
+    learning_rate: float = 2e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            count(getattr(self, name), name=name)
+        positive(self.learning_rate, name="learning_rate")
+
+
+class Hijacker(nn.Module):
+    """A trained decoder from released values to encoded rows.
+
+    Args:
+        inputs: number of released values.
+        outputs: encoded coordinates of a row.
+        hidden: widths of the hidden layers.
+    """
+
+    center: torch.Tensor
+    spread: torch.Tensor
+    guess: torch.Tensor
+
+    def __init__(self, inputs: int, outputs: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.network = relu_network([inputs, *hidden, outputs])
+        self.register_buffer("center", torch.zeros(inputs))
+        self.register_buffer("spread", torch.ones(inputs))
+        self.register_buffer("guess", torch.zeros(outputs))
+
+    def forward(self, released: torch.Tensor) -> torch.Tensor:
+        """Encoded rows, shape (n, outputs), of released values of shape (n, inputs)."""
+        rows: torch.Tensor = self.guess + self.network((released - self.center) / self.spread)
+        return rows
+
+    def reconstruct(self, released: npt.ArrayLike) -> Array:
+        """Encoded rows, shape (n, outputs); for a withheld row (NaN) the mean of the attacker's own rows.
+
+        Raises:
+            InvalidInput: another number of released values than the attack was trained on.
+        """
+        values = np.asarray(released, dtype=np.float32)
+        if values.ndim != 2 or values.shape[1] != len(self.center):
+            raise InvalidInput(f"released: expected shape (n, {len(self.center)}), got shape={values.shape}")
+        withheld = np.asarray(~np.isfinite(values).all(axis=1), dtype=np.bool_)
+        with torch.no_grad():
+            rows = self.forward(torch.from_numpy(np.where(withheld[:, None], np.float32(0), values))).double().numpy()
+        rows[withheld] = self.guess.double().numpy()
+        return np.asarray(rows)
+
+
+def train_hijacker(released: npt.ArrayLike, rows: npt.ArrayLike, config: HijackingConfig, *, report: Report = silent) -> Hijacker:
+    """A decoder trained to the least squared error, whose minimum is the posterior mean of the row.
+
+    Args:
+        released: shape (n, m), releases of the attacker's rows; withheld ones (NaN) are left out.
+        rows: shape (n, d), the attacker's encoded rows.
+        config: widths and settings.
+        report: told after every epoch.
+
+    Raises:
+        InvalidInput: shapes that do not fit, or no row that was released.
+    """
+    targets = finite_array(rows, name="rows", ndim=2)
+    values = np.asarray(released, dtype=np.float64)
+    if values.ndim != 2 or len(values) != len(targets):
+        raise InvalidInput(f"released: expected shape ({len(targets)}, m) as there are rows, got shape={values.shape}")
+    kept = np.isfinite(values).all(axis=1)
+    if not kept.any():
+        raise InvalidInput("released: expected at least one released row, every row is withheld")
+    torch.manual_seed(config.seed)
+    decoder = Hijacker(values.shape[1], targets.shape[1], config.hidden)
+    points = torch.from_numpy(values[kept].astype(np.float32))
+    wanted = torch.from_numpy(targets[kept].astype(np.float32))
+    decoder.center.copy_(points.mean(dim=0))
+    decoder.spread.copy_(points.std(dim=0, correction=0).clamp(min=1e-6))
+    decoder.guess.copy_(torch.from_numpy(targets.mean(axis=0)))
+
+    def loss(batch: torch.Tensor, _: float) -> torch.Tensor:
+        return functional.mse_loss(decoder(points[batch]), wanted[batch])
+
+    minimise(
+        loss,
+        decoder.network.parameters(),
+        rows=len(points),
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        decay=True,
+        stage="hijacking attack",
+        report=report,
+    )
+    return decoder.eval()
+
+
+@dataclass(frozen=True)
+class HijackingQuality:
+    """What an attacker got back.
+
+    Attributes:
+        all_categories: share of rows whose categories were *all* right: the paper's "accuracy".
+        category: mean share of categories that were right.
+        mean_squared_error: per encoded coordinate.
+        squared_error: mean squared l2 distance of a row, what reconstruction bounds speak of.
+    """
+
+    all_categories: float
+    category: float
+    mean_squared_error: float
+    squared_error: float
+
+
+def hijacking_quality(found: npt.ArrayLike, rows: npt.ArrayLike, groups: Sequence[Group]) -> HijackingQuality:
+    """How near ``found`` (shape (n, d)) is to the true encoded ``rows``.
+
+    Args:
+        found: the attacker's rows.
+        rows: the true ones.
+        groups: name, coordinates and whether they are one-hot, for each attribute (``TabularSchema.groups``).
+
+    Raises:
+        InvalidInput: shapes that do not fit, or values that are not finite.
+
+    Edge cases: without one-hot groups both shares of categories are NaN.
+    """
+    guess = finite_array(found, name="found", ndim=2)
+    truth = finite_array(rows, name="rows", ndim=2, columns=guess.shape[1])
+    if len(guess) != len(truth):
+        raise InvalidInput(f"found: expected {len(truth)} rows, got {len(guess)}")
+    right = [guess[:, part].argmax(axis=1) == truth[:, part].argmax(axis=1) for _, part, one_hot in groups if one_hot]
+    table = np.stack(right, axis=1) if right else np.full((len(truth), 1), np.nan)
+    squared = np.square(guess - truth)
+    return HijackingQuality(
+        all_categories=float(table.all(axis=1).mean()) if right else float("nan"),
+        category=float(table.mean()),
+        mean_squared_error=float(squared.mean()),
+        squared_error=float(squared.sum(axis=1).mean()),
+    )
+
+
+def majority_guess(rows: npt.ArrayLike, count_of: int) -> Array:
+    """The guess of one who sees nothing: the mean of public ``rows`` (shape (n, d)), ``count_of`` times.
+
+    The largest entry of the mean of a one-hot code is its most frequent category, so this is the majority guess too.
+    """
+    mean = finite_array(rows, name="rows", ndim=2).mean(axis=0)
+    return np.tile(mean, (count_of, 1))

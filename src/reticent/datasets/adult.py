@@ -1,0 +1,106 @@
+"""Adult (census income): 48,842 records of 14 columns; does a person earn more than 50,000 dollars a year?"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.datasets import fetch_openml
+
+from reticent.core.errors import DataUnavailable
+from reticent.datasets.files import DATA_VARIABLE, data_folder
+from reticent.datasets.table import Labels, Rows, Table
+
+COLUMNS = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+)
+NUMERIC = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+
+_FILES = {"adult.data.gz": (32561, 7841), "adult.test.gz": (16281, 3846)}
+_ORIGIN = "Adult, Becker and Kohavi 1996, UCI (CC BY 4.0)"
+
+
+def load_adult(folder: str | Path | None = None) -> Table:
+    """Census records with the official held-out part; "?" stands where a word is missing.
+
+    Args:
+        folder: folder with ``adult.data.gz`` and ``adult.test.gz``; default: the one that ``RETICENT_DATA`` names, and
+            without one a download from OpenML.
+
+    Returns:
+        32,561 training and 16,281 held-out records; numeric columns hold floats, the others words.
+
+    Raises:
+        DataUnavailable: files are missing, damaged or not the expected ones, or the download failed.
+    """
+    place = data_folder(folder)
+    if place is None:
+        rows, labels = _from_openml()
+        first = _FILES["adult.data.gz"][0]
+        parts = [(rows[:first], labels[:first]), (rows[first:], labels[first:])]
+    else:
+        parts = [_from_file(place / name) for name in _FILES]
+    for (found, target), (name, (count, rich)) in zip(parts, _FILES.items(), strict=True):
+        if len(found) != count or int(target.sum()) != rich:
+            raise DataUnavailable(
+                f"{name}: expected {count} records, {rich} of them above 50K, got {len(found)} and {int(target.sum())}; "
+                "fetch the file again"
+            )
+    (train_rows, train_labels), (test_rows, test_labels) = parts
+    return Table("adult", COLUMNS, train_rows, train_labels, test_rows, test_labels, ("<=50K", ">50K"), _ORIGIN)
+
+
+def _from_file(path: Path) -> tuple[Rows, Labels]:
+    if not path.is_file():
+        raise DataUnavailable(
+            f"adult: expected {path.name} in {str(path.parent)!r}; copy the file there, or unset {DATA_VARIABLE} to download"
+        )
+    try:
+        lines = gzip.decompress(path.read_bytes()).decode("ascii").splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise DataUnavailable(f"{path.name}: expected a whole gzip file of text; fetch the file again") from error
+    fields = [line.split(", ") for line in lines if line and not line.startswith("|")]
+    if any(len(record) != len(COLUMNS) + 1 for record in fields):
+        raise DataUnavailable(f"{path.name}: expected {len(COLUMNS) + 1} fields in every line; fetch the file again")
+    table = np.array(fields, dtype=object)
+    return _typed(table[:, :-1]), np.array([label.startswith(">50K") for label in table[:, -1]], dtype=np.int64)
+
+
+def _from_openml() -> tuple[Rows, Labels]:
+    try:
+        bunch = fetch_openml("adult", version=2, as_frame=True, parser="pandas")
+    except (OSError, ValueError, ImportError) as error:
+        raise DataUnavailable(
+            f"adult: expected {DATA_VARIABLE} to name a folder with adult.data.gz and adult.test.gz, or a network and pandas to "
+            f"download it from OpenML; the download failed with {type(error).__name__}"
+        ) from error
+    frame = bunch.data.loc[:, list(COLUMNS)].astype(object)
+    rows = frame.where(frame.notna(), "?").to_numpy(dtype=object)
+    return _typed(rows), np.array([str(label).startswith(">50K") for label in bunch.target], dtype=np.int64)
+
+
+def _typed(rows: npt.NDArray[np.object_]) -> Rows:
+    """Floats in numeric columns; words elsewhere."""
+    try:
+        for index, name in enumerate(COLUMNS):
+            if name in NUMERIC:
+                rows[:, index] = rows[:, index].astype(np.float64)
+    except ValueError as error:
+        raise DataUnavailable("adult: expected numbers in the numeric columns; fetch the files again") from error
+    return rows

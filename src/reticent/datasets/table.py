@@ -1,0 +1,99 @@
+"""What every table is once it is loaded: rows as they were published, labels, and a held-out part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+Rows = npt.NDArray[Any]
+Labels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Records with labels, in a training part and a held-out part.
+
+    Nothing is scaled, filled in or encoded: that takes a public schema (``reticent.systems.TabularSchema``). The
+    held-out part is for final figures only: whatever is chosen is chosen on ``for_tuning()``.
+
+    Attributes:
+        name: the name it was loaded by.
+        columns: one name per column.
+        train_rows: shape (n, columns); numbers, or objects where columns hold words.
+        train_labels: shape (n,), int64 in 0..classes - 1.
+        test_rows: shape (k, columns).
+        test_labels: shape (k,), int64.
+        class_names: one word per class.
+        origin: where it came from and under which licence.
+
+    Raises:
+        InvalidInput: shapes, types or ranges that do not fit together.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    train_rows: Rows
+    train_labels: Labels
+    test_rows: Rows
+    test_labels: Labels
+    class_names: tuple[str, ...]
+    origin: str
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            rows: Rows = getattr(self, f"{part}_rows")
+            labels: Labels = getattr(self, f"{part}_labels")
+            if rows.ndim != 2 or rows.shape[1] != len(self.columns) or len(rows) == 0:
+                raise InvalidInput(f"{part}_rows: expected shape (n, {len(self.columns)}), got shape={rows.shape}")
+            if labels.shape != rows.shape[:1] or labels.dtype != np.int64:
+                raise InvalidInput(
+                    f"{part}_labels: expected int64 of shape ({len(rows)},), got dtype={labels.dtype} shape={labels.shape}"
+                )
+            if labels.min() < 0 or labels.max() >= len(self.class_names):
+                raise InvalidInput(f"{part}_labels: expected values in 0..{len(self.class_names) - 1}")
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def for_tuning(self, *, held_out: float, seed: int) -> Table:
+        """The training part alone, cut in two, so that nothing is ever tuned on the held-out part.
+
+        Args:
+            held_out: share of the training rows that take the place of the test part, in (0, 1).
+            seed: which rows.
+
+        Raises:
+            InvalidParameter: ``held_out`` leaves one side empty.
+        """
+        rows = len(self.train_rows)
+        kept = rows - round(rows * held_out)
+        if not 0 < kept < rows:
+            raise InvalidParameter(f"held_out={held_out!r}: expected a share in (0, 1) that leaves both parts non-empty")
+        order = np.random.default_rng(seed).permutation(rows)
+        return replace(
+            self,
+            train_rows=self.train_rows[order[:kept]],
+            train_labels=self.train_labels[order[:kept]],
+            test_rows=self.train_rows[order[kept:]],
+            test_labels=self.train_labels[order[kept:]],
+        )
+
+
+def last_fifth_held_out(rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Row numbers of the training part and of the held-out part: the last fifth of ``RandomState(0).permutation(rows)``.
+
+    Example:
+        >>> train, test = last_fifth_held_out(10)
+        >>> len(train), len(test)
+        (8, 2)
+    """
+    order = np.random.RandomState(0).permutation(rows)
+    kept = rows - rows // 5
+    return order[:kept], order[kept:]

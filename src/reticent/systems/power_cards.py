@@ -1,0 +1,81 @@
+"""Guarantee cards of released table rows, in plain words."""
+
+from __future__ import annotations
+
+from reticent.core.guarantees import GuaranteeCard
+from reticent.systems.power_published import PublishedQuery
+from reticent.systems.power_query import PowerQuery
+
+_ASSUMED = (
+    "the rows that the encoder was trained and calibrated on are public, or their owners have agreed",
+    "the schema (columns, ranges, categories) was public before the records were seen",
+    "the release runs on a device that the owner of the record trusts",
+    "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
+    "the operating system, the processor, numpy, torch and OpenDP compute what they document",
+)
+
+
+def power_card(query: PowerQuery) -> GuaranteeCard:
+    """The card of ``query``: what is protected, from whom, and what is assumed."""
+    plan, guarantee = query.plan, query.mechanism.guarantee
+    slack = f", except with probability {guarantee.delta:g}" if guarantee.delta else ""
+    factor = f"no observer's odds between them change by more than a factor e^{guarantee.epsilon:g} per answer{slack}"
+    if plan.radius is None:
+        protected = f"The whole record: between any two records of the schema, {factor}. This is local differential privacy."
+        limit = "that a record is in the table at all, and its label if that is sent along"
+    else:
+        protected = (
+            f"Which of two records an answer came from, whenever they are at most {plan.radius:g} apart in the encoded "
+            f"space, where a change of any one attribute is at most 1: {factor}."
+        )
+        if plan.law == "k-norm-l2":
+            protected += (
+                f" Records at any distance r are told apart by at most e^({guarantee.epsilon / plan.radius:g} r), give or take a "
+                "millionth of epsilon: Lipschitz privacy."
+            )
+        limit = f"the record beyond distance {plan.radius:g}: several attributes together may be visible; and its label, if sent"
+    law = {"code": "randomised response on a code", "k-norm-l2": "K-norm noise in l2", "gaussian": "Gaussian noise"}[plan.law]
+    bound = query.bound
+    return GuaranteeCard(
+        title="Released embedding of a table row",
+        protected=f"{protected} No answer is ever withheld.",
+        from_whom="Anyone who sees the released values, the receipt and this whole bundle, encoder included, with any other "
+        "knowledge and any computing power.",
+        guarantee=guarantee,
+        assumptions=_ASSUMED,
+        not_protected=(
+            limit,
+            "several answers about one record without adding them up: two answers cost twice as much",
+            "the rows that the encoder was trained on",
+        ),
+        details=(
+            ("law", law),
+            ("released values per row", str(query.outputs)),
+            ("Lipschitz constant", "not needed" if bound.kind == "none" else f"{bound.constant:.9g} ({bound.kind})"),
+            ("expected accuracy on calibration rows", f"{plan.utility:.4f}"),
+        ),
+    )
+
+
+def published_card(query: PublishedQuery) -> GuaranteeCard:
+    """The card of the published mode: that it promises nothing."""
+    mechanism = query.mechanism
+    return GuaranteeCard(
+        title=f"No differential privacy; density-smoothness score eps = {mechanism.stated_epsilon:g}",
+        protected="Nothing. The released embedding is a fixed, invertible function of the record: with the encoder in hand the "
+        "record comes back to seven digits. The score says how fast the density of embeddings changes around a record, in the "
+        "population; it does not bound what one embedding says about its record.",
+        from_whom="Nobody who holds the encoder.",
+        guarantee=mechanism.guarantee,
+        assumptions=("this release is used for research only, on public data",),
+        not_protected=(
+            "the record",
+            "whether a record's score was small enough to be released, which is seen from whether it was",
+            "the training rows, whose density estimate decides the scores",
+        ),
+        details=(
+            ("confidence of the density's interval", f"{1 - mechanism.alpha:g}"),
+            ("bandwidth", f"{query.density.bandwidth:.4g}"),
+            ("applications of the encoder", str(query.network.power)),
+        ),
+    )

@@ -1,0 +1,100 @@
+"""The server's side: models that learn from released values, and the boosted trees that are an extra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+
+from reticent.core.errors import InvalidInput, MissingExtra, UnknownName
+from reticent.training.heads import Head, HeadConfig, train_head
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+SERVERS = ("network", "forest", "boosted", "xgboost")
+"""``boosted`` is scikit-learn's histogram gradient boosting; ``xgboost`` needs the package of that name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Server:
+    """A model of released values.
+
+    Attributes:
+        name: one of ``SERVERS``.
+        model: the fitted classifier.
+    """
+
+    name: str
+    model: Any
+
+    def predict(self, released: npt.ArrayLike) -> Labels:
+        """Labels, shape (n,), of released values (shape (n, m)); -1 for a withheld row (NaN), wrong under every accuracy."""
+        values = np.asarray(released, dtype=np.float64)
+        known = np.isfinite(values).all(axis=1)
+        labels = np.full(len(values), -1, dtype=np.int64)
+        if known.any():
+            labels[known] = self.model.predict(values[known])
+        return labels
+
+
+def train_server(name: str, released: npt.ArrayLike, labels: npt.ArrayLike, *, seed: int) -> Server:
+    """A model trained on released values as they are; withheld rows (NaN) are left out.
+
+    Args:
+        name: one of ``SERVERS``.
+        released: shape (n, m).
+        labels: shape (n,), integers from 0.
+        seed: of the model.
+
+    Raises:
+        UnknownName: no such server.
+        MissingExtra: ``xgboost`` is not installed.
+        InvalidInput: shapes that do not fit, or fewer than two released rows.
+    """
+    if name not in SERVERS:
+        raise UnknownName(f"server={name!r}: expected one of {', '.join(SERVERS)}")
+    values, targets = np.asarray(released, dtype=np.float64), np.asarray(labels)
+    if values.ndim != 2 or targets.shape != values.shape[:1]:
+        raise InvalidInput(f"released: expected shape ({len(targets)}, m) as there are labels, got shape={values.shape}")
+    known = np.isfinite(values).all(axis=1)
+    if known.sum() < 2:
+        raise InvalidInput("released: expected at least two released rows")
+    model = _model(name, seed)
+    model.fit(values[known], targets[known])
+    return Server(name, model)
+
+
+class _Network:
+    """The house's own head, under scikit-learn's two verbs."""
+
+    head: Head
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def fit(self, released: Array, labels: Labels) -> None:
+        config = HeadConfig(hidden=(64, 64), epochs=15, seed=self.seed)
+        with torch.random.fork_rng(devices=[]):
+            self.head = train_head(released, labels, config, noise=None)
+
+    def predict(self, released: Array) -> Labels:
+        return self.head.predict(released)
+
+
+def _model(name: str, seed: int) -> Any:
+    if name == "network":
+        return _Network(seed)
+    if name == "forest":
+        return RandomForestClassifier(100, min_samples_leaf=10, max_features="sqrt", max_samples=0.5, random_state=seed)
+    if name == "boosted":
+        return HistGradientBoostingClassifier(random_state=seed)
+    try:
+        from xgboost import XGBClassifier
+    except ImportError as error:
+        raise MissingExtra("server='xgboost': needs the package xgboost; install it, or use boosted") from error
+    return XGBClassifier(random_state=seed, tree_method="hist")

@@ -1,0 +1,333 @@
+"""What is public about a table: its columns, their ranges and categories. Encoding looks at nothing else.
+
+A schema is declared, or read from a file that was public before the data were seen. Encoding a row with it uses that row
+alone, so it leaks nothing about the others, and the encoded space has *public units*: in every attribute two rows are at
+most 1 apart, whatever they hold.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import finite_array
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.regions import Box
+
+Array = npt.NDArray[np.float64]
+
+HALF_ROOT = math.sqrt(0.5)
+"""Value of the one in a one-hot code: two different categories are then exactly 1 apart in l2."""
+
+_MISSING_INDICATOR = math.sqrt(0.75)  # with the value at 1/2, a missing number is at most 1 from any other
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A column of numbers, encoded linearly (or by its logarithm) from its public range to [0, 1].
+
+    Values outside the range are moved to its ends: a clip moves no two values apart.
+
+    Attributes:
+        name: of the column.
+        lower, upper: public range, in the column's units; lower < upper.
+        scale: "linear", or "log" for log(1 + value - lower).
+        missing: the number that stands for "no value", or None where every value must be there. With it the column
+            takes two coordinates: a missing value is 1/2 and sqrt(3/4), at most 1 from any other.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    scale: str = "linear"
+    missing: float | None = None
+
+    kind: ClassVar[str] = "numeric"
+    columns: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
+            raise InvalidParameter(f"column {self.name!r}: lower={self.lower!r}, upper={self.upper!r}: expected lower < upper")
+        if self.scale not in ("linear", "log"):
+            raise UnknownName(f"column {self.name!r}: scale={self.scale!r}: expected linear or log")
+
+    @property
+    def width(self) -> int:
+        """Encoded coordinates."""
+        return 1 if self.missing is None else 2
+
+    @property
+    def upper_corner(self) -> list[float]:
+        """Largest encoded value of each coordinate; the smallest is 0."""
+        return [1.0] if self.missing is None else [1.0, _MISSING_INDICATOR]
+
+    def encode(self, rows: npt.NDArray[Any]) -> Array:
+        """Encoded coordinates, shape (n, width), of a column of shape (n, 1)."""
+        values = finite_array(rows[:, 0], name=f"column {self.name!r}", ndim=1, allow_empty=True)
+        clipped = np.clip(values, self.lower, self.upper) - self.lower
+        span = self.upper - self.lower
+        unit = clipped / span if self.scale == "linear" else np.log1p(clipped) / math.log1p(span)
+        unit = np.clip(unit, 0.0, 1.0)
+        if self.missing is None:
+            return np.asarray(unit[:, None])
+        absent = values == self.missing
+        return np.stack([np.where(absent, 0.5, unit), np.where(absent, _MISSING_INDICATOR, 0.0)], axis=1)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column of words or numbers from a public list, encoded one-hot with the value sqrt(1/2).
+
+    Attributes:
+        name: of the column.
+        categories: every value that may occur; a missing value is one of them ("?"), or may not occur.
+        other: the category that stands for any value not in the list, or None: such values are then refused.
+    """
+
+    name: str
+    categories: tuple[str | float, ...]
+    other: str | float | None = None
+
+    kind: ClassVar[str] = "categorical"
+    columns: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", tuple(self.categories))
+        if len(self.categories) < 2 or len({str(value) for value in self.categories}) < len(self.categories):
+            raise InvalidParameter(f"column {self.name!r}: expected at least two different categories")
+        if self.other is not None and self.other not in self.categories:
+            raise InvalidParameter(f"column {self.name!r}: other={self.other!r}: expected one of the categories")
+
+    @property
+    def width(self) -> int:
+        """Encoded coordinates."""
+        return len(self.categories)
+
+    @property
+    def upper_corner(self) -> list[float]:
+        """Largest encoded value of each coordinate; the smallest is 0."""
+        return [HALF_ROOT] * self.width
+
+    def encode(self, rows: npt.NDArray[Any]) -> Array:
+        """Encoded coordinates, shape (n, width), of a column of shape (n, 1).
+
+        Raises:
+            InvalidInput: a value that is not in the list, and no ``other``. Values are never shown.
+        """
+        found, inverse = np.unique(np.asarray([_word(value) for value in rows[:, 0]], dtype=str), return_inverse=True)
+        codes = {_word(value): code for code, value in enumerate(self.categories)}
+        fallback = -1 if self.other is None else codes[_word(self.other)]
+        numbers = np.array([codes.get(str(word), fallback) for word in found], dtype=np.int64)[inverse]
+        unknown = int((numbers < 0).sum())
+        if unknown:
+            raise InvalidInput(
+                f"column {self.name!r}: {unknown} of {len(rows)} values are not among its {len(self.categories)} public "
+                "categories; declare them in the schema, or name a category for all others"
+            )
+        return np.asarray(np.eye(self.width)[numbers] * HALF_ROOT)
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """One attribute that stands in the table as several 0/1 columns, exactly one of which is 1.
+
+    Attributes:
+        name: of the attribute.
+        names: of its columns.
+    """
+
+    name: str
+    names: tuple[str, ...]
+
+    kind: ClassVar[str] = "one-hot"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        if len(self.names) < 2:
+            raise InvalidParameter(f"attribute {self.name!r}: expected at least two columns")
+
+    @property
+    def columns(self) -> int:
+        """Columns of the table."""
+        return len(self.names)
+
+    @property
+    def width(self) -> int:
+        """Encoded coordinates."""
+        return len(self.names)
+
+    @property
+    def upper_corner(self) -> list[float]:
+        """Largest encoded value of each coordinate; the smallest is 0."""
+        return [HALF_ROOT] * self.width
+
+    def encode(self, rows: npt.NDArray[Any]) -> Array:
+        """Encoded coordinates, shape (n, width), of columns of shape (n, width).
+
+        Raises:
+            InvalidInput: a row with another number of ones than one. Values are never shown.
+        """
+        values = finite_array(rows, name=f"attribute {self.name!r}", ndim=2, allow_empty=True)
+        wrong = int((~(((values == 0) | (values == 1)).all(axis=1) & (values.sum(axis=1) == 1))).sum())
+        if wrong:
+            raise InvalidInput(f"attribute {self.name!r}: expected exactly one 1 per row, {wrong} of {len(rows)} rows differ")
+        return np.asarray(values * HALF_ROOT)
+
+
+Attribute = Numeric | Categorical | OneHot
+_KINDS: dict[str, type[Numeric] | type[Categorical] | type[OneHot]] = {
+    "numeric": Numeric,
+    "categorical": Categorical,
+    "one-hot": OneHot,
+}
+
+
+@dataclass(frozen=True)
+class TabularSchema:
+    """The public description of a table.
+
+    Guarantee:
+        ``encode`` maps each row by itself, with nothing but the schema. Encoded rows lie in ``domain``, and two rows
+        that differ in k attributes, however much, are at most sqrt(k) apart in l2; so l2 distance 1 covers any change
+        of any one attribute.
+
+    Attributes:
+        attributes: in the order of the table's columns.
+
+    Example:
+        >>> schema = TabularSchema((Numeric("age", 0, 100), Categorical("sex", ("Female", "Male"))))
+        >>> schema.encode([[50, "Male"]]).round(3).tolist()
+        [[0.5, 0.0, 0.707]]
+    """
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        names = [attribute.name for attribute in self.attributes]
+        if not names or len(set(names)) < len(names):
+            raise InvalidParameter("schema: expected at least one attribute, each with its own name")
+
+    @classmethod
+    def numbers(cls, columns: int, lower: float, upper: float) -> TabularSchema:
+        """``columns`` numeric columns with one public range."""
+        return cls(tuple(Numeric(f"x{index}", lower, upper) for index in range(columns)))
+
+    @property
+    def columns(self) -> int:
+        """Columns of the table."""
+        return sum(attribute.columns for attribute in self.attributes)
+
+    @property
+    def dimension(self) -> int:
+        """Encoded coordinates."""
+        return sum(attribute.width for attribute in self.attributes)
+
+    @property
+    def groups(self) -> tuple[tuple[str, slice, bool], ...]:
+        """For each attribute its name, its encoded coordinates, and whether these are a one-hot code."""
+        ends = np.cumsum([0, *(attribute.width for attribute in self.attributes)]).tolist()
+        return tuple(
+            (attribute.name, slice(start, stop), not isinstance(attribute, Numeric))
+            for attribute, start, stop in zip(self.attributes, ends, ends[1:], strict=False)
+        )
+
+    @cached_property
+    def domain(self) -> Box:
+        """The public box that encoded rows lie in."""
+        upper = np.concatenate([attribute.upper_corner for attribute in self.attributes])
+        return Box(np.zeros(len(upper)), upper)
+
+    @property
+    def diameter(self) -> float:
+        """Largest l2 distance of two encoded rows: 1 per attribute."""
+        return math.sqrt(len(self.attributes))
+
+    def encode(self, rows: npt.ArrayLike, *, name: str = "X") -> Array:
+        """Encoded rows, shape (n, dimension), float64, inside ``domain``.
+
+        Args:
+            rows: shape (n, columns).
+            name: what the caller calls them; used in messages.
+
+        Raises:
+            InvalidInput: wrong shape, no rows, a number that is missing or not finite, an unknown category. Values are
+                never shown.
+        """
+        try:
+            table = rows if isinstance(rows, np.ndarray) else np.asarray(_rows(rows), dtype=object)
+        except ValueError as error:
+            raise InvalidInput(f"{name}: expected rows of {self.columns} columns, got rows of different lengths") from error
+        if table.dtype.kind == "c":
+            raise InvalidInput(f"{name}: Complex data not supported; expected real numbers, got dtype={table.dtype}")
+        if table.ndim != 2:
+            raise InvalidInput(
+                f"{name}: expected shape (n, {self.columns}), got shape={table.shape}. Reshape your data: one row per record"
+            )
+        if len(table) == 0:
+            raise InvalidInput(f"{name}: 0 sample(s) (shape={table.shape}) while a minimum of 1 is required")
+        if table.shape[1] != self.columns:
+            raise InvalidInput(f"{name}: expected {self.columns} columns as in the schema, got {table.shape[1]}")
+        ends = np.cumsum([0, *(attribute.columns for attribute in self.attributes)]).tolist()
+        return np.concatenate(
+            [
+                attribute.encode(table[:, start:stop])
+                for attribute, start, stop in zip(self.attributes, ends, ends[1:], strict=False)
+            ],
+            axis=1,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; ``from_dict`` reads them back."""
+        return {"attributes": [{"kind": attribute.kind, **asdict(attribute)} for attribute in self.attributes]}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TabularSchema:
+        """The schema that ``to_dict`` described.
+
+        Raises:
+            InvalidInput: not such a description.
+        """
+        try:
+            attributes = []
+            for fields in values["attributes"]:
+                rest = dict(fields)
+                attributes.append(_KINDS[rest.pop("kind")](**rest))
+            return cls(tuple(attributes))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidInput(f"schema: expected attributes of kind {', '.join(_KINDS)} ({error})") from error
+
+    @classmethod
+    def read(cls, path: str | Path) -> TabularSchema:
+        """The schema in a public JSON file.
+
+        Raises:
+            InvalidInput: the file cannot be read or is not a schema.
+        """
+        try:
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"schema={str(path)!r}: expected a JSON file, which cannot be read ({error})") from error
+        return cls.from_dict(values)
+
+
+def _word(value: Any) -> str:
+    """One spelling for 3, 3.0 and numpy's own numbers."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _rows(rows: npt.ArrayLike) -> Sequence[Any] | npt.NDArray[Any]:
+    """Lists as they are; frames and other tables as arrays."""
+    if isinstance(rows, (list, tuple)):
+        return rows
+    return np.asarray(rows)

@@ -1,0 +1,126 @@
+"""Codes of table rows: what a classifier of public rows says, and what a code is worth once it is randomised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional
+
+from reticent.core.checks import count, positive
+from reticent.core.errors import InvalidInput
+from reticent.networks import Network, from_torch
+from reticent.training.networks import labelled, minimise, relu_network
+from reticent.training.progress import Report, silent
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeConfig:
+    """Settings of the classifier behind the codes.
+
+    Attributes:
+        hidden: widths of its hidden layers.
+        epochs: passes over the rows.
+        batch_size: rows per step.
+        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
+        seed: of weights and order.
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+    epochs: int = 10
+    batch_size: int = 250
+    learning_rate: float = 3e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            count(getattr(self, name), name=name)
+        positive(self.learning_rate, name="learning_rate")
+
+
+def train_classifier(rows: npt.ArrayLike, labels: npt.ArrayLike, config: CodeConfig, *, report: Report = silent) -> Network:
+    """A classifier's logits as plain layers.
+
+    Args:
+        rows: shape (n, d), encoded rows, public.
+        labels: shape (n,), integers from 0, at least two classes.
+        config: sizes and settings.
+        report: told after every epoch.
+
+    Raises:
+        InvalidInput: rows and labels that do not fit.
+    """
+    points, targets, classes = labelled(rows, labels)
+    torch.manual_seed(config.seed)
+    network = relu_network([points.shape[1], *config.hidden, classes])
+    minimise(
+        lambda batch, _: functional.cross_entropy(network(points[batch]), targets[batch]),
+        network.parameters(),
+        rows=len(points),
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        decay=True,
+        stage="classifier of codes",
+        report=report,
+    )
+    return from_torch(network.eval(), (points.shape[1],))
+
+
+def best_codes(logits: Array, labels: Labels, *, epsilon: float) -> tuple[tuple[int, ...], float]:
+    """The classes to tell apart by randomised response, and the accuracy that a server can then reach.
+
+    Fewer codes are told more truly: with k codes the true one comes out with probability e^epsilon / (e^epsilon + k - 1). For
+    each k the k most frequent classes are tried; a server that knows the channel decides for the likeliest label of each code.
+
+    Args:
+        logits: shape (n, classes), of calibration rows.
+        labels: shape (n,), their labels.
+        epsilon: budget of the response.
+
+    Raises:
+        InvalidInput: fewer than two classes.
+    """
+    classes = logits.shape[1]
+    if classes < 2:
+        raise InvalidInput("logits: expected at least two classes")
+    frequent = np.argsort(-np.bincount(labels, minlength=classes), kind="stable")
+    best: tuple[tuple[int, ...], float] = ((), -1.0)
+    for size in range(2, classes + 1):
+        chosen = np.sort(frequent[:size])
+        codes = logits[:, chosen].argmax(axis=1)
+        joint = np.zeros((size, classes))
+        np.add.at(joint, (codes, labels), 1.0 / len(labels))
+        lie = 1.0 / (np.exp(min(epsilon, 700.0)) + size - 1)
+        channel = np.full((size, size), lie)
+        np.fill_diagonal(channel, 1.0 - (size - 1) * lie)
+        accuracy = float((channel.T @ joint).max(axis=1).sum())
+        if accuracy > best[1] + 1e-12:
+            best = (tuple(int(index) for index in chosen), accuracy)
+    return best
+
+
+def best_local_accuracy(epsilon: float, *, majority: float, bayes: float) -> float:
+    """The highest accuracy of *any* two-class prediction from an (epsilon, 0)-locally private answer about each row.
+
+    Let q(x) be the probability that label 1 is predicted for x. Privacy says q(x) <= e^epsilon q(x') and the same of 1 - q,
+    accuracy is linear in q, and with q between its least and largest value it is highest where q takes the largest exactly
+    where label 1 is likelier. The pairs (least, largest) that privacy allows form a polygon with corners (0, 0), (1, 1) and
+    (1, e^epsilon) / (1 + e^epsilon): always one label, or randomised response on the best classifier.
+
+    Args:
+        epsilon: of one answer.
+        majority: share of the more frequent label.
+        bayes: accuracy of the best classifier of unprotected rows.
+
+    Example:
+        >>> best_local_accuracy(1.0, majority=0.76, bayes=0.87)
+        0.76
+    """
+    right = 1.0 / (1.0 + float(np.exp(-epsilon)))
+    return max(majority, right * bayes + (1.0 - right) * (1.0 - bayes))
