@@ -1,0 +1,64 @@
+"""Points are integers in the ball, the same in every batch, and float32 squares their distances exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reticent.core.errors import InvalidInput
+from reticent.neighbours import POINT_RADIUS, PointGrid
+from reticent.neighbours.exhaustive import Exhaustive
+from reticent.neighbours.integer_points import check_points
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 12), st.floats(1e-6, 1e6), st.integers(0, 2**32 - 1))
+def test_points_stay_in_the_ball_and_do_not_depend_on_their_batch(d: int, n: int, spread: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    grid = PointGrid.around(rng.normal(size=(5, d)))
+    features = spread * rng.normal(size=(n, d))
+    points = grid.points(features)
+    assert (points == np.rint(points)).all()
+    assert ((points.astype(np.int64) ** 2).sum(axis=1) <= POINT_RADIUS**2).all()
+    for row in range(n):
+        assert (grid.points(features[row : row + 1])[0] == points[row]).all()
+
+
+def test_squared_distances_are_exact_at_the_ends_of_the_ball() -> None:
+    rng = np.random.default_rng(0)
+    points = []
+    for d in (1, 3, 64, 324):
+        directions = rng.normal(size=(50, d))
+        directions *= POINT_RADIUS / np.linalg.norm(directions, axis=1, keepdims=True)
+        points = np.trunc(np.concatenate([directions, -directions])).astype(np.float32)
+        exact = ((points.astype(np.int64)[:, None] - points.astype(np.int64)[None]) ** 2).sum(axis=2)
+        assert exact.max() > 0.98 * 2**24
+        found = Exhaustive(points).nearest(points, len(points))
+        assert (np.stack([distances for distances, _ in found]).astype(np.int64) == exact).all()
+
+
+def test_public_features_use_half_of_the_radius() -> None:
+    features = np.array([[1.0, 1.0], [3.0, 1.0], [2.0, 4.0]])
+    points = PointGrid.around(features).points(features)
+    assert abs(np.linalg.norm(points, axis=1).max() - POINT_RADIUS / 2) < 1
+
+
+@pytest.mark.parametrize("features", [[[0.0, 0.0]], [[5.0, 0.0]], [[5.0, 1.0], [5.0, 1.0]]])
+def test_a_single_public_row_still_gives_a_scale(features: list[list[float]]) -> None:
+    grid = PointGrid.around(features)
+    assert np.isfinite(grid.per_unit)
+    assert not grid.points(features).any()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused(value: float) -> None:
+    with pytest.raises(InvalidInput, match="features: contains"):
+        PointGrid.around([[0.0, 1.0]]).points([[value, 0.0]])
+
+
+@pytest.mark.parametrize("points", [[[0.5, 1.0]], [[2000.0, 2000.0]], [[0.0, 2049.0]]])
+def test_points_that_were_not_made_by_a_grid_are_refused(points: list[list[float]]) -> None:
+    with pytest.raises(InvalidInput, match=r"make them with PointGrid\.points"):
+        check_points(points, name="points")

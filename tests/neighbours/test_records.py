@@ -1,0 +1,68 @@
+"""The order of records is their own: no list position and no third record has a say in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.neighbours import Records
+
+
+def _data(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    return rng.integers(-3, 4, size=(n, 2)).astype(float), rng.integers(0, 3, size=n)
+
+
+def _rows(records: Records) -> list[tuple[float, ...]]:
+    return [(*point, vote) for point, vote in zip(records.points.tolist(), records.votes.tolist(), strict=True)]
+
+
+def test_any_list_order_gives_the_same_records() -> None:
+    points, votes = _data()
+    order = np.random.default_rng(0).permutation(len(points))
+    assert _rows(Records.of(points, votes, None)) == _rows(Records.of(points[order], votes[order], None))
+
+
+def test_taking_one_away_moves_nobody_past_anybody() -> None:
+    points, votes = _data()
+    whole = _rows(Records.of(points, votes, None))
+    for gone in range(len(points)):
+        rest = _rows(Records.of(np.delete(points, gone, axis=0), np.delete(votes, gone), None))
+        twin = list(whole)
+        twin.remove((*points[gone].tolist(), int(votes[gone])))
+        assert rest == twin
+
+
+def test_units_follow_their_records() -> None:
+    points, votes = _data(20)
+    keys = [f"person {i % 7}" for i in range(20)]
+    records = Records.of(points, votes, keys)
+    assert records.units is not None
+    named = {(*point, vote): set() for point, vote in zip(points.tolist(), votes.tolist(), strict=True)}
+    assert len(set(records.units.tolist())) == 7
+    for unit in range(7):
+        rows = [row for row, other in zip(_rows(records), records.units.tolist(), strict=True) if other == unit]
+        assert all(row in named for row in rows)
+        assert len(rows) == keys.count(f"person {unit}")
+
+
+def test_a_text_and_a_number_are_different_keys() -> None:
+    records = Records.of(np.zeros((3, 1)), [0, 0, 0], ["1", 1, b"1"])
+    assert records.units is not None
+    assert len(set(records.units.tolist())) == 3
+
+
+@pytest.mark.parametrize(
+    ("votes", "keys", "message"),
+    [
+        ([0, 1], None, r"votes: expected integers of shape \(3,\)"),
+        ([0.5, 1.0, 1.0], None, "votes: expected integers"),
+        ([0, -1, 0], None, "votes: expected integers of at least 0"),
+        ([0, 1, 1], ["a"], "keys: expected one per record, got 1 for 3 records"),
+        ([0, 1, 1], [1.5, "a", "b"], "keys: expected texts, bytes or integers, got float"),
+    ],
+)
+def test_what_does_not_fit_is_refused(votes: list, keys: list | None, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Records.of(np.zeros((3, 2)), votes, keys)

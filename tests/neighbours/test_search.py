@@ -1,0 +1,71 @@
+"""Lists against brute force in integers, whatever the depth, the block and the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput, UnknownName
+from reticent.neighbours import NeighbourSearch, Records
+
+
+def _records(n: int, d: int, side: int, seed: int = 0) -> Records:
+    """Few places, so that most distances are shared."""
+    rng = np.random.default_rng(seed)
+    return Records.of(rng.integers(-side, side + 1, size=(n, d)).astype(float), rng.integers(0, 4, size=n), None)
+
+
+def _brute_force(records: Records, query: np.ndarray) -> list[int]:
+    distances = ((records.points.astype(np.int64) - query.astype(np.int64)) ** 2).sum(axis=1).tolist()
+    return sorted(range(len(records)), key=lambda place: (distances[place], place))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "faiss"])
+@pytest.mark.parametrize("depth", [1, 7, 100, 399, 400, 1000])
+def test_lists_begin_the_one_order_of_all_records(engine: str, depth: int) -> None:
+    records = _records(400, 3, 5)
+    queries = np.random.default_rng(1).integers(-6, 7, size=(17, 3)).astype(float)
+    search = NeighbourSearch(records, engine=engine)
+    seen = 0
+    for block in search.lists(queries, depth=depth, rows=6):
+        for row in range(len(block)):
+            listed = block.order[row, : block.lengths[row]].tolist()
+            assert len(listed) >= min(depth, 400)
+            assert listed == _brute_force(records, queries[block.first + row])[: len(listed)]
+            assert (block.order[row, block.lengths[row] :] == -1).all()
+            deeper = search.deeper(block, row, depth=2 * depth).tolist()
+            assert deeper[: len(listed)] == listed
+            assert len(deeper) >= min(2 * depth, 400)
+            seen += 1
+    assert seen == 17
+
+
+def test_more_records_than_the_sample_that_suggests_a_distance() -> None:
+    records = _records(9000, 4, 30)
+    queries = np.array([[0.0, 0, 0, 0], [90, 90, 90, 90]])
+    (block,) = NeighbourSearch(records).lists(queries, depth=500)
+    for row in range(2):
+        listed = block.order[row, : block.lengths[row]].tolist()
+        assert 500 <= len(listed) < 1500
+        assert listed == _brute_force(records, queries[row])[: len(listed)]
+
+
+def test_all_records_in_one_place() -> None:
+    records = Records.of(np.zeros((50, 2)), np.arange(50) % 3, None)
+    (block,) = NeighbourSearch(records).lists([[3, 4]], depth=5)
+    assert block.order[0].tolist() == list(range(50))
+
+
+def test_no_records_give_empty_lists() -> None:
+    records = Records.of(np.zeros((0, 2)), np.zeros(0, dtype=int), None)
+    (block,) = NeighbourSearch(records).lists([[0, 0], [1, 1]], depth=4)
+    assert block.order.shape == (2, 0)
+    assert block.lengths.tolist() == [0, 0]
+
+
+def test_wrong_engines_and_queries_are_refused() -> None:
+    records = _records(10, 2, 3)
+    with pytest.raises(UnknownName, match="engine='annoy': expected one of numpy, faiss"):
+        NeighbourSearch(records, engine="annoy")
+    with pytest.raises(InvalidInput, match="queries: expected 2 features"):
+        next(NeighbourSearch(records).lists([[0, 0, 0]], depth=1))
