@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 
-from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+from reticent.accounting.screening import ScreeningDpEvent, pass_ratio, screening_rdp
 from reticent.core.errors import InvalidParameter
 
 ORDERS = ["2", "5", "10", "20", "32", "50", "80", "128"]
@@ -25,6 +27,53 @@ def test_golden_values(golden: dict[str, Any], order: str) -> None:
     assert row["safe_from_0"] < row["gaussian"]
 
 
+def test_the_papers_shortcut_is_too_low(golden: dict[str, Any]) -> None:
+    """Counts at the threshold and at the most only: the golden values of those pairs, against the search over all."""
+    orders = [float(order) for order in ORDERS]
+    step = ScreeningDpEvent(**golden["screening"]["parameters"])
+    exact = screening_rdp(step, orders, sampling_probability=1.0)
+    rows = [golden["screening"]["rdp"][order] for order in ORDERS]
+    shortcut = np.array([max(row["at_threshold_210"], row["at_most_300"]) for row in rows])
+    assert np.all(shortcut <= exact * (1 + 1e-12))
+    low = 1 - shortcut / exact
+    assert low[ORDERS.index("80")] == pytest.approx(0.083, abs=0.001)
+    assert low[ORDERS.index("2")] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+def test_discrete_noise_against_many_digits(rate: float) -> None:
+    with mp.workdps(50):
+        weights = {v: mp.exp(-(mp.mpf(v) ** 2) / 18) for v in range(-150, 151)}
+        total = mp.fsum(weights.values())
+        passes = [mp.fsum(w for v, w in weights.items() if t + v >= 7.5) / total for t in range(13)]
+        for order in (2, 3.5, 40):
+            worst = mp.mpf(0)
+            for t, other in [pair for pair in itertools.product(range(13), repeat=2) if abs(pair[0] - pair[1]) == 1]:
+                p, q = (1 - mp.mpf(rate)) * passes[t] + mp.mpf(rate) * passes[other], passes[t]
+                for x, y in ((p, q), (q, p)):
+                    moment = x**order * y ** (1 - order) + (1 - x) ** order * (1 - y) ** (1 - order)
+                    worst = max(worst, mp.log(moment) / (order - 1))
+            step = ScreeningDpEvent(0, 12, 7.5, 3.0, discrete=True)
+            assert screening_rdp(step, [order], sampling_probability=rate)[0] == pytest.approx(float(worst), rel=1e-9)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_hardly_any_noise_overflows_nothing(discrete: bool) -> None:
+    orders = np.array([1.01, 2, 50, 1000])
+    step = ScreeningDpEvent(0, 300, 150, 0.3, discrete=discrete)
+    for rate in (1.0, 0.01):
+        cost = screening_rdp(step, orders, sampling_probability=rate)
+        assert np.all(np.isfinite(cost))
+        assert np.all(np.diff(cost) > 0)
+
+
+def test_pass_ratio_golden_values(golden: dict[str, Any]) -> None:
+    for row, (threshold, sigma) in zip(golden["shared_subsample"].values(), [(180, 75.0), (210, 85.0)], strict=True):
+        assert pass_ratio(ScreeningDpEvent(0, 300, threshold, sigma)) == pytest.approx(
+            row["posterior_rate"]["pass_ratio"], rel=1e-9
+        )
+
+
 def test_never_above_the_gaussian_that_it_post_processes() -> None:
     orders = np.linspace(1.1, 300, 200)
     event = ScreeningDpEvent(fewest=0, most=40, threshold=25, sigma=6.0)
@@ -32,7 +81,15 @@ def test_never_above_the_gaussian_that_it_post_processes() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"fewest": -1}, {"most": 0}, {"sigma": 0.0}, {"sigma": float("nan")}, {"fewest": 30, "most": 30}]
+    "wrong",
+    [
+        {"fewest": -1},
+        {"most": 0},
+        {"sigma": 0.0},
+        {"sigma": float("nan")},
+        {"fewest": 30, "most": 30},
+        {"threshold": float("inf")},
+    ],
 )
 def test_bad_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match="expected"):

@@ -12,11 +12,18 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from reticent.accounting.screening import ScreeningDpEvent, screening_pairs
 from reticent.core.checks import positive
+from reticent.core.errors import InvalidParameter
 
 Array = npt.NDArray[np.float64]
 
 _REACH = 12.0
-"""Standard deviations of a vote's noise that are looked at; the rest, below 1e-32, counts as a certain disclosure."""
+"""Standard deviations of a difference of noises that are looked at; the rest, below 1e-32, counts as a certain disclosure."""
+
+_SMOOTH = 4.0
+"""From here on the difference of two discrete Gaussians is a discrete Gaussian in double precision."""
+
+LARGEST_SIGMA = 10_000.0
+"""Wider laws have losses far below any grid, and more values than can be looked at."""
 
 _CELLS = 2**22
 
@@ -52,11 +59,21 @@ def votes_loss_distribution(sigma: float, *, sampling_probability: float, interv
         sigma: parameter of the noise of each vote.
         sampling_probability: of Poisson sampling, in (0, 1].
         interval: width of the grid of losses.
+
+    Raises:
+        InvalidParameter: sigma above ``LARGEST_SIGMA``.
     """
-    reach = math.ceil(_REACH * positive(sigma, name="sigma"))
-    law = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-    law /= law.sum()
-    difference = np.convolve(law, law)
+    spread = math.sqrt(2) * positive(sigma, name="sigma")
+    if sigma > LARGEST_SIGMA:
+        raise InvalidParameter(f"sigma={sigma!r}: expected at most {LARGEST_SIGMA:g} votes; use Rényi divergences")
+    reach = math.ceil(_REACH * spread) + 2
+    if sigma < _SMOOTH:
+        law = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+        difference = np.convolve(law, law, mode="same")
+    else:
+        # The sum over x of exp(-(x - s/2)**2 / sigma**2) does not depend on s, to a relative exp(-pi**2 sigma**2).
+        difference = np.exp(-0.5 * (np.arange(-reach, reach + 1) / spread) ** 2)
+    difference /= difference.sum()
     base, moved = difference[2:], difference[:-2]
     mixed = (1 - sampling_probability) * base + sampling_probability * moved
     outside = 1e-30 + 2 * float(difference[:2].sum() + difference[-2:].sum())

@@ -20,7 +20,7 @@ from reticent.core.checks import positive
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-SMALLEST_SIGMA, LARGEST_SIGMA = 1.0, 150.0
+SMALLEST_SIGMA, LARGEST_SIGMA = 1.0, 100.0
 """Outside, the Gaussian cost of the votes is used alone: below, noise hides nothing; above, there are too many pairs to try."""
 
 _REACH = 8.0
@@ -90,14 +90,13 @@ def noisy_argmax_rdp(event: NoisyArgmaxDpEvent, orders: npt.ArrayLike, *, sampli
     if not SMALLEST_SIGMA <= event.sigma <= LARGEST_SIGMA:
         return votes
     alphas, rate = np.atleast_1d(np.asarray(orders, dtype=np.float64)), float(sampling_probability)
-    labels = np.empty(alphas.size)
-    octaves = np.ceil(np.log2(alphas))
-    for octave in np.unique(octaves):
-        at = octaves == octave
-        labels[at] = _label_rdp(event.sigma, rate, tuple(sorted(set(alphas[at].tolist()))))[
-            np.searchsorted(np.unique(alphas[at]), alphas[at])
-        ]
-    return np.minimum(votes, labels)
+    labels: dict[float, float] = {}
+    left = sorted(set(alphas.tolist()))
+    while left:
+        group = tuple(order for order in left if 2 * order >= left[-1])
+        labels.update(zip(group, _label_rdp(event.sigma, rate, group), strict=True))
+        left = left[: -len(group)]
+    return np.minimum(votes, [labels[order] for order in alphas.tolist()])
 
 
 @lru_cache(maxsize=1024)

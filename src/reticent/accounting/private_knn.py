@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
-from reticent.accounting.dominating_pairs import screening_loss_distribution, votes_loss_distribution
+from reticent.accounting.dominating_pairs import LARGEST_SIGMA, screening_loss_distribution, votes_loss_distribution
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.accounting.screening import ScreeningDpEvent, pass_ratio, screening_rdp
 from reticent.core.checks import count, positive, probability
@@ -128,7 +128,8 @@ def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float |
     Args:
         steps: the steps.
         delta: of the total, in (0, 1).
-        interval: width of the grid of losses, or None to leave privacy-loss distributions out, which are the slowest.
+        interval: width of the grid of losses, or None to leave out privacy-loss distributions, which are never the smallest where
+            many labels are released.
 
     Raises:
         InvalidParameter: ``delta`` or ``interval`` out of range.
@@ -143,7 +144,7 @@ def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float |
     delta = probability(delta, name="delta", allow_zero=False)
     gaussian, order = _epsilon_of_votes(steps, delta)
     found = {"Rényi, noisy votes": gaussian, "Rényi, bits and labels": _epsilon_of_labels(steps, delta, order)}
-    if interval is not None and steps.one_label:
+    if interval is not None and steps.one_label and steps.sigma_votes <= LARGEST_SIGMA:
         found["privacy-loss distributions"] = _epsilon_of_losses(steps, delta, positive(interval, name="interval"))
     considered = tuple(sorted(found.items(), key=lambda item: item[1]))
     bound, epsilon = considered[0]

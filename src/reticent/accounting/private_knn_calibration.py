@@ -14,9 +14,9 @@ _TOLERANCE = 2e-3
 """How far below the required epsilon the total may stay, relative to it."""
 
 _STEPS = 20
-_LEAST, _LARGEST = 1e-3, 1e6
+_LEAST, _LARGEST = 1e-3, 1e5
 
-_EXACT, _POWER = 0.8, 0.9
+_EXACT, _POWER = 0.8005, 0.9
 """First guess of exact over Gaussian noise, and by which power of the noise epsilon falls; both only make the search short."""
 
 
@@ -52,7 +52,7 @@ def calibrate_private_knn(
 
     Raises:
         InvalidParameter: a parameter out of its range.
-        CalibrationFailed: no noise up to 1e6 votes is enough.
+        CalibrationFailed: no noise up to 1e5 votes is enough.
 
     Example:
         >>> steps = calibrate_private_knn(epsilon=0.5, delta=1e-5, queries=735, answers=735, neighbours=300,
@@ -97,7 +97,7 @@ def calibrate_private_knn(
 
 
 def _least_gaussian(at: Callable[[float], PrivateKnnSteps], target: float, delta: float) -> float:
-    """Least noise, to 0.1 %, at which sampled Gaussian steps fit."""
+    """Least noise, to 0.03 %, at which sampled Gaussian steps fit."""
     lower, upper = 0.0, 1.0
     while epsilon_of_noisy_votes(at(upper), delta=delta) > target:
         lower, upper = upper, 4 * upper
@@ -106,7 +106,7 @@ def _least_gaussian(at: Callable[[float], PrivateKnnSteps], target: float, delta
                 f"no noise up to {_LARGEST:g} votes brings {at(1.0).answers} answers to epsilon={target:g}, delta={delta:g}; "
                 "ask fewer queries or sample fewer records"
             )
-    while upper > 1.001 * lower and upper > _LEAST:
+    while upper > 1.0003 * lower and upper > _LEAST:
         middle = 0.5 * upper if lower == 0 else math.sqrt(lower * upper)
         lower, upper = (lower, middle) if epsilon_of_noisy_votes(at(middle), delta=delta) <= target else (middle, upper)
     return upper

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
+from reticent.core.errors import InvalidParameter
+
+
+def _law(sigma: float, reach: int) -> dict[int, mp.mpf]:
+    weights = {v: mp.exp(-(mp.mpf(v) ** 2) / (2 * mp.mpf(sigma) ** 2)) for v in range(-reach, reach + 1)}
+    total = mp.fsum(weights.values())
+    return {v: weight / total for v, weight in weights.items()}
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 7.5])
+def test_tails_against_many_digits(sigma: float) -> None:
+    with mp.workdps(60):
+        law = _law(sigma, 400)
+        points = np.array([-30, -3, -1, 0, 1, 2, 30])
+        above, below = log_tails(points, sigma=sigma)
+        for index, m in enumerate(points.tolist()):
+            assert above[index] == pytest.approx(
+                float(mp.log(mp.fsum(p for v, p in law.items() if v >= m))), rel=1e-12, abs=1e-15
+            )
+            assert below[index] == pytest.approx(float(mp.log(mp.fsum(p for v, p in law.items() if v < m))), rel=1e-12, abs=1e-15)
+
+
+def test_golden_values_of_sampled_gaussian_noise(golden: dict[str, Any]) -> None:
+    for row in golden["sampled_gaussian"]:
+        found = sampled_gaussian_rdp(
+            [2, 8, 32], noise_multiplier=row["noise_multiplier"], sampling_probability=row["sampling_probability"]
+        )
+        assert found == pytest.approx([row["rdp"][order] for order in ("2", "8", "32")], rel=1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "shift"), [(1.5, (1, -1)), (0.7, (1,)), (3.0, (2, -1, 1))])
+def test_discrete_noise_has_the_same_closed_form(sigma: float, shift: tuple[int, ...]) -> None:
+    """The sum over all integer vectors, in both directions; the sampled law on top is the closed form to rounding."""
+    reach = math.ceil(14 * sigma) + 12
+    values = np.arange(-reach, reach + 1)
+
+    def log_law(center: int) -> np.ndarray:
+        weights = -((values - center) ** 2) / (2 * sigma**2)
+        return weights - np.logaddexp.reduce(weights)
+
+    base, moved = np.zeros(()), np.zeros(())
+    for part in shift:
+        base, moved = base[..., None] + log_law(0), moved[..., None] + log_law(part)
+    rate = 0.2
+    mixed = np.logaddexp(np.log1p(-rate) + base, np.log(rate) + moved)
+    for order in (2, 3, 5):
+        closed = sampled_gaussian_rdp(
+            [order], noise_multiplier=sigma / math.sqrt(sum(part**2 for part in shift)), sampling_probability=rate
+        )[0]
+        remove = np.log(np.exp(order * mixed + (1 - order) * base).sum()) / (order - 1)
+        add = np.log(np.exp(order * base + (1 - order) * mixed).sum()) / (order - 1)
+        assert remove == pytest.approx(closed, rel=1e-9)
+        assert add <= closed
+
+
+@pytest.mark.parametrize("orders", [[1.5], [2.5], [1], [2, 3.5]])
+def test_orders_without_a_closed_form_are_refused(orders: list[float]) -> None:
+    with pytest.raises(InvalidParameter, match="expected integers"):
+        sampled_gaussian_rdp(orders, noise_multiplier=3.0, sampling_probability=0.1)
+
+
+def test_bad_parameters_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="noise_multiplier"):
+        sampled_gaussian_rdp([2], noise_multiplier=0.0, sampling_probability=0.1)
+    with pytest.raises(InvalidParameter, match="sampling_probability"):
+        sampled_gaussian_rdp([2], noise_multiplier=1.0, sampling_probability=1.1)
+    with pytest.raises(InvalidParameter, match="coarsen"):
+        log_tails(np.array([0]), sigma=1e6)

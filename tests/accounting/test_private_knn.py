@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.accounting import PrivateKnnSteps, private_knn_rdp, private_knn_total
+from reticent.accounting.private_knn import ORDERS, epsilon_of_noisy_votes, label_rdp, screening_bit_rdp
+from reticent.core.errors import InvalidParameter
+
+MNIST = PrivateKnnSteps(
+    queries=1000, answers=735, neighbours=300, sampling_probability=0.15, sigma_votes=25.0, threshold=180.0, sigma_screening=75.0
+)
+WIDE = replace(MNIST, queries=8192, answers=2000, sampling_probability=0.25, threshold=210.0, sigma_screening=85.0)
+SVHN = replace(
+    MNIST, queries=3000, answers=2939, sampling_probability=0.05, sigma_votes=5.0, threshold=210.0, sigma_screening=85.0
+)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("MNIST", MNIST), ("SVHN", SVHN)])
+def test_published_settings_cost_what_the_golden_values_say(golden: dict[str, Any], name: str, steps: PrivateKnnSteps) -> None:
+    row = golden["private_knn"][name]
+    total = private_knn_total(steps, delta=row["delta"])
+    bounds = dict(total.considered)
+    assert bounds["Rényi, noisy votes"] == pytest.approx(row["rdp"], rel=1e-8)
+    assert bounds["privacy-loss distributions"] == pytest.approx(row["pld"], abs=1e-3)
+    assert total.epsilon == min(bounds.values())
+    assert total.bound == "Rényi, bits and labels"
+    assert total.epsilon < 0.87 * row["pld"]
+
+
+@pytest.mark.parametrize(("index", "steps"), [(0, MNIST), (1, WIDE)])
+def test_shared_subsample_golden_values(golden: dict[str, Any], index: int, steps: PrivateKnnSteps) -> None:
+    row = list(golden["shared_subsample"].values())[index]
+    shared = replace(steps, shared_subsample=True)
+    assert epsilon_of_noisy_votes(steps, delta=1e-5) == pytest.approx(row["fresh"], rel=1e-8)
+    assert epsilon_of_noisy_votes(shared, delta=1e-5) == pytest.approx(row["joint"], rel=1e-8)
+    # The golden rate is that of continuous noise, whose threshold sits half a vote off that of discrete noise.
+    assert shared.vote_rate == pytest.approx(row["posterior_rate"]["rate"], rel=1e-3)
+    fresh, together = (private_knn_total(each, delta=1e-5, interval=None).epsilon for each in (steps, shared))
+    assert fresh < together < row["posterior_rate"]["gaussian_bits"]
+
+
+def test_the_total_is_the_sum_of_its_steps() -> None:
+    orders = [2, 16, 40]
+    expected = 1000 * screening_bit_rdp(MNIST, orders) + 735 * label_rdp(MNIST, orders)
+    assert private_knn_rdp(MNIST, orders) == pytest.approx(expected, rel=1e-12)
+    unscreened = replace(MNIST, queries=735, threshold=None, sigma_screening=None)
+    assert private_knn_rdp(unscreened, orders) == pytest.approx(735 * label_rdp(MNIST, orders), rel=1e-12)
+
+
+def test_a_vector_of_attributes_costs_its_votes(golden: dict[str, Any]) -> None:
+    row = golden["private_knn"]["CelebA"]
+    ((rate, multiplier, count),) = row["steps"]
+    steps = PrivateKnnSteps(
+        queries=count,
+        answers=count,
+        neighbours=800,
+        sampling_probability=rate,
+        sigma_votes=100.0,
+        threshold=None,
+        sigma_screening=None,
+        vote_sensitivity=100.0 / multiplier,
+        one_label=False,
+    )
+    total = private_knn_total(steps, delta=row["delta"])
+    assert total.epsilon == pytest.approx(row["rdp"], rel=1e-8)
+    assert [name for name, _ in total.considered if name == "privacy-loss distributions"] == []
+
+
+@pytest.mark.parametrize(
+    "cheaper",
+    [{"sigma_votes": 30.0}, {"sigma_screening": 100.0}, {"sampling_probability": 0.1}, {"answers": 500}, {"queries": 800}],
+)
+def test_more_noise_fewer_records_or_fewer_queries_cost_less(cheaper: dict[str, Any]) -> None:
+    small = replace(MNIST, queries=900, answers=600, sigma_votes=26.0)
+    assert private_knn_total(replace(small, **cheaper), delta=1e-5).epsilon < private_knn_total(small, delta=1e-5).epsilon
+
+
+def test_an_adaptive_adversary_stays_below_both_numerical_bounds() -> None:
+    """Every choice of counts after every outcome of three bits, exactly, against the bounds at the same delta."""
+    steps = PrivateKnnSteps(
+        queries=3, answers=1, neighbours=3, sampling_probability=0.5, sigma_votes=1e4, threshold=2.0, sigma_screening=1.0
+    )
+    values = np.arange(-40, 41)
+    law = np.exp(-(values**2) / 2.0)
+    law /= law.sum()
+    passes = [law[values + t >= 2].sum() for t in range(4)]
+    choices = []
+    for t, other in [pair for pair in itertools.product(range(4), repeat=2) if abs(pair[0] - pair[1]) == 1]:
+        base, mixed = passes[t], 0.5 * passes[t] + 0.5 * passes[other]
+        choices += [((base, 1 - base), (mixed, 1 - mixed)), ((mixed, 1 - mixed), (base, 1 - base))]
+    for epsilon in (0.3, 0.6):
+        worst = 0.0
+        # The best continuation is separable: the adversary maximises P - e^epsilon Q from each state on.
+        for direction in (0, 1):
+            legal = choices[direction::2]
+
+            def value(p: float, q: float, left: int, legal: list[Any] = legal, epsilon: float = epsilon) -> float:
+                if left == 0:
+                    return max(p - math.exp(epsilon) * q, 0.0)
+                return max(sum(value(p * a, q * b, left - 1) for a, b in zip(*pair, strict=True)) for pair in legal)
+
+            worst = max(worst, value(1.0, 1.0, 3))
+        total = private_knn_total(steps, delta=worst, interval=1e-4)
+        bounds = dict(total.considered)
+        assert bounds["privacy-loss distributions"] >= epsilon - 1e-3
+        assert bounds["Rényi, bits and labels"] >= epsilon
+        # Two bits are not three: the bound is not merely loose.
+        fewer = private_knn_total(replace(steps, queries=2), delta=worst, interval=1e-4)
+        assert dict(fewer.considered)["privacy-loss distributions"] < epsilon
+
+
+def test_orders_are_integers() -> None:
+    assert all(isinstance(order, int) and 2 <= order <= 1024 for order in ORDERS)
+    assert list(ORDERS) == sorted(set(ORDERS))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"queries": 0}, "queries"),
+        ({"answers": 1001}, "expected at most queries=1000"),
+        ({"neighbours": 0}, "neighbours"),
+        ({"sampling_probability": 1.2}, "sampling_probability"),
+        ({"sampling_probability": float("nan")}, "sampling_probability"),
+        ({"sigma_votes": 0.0}, "sigma_votes"),
+        ({"sigma_screening": None}, "expected both"),
+        ({"sigma_screening": -1.0}, "sigma_screening"),
+        ({"vote_sensitivity": 2.0}, "one_label=False"),
+    ],
+)
+def test_bad_steps_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        replace(MNIST, **wrong)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, float("nan")])
+def test_bad_deltas_are_refused(delta: float) -> None:
+    with pytest.raises(InvalidParameter, match="delta"):
+        private_knn_total(MNIST, delta=delta)
+
+
+def test_the_two_noises_of_a_release_are_tried_in_every_adaptive_order() -> None:
+    """Theorem of capped counts: which step comes next never changes the composition of the dominating pairs."""
+    first, second = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.4])
+    ratios, others = np.array([0.5, 1.0, 4 / 3]), np.array([5 / 6, 1.25])
+    assert first @ ratios == pytest.approx(1.0)
+    assert second @ others == pytest.approx(1.0)
+    values = []
+    for order in itertools.permutations([(first, ratios), (first, ratios), (second, others)]):
+        law, product = np.ones(1), np.ones(1)
+        for chances, steps in order:
+            law, product = np.outer(law, chances).ravel(), np.outer(product, steps).ravel()
+        values.append(law @ np.maximum(product - 1.1, 0.0))
+    assert values == pytest.approx([values[0]] * len(values))
