@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from dp_accounting import dp_event
 
-from reticent.accounting import Accountant, PldAccountant, PrivacyEvent, RdpAccountant, ScreeningDpEvent, optimal_epsilon
+from reticent.accounting import (
+    Accountant,
+    NoisyArgmaxDpEvent,
+    PldAccountant,
+    PrivacyEvent,
+    RdpAccountant,
+    ScreeningDpEvent,
+    optimal_epsilon,
+)
 from reticent.core import AddRemove, Adjacency, GuaranteeKind, Neighborhood, Norm, Replace
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
 
@@ -107,6 +115,30 @@ def test_screening_golden_totals(golden: dict[str, Any], make_event: EventMaker,
     assert total["screen_sub_exact_safe"] < total["gaussian_sub"]
 
 
+@pytest.mark.parametrize("rate", ["0.25", "0.05"])
+def test_screening_golden_loss_distributions(golden: dict[str, Any], make_event: EventMaker, rate: str) -> None:
+    event = make_event(event=dp_event.PoissonSampledDpEvent(float(rate), ScreeningDpEvent(**golden["screening"]["parameters"])))
+    total = PldAccountant(AddRemove(), interval=1e-5).compose(event, 8192)
+    for delta, expected in golden["screening_pld_8192"][rate].items():
+        assert total.epsilon(delta=float(delta)) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.15])
+def test_noisy_argmax_counts_as_its_votes(make_event: EventMaker, rate: float) -> None:
+    """Like continuous Gaussian noise of the same multiplier: exactly at integer orders, and never less in between."""
+    label = make_event(event=dp_event.PoissonSampledDpEvent(rate, NoisyArgmaxDpEvent(25.0)))
+    votes = make_event(event=sampled(rate, 25.0 / math.sqrt(2)))
+    orders = [2.0, 3.5, 7.0, 20.75]
+    found, expected = (RdpAccountant(AddRemove(), orders=orders).compose(event).rdp for event in (label, votes))
+    assert found[[0, 2]] == pytest.approx(expected[[0, 2]], rel=1e-8)
+    assert np.all(found >= expected * (1 - 1e-9))
+    assert found == pytest.approx(expected, rel=0.03)
+    low = RdpAccountant(AddRemove(), orders=[1.25, 2.0]).compose(label).rdp
+    assert low[0] == low[1]
+    losses = [PldAccountant(AddRemove()).compose(event, 735).epsilon(delta=1e-5) for event in (label, votes)]
+    assert losses[0] == pytest.approx(losses[1], abs=2e-3)
+
+
 @pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
 @pytest.mark.parametrize(
     "event",
@@ -158,7 +190,8 @@ REFUSED: list[tuple[str, type[Accountant], Adjacency, Adjacency, dp_event.DpEven
         AddRemove(),
         dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(9.0)),
     ),
-    ("screening by PLD", PldAccountant, AddRemove(), AddRemove(), ScreeningDpEvent(0, 30, 20, 8.0)),
+    ("screening for a ball", PldAccountant, BALL, BALL, ScreeningDpEvent(0, 30, 20, 8.0)),
+    ("noisy argmax for two records", RdpAccountant, AddRemove(2), AddRemove(2), NoisyArgmaxDpEvent(8.0)),
     ("zCDP by PLD", PldAccountant, AddRemove(), AddRemove(), dp_event.ZCDpEvent(0.1)),
     (
         "unknown part",

@@ -26,7 +26,10 @@ from reticent.accounting.costs import (
     ZeroConcentratedCost,
     elementary_costs,
 )
+from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
+from reticent.accounting.dominating_pairs import screening_loss_distribution, votes_loss_distribution
 from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
@@ -209,14 +212,8 @@ class PldAccountant(Accountant):
         return self._total
 
     def _check(self, cost: Cost, mechanism: str) -> None:
-        screening = isinstance(cost, ScreeningDpEvent) or (
-            isinstance(cost, SampledCost) and isinstance(cost.of, ScreeningDpEvent)
-        )
-        if screening or isinstance(cost, ZeroConcentratedCost):
-            raise IncompatibleGuarantees(
-                f"{mechanism}: no single worst pair of distributions for {type(cost).__name__}; use RdpAccountant, "
-                "or book a screening bit as the Gaussian step that it post-processes"
-            )
+        if isinstance(cost, ZeroConcentratedCost):
+            raise IncompatibleGuarantees(f"{mechanism}: no single worst pair of distributions for zCDP; use RdpAccountant")
 
 
 @lru_cache(maxsize=1024)
@@ -231,15 +228,27 @@ def _rdp_curve(cost: Cost, orders: Array) -> Array:
     if isinstance(cost, StatedCost):
         lie = -np.logaddexp(0.0, cost.epsilon)
         return np.asarray(np.logaddexp(orders * cost.epsilon + lie, (1 - orders) * cost.epsilon + lie) / (orders - 1))
-    if isinstance(cost, ScreeningDpEvent):
-        return screening_rdp(cost, orders, sampling_probability=1.0)
-    if isinstance(cost, SampledCost) and isinstance(cost.of, ScreeningDpEvent):
-        return screening_rdp(cost.of, orders, sampling_probability=cost.sampling_probability)
+    step, rate = (cost.of, cost.sampling_probability) if isinstance(cost, SampledCost) else (cost, 1.0)
+    if isinstance(step, ScreeningDpEvent):
+        return screening_rdp(step, orders, sampling_probability=rate)
+    if isinstance(step, NoisyArgmaxDpEvent):
+        return _between_integers(step.sigma / math.sqrt(2), rate, orders)
     relation = NeighboringRelation.ADD_OR_REMOVE_ONE
     if isinstance(cost, RandomizedResponseCost):
         relation = NeighboringRelation.REPLACE_ONE
     accountant = rdp_privacy_accountant.RdpAccountant(orders=orders, neighboring_relation=relation)
     return np.asarray(accountant.compose(_as_dp_event(cost)).rdp, dtype=np.float64)
+
+
+def _between_integers(noise_multiplier: float, rate: float, orders: Array) -> Array:
+    """Discrete Gaussian noise on a sample at any order: (a - 1) D_a is convex in a and 0 at 1, so chords lie above it."""
+    # The label's own smaller cost comes with a slack in delta, which only private_knn_total takes off.
+    below, above = np.floor(orders), np.ceil(orders)
+    whole = np.unique(np.concatenate([below, above, [2.0]]))
+    whole = whole[whole >= 2]
+    curve = sampled_gaussian_rdp(whole, noise_multiplier=noise_multiplier, sampling_probability=rate)
+    moments = np.interp(orders, np.concatenate([[1.0], whole]), np.concatenate([[0.0], (whole - 1) * curve]))
+    return np.asarray(moments / (orders - 1))
 
 
 def _as_dp_event(cost: Cost) -> Any:
@@ -259,6 +268,7 @@ def _as_dp_event(cost: Cost) -> Any:
 def _loss_distribution(cost: Cost, times: int, interval: float) -> Any:
     """Privacy-loss distribution of ``times`` independent costs."""
     build = privacy_loss_distribution
+    step, rate = (cost.of, cost.sampling_probability) if isinstance(cost, SampledCost) else (cost, 1.0)
     if isinstance(cost, GaussianCost):
         # Gaussian steps add up exactly, which saves the convolutions and their rounding.
         return build.from_gaussian_mechanism(cost.noise_multiplier / math.sqrt(times), value_discretization_interval=interval)
@@ -273,10 +283,14 @@ def _loss_distribution(cost: Cost, times: int, interval: float) -> Any:
         )
     elif isinstance(cost, RandomizedResponseCost):
         one = build.from_randomized_response(cost.noise_parameter, cost.num_buckets, value_discretization_interval=interval)
-    elif isinstance(cost, SampledCost) and isinstance(cost.of, GaussianCost | LaplaceCost):
-        gaussian = isinstance(cost.of, GaussianCost)
+    elif isinstance(step, ScreeningDpEvent):
+        one = screening_loss_distribution(step, sampling_probability=rate, interval=interval)
+    elif isinstance(step, NoisyArgmaxDpEvent):
+        one = votes_loss_distribution(step.sigma, sampling_probability=rate, interval=interval)
+    elif isinstance(cost, SampledCost) and isinstance(step, GaussianCost | LaplaceCost):
+        gaussian = isinstance(step, GaussianCost)
         make = build.from_gaussian_mechanism if gaussian else build.from_laplace_mechanism
-        one = make(cost.of.noise_multiplier, sampling_prob=cost.sampling_probability, value_discretization_interval=interval)
+        one = make(step.noise_multiplier, sampling_prob=rate, value_discretization_interval=interval)
     else:
         raise IncompatibleGuarantees(f"no privacy-loss distribution for {type(cost).__name__}")
     return one.self_compose(times)

@@ -9,6 +9,7 @@ from typing import Any
 from dp_accounting import dp_event
 
 from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
 from reticent.accounting.screening import ScreeningDpEvent
 from reticent.core.checks import count, positive
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
@@ -28,7 +29,7 @@ class SampledCost:
     """A mechanism on a Poisson sample of the records."""
 
     sampling_probability: float
-    of: GaussianCost | LaplaceCost | ScreeningDpEvent
+    of: GaussianCost | LaplaceCost | ScreeningDpEvent | NoisyArgmaxDpEvent
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ Cost = (
     | RandomizedResponseCost
     | ZeroConcentratedCost
     | ScreeningDpEvent
+    | NoisyArgmaxDpEvent
 )
 """An elementary cost; what an accountant has a formula for."""
 
@@ -116,8 +118,8 @@ def _collect(part: Any, times: int, adjacency: Adjacency, mechanism: str, costs:
             _collect(inner, times, adjacency, mechanism, costs)
     elif isinstance(part, dp_event.PoissonSampledDpEvent):
         costs.append((_sampled(part, adjacency, mechanism), times))
-    elif isinstance(part, ScreeningDpEvent):
-        _need_one_record(adjacency, mechanism, "the screening bit")
+    elif isinstance(part, ScreeningDpEvent | NoisyArgmaxDpEvent):
+        _need_one_record(adjacency, mechanism, "a vote of neighbours")
         costs.append((part, times))
     elif isinstance(part, dp_event.RandomizedResponseDpEvent):
         if not isinstance(adjacency, Neighborhood | Replace):
@@ -141,8 +143,8 @@ def _unsampled(part: Any, mechanism: str) -> Cost:
         return ZeroConcentratedCost(positive(part.rho, name="rho"), float(part.xi))
     raise IncompatibleGuarantees(
         f"{mechanism}: no accountant for {type(part).__name__}; expected Gaussian, Laplace, discrete Laplace, "
-        "randomised response, zCDP or screening steps, Poisson samples and compositions of them, or an UnsupportedDpEvent at the "
-        "top to count (epsilon, delta)"
+        "randomised response, zCDP, screening or noisy argmax steps, Poisson samples and compositions of them, or an "
+        "UnsupportedDpEvent at the top to count (epsilon, delta)"
     )
 
 
@@ -151,7 +153,7 @@ def _sampled(part: Any, adjacency: Adjacency, mechanism: str) -> Cost:
     rate = positive(part.sampling_probability, name="sampling_probability")
     if rate > 1:
         raise InvalidParameter(f"sampling_probability={rate!r}: expected a number in (0, 1]")
-    if isinstance(part.event, ScreeningDpEvent):
+    if isinstance(part.event, ScreeningDpEvent | NoisyArgmaxDpEvent):
         return part.event if rate == 1 else SampledCost(rate, part.event)
     inner: list[tuple[Cost, int]] = []
     _collect(part.event, 1, adjacency, mechanism, inner)
@@ -162,7 +164,7 @@ def _sampled(part: Any, adjacency: Adjacency, mechanism: str) -> Cost:
         if not isinstance(cost, GaussianCost):
             raise IncompatibleGuarantees(
                 f"{mechanism}: cannot sample a composition with {type(cost).__name__}; "
-                "expected Gaussian steps, one Laplace step or one screening"
+                "expected Gaussian steps, one Laplace step, one screening or one noisy argmax"
             )
         precision += times / cost.noise_multiplier**2
     # Several Gaussian steps on one sample are one Gaussian step on it: mean shifts add in squares. They are *not* several
