@@ -169,6 +169,31 @@ class LipschitzBound(ABC):
         """
         return np.asarray(self.bound_over(region) <= limit)
 
+    def levels(self, centers: Array, radius_steps: int, *, limit: float, max_level: int) -> npt.NDArray[np.int64]:
+        """The largest l up to ``max_level`` such that the bound on the ball of l * radius_steps is at most ``limit``; else 0.
+
+        The question at the largest radius comes first, because it settles most points; the rest is a binary search, valid
+        because the bound grows with the radius. Bounds that can tell sooner override it, with the same answers.
+
+        Args:
+            centers: whole grid steps, shape (n, d).
+            radius_steps: radius of one level in whole grid steps.
+            limit: P.
+            max_level: levels above it are reported as it.
+        """
+        low = np.zeros(len(centers), dtype=np.int64)
+        high = np.full(len(centers), max_level, dtype=np.int64)
+        ask = high.copy()
+        open_points = np.arange(len(centers))
+        while len(open_points):
+            radii = ask[open_points].astype(np.float64) * float(radius_steps)
+            holds = self.at_most(self.region_on_grid(centers[open_points], radii), limit)
+            low[open_points[holds]] = ask[open_points[holds]]
+            high[open_points[~holds]] = ask[open_points[~holds]] - 1
+            open_points = open_points[low[open_points] < high[open_points]]
+            ask = (low + high + 1) // 2
+        return low
+
     def global_bound(self) -> float:
         """An upper bound on the Lipschitz constant over the whole domain."""
         return float(self.bound(self.domain.center[None, :], np.inf)[0])

@@ -70,26 +70,14 @@ class LevelTest:
     def levels(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The level of each point, shape (n,).
 
-        The question at the largest radius comes first, because it settles most points; the rest is a binary
-        search over levels, valid because the bound grows with the radius.
+        How they are found is the bound's own affair (``LipschitzBound.levels``): a binary search over isotone bounds, one
+        search for the nearest violation where the bound is exact.
 
         Args:
             points: shape (n, d), finite.
         """
         centers = snap(self.bound, points)
-        low = np.zeros(len(centers), dtype=np.int64)
-        high = np.full(len(centers), self.max_level, dtype=np.int64)
-        ask = high.copy()
-        open_points = np.arange(len(centers))
-        while len(open_points):
-            radii = ask[open_points].astype(np.float64) * float(self.radius_steps)
-            region = self.bound.region_on_grid(centers[open_points], radii)
-            holds = self.bound.at_most(region, self.proposal)
-            low[open_points[holds]] = ask[open_points[holds]]
-            high[open_points[~holds]] = ask[open_points[~holds]] - 1
-            open_points = open_points[low[open_points] < high[open_points]]
-            ask = (low + high + 1) // 2
-        return low
+        return self.bound.levels(centers, self.radius_steps, limit=self.proposal, max_level=self.max_level)
 
 
 def stability_radius(
