@@ -12,8 +12,8 @@ PUBLIC = {
     "reticent": "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder __version__",
     "reticent.attacks": "PictureQuality ReconstructionConfig Reconstructor picture_quality train_reconstructor",
     "reticent.certify": (
-        "EnumerationBound IntervalBound LevelTest LipschitzBound Output ParameterIntervals TrainingSettings grid_radius "
-        "parameter_intervals published_vote_distances record_buckets record_keys snap stability_radius stable_distances "
+        "EnumerationBound IntervalBound LayeredBound LevelTest LipschitzBound Output ParameterIntervals TrainingSettings "
+        "grid_radius parameter_intervals published_vote_distances record_buckets record_keys snap stability_radius stable_distances "
         "vote_distances"
     ),
     "reticent.core": (

@@ -13,7 +13,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from reticent.certify import EnumerationBound, IntervalBound, LipschitzBound
+from reticent.certify import EnumerationBound, IntervalBound, LayeredBound, LipschitzBound
 from reticent.core import Box, Norm
 from reticent.networks import (
     Activation,
@@ -104,15 +104,21 @@ OTHER_FAMILIES: dict[str, Callable[[np.random.Generator], Network]] = {
     "average pool": _pool,
 }
 FAMILIES = {**RELU_FAMILIES, **OTHER_FAMILIES}
-BOUNDS: dict[str, type[LipschitzBound]] = {"interval": IntervalBound, "enumeration": EnumerationBound}
+BOUNDS: dict[str, type[LipschitzBound]] = {
+    "interval": IntervalBound,
+    "enumeration": EnumerationBound,
+    "layered": LayeredBound,
+}
 
 PAIRS: list[tuple[str, str]] = [
     *(("interval", family) for family in FAMILIES),
     *(("enumeration", family) for family in RELU_FAMILIES),
+    *(("layered", family) for family in RELU_FAMILIES),
 ]
 NORMS = [
     *(("interval", norm, output) for norm in ("linf", "l2", "l1") for output in ("l1", "l2", "linf", "spread")),
     *(("enumeration", norm, output) for norm in ("linf", "l1") for output in ("l1", "l2", "linf", "spread")),
+    *(("layered", norm, output) for norm in ("linf", "l1") for output in ("l1", "l2", "linf", "spread")),
 ]
 
 

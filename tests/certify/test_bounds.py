@@ -1,4 +1,4 @@
-"""Both bounds on every family and norm pair: sound, isotone to the last bit, the same alone and in any batch."""
+"""Every bound on every family and norm pair: sound, isotone to the last bit, the same alone and in any batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import linprog
 from threadpoolctl import threadpool_limits
 
-from reticent.certify import EnumerationBound, IntervalBound
+from reticent.certify import EnumerationBound, IntervalBound, LayeredBound
 from reticent.certify.bounds import Functionals, combine, parse_output, slices
 from reticent.core import Box, Norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
@@ -41,13 +41,14 @@ def nested(rng, bound, count):
 
 def test_isotone_on_nested_boxes(kind, family, make_bound):
     bound = make_bound(kind, family)
-    outer, radius, inner, left = nested(np.random.default_rng(1), bound, 10_000)
+    # The layered bound goes through its points one by one; test_layered has its 10**4 boxes, marked slow.
+    outer, radius, inner, left = nested(np.random.default_rng(1), bound, 400 if kind == "layered" else 10_000)
     assert not (bound.bound(inner, left) > bound.bound(outer, radius)).any()
 
 
 def test_isotone_for_all_norms(kind, family, input_norm, output, make_bound):
     bound = make_bound(kind, family, input_norm, output)
-    outer, radius, inner, left = nested(np.random.default_rng(2), bound, 300)
+    outer, radius, inner, left = nested(np.random.default_rng(2), bound, 60 if kind == "layered" else 300)
     step = bound.input_step
     large = bound.bound_over(bound.region_on_grid(outer / step, np.ceil(radius / step)))
     small = bound.bound_over(bound.region_on_grid(inner / step, np.ceil(left / step)))
@@ -118,7 +119,11 @@ test_equals_the_exact_constant_of_affine_networks = pytest.mark.parametrize(
     ("kind", "norms", "hidden"),
     [
         (bound, (norm, output), hidden)
-        for bound, norms in ((IntervalBound, ("linf", "l2", "l1")), (EnumerationBound, ("linf", "l1")))
+        for bound, norms in (
+            (IntervalBound, ("linf", "l2", "l1")),
+            (EnumerationBound, ("linf", "l1")),
+            (LayeredBound, ("linf", "l1")),
+        )
         for norm in norms
         for output in ("l1", "l2", "linf", "spread")
         for hidden in (False, True)
@@ -172,7 +177,7 @@ def test_a_row_does_not_depend_on_its_batch(kind, family, input_norm, output, ma
 
 def test_results_do_not_depend_on_threads(kind, make_bound):
     bound = make_bound(kind, "convolution")
-    points = np.random.default_rng(9).normal(size=(1500, bound.domain.dimension))
+    points = np.random.default_rng(9).normal(size=(300 if kind == "layered" else 1500, bound.domain.dimension))
     before = torch.get_num_threads()
     results = []
     try:
@@ -185,7 +190,7 @@ def test_results_do_not_depend_on_threads(kind, make_bound):
     assert np.array_equal(*results)
 
 
-test_results_do_not_depend_on_threads = pytest.mark.parametrize("kind", ["interval", "enumeration"])(
+test_results_do_not_depend_on_threads = pytest.mark.parametrize("kind", ["interval", "enumeration", "layered"])(
     test_results_do_not_depend_on_threads
 )
 
@@ -217,7 +222,7 @@ def test_radius_zero_infinite_and_points_outside_the_domain(kind, family, input_
     ("scale", "width"),
     [(0.0, 1.0), (1e-30, 1.0), (1e30, 1.0), (1e-30, 1e30), (1e30, 1e-30), (1.0, 0.0), (1e-85, 1.0), (1.0, 1e80)],
 )
-@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound])
+@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound])
 def test_scales(kind, scale, width):
     """Scaling the weights of a network without biases scales its constant, however far."""
     rng = np.random.default_rng(11)
@@ -235,7 +240,7 @@ def test_scales(kind, scale, width):
         assert scaled == pytest.approx(plain * scale, rel=1e-5, abs=1e-200)
 
 
-@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound])
+@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound])
 @pytest.mark.parametrize("output", ["l1", "l2", "linf"])
 def test_one_input_one_output_and_constant_networks(kind, output):
     def bound(network):
@@ -267,9 +272,7 @@ def test_domain_of_width_zero_in_some_coordinates(kind, family, make_bound):
     network = make_bound(kind, family).network
     d = network.input_dimension
     domain = Box(np.full(d, 0.25), np.where(np.arange(d) % 2 == 0, 0.25, 1.5))
-    bound = (IntervalBound if kind == "interval" else EnumerationBound)(
-        network, domain=domain, input_norm=Norm.LINF, output=Norm.L1
-    )
+    bound = type(make_bound(kind, family))(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1)
     points = np.random.default_rng(12).uniform(domain.lower, domain.upper, size=(50, d))
     values = network.forward(points)
     change = np.abs(values[:, None] - values[None]).sum(axis=-1)
@@ -299,7 +302,7 @@ def test_wide_outputs_fall_back_to_the_sum(autograd_jacobians):
     network = affine_chain([rng.normal(size=(6, 3)), rng.normal(size=(15, 6))], [rng.normal(size=6), np.zeros(15)])
     points = rng.uniform(-1, 1, size=(200, 3))
     exact = max(operator_norm(j, Norm.LINF, Norm.L1) for j in autograd_jacobians(network, points))
-    for kind in (IntervalBound, EnumerationBound):
+    for kind in (IntervalBound, EnumerationBound, LayeredBound):
         bound = kind(network, domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.L1)
         assert bound.functionals.combine == "sum"
         assert exact <= bound.global_bound()

@@ -74,7 +74,7 @@ class EnumerationBound(LipschitzBound):
         super().__init__(network, domain=domain, input_norm=input_norm, output=output)
         if not network.is_relu_chain():
             raise UnsupportedNetwork("enumeration: expected linear layers with ReLU between them; use the interval bound")
-        self._directions = _directions(self.input_norm, network.input_dimension)
+        self._directions = directions_of(self.input_norm, network.input_dimension)
         self._stages, self._step = build_forward(network, domain)
         self._first_norms = row_norms(self._stages[0], self.input_norm)
         linear = network.linear_layers()
@@ -154,8 +154,12 @@ class EnumerationBound(LipschitzBound):
         return np.asarray(combine(flat, "sum").reshape(len(region), -1).max(axis=1))
 
 
-def _directions(input_norm: Norm, inputs: int) -> Array:
-    """Extreme points of the unit ball, one of each pair {t, -t}, shape (directions, inputs)."""
+def directions_of(input_norm: Norm, inputs: int) -> Array:
+    """Extreme points of the unit ball, one of each pair {t, -t}, shape (directions, inputs).
+
+    Raises:
+        UnsupportedNorm: an l2 ball, or a cube of more than ``MAX_INPUTS`` inputs.
+    """
     if input_norm is Norm.L1:
         return np.eye(inputs)
     if input_norm is Norm.L2:

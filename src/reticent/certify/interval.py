@@ -173,6 +173,11 @@ def forward_stages(stages: list[_Stage], values: Interval) -> tuple[Interval, _S
     return values, slopes
 
 
+def exact_maps(stages: list[_Stage]) -> list[ExactLinear]:
+    """The interval maps of the linear stages, first to last."""
+    return [stage.forward for stage in stages if isinstance(stage, _LinearStage)]
+
+
 def first_layer_values(stage: _Stage, region: Region, norms: Array | None) -> Interval:
     """Ranges behind the first linear layer over each ball: exact for l-infinity balls, and for l1 and l2 balls
     the intersection of w . x +- r |w| (dual norm) with the range over the box around the ball."""
