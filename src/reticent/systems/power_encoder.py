@@ -26,7 +26,7 @@ from reticent.systems.power_cards import power_card, published_card
 from reticent.systems.power_fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power_published import PublishedPower, PublishedQuery
 from reticent.systems.power_query import LAWS, PowerPlan, PowerQuery
-from reticent.systems.tabular import TabularSchema
+from reticent.systems.tabular import TabularSchema, as_table
 from reticent.training.power import PowerConfig, PowerTraining, train_power
 from reticent.training.power_density import KernelDensity, bandwidth
 from reticent.training.progress import Report
@@ -149,8 +149,9 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
             seed=0,
         )
         share = probability(self.calibration_share, name="calibration_share", allow_zero=False)
-        schema = self._schema(X)
-        rows = schema.encode(X)
+        table = as_table(X, name="X")
+        schema = self._schema(table)
+        rows = schema.encode(table)
         classes, labels = _encoded(y, len(rows))
         random = check_random_state(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
@@ -267,18 +268,12 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
             raise UnknownName(f"law={self.law!r}: expected auto, {', '.join(LAWS)}")
         return (self.law,)
 
-    def _schema(self, X: npt.ArrayLike) -> TabularSchema:
+    def _schema(self, table: npt.NDArray[Any]) -> TabularSchema:
         if isinstance(self.schema, TabularSchema):
             return self.schema
         if not (isinstance(self.schema, (tuple, list)) and len(self.schema) == 2):
             raise InvalidParameter(f"schema: expected a TabularSchema or a pair (lower, upper), got {type(self.schema).__name__}")
-        shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", np.shape(X))
-        if len(shape) != 2 or shape[1] == 0:
-            raise InvalidInput(
-                f"X: expected shape (n, features) with 1 or more features, got shape={shape}: 0 feature(s) while a minimum of 1 "
-                "is required. Reshape your data"
-            )
-        return TabularSchema.numbers(shape[1], *self.schema)
+        return TabularSchema.numbers(table.shape[1], *self.schema)
 
     def _published(self, schema: TabularSchema, rows: Array, labels: Labels, seed: int, report: Report) -> PublishedQuery:
         mechanism = PublishedPower(stated_epsilon=self.epsilon, alpha=self.delta)
@@ -302,12 +297,12 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
 
     def _inputs(self, X: npt.ArrayLike) -> Array:
         query = self._fitted()
-        shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", np.shape(X))
-        if len(shape) == 2 and shape[1] != self.n_features_in_:
+        table = as_table(X, name="X")
+        if table.shape[1] != self.n_features_in_:
             raise InvalidInput(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
             )
-        return query.schema.encode(X)
+        return query.schema.encode(table)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
@@ -262,18 +262,7 @@ class TabularSchema:
             InvalidInput: wrong shape, no rows, a number that is missing or not finite, an unknown category. Values are
                 never shown.
         """
-        try:
-            table = rows if isinstance(rows, np.ndarray) else np.asarray(_rows(rows), dtype=object)
-        except ValueError as error:
-            raise InvalidInput(f"{name}: expected rows of {self.columns} columns, got rows of different lengths") from error
-        if table.dtype.kind == "c":
-            raise InvalidInput(f"{name}: Complex data not supported; expected real numbers, got dtype={table.dtype}")
-        if table.ndim != 2:
-            raise InvalidInput(
-                f"{name}: expected shape (n, {self.columns}), got shape={table.shape}. Reshape your data: one row per record"
-            )
-        if len(table) == 0:
-            raise InvalidInput(f"{name}: 0 sample(s) (shape={table.shape}) while a minimum of 1 is required")
+        table = as_table(rows, name=name)
         if table.shape[1] != self.columns:
             raise InvalidInput(f"{name}: expected {self.columns} columns as in the schema, got {table.shape[1]}")
         ends = np.cumsum([0, *(attribute.columns for attribute in self.attributes)]).tolist()
@@ -326,8 +315,24 @@ def _word(value: Any) -> str:
     return str(value)
 
 
-def _rows(rows: npt.ArrayLike) -> Sequence[Any] | npt.NDArray[Any]:
-    """Lists as they are; frames and other tables as arrays."""
-    if isinstance(rows, (list, tuple)):
-        return rows
-    return np.asarray(rows)
+def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:
+    """``rows`` (an array, a list of records, a data frame) as an array of shape (n, columns); words stay words.
+
+    Raises:
+        InvalidInput: sparse, complex, of another shape, or empty. Values are never shown.
+    """
+    if issparse(rows):
+        raise InvalidInput(f"{name}: sparse input is not supported; expected a dense table")
+    try:
+        # A list of records may mix numbers and words, which only objects hold side by side.
+        table = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
+    except ValueError as error:
+        raise InvalidInput(f"{name}: expected rows of one length, got {type(rows).__name__} with different lengths") from error
+    if table.dtype.kind == "c":
+        raise InvalidInput(f"{name}: Complex data not supported; expected real numbers, got dtype={table.dtype}")
+    if table.ndim != 2:
+        raise InvalidInput(f"{name}: expected shape (n, columns), got shape={table.shape}. Reshape your data: one row per record")
+    for size, what in ((len(table), "sample"), (table.shape[1], "feature")):
+        if size == 0:
+            raise InvalidInput(f"{name}: 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required.")
+    return table

@@ -1,0 +1,257 @@
+"""The cells of the Power Mechanism's tables: published, default, raw columns, attacks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.attacks.hijacking import HijackingConfig, hijacking_quality, majority_guess, train_hijacker
+from reticent.attacks.inversion import invert, relative_errors
+from reticent.datasets.table import Table
+from reticent.experiments.power_baselines import raw_columns, raw_vector
+from reticent.experiments.power_settings import SERVERS, PowerSettings
+from reticent.systems.power_encoder import PowerEncoder
+from reticent.systems.power_published import PublishedQuery
+from reticent.systems.power_servers import train_server
+from reticent.systems.tabular import TabularSchema
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+Results = dict[str, Any]
+
+ATTACK_ROWS = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """One table, cut for the experiments.
+
+    Attributes:
+        table: the whole.
+        schema: its public schema.
+        settings: fixed settings.
+        public_rows, private_rows, test_rows: rows as in the table.
+        public_labels, private_labels, test_labels: their labels.
+        seed: of training, of the cut and of the experiment's noise.
+    """
+
+    table: Table
+    schema: TabularSchema
+    settings: PowerSettings
+    public_rows: npt.NDArray[Any]
+    private_rows: npt.NDArray[Any]
+    test_rows: npt.NDArray[Any]
+    public_labels: Labels
+    private_labels: Labels
+    test_labels: Labels
+    seed: int
+
+    @classmethod
+    def of(cls, settings: PowerSettings, *, seed: int, tuning: bool) -> Parts:
+        """The table of ``settings``; with ``tuning`` a fifth of its training part takes the place of the held-out part."""
+        table = settings.load()
+        if tuning:
+            table = table.for_tuning(held_out=0.2, seed=1)
+        order = np.random.default_rng(seed).permutation(len(table.train_rows))
+        public = order[: round(settings.public_share * len(order))]
+        private = order[len(public) :][: settings.private_rows]
+        held = np.random.default_rng(seed).permutation(len(table.test_rows))[: settings.test_rows]
+        return cls(
+            table,
+            settings.schema(table.columns),
+            settings,
+            table.train_rows[public],
+            table.train_rows[private],
+            table.test_rows[held],
+            table.train_labels[public],
+            table.train_labels[private],
+            table.test_labels[held],
+            seed,
+        )
+
+
+def server_accuracies(released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int) -> Results:
+    """Accuracy of every server on released test rows; withheld rows are errors."""
+    figures: Results = {}
+    for name in SERVERS:
+        known = int(np.isfinite(released).all(axis=1).sum())
+        if known < 2 or len(np.unique(labels[np.isfinite(released).all(axis=1)])) < 2:
+            figures[name] = 0.0
+            continue
+        figures[name] = float((train_server(name, released, labels, seed=seed).predict(tested) == wanted).mean())
+    return figures
+
+
+def non_private(parts: Parts) -> Results:
+    """Servers on the encoded rows themselves, and the majority rate."""
+    figures = server_accuracies(
+        parts.schema.encode(parts.private_rows),
+        parts.private_labels,
+        parts.schema.encode(parts.test_rows),
+        parts.test_labels,
+        seed=parts.seed,
+    )
+    return {**figures, "majority": float(np.bincount(parts.test_labels).max() / len(parts.test_labels))}
+
+
+def published(parts: Parts) -> Results:
+    """Table 3's shape: the published encoder, trained on the rows that it releases; servers per filter threshold."""
+    settings = parts.settings
+    encoder = published_encoder(parts, private=True)
+    query = _published_query(encoder)
+    private, test = parts.schema.encode(parts.private_rows), parts.schema.encode(parts.test_rows)
+    start = time.process_time()
+    scores, test_scores = query.scores(private), query.scores(test)
+    seconds = time.process_time() - start
+    embedded, test_embedded = query.exact(private), query.exact(test)
+    training = encoder.training_
+    assert training is not None
+    results: Results = {
+        "score seconds": seconds,
+        "privacy losses": list(training.privacy_losses),
+        "utility losses": list(training.utility_losses),
+        "train scores": np.quantile(_finite(scores), np.linspace(0, 1, 101)).tolist(),
+        "test scores": np.quantile(_finite(test_scores), np.linspace(0, 1, 101)).tolist(),
+        "rows": {},
+    }
+    for epsilon in settings.published_epsilons:
+        kept, test_kept = scores <= epsilon, test_scores <= epsilon
+        released = np.where(kept[:, None], embedded, np.nan)
+        all_test = server_accuracies(released, parts.private_labels, test_embedded, parts.test_labels, seed=parts.seed)
+        passing: Results = {}
+        if test_kept.sum() > 1:
+            passing = server_accuracies(
+                released, parts.private_labels, test_embedded[test_kept], parts.test_labels[test_kept], seed=parts.seed
+            )
+        results["rows"][f"{epsilon:g}"] = {
+            "released": float(kept.mean()),
+            "test released": float(test_kept.mean()),
+            "on all test rows": all_test,
+            "on released test rows": passing,
+        }
+    return results
+
+
+def published_encoder(parts: Parts, *, private: bool, power: int = 1) -> PowerEncoder:
+    """The published encoder fitted on the private rows; without ``private`` the paper's non-private baseline."""
+    return PowerEncoder(
+        epsilon=1.0,
+        delta=0.05,
+        radius=None,
+        schema=parts.schema,
+        mode="published",
+        power_config=replace(parts.settings.power_config, private=private, power=power, seed=parts.seed),
+        bandwidth_factor=parts.settings.bandwidth_factor,
+        random_state=parts.seed,
+    ).fit(parts.private_rows, parts.private_labels)
+
+
+def unprotected_scores(parts: Parts) -> Results:
+    """Scores of the non-private baseline's embeddings, as quantiles."""
+    query = _published_query(published_encoder(parts, private=False))
+    scores = query.scores(parts.schema.encode(parts.private_rows[:20_000]))
+    return {"train scores": np.quantile(_finite(scores), np.linspace(0, 1, 101)).tolist()}
+
+
+def powers(parts: Parts) -> Results:
+    """Privacy loss along training for several p (the paper's figure 11)."""
+    curves = {}
+    for power in (1, 2, 3):
+        training = published_encoder(parts, private=True, power=power).training_
+        assert training is not None
+        curves[str(power)] = list(training.privacy_losses)
+    return curves
+
+
+def inversion(parts: Parts) -> Results:
+    """Share of released test rows that Newton's method gives back to a relative error below 1e-3."""
+    query = _published_query(published_encoder(parts, private=True))
+    rows = parts.schema.encode(parts.test_rows[:2000])
+    released = query.exact(rows).astype(np.float32)
+    errors = relative_errors(invert(query.network, released), rows)
+    return {"share below 1e-3": float((errors < 1e-3).mean()), "median": float(np.median(errors)), "largest": float(errors.max())}
+
+
+def default(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
+    """Ours: fitted on public rows, private and test rows released, servers trained on what was released."""
+    encoder = PowerEncoder(
+        epsilon=epsilon,
+        delta=0.0,
+        radius=radius,
+        schema=parts.schema,
+        outputs=parts.settings.outputs,
+        epochs=parts.settings.epochs,
+        random_state=parts.seed,
+    ).fit(parts.public_rows, parts.public_labels)
+    released = encoder.simulate(parts.private_rows, seed=parts.seed).values
+    tested = encoder.simulate(parts.test_rows, seed=parts.seed + 1).values
+    figures = server_accuracies(released, parts.private_labels, tested, parts.test_labels, seed=parts.seed)
+    plan = encoder.considered_[0]
+    return {
+        **figures,
+        "law": plan.law,
+        "outputs": int(released.shape[1]),
+        "considered": [[other.law, other.utility] for other in encoder.considered_],
+    }
+
+
+def raw(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
+    """Raw columns under the same budget and adjacency; each server's better one of the two ways where there are two."""
+    private, test = parts.schema.encode(parts.private_rows), parts.schema.encode(parts.test_rows)
+    ways = [
+        [raw_columns(parts.schema, rows, epsilon=epsilon, seed=parts.seed + index) for index, rows in enumerate((private, test))]
+    ]
+    if radius is not None:
+        ways.append(
+            [
+                raw_vector(rows, epsilon=epsilon, radius=radius, seed=parts.seed + index)
+                for index, rows in enumerate((private, test))
+            ]
+        )
+    found = [
+        server_accuracies(released, parts.private_labels, tested, parts.test_labels, seed=parts.seed) for released, tested in ways
+    ]
+    return {name: max(figures[name] for figures in found) for name in SERVERS}
+
+
+def hijacking(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
+    """Table 5: a decoder trained on public rows, against published and default embeddings and the majority guess."""
+    config = HijackingConfig(seed=parts.seed)
+    own, target = parts.public_rows[:ATTACK_ROWS], parts.test_rows[:ATTACK_ROWS]
+    rows, truth = parts.schema.encode(own), parts.schema.encode(target)
+    results: Results = {}
+
+    def attack(name: str, released: Array, tested: Array) -> None:
+        found = train_hijacker(released, rows, config).reconstruct(tested)
+        results[name] = vars(hijacking_quality(found, truth, parts.schema.groups))
+
+    for name, private in (("published", True), ("non-private", False)):
+        query = _published_query(published_encoder(parts, private=private))
+        attack(name, query.exact(rows), query.exact(truth))
+    encoder = PowerEncoder(
+        epsilon=epsilon,
+        delta=0.0,
+        radius=radius,
+        schema=parts.schema,
+        outputs=parts.settings.outputs,
+        epochs=parts.settings.epochs,
+        random_state=parts.seed,
+    ).fit(parts.public_rows, parts.public_labels)
+    attack("default", encoder.simulate(own, seed=parts.seed).values, encoder.simulate(target, seed=parts.seed + 1).values)
+    results["majority guess"] = vars(hijacking_quality(majority_guess(rows, len(truth)), truth, parts.schema.groups))
+    return results
+
+
+def _published_query(encoder: PowerEncoder) -> PublishedQuery:
+    query = encoder.query_
+    assert isinstance(query, PublishedQuery)
+    return query
+
+
+def _finite(scores: Array) -> Array:
+    """Scores with infinity replaced by a number beyond every axis, so that quantiles can be stored."""
+    return np.minimum(scores, 1e6)

@@ -1,0 +1,135 @@
+"""Schemas: public units, what is clipped and what is refused, and that one row's code never depends on another row."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError, UnknownName
+from reticent.systems.tabular import Categorical, Numeric, OneHot, TabularSchema
+
+SCHEMA = TabularSchema(
+    (
+        Numeric("age", 0, 100),
+        Numeric("gain", 0, 1000, scale="log", missing=-1),
+        Categorical("work", ("farm", "office", "?")),
+        OneHot("zone", ("zone1", "zone2", "zone3")),
+    )
+)
+ROW = st.tuples(
+    st.floats(-50, 150),
+    st.one_of(st.just(-1.0), st.floats(0, 2000)),
+    st.sampled_from(["farm", "office", "?"]),
+    st.integers(0, 2),
+)
+
+
+def record(drawn):
+    return [*drawn[:3], *np.eye(3)[drawn[3]].tolist()]
+
+
+@given(ROW, ROW, st.lists(ROW, max_size=3))
+def test_one_attribute_is_at_most_one_whatever_the_other_rows(first, second, others) -> None:
+    rows = SCHEMA.encode([record(first), record(second), *map(record, others)])
+    alone = SCHEMA.encode([record(first)])
+    np.testing.assert_array_equal(rows[:1], alone)
+    assert SCHEMA.domain.contains(rows).all()
+    moved = 0.0
+    for _, part, _ in SCHEMA.groups:
+        distance = float(np.square(rows[0, part] - rows[1, part]).sum())
+        assert distance <= 1 + 1e-12
+        moved += distance
+    assert np.sqrt(moved) <= SCHEMA.diameter + 1e-12
+
+
+def test_encoded_values() -> None:
+    encoded = SCHEMA.encode([[25, -1, "office", 0, 1, 0], [120, 999, "?", 1, 0, 0]])
+    root = np.sqrt(0.5)
+    np.testing.assert_allclose(encoded[0], [0.25, 0.5, np.sqrt(0.75), 0, root, 0, 0, root, 0])
+    np.testing.assert_allclose(encoded[1], [1.0, np.log(1000) / np.log(1001), 0, 0, 0, root, root, 0, 0])
+    assert SCHEMA.dimension == 9
+    assert SCHEMA.columns == 6
+
+
+def test_numbers_and_words_are_the_same_category() -> None:
+    column = TabularSchema((Categorical("grade", (1, 2, 3)),))
+    expected = column.encode([[2]])
+    for same in (2.0, "2", np.float32(2), np.int8(2)):
+        np.testing.assert_array_equal(column.encode([[same]]), expected)
+    with_other = TabularSchema((Categorical("grade", ("a", "rest"), other="rest"),))
+    assert with_other.encode([["z"]]).argmax() == 1
+
+
+def test_constant_column_is_no_trouble() -> None:
+    rows = np.full((5, 6), 0.0, dtype=object)
+    rows[:, 2], rows[:, 3] = "farm", 1.0
+    assert np.ptp(SCHEMA.encode(rows), axis=0).max() == 0
+
+
+def bad(**changes):
+    row = {"age": 30, "gain": 5, "work": "farm", "z1": 1, "z2": 0, "z3": 0, **changes}
+    return [list(row.values())]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (bad(work="mine"), "column 'work': 1 of 1 values are not among its 3 public categories"),
+        (bad(work=None), "column 'work': 1 of 1"),
+        (bad(age=float("nan")), "column 'age': contains NaN"),
+        (bad(age=float("inf")), "column 'age': contains infinity"),
+        (bad(age="old"), "column 'age': expected real numbers"),
+        (bad(age=None), "column 'age': contains NaN|column 'age': expected real numbers"),
+        (bad(z2=1), "attribute 'zone': expected exactly one 1 per row, 1 of 1 rows differ"),
+        (bad(z1=0), "attribute 'zone': expected exactly one 1"),
+        (bad(z1=0.5), "attribute 'zone': expected exactly one 1"),
+        ([[1, 2]], "expected 6 columns as in the schema, got 2"),
+        ([[1, 2], [1]], r"expected shape \(n, columns\)"),
+        ([], r"expected shape \(n, columns\)"),
+        (np.ones((0, 6)), r"X: 0 sample\(s\)"),
+        (np.ones((2, 6), dtype=complex), "Complex data not supported"),
+        (csr_array(np.ones((2, 6))), "sparse input is not supported"),
+    ],
+)
+def test_refuses_without_showing_values(rows, message) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        SCHEMA.encode(rows)
+    assert "mine" not in str(caught.value)
+    assert "old" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Numeric("x", 1, 1), InvalidParameter, "expected lower < upper"),
+        (lambda: Numeric("x", 0, float("nan")), InvalidParameter, "expected lower < upper"),
+        (lambda: Numeric("x", 0, 1, scale="root"), UnknownName, "scale='root'"),
+        (lambda: Categorical("x", ("a",)), InvalidParameter, "two different categories"),
+        (lambda: Categorical("x", ("1", 1)), InvalidParameter, "two different categories"),
+        (lambda: Categorical("x", ("a", "b"), other="c"), InvalidParameter, "other='c'"),
+        (lambda: OneHot("x", ("a",)), InvalidParameter, "two columns"),
+        (lambda: TabularSchema(()), InvalidParameter, "at least one attribute"),
+        (lambda: TabularSchema((Numeric("x", 0, 1), Numeric("x", 0, 1))), InvalidParameter, "its own name"),
+        (lambda: TabularSchema.from_dict({"columns": []}), InvalidInput, "expected attributes of kind"),
+        (lambda: TabularSchema.from_dict({"attributes": [{"kind": "date"}]}), InvalidInput, "date"),
+    ],
+)
+def test_schemas_that_are_not(make, error: type[ReticentError], message) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_schema_files(tmp_path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(SCHEMA.to_dict()))
+    assert TabularSchema.read(path) == SCHEMA
+    path.write_text("{")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        TabularSchema.read(path)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        TabularSchema.read(tmp_path / "none.json")
