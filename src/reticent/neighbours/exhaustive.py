@@ -17,6 +17,9 @@ Found = list[tuple[Points, Places]]
 _SAMPLE = 4096
 """Records whose distances suggest up to which distance to look."""
 
+_ROWS = 32
+"""Queries per product."""
+
 _SPARE = 1.1
 """The suggestion aims this much deeper, since it comes from a sample."""
 
@@ -46,13 +49,20 @@ class Exhaustive:
 
     def __init__(self, points: Points) -> None:
         squares = (points * points).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
-        self._rows = np.concatenate([-2 * points, squares, np.ones_like(squares)], axis=1)
+        self._columns = np.ascontiguousarray(np.concatenate([-2 * points, squares, np.ones_like(squares)], axis=1).T)
 
     def nearest(self, queries: Points, depth: int) -> Found:
         """See ``Candidates``."""
         squares = (queries * queries).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
-        distances = np.concatenate([queries, np.ones_like(squares), squares], axis=1) @ self._rows.T
-        return [self._within(row, depth) for row in distances]
+        rows = np.concatenate([queries, np.ones_like(squares), squares], axis=1)
+        # One block that stays in the cache and is written over: fresh memory would cost more than the products.
+        block = np.empty((min(_ROWS, len(rows)), self._columns.shape[1]), dtype=np.float32)
+        found: Found = []
+        for start in range(0, len(rows), _ROWS):
+            part = rows[start : start + _ROWS]
+            distances = np.matmul(part, self._columns, out=block[: len(part)])
+            found += [self._within(row, depth) for row in distances]
+        return found
 
     def _within(self, distances: Points, depth: int) -> tuple[Points, Places]:
         records = len(distances)
@@ -66,7 +76,7 @@ class Exhaustive:
                 places = np.flatnonzero(distances <= limit)
                 if len(places) >= depth:
                     return distances[places], places
-        return distances, np.arange(records)
+        return distances.copy(), np.arange(records)
 
 
 class FaissFlat:

@@ -34,6 +34,8 @@ class StudentConfig:
         batch_size: public pictures per step.
         labelled_batch: labelled pictures per step, drawn with replacement.
         learning_rate: of Adam at the start; it falls to 0 along half a cosine.
+        robustness: q of the loss (1 - p^q)/q of labelled pictures, in (0, 1]: near 0 it is cross entropy, which learns wrong
+            labels by heart; at 1 a label that the student does not believe teaches next to nothing.
         confidence: an unlabelled picture teaches once the averaged student is this sure of it, in [0, 1).
         averaging: share that the averaged student keeps of itself at every step, in [0, 1).
         turn: largest rotation and shear of a training picture, radians.
@@ -50,6 +52,7 @@ class StudentConfig:
     batch_size: int = 128
     labelled_batch: int = 64
     learning_rate: float = 2e-3
+    robustness: float = 0.7
     confidence: float = 0.95
     averaging: float = 0.99
     turn: float = 0.25
@@ -66,6 +69,8 @@ class StudentConfig:
         for filters in self.channels:
             count(filters, name="channels")
         positive(self.learning_rate, name="learning_rate")
+        if positive(self.robustness, name="robustness") > 1:
+            raise InvalidParameter(f"robustness={self.robustness!r}: expected a number in (0, 1]")
         probability(self.confidence, name="confidence")
         probability(self.averaging, name="averaging")
 
@@ -151,7 +156,8 @@ def train_student(
     Raises:
         InvalidInput: shapes that do not fit, or no label at all.
 
-    Reference: Sohn et al. 2020 (FixMatch); Tarvainen and Valpola 2017 (averaged teacher).
+    Reference: Sohn et al. 2020 (FixMatch); Tarvainen and Valpola 2017 (averaged teacher); Zhang and Sabuncu 2018 (the robust
+        loss).
     """
     inputs = flat_pictures(pictures, config.image_shape)
     given = np.asarray(labels)
@@ -176,7 +182,8 @@ def train_student(
             sure, guesses = torch.softmax(average(inputs[rows]), dim=1).max(dim=1)
         lesson = known[torch.randint(len(known), (config.labelled_batch,))]
         logits = student(distort(torch.cat([inputs[lesson], inputs[rows]]), config))
-        told = functional.cross_entropy(logits[: len(lesson)], targets[lesson])
+        believed = torch.log_softmax(logits[: len(lesson)], dim=1).gather(1, targets[lesson, None])
+        told = -torch.expm1(config.robustness * believed).mean() / config.robustness
         guessed = functional.cross_entropy(logits[len(lesson) :], guesses, reduction="none")
         return told + (guessed * (sure >= config.confidence)).mean()
 
