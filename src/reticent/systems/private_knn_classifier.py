@@ -50,8 +50,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         sigma_screening: noise of the largest count, in votes; None where ``sigma_votes`` is.
         noise_ratio: sigma_screening / sigma_votes where they are chosen.
         shared_subsample: whether screening and vote of a query see one sample; it costs more.
-        feature_map: "identity", "hog" (pictures), a ``FeatureMap``, or your own torch module that was trained on public data
-            only.
+        feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a ``FeatureMap``, or your own
+            torch module that was trained on public data only.
         classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
         engine: "numpy" or "faiss"; the answers are the same.
 

@@ -19,7 +19,7 @@ from reticent.training.features import FeatureMap, HogFeatures, IdentityFeatures
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-FEATURE_MAPS = ("identity", "hog")
+FEATURE_MAPS = ("identity", "hog", "upright hog")
 """Feature maps that go by a name."""
 
 _HOG_CELL = 4
@@ -69,7 +69,7 @@ def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...])
     if choice == "identity":
         return IdentityFeatures()
     planes = picture_shape(shape)
-    return HogFeatures(image_shape=planes, cell=min(_HOG_CELL, min(planes[1:]) // 2), orientations=9)
+    return HogFeatures(image_shape=planes, cell=min(_HOG_CELL, min(planes[1:]) // 2), orientations=9, upright=choice != "hog")
 
 
 def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:

@@ -28,6 +28,7 @@ from reticent.systems.private_knn_cards import private_knn_card
 from reticent.systems.private_knn_inputs import checked_records, feature_map_of, input_rows, picture_shape
 from reticent.systems.private_knn_plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
+from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 
 Array = npt.NDArray[np.float64]
@@ -55,8 +56,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         sampling_probability: with which every record is included, afresh for every query and step.
         threshold: votes, noise included, that the largest count must reach; None to answer all.
         noise_ratio: sigma of screening / sigma of votes.
-        feature_map: of the first round: "hog", "identity", a ``FeatureMap``, or a torch module that was trained on public data
-            only.
+        feature_map: of the first round: "hog", "upright hog" (for handwriting), "identity", a ``FeatureMap``, or a torch module
+            that was trained on public data only.
         reduce_to: principal directions, of public pictures, that the first round's features are reduced to; None to keep all.
         student: settings of the student; None for the usual ones. Its seed comes from ``random_state``.
         classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
@@ -166,21 +167,24 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         plan = self._plan(sum(rounds), len(classes))
         card = private_knn_card(plan, feature_map, keyed=keys is not None, classes_given=self.classes is not None).to_markdown()
         desk = KnnDesk(plan)
-        order = np.random.default_rng(seed).permutation(len(pictures))
-        asked = np.split(order, np.cumsum(rounds))[:-1]
         charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
         with charge as reservation, torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
             labels = np.full(len(pictures), UNANSWERED, dtype=np.int64)
             student: Student | None = None
-            for number, places in enumerate(asked):
+            asked: list[Integers] = []
+            for number, wanted in enumerate(rounds):
+                earlier = np.concatenate([*asked, np.zeros(0, dtype=np.int64)])
+                lessons = labels.copy()
                 if student is not None:
                     feature_map = StudentFeatures(student)
                     contradicted = student.probabilities(pictures).argmax(axis=1) != labels
-                self._label(labels, places, pictures, feature_map.features(inputs), codes, keys, feature_map, desk)
-                lessons = labels.copy()
-                if student is not None:
-                    earlier = np.concatenate(asked[:number])
                     lessons[earlier[contradicted[earlier]]] = UNANSWERED
+                public_features = feature_map.features(pictures)
+                places = representatives(public_features, wanted, asked=earlier, seed=(seed + number) % 2**31)
+                voters, grid = self._voters(public_features, feature_map.features(inputs), codes, keys, plan)
+                answers = desk.answer(grid.points(public_features[places]), voters, sampler=SecureSampler())
+                labels[places] = lessons[places] = answers
+                asked.append(places)
                 student = train_student(
                     pictures, lessons, classes=len(classes), config=replace(config, seed=seed + number), report=report
                 )
@@ -277,24 +281,14 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             classes=classes,
         )
 
-    def _label(
-        self,
-        labels: Integers,
-        places: Integers,
-        pictures: Array,
-        private: Array,
-        codes: Integers,
-        keys: Sequence[Any] | None,
-        feature_map: FeatureMap,
-        desk: KnnDesk,
-    ) -> None:
-        """Fills in the labels of one round; the grid is laid around all public pictures."""
-        public = feature_map.features(pictures)
+    def _voters(
+        self, public: Array, private: Array, codes: Integers, keys: Sequence[Any] | None, plan: KnnPlan
+    ) -> tuple[SampledNeighbours, PointGrid]:
+        """The private records on a grid around all public pictures."""
         grid = PointGrid.around(public)
         search = NeighbourSearch(Records.of(grid.points(private), codes, keys), engine=self.engine)
-        steps = desk.plan.steps
-        voters = SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability)
-        labels[places] = desk.answer(grid.points(public[places]), voters, sampler=SecureSampler())
+        steps = plan.steps
+        return SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability), grid
 
     def _become(self, plan: KnnPlan, card: str, student: Student, classes: npt.NDArray[Any]) -> None:
         self.plan_, self._card, self.student_, self.classes_ = plan, card, student, classes

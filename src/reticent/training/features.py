@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.ndimage import affine_transform
 from skimage.feature import hog
 from torch import nn
 
@@ -77,17 +78,19 @@ class HogFeatures(FeatureMap):
         image_shape: channels, height, width.
         cell: pixels a side of the squares that a histogram counts over; at most half of height and width.
         orientations: bins of a histogram.
+        upright: whether each plane is first sheared until its principal axis is vertical, and centred; helps with handwriting.
 
     Reference: Dalal and Triggs 2005, as in ``skimage.feature.hog`` with blocks of 2 x 2 cells.
 
     Example:
-        >>> HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9).features(np.eye(8).reshape(1, 64)).shape
+        >>> HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False).features(np.eye(8).reshape(1, 64)).shape
         (1, 36)
     """
 
     image_shape: tuple[int, int, int]
     cell: int
     orientations: int
+    upright: bool
 
     name = "histograms of oriented gradients"
     origin = Origin.FIXED
@@ -104,6 +107,7 @@ class HogFeatures(FeatureMap):
 
     def _plane(self, plane: Array) -> Array:
         cells = (self.cell, self.cell)
+        plane = upright(plane) if self.upright else plane
         return np.asarray(hog(plane, orientations=self.orientations, pixels_per_cell=cells, cells_per_block=(2, 2)))
 
 
@@ -212,6 +216,25 @@ class StudentFeatures(FeatureMap):
         # Each row sums alone, so that its length does not depend on how many rows there are.
         lengths = np.array([np.sqrt(row @ row) for row in hidden])
         return np.asarray(hidden / np.maximum(lengths, 1e-12)[:, None])
+
+
+def upright(plane: Array) -> Array:
+    """One plane of a picture, sheared along its rows until rows and columns of its mass are uncorrelated, and centred.
+
+    Edge cases: a plane without mass, or with all of it in one row, is returned as it is.
+    """
+    rows, columns = np.mgrid[: plane.shape[0], : plane.shape[1]]
+    mass = plane.sum()
+    if mass <= 0:
+        return plane
+    center = np.array([(rows * plane).sum(), (columns * plane).sum()]) / mass
+    away = rows - center[0]
+    spread = (away * away * plane).sum()
+    if spread <= 1e-9 * mass:
+        return plane
+    shear = np.array([[1.0, 0.0], [(away * (columns - center[1]) * plane).sum() / spread, 1.0]])
+    middle = (np.array(plane.shape) - 1) / 2
+    return np.asarray(affine_transform(plane, shear, offset=center - shear @ middle, order=1))
 
 
 def _one_by_one(module: nn.Module, rows: torch.Tensor) -> Array:
