@@ -30,7 +30,8 @@ def _attributes(**changes: object) -> NoisyAttributes:
 
 
 def test_one_answer_costs_a_sampled_gaussian_of_sensitivity_sqrt_two_tau() -> None:
-    mechanism = _attributes()
+    mechanism = _attributes(attributes=6)
+    assert _attributes(attributes=3).sensitivity == pytest.approx(math.sqrt(3))
     assert mechanism.noise_multiplier == pytest.approx(4.0 / math.sqrt(4))
     library = RdpAccountant(orders=range(2, 100)).compose(PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0)))
     assert mechanism.guarantee.epsilon == pytest.approx(library.get_epsilon(1e-5), rel=0.02)

@@ -27,11 +27,11 @@ class NoisyAttributes:
 
     **Guarantee.** If each of the ``neighbours`` nearest included records adds a vote vector of ``clipped_votes(..., tau=tau)``,
     and every record (unit) is included independently with ``sampling_probability``, afresh for this answer, then all attributes
-    of one query together are the sampled Gaussian step of noise multiplier sigma / sqrt(2 tau), under the addition or removal of
-    one record.
+    of one query together are the sampled Gaussian step of noise multiplier sigma / sqrt(min(2 tau, attributes)), under the
+    addition or removal of one record.
 
     *Why.* One record replaces one non-negative vector u by another, v, each of squared l2 norm at most tau; as u.v >= 0,
-    |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. At integer orders the Renyi divergence of the sampled step is that of continuous noise
+    |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so |u - v|^2 is at most their number too. At integer orders the Renyi divergence of the sampled step is that of continuous noise
     (``reticent.accounting.discrete_gaussian``), and no other orders are used.
 
     *Floating point.* Votes are integers of 1 / ``steps`` each, and so is the noise.
@@ -53,7 +53,8 @@ class NoisyAttributes:
         >>> mechanism.release([[90 * 256, 10 * 256]], sampler=SecureSampler()).tolist()
         [[True, False]]
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Theorem 5: the same sensitivity.
+    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Theorem 5: the same for tau up to half of the
+    attributes.
     """
 
     attributes: int
@@ -75,9 +76,14 @@ class NoisyAttributes:
         probability(self.delta, name="delta", allow_zero=False)
 
     @property
+    def sensitivity(self) -> float:
+        """l2 distance, in whole votes, that one record moves the votes at most."""
+        return math.sqrt(min(2 * self.tau, self.attributes))
+
+    @property
     def noise_multiplier(self) -> float:
         """sigma over the l2 sensitivity."""
-        return self.sigma / math.sqrt(2 * self.tau)
+        return self.sigma / self.sensitivity
 
     @cached_property
     def guarantee(self) -> Guarantee:
