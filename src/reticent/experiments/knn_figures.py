@@ -165,7 +165,7 @@ def markdown(results: Results) -> str:
         "# What noisy screening costs: the supplement's Figures 1 to 3",
         "",
         f"k = {settings['neighbours']}, T = {settings['threshold']:g}, sigma = {settings['sigma']:g} votes, continuous noise as",
-        f"in the paper; Figure 3 with Poisson samples of rate {settings['sampling_probability']:g}, delta = {settings['delta']:g}.",
+        f"in the paper; Figure 3 with samples of rate {settings['sampling_probability']:g}, delta = {settings['delta']:g}.",
         "Command: `python -m reticent.experiments.knn_figures`.",
         "",
         "![Figure 1](figure-1.png)",

@@ -31,8 +31,9 @@ class NoisyAttributes:
     addition or removal of one record.
 
     *Why.* One record replaces one non-negative vector u by another, v, each of squared l2 norm at most tau; as u.v >= 0,
-    |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so |u - v|^2 is at most their number too. At integer orders the Renyi divergence of the sampled step is that of continuous noise
-    (``reticent.accounting.discrete_gaussian``), and no other orders are used.
+    |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so |u - v|^2 is at most their number too. At integer orders
+    the Renyi divergence of the sampled step is that of continuous noise (``reticent.accounting.discrete_gaussian``), and no
+    other orders are used.
 
     *Floating point.* Votes are integers of 1 / ``steps`` each, and so is the noise.
 
