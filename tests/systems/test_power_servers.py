@@ -1,0 +1,41 @@
+"""Servers learn from released values, leave withheld rows out and answer -1 for them."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput, MissingExtra, UnknownName
+from reticent.systems.power_servers import train_server
+
+
+def released() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    labels = np.arange(600) % 2
+    return labels[:, None] + 0.2 * random.normal(size=(600, 2)), labels
+
+
+@pytest.mark.parametrize("name", ["network", "forest", "boosted"])
+def test_learns_and_answers(name: str) -> None:
+    values, labels = released()
+    values[:50] = np.nan
+    server = train_server(name, values, labels, seed=0)
+    predicted = server.predict(values)
+    assert (predicted[:50] == -1).all()
+    assert (predicted[50:] == labels[50:]).mean() > 0.95
+    assert (server.predict(np.full((2, 2), np.nan)) == -1).all()
+
+
+def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, labels = released()
+    with pytest.raises(UnknownName, match="server='svm'"):
+        train_server("svm", values, labels, seed=0)
+    with pytest.raises(InvalidInput, match="at least two released rows"):
+        train_server("boosted", np.full_like(values, np.nan), labels, seed=0)
+    with pytest.raises(InvalidInput, match=r"expected shape \(3, m\)"):
+        train_server("boosted", values, labels[:3], seed=0)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(MissingExtra, match="needs the package xgboost; install it, or use boosted"):
+        train_server("xgboost", values, labels, seed=0)
