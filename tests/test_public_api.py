@@ -9,7 +9,9 @@ import sys
 import pytest
 
 PUBLIC = {
-    "reticent": "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder __version__",
+    "reticent": (
+        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PrivateKNNClassifier PrivateKNNStudent __version__"
+    ),
     "reticent.attacks": "PictureQuality ReconstructionConfig Reconstructor picture_quality train_reconstructor",
     "reticent.certify": (
         "EnumerationBound IntervalBound LayeredBound LevelTest LipschitzBound Output ParameterIntervals TrainingSettings "
@@ -20,7 +22,14 @@ PUBLIC = {
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm Receipt Release Replace "
         "operator_norm sign_patterns"
     ),
-    "reticent.datasets": "DATASETS DATA_VARIABLE Dataset load load_digits load_fashion load_mnist load_utkface",
+    "reticent.datasets": (
+        "DATASETS DATA_VARIABLE Dataset load load_blobs load_cifar10 load_digits load_fashion load_imdb load_mnist "
+        "load_pneumonia load_utkface"
+    ),
+    "reticent.neighbours": (
+        "NeighbourLists NeighbourSearch POINT_RADIUS PointGrid Records SampledNeighbours VOTE_STEPS clipped_votes label_votes "
+        "weight_votes"
+    ),
     "reticent.networks": (
         "Activation ActivationKind Affine Convolution Layer Linear Network Residual ResidualSum SUPPORTED_MODULES "
         "affine_chain average_pool from_torch to_torch"

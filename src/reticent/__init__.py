@@ -5,11 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder
+    from reticent.systems import (
+        CertifiedClassifier,
+        CertifiedEnsemble,
+        PosthocClassifier,
+        PosthocEncoder,
+        PrivateKNNClassifier,
+        PrivateKNNStudent,
+    )
 
 __version__ = "0.1.0"
 
-__all__ = ["CertifiedClassifier", "CertifiedEnsemble", "PosthocClassifier", "PosthocEncoder", "__version__"]
+__all__ = [
+    "CertifiedClassifier",
+    "CertifiedEnsemble",
+    "PosthocClassifier",
+    "PosthocEncoder",
+    "PrivateKNNClassifier",
+    "PrivateKNNStudent",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reticent.core.errors import UnknownName
 from reticent.datasets.blobs import load_blobs
+from reticent.datasets.cifar10 import load_cifar10
 from reticent.datasets.dataset import Dataset
 from reticent.datasets.digits import load_digits
 from reticent.datasets.files import DATA_VARIABLE
@@ -21,6 +22,7 @@ __all__ = [
     "Dataset",
     "load",
     "load_blobs",
+    "load_cifar10",
     "load_digits",
     "load_fashion",
     "load_imdb",
@@ -34,6 +36,7 @@ _FILE_LOADERS: dict[str, Callable[[str | Path | None], Dataset]] = {
     "fashion": load_fashion,
     "utkface": load_utkface,
     "pneumonia": load_pneumonia,
+    "cifar10": load_cifar10,
 }
 
 DATASETS = ("digits", *_FILE_LOADERS)

@@ -1,0 +1,68 @@
+"""PATE teachers: one record retrains one teacher, whatever the order, and votes move by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.training.pate import PateTeachers
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = (X[:, 0] + 0.3 * RNG.normal(size=60) > 0).astype(int)
+QUERIES = RNG.normal(size=(40, 3))
+
+
+def _teachers(keep: np.ndarray, keys: list[str] | None = None, teachers: int = 8) -> PateTeachers:
+    own = None if keys is None else [keys[i] for i in keep]
+    return PateTeachers.of(X[keep], Y[keep], own, teachers=teachers, classes=2, public_features=QUERIES, ridge=1.0)
+
+
+def test_one_record_retrains_one_teacher_and_moves_one_vote() -> None:
+    whole = _teachers(np.arange(60))
+    for gone in range(60):
+        rest = _teachers(np.delete(np.arange(60), gone))
+        changed = (whole.weights != rest.weights).any(axis=(1, 2))
+        assert changed.sum() == 1
+        moved = np.abs(whole.votes(QUERIES) - rest.votes(QUERIES))
+        assert moved.sum(axis=1).max() <= 2
+
+
+def test_list_order_does_not_matter() -> None:
+    order = np.random.default_rng(1).permutation(60)
+    assert (_teachers(np.arange(60)).weights == _teachers(order).weights).all()
+
+
+def test_all_records_of_a_key_go_to_one_teacher() -> None:
+    keys = [f"person {i % 10}" for i in range(60)]
+    whole = _teachers(np.arange(60), keys)
+    for person in range(10):
+        rest = _teachers(np.array([i for i in range(60) if i % 10 != person]), keys)
+        assert (whole.weights != rest.weights).any(axis=(1, 2)).sum() == 1
+
+
+def test_votes_agree_with_teachers_one_by_one_and_teachers_learn() -> None:
+    teachers = _teachers(np.arange(60), teachers=4)
+    votes = teachers.votes(QUERIES)
+    assert (votes.sum(axis=1) == 4).all()
+    for row, query in enumerate(QUERIES):
+        scaled = np.append((query - QUERIES.mean(axis=0)) / QUERIES.std(axis=0), 1.0)
+        own = [int((scaled @ weights).argmax()) for weights in teachers.weights]
+        assert votes[row].tolist() == [own.count(0), own.count(1)]
+    assert (votes.argmax(axis=1) == (QUERIES[:, 0] > 0)).mean() > 0.8
+
+
+def test_a_teacher_without_records_votes_for_the_first_class() -> None:
+    teachers = _teachers(np.arange(2), teachers=50)
+    assert (teachers.votes(QUERIES)[:, 0] >= 48).all()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    settings = {"teachers": 4, "classes": 2, "public_features": QUERIES, "ridge": 1.0}
+    with pytest.raises(InvalidInput, match="codes"):
+        PateTeachers.of(X, Y[:-1], None, **settings)
+    with pytest.raises(InvalidInput, match="keys: expected one per record"):
+        PateTeachers.of(X, Y, ["a"], **settings)
+    with pytest.raises(InvalidParameter, match="teachers=1"):
+        PateTeachers.of(X, Y, None, **{**settings, "teachers": 1})
