@@ -24,6 +24,7 @@ Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 _DRAWS = 4  # noise draws per calibration row
+_CODE_EPOCHS = 10  # without noise, longer training learns the rows by heart
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,13 @@ def fit_query(
 
 
 def _codes(schema: TabularSchema, required: PowerPlan, rows: PublicRows, settings: FitSettings, report: Report) -> PowerQuery:
-    config = CodeConfig(hidden=settings.hidden, epochs=settings.epochs, seed=settings.seed)
+    config = CodeConfig(
+        numeric=tuple(part.start for _, part, one_hot in schema.groups if not one_hot),
+        hidden=settings.hidden[:1],
+        epochs=min(settings.epochs, _CODE_EPOCHS),
+        batch_size=int(np.clip(len(rows.train) // 60, 20, 500)),
+        seed=settings.seed,
+    )
     network = train_classifier(rows.train, rows.train_labels, config, report=report)
     codes, accuracy = best_codes(network.forward(rows.held), rows.held_labels, epsilon=required.epsilon)
     plan = replace(required, law="code", delta=0.0, codes=codes, utility=accuracy)
@@ -121,6 +128,7 @@ def _vectors(
         outputs=outputs,
         hidden=settings.hidden,
         epochs=settings.epochs,
+        batch_size=int(np.clip(len(rows.train) // 40, 20, 500)),
         seed=settings.seed,
     )
     trained = train_lipschitz_encoder(rows.train, rows.train_labels, config, sigma=sigma, report=report)

