@@ -102,7 +102,8 @@ class IntervalNetwork:
         stacks = self._hidden(inputs)
         low, high = self._loss_signal(self._logits(inputs, stacks), labels)
         if not stacks:
-            return [Factors(low.reshape(-1, len(labels)), high.reshape(-1, len(labels)), inputs, inputs)]
+            shape = (int(np.prod(low.shape[:-1])), len(labels))
+            return [Factors(low.reshape(shape), high.reshape(shape), inputs, inputs)]
         factors: list[Factors] = []
         for layer in reversed(range(1, len(self.lower))):
             stack = stacks[layer - 1]

@@ -30,6 +30,7 @@ _ACTIVATION_BITS = 20
 _SIGNAL_BITS = 22
 _FIRST_SIGNAL_BITS = 25  # nothing is propagated below the first layer
 _CLIP_BITS = 28
+_MOST_STEPS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,19 +169,25 @@ class TrainingGrids:
         Raises:
             CertificationFailed: layers so wide, or magnitudes so far apart, that too few exact bits are left.
         """
+        if settings.steps >= _MOST_STEPS:
+            raise CertificationFailed(f"epochs * batches = {settings.steps}: expected fewer than {_MOST_STEPS} steps")
         widths = settings.widths
         input_range = power_of_two_at_least(max(settings.input_bound, 1.0))
         input_unit = input_range * 2.0**-INPUT_BITS
         drift = sum(settings.rate(step) for step in range(settings.steps)) * settings.clip / (1.0 - settings.momentum)
-        largest = [float(np.abs(weights).max()) + 1.01 * drift for weights in initial]
+        largest: list[float] = []
         weight_units, activation_units, caps = [], [input_unit], []
         reach = settings.input_bound
-        for layer, range_ in enumerate(largest):
-            inputs = widths[layer] + 1
-            used = (INPUT_BITS if layer == 0 else _ACTIVATION_BITS) + 2 + math.ceil(math.log2(inputs))
-            # One bit more than the range: the margins of all steps together are far below it.
-            weight_units.append(power_of_two_at_least(1.01 * range_) * 2.0 ** -_enough(min(_WEIGHT_BITS, _EXACT_BITS - used)))
-            if layer < len(largest) - 1:
+        for layer, weights in enumerate(initial):
+            used = (INPUT_BITS if layer == 0 else _ACTIVATION_BITS) + 2 + math.ceil(math.log2(widths[layer] + 1))
+            bits = _enough(min(_WEIGHT_BITS, _EXACT_BITS - used))
+            range_ = float(np.abs(weights).max()) + 1.01 * drift
+            # Every step widens by a unit and rounds by less than another.
+            unit = power_of_two_at_least(range_ / (2.0**bits - 2 * settings.steps - 1))
+            weight_units.append(unit)
+            range_ += (2 * settings.steps + 1) * unit
+            largest.append(range_)
+            if layer < len(initial) - 1:
                 reach = min(16.0 * max(settings.input_bound, 1.0), range_ * (widths[layer] * reach + 1.0))
                 cap = power_of_two_at_least(max(reach, 1.0))
                 activation_units.append(cap * 2.0**-_ACTIVATION_BITS)
@@ -188,8 +195,7 @@ class TrainingGrids:
         signal_units: list[float] = []
         range_, terms = 1.0, 4 * settings.outputs
         for layer in reversed(range(len(largest))):
-            weight_bits = math.ceil(math.log2(1.01 * largest[layer] / weight_units[layer]))
-            spare = _EXACT_BITS - 1 - weight_bits - math.ceil(math.log2(terms))
+            spare = _EXACT_BITS - 1 - math.ceil(math.log2(largest[layer] / weight_units[layer])) - math.ceil(math.log2(terms))
             bits = _FIRST_SIGNAL_BITS if layer == 0 else min(_SIGNAL_BITS, spare)
             signal_units.insert(0, power_of_two_at_least(range_) * 2.0 ** -_enough(bits))
             range_ = range_ * largest[layer] * (min(2, settings.outputs) if layer == len(largest) - 1 else widths[layer + 1])

@@ -1,0 +1,85 @@
+"""Settings are checked, and grids leave every sum exact."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.certify.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
+from reticent.core import AddRemove, Replace
+from reticent.core.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"classes": 1}, "classes=1"),
+        ({"features": 0}, "features=0"),
+        ({"hidden": (4, 0)}, "hidden=0"),
+        ({"clip": 0.0}, r"clip=0\.0"),
+        ({"learning_rate": -1.0}, r"learning_rate=-1\.0"),
+        ({"rate_decay": -0.1}, r"rate_decay=-0\.1"),
+        ({"momentum": 1.0}, r"momentum=1\.0"),
+        ({"weight_decay": 2.0}, r"weight_decay=2\.0: expected at most 1 / learning_rate"),
+        ({"input_bound": math.inf}, "input_bound=inf"),
+        ({"counting": "hamming"}, "counting='hamming': expected add-remove or replace"),
+    ],
+)
+def test_settings_out_of_range_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        TrainingSettings(**{"features": 2, "classes": 2, **fields})
+
+
+def test_each_counting_has_its_adjacency() -> None:
+    assert TrainingSettings(features=1, classes=2).adjacency == AddRemove(1)
+    assert TrainingSettings(features=1, classes=2, counting="replace").adjacency == Replace(1)
+
+
+def test_a_network_does_not_start_from_zeros() -> None:
+    with pytest.raises(InvalidInput, match="cannot start from zeros"):
+        TrainingSettings(features=2, classes=2, hidden=(3,)).initial(None)
+
+
+SHAPES: list[dict[str, Any]] = [
+    {"features": 2, "classes": 2},
+    {"features": 784, "classes": 10},
+    {"features": 384, "classes": 2, "hidden": (100,), "input_bound": 0.25},
+    {"features": 64, "classes": 10, "hidden": (128,), "clip": 1.0},
+    {"features": 3, "classes": 3, "hidden": (300, 40), "momentum": 0.9, "learning_rate": 5.0},
+]
+
+
+@pytest.mark.parametrize("fields", SHAPES)
+def test_every_sum_fits_into_53_bits(fields: dict[str, Any]) -> None:
+    """The largest whole number that each sum of several terms can reach, from the widest ranges that settings allow."""
+    settings = TrainingSettings(**fields)
+    grids = TrainingGrids.build(settings, settings.initial(0))
+    widths = settings.widths
+    drift = sum(settings.rate(step) for step in range(settings.steps)) * settings.clip / (1 - settings.momentum)
+    largest_signal = 1.0
+    for layer in reversed(range(len(widths) - 1)):
+        weight = np.abs(grids.start[layer]).max() + drift / grids.weight_units[layer] + 2 * settings.steps
+        active = max(settings.input_bound, 1.0) / grids.input_unit if layer == 0 else grids.caps[layer - 1]
+        signal = math.ceil(largest_signal / grids.signal_units[layer])
+        # Logits and their differences: doubled midpoints plus doubled radii.
+        assert 2 * 2 * weight * active * (widths[layer] + 1) <= 2**53
+        # Gradients over one block, before clipping, again doubled.
+        assert 2 * signal * active * RECORDS_AT_ONCE <= 2**53
+        if layer:
+            # The signal below: every output contributes either its positive or its negative part, or half of both.
+            assert 2 * weight * signal * widths[layer + 1] <= 2**53
+        low, high = grids.clips(layer)
+        assert high - low <= 1
+        assert high / 2 ** grids.shift(layer) <= 2**28
+        outputs = min(2, settings.outputs) if layer == len(widths) - 2 else widths[layer + 1]
+        largest_signal *= weight * grids.weight_units[layer] * outputs
+
+
+def test_inputs_are_cut_and_moved_to_the_grid() -> None:
+    grids = TrainingGrids.build(TrainingSettings(features=1, classes=2, input_bound=2.0), [np.zeros((1, 2))])
+    scaled = grids.inputs(np.array([[5.0], [-9.0], [0.3]])) * grids.input_unit
+    np.testing.assert_allclose(scaled, [[2.0, -2.0, 0.3], [1.0, 1.0, 1.0]], atol=grids.input_unit)
+    assert (scaled / grids.input_unit == np.rint(scaled / grids.input_unit)).all()
