@@ -83,10 +83,12 @@ def markdown(results: Results) -> str:
     lines = [
         f"# Power encoder on {results['data']}: accuracy in percent",
         "",
-        f"{results['origin']}. Public rows {rows['public']}, private rows {rows['private']}, held-out rows {rows['test']}; one seed. "
+        f"{results['origin']}. Public rows {rows['public']}, private rows {rows['private']}, held-out rows {rows['test']}; "
+        f"one seed. "
         f"Majority rate {_percent(plain['majority'])}. Not private, on the encoded rows: "
         + ", ".join(f"{name} {_percent(plain[name])}" for name in SERVERS)
-        + ". Boosted trees are scikit-learn's, where the paper has XGBoost. The noise was seeded: these releases are not private.",
+        + ". Boosted trees are scikit-learn's, where the paper has XGBoost. The noise was seeded: these releases were not "
+        "private.",
         "",
         "## Default mode, at a proved budget (delta 0); in brackets raw columns under the same budget and adjacency",
         "",
@@ -118,8 +120,10 @@ def markdown(results: Results) -> str:
     found = results["inversion"]
     lines += [
         "",
-        f"Inversion of published embeddings: {found['share below 1e-3']:.1%} of held-out rows to a relative error below 1e-3 "
-        f"(median {found['median']:.1e}, largest {found['largest']:.1e}).",
+        (
+            f"Inversion of published embeddings: {found['share below 1e-3']:.1%} of held-out rows to a relative error below 1e-3 "
+            f"(median {found['median']:.1e}, largest {found['largest']:.1e})."
+        ),
         "",
         "## Hijacking: a decoder trained on public rows (paper's Table 5: recovered 0.36 % with, 3.63 % without its loss)",
         "",
