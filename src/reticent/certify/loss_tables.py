@@ -111,9 +111,10 @@ def softmax_range(least: Array) -> tuple[Array, Array]:
             if j == i:
                 continue
             most = -least[i, j]
-            beyond |= most > _EXP.reach  # the table ends there; nothing below it bounds this probability from below
+            # Beyond its ends the table is constant, which is a bound on one side only; on the other, exp is between 0 and infinity.
+            beyond |= most > _EXP.reach
             most_others += _EXP(most) / _EXP_SCALE
-            least_others += _EXP(least[j, i]) / _EXP_SCALE
+            least_others += np.where(least[j, i] < -_EXP.reach, 0.0, _EXP(least[j, i]) / _EXP_SCALE)
         low[i] = np.where(beyond, 0.0, 1.0 / most_others - margin)
         high[i] = 1.0 / least_others + margin
     return np.maximum(low, 0.0, out=low), np.minimum(high, 1.0, out=high)
