@@ -111,7 +111,7 @@ def softmax_range(least: Array) -> tuple[Array, Array]:
             if j == i:
                 continue
             most = -least[i, j]
-            # Beyond its ends the table is constant, which is a bound on one side only; on the other, exp is between 0 and infinity.
+            # Beyond its ends the table is constant: a bound on one side only. On the other, exp lies between 0 and infinity.
             beyond |= most > _EXP.reach
             most_others += _EXP(most) / _EXP_SCALE
             least_others += np.where(least[j, i] < -_EXP.reach, 0.0, _EXP(least[j, i]) / _EXP_SCALE)
