@@ -10,9 +10,13 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PrivateKNNClassifier PrivateKNNStudent __version__"
+        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
+        "PrivateKNNStudent __version__"
     ),
-    "reticent.attacks": "PictureQuality ReconstructionConfig Reconstructor picture_quality train_reconstructor",
+    "reticent.attacks": (
+        "Hijacker HijackingConfig HijackingQuality PictureQuality ReconstructionConfig Reconstructor hijacking_quality invert "
+        "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
+    ),
     "reticent.certify": (
         "EnumerationBound IntervalBound LayeredBound LevelTest LipschitzBound Output ParameterIntervals TrainingSettings "
         "grid_radius parameter_intervals published_vote_distances record_buckets record_keys snap stability_radius stable_distances "
@@ -23,8 +27,8 @@ PUBLIC = {
         "operator_norm sign_patterns"
     ),
     "reticent.datasets": (
-        "DATASETS DATA_VARIABLE Dataset load load_blobs load_cifar10 load_digits load_fashion load_imdb load_mnist "
-        "load_pneumonia load_utkface"
+        "DATASETS DATA_VARIABLE Dataset Table load load_adult load_atlas load_blobs load_cifar10 load_covertype load_digits "
+        "load_fashion load_higgs load_imdb load_mnist load_pneumonia load_utkface"
     ),
     "reticent.neighbours": (
         "NeighbourLists NeighbourSearch POINT_RADIUS PointGrid Records SampledNeighbours VOTE_STEPS clipped_votes label_votes "
@@ -36,7 +40,9 @@ PUBLIC = {
     ),
     "reticent.noise": "Grid Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin",
     "reticent.systems": (
-        "Bundle CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PrivateKNNClassifier PrivateKNNStudent"
+        "Bundle Categorical CertifiedClassifier CertifiedEnsemble Numeric OneHot PosthocClassifier PosthocEncoder PowerEncoder "
+        "PrivateKNNClassifier PrivateKNNStudent Server TabularSchema adult_schema atlas_schema covertype_schema higgs_schema "
+        "train_server"
     ),
 }
 

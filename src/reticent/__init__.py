@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         CertifiedEnsemble,
         PosthocClassifier,
         PosthocEncoder,
+        PowerEncoder,
         PrivateKNNClassifier,
         PrivateKNNStudent,
     )
@@ -21,6 +22,7 @@ __all__ = [
     "CertifiedEnsemble",
     "PosthocClassifier",
     "PosthocEncoder",
+    "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "__version__",

@@ -6,25 +6,34 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reticent.core.errors import UnknownName
+from reticent.datasets.adult import load_adult
 from reticent.datasets.blobs import load_blobs
 from reticent.datasets.cifar10 import load_cifar10
+from reticent.datasets.covertype import load_covertype
 from reticent.datasets.dataset import Dataset
 from reticent.datasets.digits import load_digits
 from reticent.datasets.files import DATA_VARIABLE
+from reticent.datasets.higgs import load_atlas, load_higgs
 from reticent.datasets.imdb import load_imdb
 from reticent.datasets.mnist import load_fashion, load_mnist
 from reticent.datasets.pneumonia import load_pneumonia
+from reticent.datasets.table import Table
 from reticent.datasets.utkface import load_utkface
 
 __all__ = [
     "DATASETS",
     "DATA_VARIABLE",
     "Dataset",
+    "Table",
     "load",
+    "load_adult",
+    "load_atlas",
     "load_blobs",
     "load_cifar10",
+    "load_covertype",
     "load_digits",
     "load_fashion",
+    "load_higgs",
     "load_imdb",
     "load_mnist",
     "load_pneumonia",
