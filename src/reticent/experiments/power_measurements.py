@@ -11,13 +11,16 @@ import numpy.typing as npt
 
 from reticent.attacks.hijacking import HijackingConfig, hijacking_quality, majority_guess, train_hijacker
 from reticent.attacks.inversion import invert, relative_errors
+from reticent.attacks.reconstruction_bound import reconstruction_bound, smoothed
 from reticent.datasets.table import Table
 from reticent.experiments.power_baselines import raw_columns, raw_vector
 from reticent.experiments.power_settings import SERVERS, PowerSettings
+from reticent.noise import SeededSampler
 from reticent.systems.power_encoder import PowerEncoder
 from reticent.systems.power_published import PublishedQuery
 from reticent.systems.power_servers import train_server
 from reticent.systems.tabular import TabularSchema
+from reticent.training.power_density import KernelDensity, bandwidth, fisher_trace
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -255,3 +258,38 @@ def _published_query(encoder: PowerEncoder) -> PublishedQuery:
 def _finite(scores: Array) -> Array:
     """Scores with infinity replaced by a number beyond every axis, so that quantiles can be stored."""
     return np.minimum(scores, 1e6)
+
+
+def bound_and_attack(parts: Parts, *, epsilon: float, radius: float) -> Results:
+    """The reconstruction bound beside a decoder's error, both on rows drawn from the same density estimate."""
+    encoder = PowerEncoder(
+        epsilon=epsilon,
+        delta=0.0,
+        radius=radius,
+        schema=parts.schema,
+        law="k-norm-l2",
+        outputs=parts.settings.outputs,
+        epochs=parts.settings.epochs,
+        random_state=parts.seed,
+    ).fit(parts.public_rows, parts.public_labels)
+    own, target = parts.schema.encode(parts.public_rows), parts.schema.encode(parts.test_rows[:ATTACK_ROWS])
+    density = KernelDensity(own.astype(np.float32), bandwidth(own, rule="scott"))
+    information = fisher_trace(density)
+    own = smoothed(own, bandwidth=density.bandwidth, seed=parts.seed)
+    random = np.random.default_rng(parts.seed)
+    target = smoothed(
+        density.centers[random.integers(len(own), size=len(target))], bandwidth=density.bandwidth, seed=parts.seed + 1
+    )
+    query = encoder.query_
+    sampler = SeededSampler(parts.seed)
+    released, tested = (query.answer(rows, sampler=sampler)[0] for rows in (own, target))
+    found = train_hijacker(released, own, HijackingConfig(seed=parts.seed)).reconstruct(tested)
+    quality = hijacking_quality(found, target, parts.schema.groups)
+    blind = hijacking_quality(majority_guess(own, len(target)), target, parts.schema.groups)
+    return {
+        "bound": reconstruction_bound(parts.schema.dimension, lipschitz_epsilon=epsilon / radius, prior_information=information),
+        "attack": quality.squared_error,
+        "blind guess": blind.squared_error,
+        "prior information": information,
+        "bandwidth": density.bandwidth,
+    }

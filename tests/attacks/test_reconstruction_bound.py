@@ -1,0 +1,37 @@
+"""The bound against the case where everything is known: Gaussian rows, and the best estimator there is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.attacks.reconstruction_bound import reconstruction_bound, smoothed
+from reticent.core.errors import InvalidParameter
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_the_best_estimator_of_gaussian_rows_stays_above(epsilon: float) -> None:
+    """x ~ N(0, 1), z = x + Laplace(1 / epsilon): the posterior mean by quadrature is the best estimate there is."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=20_000)
+    z = x + random.laplace(scale=1 / epsilon, size=len(x))
+    grid = np.linspace(-7, 7, 1401)
+    prior = np.exp(-0.5 * grid**2)
+    weight = prior * np.exp(-epsilon * np.abs(z[:, None] - grid))
+    best = (weight @ grid) / weight.sum(axis=1)
+    error = float(np.square(best - x).mean())
+    bound = reconstruction_bound(1, lipschitz_epsilon=epsilon, prior_information=1.0)
+    assert bound <= error * 1.02  # standard error of the mean: 1 %
+    assert error <= 2.5 * bound  # and it is not idle
+
+
+def test_smoothed_rows_have_the_bandwidths_variance() -> None:
+    moved = smoothed(np.zeros((50_000, 2)), bandwidth=0.3, seed=0)
+    assert moved.var() == pytest.approx(0.09, rel=0.02)
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidParameter, match="prior_information=-1"):
+        reconstruction_bound(2, lipschitz_epsilon=1.0, prior_information=-1.0)
+    with pytest.raises(InvalidParameter, match="lipschitz_epsilon=0"):
+        reconstruction_bound(2, lipschitz_epsilon=0.0, prior_information=1.0)
