@@ -106,9 +106,11 @@ class LipschitzBound(ABC):
         domain: the public box that inputs are clipped to.
         input_norm: norm of the ball and of input changes.
         output: measure of output changes.
+        affordable_points: how many points calibration may ask about each of many proposals.
     """
 
     kind: ClassVar[str]
+    affordable_points: ClassVar[int] = 1000
 
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         if domain.dimension != network.input_dimension:

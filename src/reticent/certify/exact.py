@@ -229,6 +229,7 @@ class ExactBound(LipschitzBound):
     """
 
     kind: ClassVar[str] = "exact"
+    affordable_points: ClassVar[int] = 100
 
     def __init__(
         self,
@@ -283,11 +284,12 @@ class ExactBound(LipschitzBound):
     @override
     def levels(self, centers: Array, radius_steps: int, *, limit: float, max_level: int) -> npt.NDArray[np.int64]:
         """The level of each point by one search for the nearest violation, exactly what a binary search would find."""
+        levels = self._cheap.levels(centers, radius_steps, limit=limit, max_level=max_level)  # at most the exact ones
         largest = self.region_on_grid(centers, np.full(len(centers), float(max_level) * float(radius_steps)))
-        levels = np.where(self._cheap.at_most(largest, limit), max_level, 0).astype(np.int64)
         step = radius_steps * self.input_step
-        for row in np.flatnonzero(levels == 0):
+        for row in np.flatnonzero(levels < max_level):
             search = self._search(largest, int(row), Goal.NEAREST, threshold=float(limit), absolute=_LEVEL_TOLERANCE * step)
+            search.horizon = (int(levels[row]) + 1) * step
             search.run()
             if not search.exceeded:
                 levels[row] = max_level

@@ -38,12 +38,11 @@ TEST_SHARES = (0.15, 0.3, 0.45, 0.6)
 """Shares of epsilon that the test may get on the local path."""
 
 PROPOSAL_QUANTILES = (0.5, 0.75, 0.9, 0.97, 1.0)
-"""Proposals tried, as quantiles of the bound at the largest radius over calibration points."""
+"""Proposals tried, as quantiles of the bound at the largest radius over as many calibration points as the bound affords."""
 
 _GLOBAL_MARGIN = 1.0 + 2.0**-40  # a global bound that involves a singular value may differ in its last bits elsewhere
 _SCALES_PER_DOUBLING = 2
 _NOISE_DRAWS = 4
-_LEVEL_POINTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +158,7 @@ def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: S
         return plans
     ceiling = _noise_per_answer(candidate, top, requirement) if "global" in paths else np.inf
     radius = effective_radius(candidate.bound, requirement.adjacency.radius)
+    sample = held[: candidate.bound.affordable_points]
     for share in TEST_SHARES:
         split = replace(
             top,
@@ -169,13 +169,15 @@ def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: S
             delta_law=0.5 * delta if gaussian else 0.0,
         )
         passing, _ = optimal_test(epsilon=split.epsilon_test, delta=split.delta_test)
-        constants = candidate.bound.bound(held[:_LEVEL_POINTS], radius * (len(passing) - 1))
+        constants = candidate.bound.bound(sample, radius * (len(passing) - 1))
         for proposal in sorted({float(value) for value in np.quantile(constants, PROPOSAL_QUANTILES)}):
             plan = replace(split, proposal=proposal)
             if proposal <= 0 or _noise_per_answer(candidate, plan, requirement) >= ceiling:
                 continue  # the global path adds less noise and withholds nothing
-            chance = passing[level_test(candidate.bound, plan, requirement).levels(held)]
-            plans.append((replace(plan, released=float(chance.mean())), chance))
+            chance = passing[level_test(candidate.bound, plan, requirement).levels(sample)]
+            mean = float(chance.mean())
+            # Points that were not asked about count as their average.
+            plans.append((replace(plan, released=mean), np.concatenate([chance, np.full(len(held) - len(sample), mean)])))
     return plans
 
 

@@ -47,7 +47,8 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
             from embeddings to logits, in the order of the sorted labels.
         law: "auto", "softmax" or "stability".
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local" (propose-test-release).
-        certificate: "auto", "enumeration" or "interval".
+        certificate: "auto", "interval", "enumeration", "layered" or "exact" (the constant itself, by complete search; small ReLU
+            networks and l-infinity only, slower, and its time depends on the input).
         input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
         latent_dimension: size of a beta-VAE's embedding.
         beta: weight of the beta-VAE's divergence term.

@@ -46,7 +46,8 @@ class PosthocEncoder(PosthocSystem):
             given or published obfuscator; a noise-aware one is trained for "k-norm-linf", and with a delta of 1e-3 or
             more for "gaussian" too.
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local" (propose-test-release).
-        certificate: "auto", "enumeration" or "interval".
+        certificate: "auto", "interval", "enumeration", "layered" or "exact" (the constant itself, by complete search; small ReLU
+            networks and l-infinity only, slower, and its time depends on the input).
         input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
         latent_dimension: size of a beta-VAE's embedding.
         beta: weight of the beta-VAE's divergence term (published: 5 for pictures of 784 pixels and more).
