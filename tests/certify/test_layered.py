@@ -99,7 +99,7 @@ def nested_on_kinks(rng, bound, network, count):
     radius = np.floor(rng.choice([0.0, 1e-6, 0.05, 0.4, 1.5], size=count) * rng.random(count) / step) + rng.integers(
         0, 3, size=count
     )
-    shift = np.round(rng.uniform(-1, 1, size=(count, d)) * radius[:, None] / (1 if bound.input_norm is Norm.LINF else d))
+    shift = np.trunc(rng.uniform(-1, 1, size=(count, d)) * radius[:, None] / (1 if bound.input_norm is Norm.LINF else d))
     shift[rng.random(count) < 0.3] = 0.0
     inner = np.clip(center + shift, -edge, edge)
     left = radius - bound.input_norm.of(inner - center)

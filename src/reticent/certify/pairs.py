@@ -78,7 +78,8 @@ class Pairs:
         for matrix in scaled[:-1]:
             magnitude = magnitude @ np.abs(matrix).T
         scale = float((magnitude @ (np.abs(rows) @ np.abs(scaled[-1])).T).max(initial=0.0))
-        terms = 2 * sum(sum(matrix.shape) for matrix in scaled)
+        # Ranges of derivatives carry the errors of all layers before them, and each layer adds what its ranges carry.
+        terms = len(scaled) * sum(sum(matrix.shape) for matrix in scaled)
         return cls(
             rows=rows,
             directions=directions,
