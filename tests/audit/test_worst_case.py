@@ -13,6 +13,8 @@ import pytest
 from reticent.audit import (
     AuditCase,
     additive_case,
+    binary_response_case,
+    distance_to_instability_case,
     laplace_test_case,
     logits_case,
     propose_test_release_case,
@@ -25,13 +27,16 @@ from reticent.core import AddRemove, Neighborhood, Norm
 from reticent.core.errors import InvalidInput
 from reticent.mechanisms import (
     AdditiveMechanism,
+    DistanceToInstability,
     GaussianMechanism,
+    GlobalSensitivityResponse,
     KNormMechanism,
     LaplaceMechanism,
     LaplaceTestRelease,
     NoisyMaxRelease,
     ProposeTestRelease,
     PublishedPosthoc,
+    SmoothCauchy,
     SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
@@ -97,6 +102,17 @@ def stability(epsilon: float) -> AuditCase:
     return stability_release_case(mechanism, margins=(0.5, -0.49), epsilon=epsilon)
 
 
+def cauchy(epsilon: float, **fields) -> SmoothCauchy:
+    return SmoothCauchy(epsilon=epsilon, adjacency=AddRemove(1), **fields)
+
+
+def instability(epsilon: float) -> AuditCase:
+    mechanism = DistanceToInstability(epsilon=epsilon, delta=DELTA, adjacency=AddRemove(1))
+    below_half = np.flatnonzero(mechanism.pass_probabilities[1:] <= 0.5)
+    lower = int(below_half[-1]) if len(below_half) else 0
+    return distance_to_instability_case(mechanism, answers=(3, 3), levels=(lower + 1, lower), epsilon=epsilon, delta=DELTA)
+
+
 # name: the case at a total epsilon, and the share of the claim that 10^5 runs must establish at epsilon 1, 2 and 4.
 MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
     "Laplace": (lambda e: honest(laplace(e)), 0.9),
@@ -117,6 +133,7 @@ MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
         0.85,
     ),
     "stability release": (stability, 0.9),
+    "distance to instability": (instability, 0.75),
 }
 
 
@@ -194,6 +211,19 @@ FAULTS: dict[str, Callable[[], AuditCase]] = {
     "stability response over a sparse set of k": lambda: stability_response_case(
         response(1.0), labels=(0, 0), levels=(5, 1), epsilon=1.0
     ),
+    "smooth Cauchy over a sparse set of k, as published": lambda: binary_response_case(
+        cauchy(2.0, certified_at=(1, 5, 20)), labels=(1, 1), levels=(19, 20), epsilon=2.0
+    ),
+    "smooth Cauchy at the published distance of a vote": lambda: binary_response_case(
+        cauchy(0.1), labels=(1, 1), levels=(303, 404), epsilon=0.1
+    ),
+    "labels released at distance 1 that differ": lambda: distance_to_instability_case(
+        DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=AddRemove(1)),
+        answers=(3, 4),
+        levels=(1, 1),
+        epsilon=1.0,
+        delta=DELTA,
+    ),
     "sensitivity of single logits in place of differences": lambda: logits_case(
         SoftmaxRelease(classes=10, sensitivity=1.0, epsilon=2.0, adjacency=NEAR), lead=0.0, change=2.0, epsilon=2.0
     ),
@@ -222,6 +252,33 @@ def test_the_published_mechanism_with_every_repair_is_not_refuted() -> None:
     result = case.run(runs=60_000, confidence=CONFIDENCE, sampler=SeededSampler(33))
     assert not result.refutes(2.0)
     assert result.epsilon_lower > 1.3
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(
+    ("labels", "levels"), [((1, 0), (0, 0)), ((1, 1), (0, 1)), ((1, 1), (6, 7)), ((1, 1), (19, 20)), ((0, 0), (20, 19))]
+)
+def test_the_published_response_is_not_refuted_where_distances_move_by_one(
+    epsilon: float, labels: tuple[int, int], levels: tuple[int, int]
+) -> None:
+    """Its epsilon is not reached: a third of it at most, which is what its noise costs in accuracy."""
+    for mechanism in (cauchy(epsilon), cauchy(epsilon, certified_at=(1, 5, 20), credit="index")):
+        case = binary_response_case(mechanism, labels=labels, levels=levels, epsilon=epsilon)
+        assert not case.run(runs=60_000, confidence=CONFIDENCE, sampler=SeededSampler(36)).refutes(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_global_response_spends_half_of_its_epsilon(epsilon: float) -> None:
+    mechanism = GlobalSensitivityResponse(epsilon=epsilon, adjacency=AddRemove(1))
+    case = binary_response_case(mechanism, labels=(1, 0), levels=(0, 0), epsilon=epsilon)
+    result = case.run(runs=60_000, confidence=CONFIDENCE, sampler=SeededSampler(37))
+    assert 0.4 * epsilon < result.epsilon_lower < epsilon
+
+
+def test_different_answers_pass_only_delta() -> None:
+    mechanism = DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=AddRemove(1))
+    case = distance_to_instability_case(mechanism, answers=(3, 4), levels=(0, 0), epsilon=1.0, delta=DELTA)
+    assert case.run(runs=60_000, confidence=CONFIDENCE, sampler=SeededSampler(38)).epsilon_lower < 0.5
 
 
 def test_bad_pairs_pass_only_delta() -> None:

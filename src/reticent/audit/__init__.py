@@ -1,5 +1,6 @@
 """Statistical lower bounds on epsilon: evidence against a claim, and planted faults that must be caught."""
 
+from reticent.audit.certified_cases import binary_response_case, distance_to_instability_case
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
 from reticent.audit.worst_case import (
     AuditCase,
@@ -17,7 +18,9 @@ __all__ = [
     "AuditCase",
     "AuditResult",
     "additive_case",
+    "binary_response_case",
     "binomial_limits",
+    "distance_to_instability_case",
     "epsilon_lower_bound",
     "laplace_test_case",
     "logits_case",
