@@ -80,7 +80,7 @@ class NeighbourSearch:
         self._candidates: Candidates = FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)
 
     def lists(self, queries: npt.ArrayLike, *, depth: int, rows: int = _ROWS) -> Iterator[NeighbourLists]:
-        """Blocks of lists of at least ``depth`` records each, or all records where there are fewer.
+        """Blocks of lists of ``depth`` records each, or of all records where there are fewer.
 
         Args:
             queries: shape (n, d), integer points.
@@ -96,7 +96,7 @@ class NeighbourSearch:
             yield self._block(first, points[first : first + rows], min(depth, len(self.records)))
 
     def deeper(self, lists: NeighbourLists, row: int, *, depth: int) -> Integers:
-        """The list of one query of a block again, at least ``depth`` long; it begins with the old one."""
+        """The list of one query of a block again, ``depth`` long; it begins with the old one."""
         block = self._block(lists.first, lists.queries[row : row + 1], min(depth, len(self.records)))
         return block.order[0, : block.lengths[0]]
 
@@ -109,5 +109,6 @@ class NeighbourSearch:
         for row, (distances, places) in enumerate(found):
             packed[row, : len(places)] = (distances.astype(np.int64) << _RANK_BITS) | places
         packed.sort(axis=1)
-        order = np.where(packed == _PAD, -1, packed & _RANK_MASK)
-        return NeighbourLists(first, points, order, lengths)
+        # Cut to the depth, so that a list, and with it the number of coins tossed for it, is the same whoever found it.
+        order = np.ascontiguousarray(packed[:, :depth] & _RANK_MASK)
+        return NeighbourLists(first, points, order, np.full(len(points), depth, dtype=np.int64))

@@ -59,7 +59,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         feature_map: of the first round: "hog", "upright hog" (for handwriting), "identity", a ``FeatureMap``, or a torch module
             that was trained on public data only.
         reduce_to: principal directions, of public pictures, that the first round's features are reduced to; None to keep all.
-        student: settings of the student; None for the usual ones. Its seed comes from ``random_state``.
+        student: settings of the students; None for the usual ones. Their seeds come from ``random_state``.
+        last_student: settings of the last one, which is published; None for the same.
         classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
         engine: "numpy" or "faiss"; the answers are the same.
         random_state: seed of training and of the choice of queries; samples and noise never depend on it.
@@ -102,6 +103,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         feature_map: str | FeatureMap | nn.Module = "hog",
         reduce_to: int | None = 40,
         student: StudentConfig | None = None,
+        last_student: StudentConfig | None = None,
         classes: Sequence[Any] | None = None,
         engine: str = "numpy",
         random_state: int | None = None,
@@ -117,6 +119,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         self.feature_map = feature_map
         self.reduce_to = reduce_to
         self.student = student
+        self.last_student = last_student
         self.classes = classes
         self.engine = engine
         self.random_state = random_state
@@ -159,8 +162,10 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             )
         seed = int(np.random.RandomState(self.random_state).randint(2**31 - 1))
         config = StudentConfig(image_shape=picture_shape(shape)) if self.student is None else self.student
-        if int(np.prod(config.image_shape)) != inputs.shape[1]:
-            raise InvalidParameter(f"student: expected image_shape of {inputs.shape[1]} pixels, got {config.image_shape}")
+        last = config if self.last_student is None else self.last_student
+        for settings in (config, last):
+            if int(np.prod(settings.image_shape)) != inputs.shape[1]:
+                raise InvalidParameter(f"student: expected image_shape of {inputs.shape[1]} pixels, got {settings.image_shape}")
         feature_map = feature_map_of(self.feature_map, shape)
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
@@ -185,9 +190,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 answers = desk.answer(grid.points(public_features[places]), voters, sampler=SecureSampler())
                 labels[places] = lessons[places] = answers
                 asked.append(places)
-                student = train_student(
-                    pictures, lessons, classes=len(classes), config=replace(config, seed=seed + number), report=report
-                )
+                settings = replace(last if number == len(rounds) - 1 else config, seed=seed + number)
+                student = train_student(pictures, lessons, classes=len(classes), config=settings, report=report)
             if reservation is not None:
                 reservation.commit("student")
         assert student is not None
@@ -207,7 +211,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The student's labels, shape (n,)."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        likely = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likely])
 
     @property
     def guarantee(self) -> Guarantee:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,8 +35,8 @@ class StudentConfig:
         batch_size: public pictures per step.
         labelled_batch: labelled pictures per step, drawn with replacement.
         learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        robustness: q of the loss (1 - p^q)/q of labelled pictures, in (0, 1]: near 0 it is cross entropy, which learns wrong
-            labels by heart; at 1 a label that the student does not believe teaches next to nothing.
+        robustness: q of the loss (1 - p^q)/q of labelled pictures at the end, in (0, 1]. It rises from 0, which is cross entropy
+            and learns wrong labels by heart; towards 1 a label that the student does not believe teaches next to nothing.
         confidence: an unlabelled picture teaches once the averaged student is this sure of it, in [0, 1).
         averaging: share that the averaged student keeps of itself at every step, in [0, 1).
         turn: largest rotation and shear of a training picture, radians.
@@ -173,17 +174,20 @@ def train_student(
     student = Student(config.image_shape, classes, channels=config.channels, width=config.width)
     average = copy.deepcopy(student).requires_grad_(False)
 
+    steps = config.epochs * math.ceil(len(inputs) / config.batch_size)
+
     def loss(rows: torch.Tensor, progress: float) -> torch.Tensor:
         with torch.no_grad():
-            # Early on the average would be of little but the first weights.
-            keep = min(config.averaging, progress * 10)
+            # Early on, a long memory would be of little but the first weights.
+            keep = min(config.averaging, (1 + progress * steps) / (10 + progress * steps))
             for kept, fresh in zip(average.parameters(), student.parameters(), strict=True):
                 kept.lerp_(fresh, 1 - keep)
             sure, guesses = torch.softmax(average(inputs[rows]), dim=1).max(dim=1)
         lesson = known[torch.randint(len(known), (config.labelled_batch,))]
         logits = student(distort(torch.cat([inputs[lesson], inputs[rows]]), config))
         believed = torch.log_softmax(logits[: len(lesson)], dim=1).gather(1, targets[lesson, None])
-        told = -torch.expm1(config.robustness * believed).mean() / config.robustness
+        robustness = max(config.robustness * progress, 1e-3)
+        told = -torch.expm1(robustness * believed).mean() / robustness
         guessed = functional.cross_entropy(logits[len(lesson) :], guesses, reduction="none")
         return told + (guessed * (sure >= config.confidence)).mean()
 

@@ -1,0 +1,172 @@
+"""The front door: labels, withheld answers, one total, one charge, and who may not spend it twice."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from torch import nn
+
+from reticent.accounting import Ledger, Scope
+from reticent.core import AddRemove, Guarantee
+from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
+from reticent.datasets import load_digits
+from reticent.systems import PrivateKNNClassifier
+
+DATA = load_digits()
+X, Y = DATA.train_images.reshape(-1, 64), DATA.train_labels
+PUBLIC, TRUTH = DATA.test_images.reshape(-1, 64), DATA.test_labels
+SETTINGS: dict[str, Any] = {
+    "epsilon": 4.0,
+    "delta": 1e-5,
+    "queries": 60,
+    "neighbours": 30,
+    "sampling_probability": 0.5,
+    "classes": range(10),
+}
+
+
+def _fitted(**changes: Any) -> PrivateKNNClassifier:
+    return PrivateKNNClassifier(**{**SETTINGS, **changes}).fit(X, Y)
+
+
+def test_labels_are_mostly_right_and_the_total_is_the_promised_one() -> None:
+    classifier = _fitted()
+    release = classifier.release(PUBLIC[:60])
+    assert (release.values == TRUTH[:60]).mean() > 0.7
+    assert not release.withheld.any()
+    assert 3.9 < classifier.guarantee.epsilon <= 4.0
+    assert release.receipt.guarantee == classifier.guarantee
+    assert not release.receipt.seeded
+    assert (classifier.predict(PUBLIC) == TRUTH).mean() > 0.9
+
+
+def test_queries_are_counted_over_all_calls() -> None:
+    classifier = _fitted()
+    classifier.release(PUBLIC[:40])
+    assert classifier.remaining_ == 20
+    with pytest.raises(BudgetExceeded, match="requested 21, 40 of 60 asked"):
+        classifier.release(PUBLIC[:21])
+    classifier.release(PUBLIC[40:60])
+    assert classifier.remaining_ == 0
+    assert len(classifier.simulate(PUBLIC[:60], seed=1)) == 60
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))])
+def test_a_copy_has_no_queries_left(copied: Any) -> None:
+    classifier = _fitted()
+    twin = copied(classifier)
+    assert (twin.predict(PUBLIC[:5]) == classifier.predict(PUBLIC[:5])).all()
+    with pytest.raises(BudgetExceeded):
+        twin.release(PUBLIC[:1])
+    assert classifier.remaining_ == 60
+    with pytest.raises(NotFittedYet):
+        clone(classifier).release(PUBLIC[:1])
+
+
+def test_the_ledger_is_charged_once_for_the_whole_plan(tmp_path: Path) -> None:
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        scope = Scope(principal="everyone", subject="digits")
+        ledger.grant(scope, Guarantee(5.0, 1e-4, AddRemove(1)))
+        classifier = _fitted()
+        first = classifier.release(PUBLIC[:10], ledger=ledger, scope=scope)
+        second = classifier.release(PUBLIC[10:20], ledger=ledger, scope=scope)
+        assert first.receipt.booked == second.receipt.booked != ""
+        with pytest.raises(InvalidInput, match="ledger: expected the choice of the first release"):
+            classifier.release(PUBLIC[:1])
+        another = _fitted()
+        with pytest.raises(BudgetExceeded):
+            another.release(PUBLIC[:10], ledger=ledger, scope=scope)
+        assert another.remaining_ == 60
+
+
+def test_screening_withholds_what_neighbours_disagree_on() -> None:
+    classifier = _fitted(epsilon=3000.0, threshold=29.0, sigma_votes=0.5, sigma_screening=0.5)
+    release = classifier.release(PUBLIC[:60])
+    assert 0 < release.withheld.sum() < 60
+    assert (release.values[release.withheld] == -1).all()
+    assert (release.released == TRUTH[:60][~release.withheld]).mean() > 0.95
+
+
+def test_labels_of_any_kind_come_back_as_they_are() -> None:
+    names = np.array([f"digit {y}" for y in Y])
+    classifier = PrivateKNNClassifier(**{**SETTINGS, "classes": None, "threshold": 25.0}).fit(X, names)
+    release = classifier.release(PUBLIC[:60])
+    assert all(value is None for value in release.values[release.withheld])
+    assert {str(value) for value in release.released} <= set(names)
+
+
+def test_calibrate_gives_more_noise_to_more_queries_and_not_after_the_first_answer() -> None:
+    classifier = _fitted()
+    before = classifier.plan_.steps.sigma_votes
+    classifier.calibrate(epsilon=4.0, delta=1e-5, queries=300)
+    assert classifier.plan_.steps.sigma_votes > 1.5 * before
+    classifier.release(PUBLIC[:1])
+    with pytest.raises(InvalidParameter, match="labels were released already"):
+        classifier.calibrate(epsilon=40.0, delta=1e-5, queries=300)
+
+
+def test_keys_make_one_person_of_many_records() -> None:
+    owners = [f"writer {i // 10}" for i in range(len(X))]
+    classifier = PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=owners)
+    assert "all records of one key" in classifier.card().protected
+    assert (classifier.release(PUBLIC[:60]).values == TRUTH[:60]).mean() > 0.3
+    assert "no person owns more than one record" in " ".join(_fitted().card().assumptions)
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("identity", "learned from nothing"),
+        ("hog", "histograms of oriented gradients"),
+        ("upright hog", "histograms of oriented gradients"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 16)), "learned from public data alone"),
+    ],
+)
+def test_the_card_says_which_feature_map_it_is(choice: Any, words: str) -> None:
+    classifier = PrivateKNNClassifier(**{**SETTINGS, "feature_map": choice}).fit(X.reshape(-1, 8, 8)[:300], Y[:300])
+    assert words in classifier.card().to_markdown()
+    assert len(classifier.release(PUBLIC.reshape(-1, 8, 8)[:5])) == 5
+
+
+def test_the_card_says_when_the_labels_were_taken_from_the_records() -> None:
+    assert (
+        "the set of labels that occur is public"
+        in PrivateKNNClassifier(**{**SETTINGS, "classes": None}).fit(X, Y).card().assumptions
+    )
+    assert "the set of labels that occur is public" not in _fitted().card().assumptions
+
+
+def test_both_engines_give_the_same_answers() -> None:
+    first, second = (_fitted(engine=engine).simulate(PUBLIC[:60], seed=3) for engine in ("numpy", "faiss"))
+    assert (first.values == second.values).all()
+    assert first.receipt.seeded
+
+
+@pytest.mark.parametrize(
+    ("fit", "error", "message"),
+    [
+        (lambda: _fitted(classes=range(9)), InvalidInput, "y: expected labels from classes only"),
+        (lambda: _fitted(classes=[3]), InvalidInput, "classes: expected at least two"),
+        (lambda: _fitted(feature_map="sift"), UnknownName, "feature_map='sift'"),
+        (lambda: _fitted(feature_map="hog"), InvalidParameter, "expected pictures"),
+        (lambda: _fitted(feature_map=3), InvalidParameter, "feature_map: expected a name"),
+        (lambda: _fitted(engine="annoy"), UnknownName, "engine='annoy'"),
+        (lambda: _fitted(delta=0.0), InvalidParameter, r"delta=0\.0"),
+        (lambda: _fitted(epsilon=-1.0), InvalidParameter, r"epsilon=-1\.0"),
+        (lambda: _fitted(answers=61), InvalidParameter, "answers=61"),
+        (lambda: PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=["a"]), InvalidInput, "keys: expected one per record"),
+        (lambda: PrivateKNNClassifier(**SETTINGS).release(PUBLIC), NotFittedYet, "not fitted yet"),
+        (lambda: _fitted().release(PUBLIC[:, :60]), InvalidInput, "X has 60 features"),
+        (lambda: _fitted().release(PUBLIC[:3], scope=Scope(subject="digits")), InvalidInput, "expected both or neither"),
+    ],
+)
+def test_what_does_not_fit_is_refused(fit: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        fit()
