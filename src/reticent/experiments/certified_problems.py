@@ -87,8 +87,12 @@ def _blobs(kind: str, points: int) -> Problem:
         y=data.train_labels,
         queries=data.test_rows,
         truth=data.test_labels,
+        k_max=600,
         training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.6, "clip": 0.06},
-        about=f"{points:,} points, {data.origin}; {kind}; logistic regression from zero weights with the paper's settings (4 epochs, full batch).",
+        about=(
+            f"{points:,} points, {data.origin}; {kind}. Logistic regression from zero weights with the paper's settings: "
+            "4 epochs, full batch."
+        ),
     )
 
 
