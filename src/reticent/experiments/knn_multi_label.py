@@ -66,8 +66,8 @@ class MultiLabelSettings:
         delta: of the total.
         epsilons: totals.
         taus: clips, whole votes of one record.
-        cell, orientations, dimension: of the features, histograms of oriented gradients along principal directions of the
-        queries.
+        cell, orientations, upright, dimension: of the features, histograms of oriented gradients along principal directions of
+            the queries.
     """
 
     data: str
@@ -79,12 +79,13 @@ class MultiLabelSettings:
     taus: tuple[int, ...]
     cell: int
     orientations: int
+    upright: bool
     dimension: int
 
 
 SETTINGS = {
-    "mnist": MultiLabelSettings("mnist", 800, 800, 0.05, 1e-6, (0.05, 0.1, 0.2, 0.5, 1.0), (1, 2, 3, 5), 7, 9, 64),
-    "digits": MultiLabelSettings("digits", 100, 30, 0.3, 1e-5, (0.5, 1.0, 2.0, 5.0), (1, 2, 3, 5), 4, 9, 24),
+    "mnist": MultiLabelSettings("mnist", 800, 800, 0.05, 1e-6, (0.05, 0.1, 0.2, 0.5, 1.0), (1, 2, 3, 5), 7, 9, True, 64),
+    "digits": MultiLabelSettings("digits", 100, 30, 0.3, 1e-5, (0.5, 1.0, 2.0, 5.0), (1, 2, 3, 5), 2, 9, False, 24),
 }
 
 
@@ -109,7 +110,9 @@ def run(data: Dataset, settings: MultiLabelSettings, *, seed: int) -> Results:
     """
     private, public = _rows(data.train_images), _rows(data.test_images)
     asked, unseen = public[: settings.queries], public[settings.queries :]
-    plain = HogFeatures(image_shape=(1, *data.image_shape), cell=settings.cell, orientations=settings.orientations, upright=True)
+    plain = HogFeatures(
+        image_shape=(1, *data.image_shape), cell=settings.cell, orientations=settings.orientations, upright=settings.upright
+    )
     features = ReducedFeatures.of(plain, asked, dimension=settings.dimension)
     asked_features, unseen_features = features.features(asked), features.features(unseen)
     grid = PointGrid.around(asked_features)
@@ -214,8 +217,8 @@ def markdown(results: Results, published: Results) -> str:
     lines = [
         f"# Eight attributes per query: {settings['data']}",
         "",
-        f"{settings['queries']} public queries, k = {settings['neighbours']},",
-        f"samples of rate {settings['sampling_probability']:g}, delta = {settings['delta']:g}; all attributes of all queries",
+        f"{settings['queries']} public queries, k = {settings['neighbours']}, samples of rate",
+        f"{settings['sampling_probability']:g}, delta = {settings['delta']:g}; all attributes of all queries",
         "together cost epsilon, under the addition or removal of one record. The noise is seeded, so that the figures repeat:",
         f"these releases were not private. Command: `python -m reticent.experiments.knn_multi_label --data {settings['data']}`.",
         "",
