@@ -1,0 +1,189 @@
+"""One certified classifier, from fit to booked answers and back from disk."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits, load_iris
+from torch import nn
+
+from reticent.accounting import Ledger, Scope
+from reticent.certify import TrainingSettings, parameter_intervals, stable_distances
+from reticent.core import AddRemove, Guarantee, Replace
+from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput, InvalidParameter, UnknownName
+from reticent.noise import SeededSampler
+from reticent.systems import CertifiedClassifier
+from reticent.systems.bundle import Bundle
+
+
+def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, count)
+    return random.normal(size=(count, 2)) + np.where(labels == 1, 1.0, -1.0)[:, None], labels
+
+
+@pytest.fixture(scope="module")
+def fitted() -> CertifiedClassifier:
+    return CertifiedClassifier(epsilon=0.03, k_max=300).fit(*blobs(3000))
+
+
+def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) -> None:
+    """Within a point of the noise-free label, where the published response is a coin."""
+    X, labels = blobs(4000, seed=1)
+    noise_free = (fitted.predict(X) == labels).mean()
+    released = (fitted.simulate(X, seed=0).values == labels).mean()
+    assert noise_free > 0.9
+    assert released > noise_free - 0.01
+    published = CertifiedClassifier(epsilon=0.03, k_max=300, law="smooth-cauchy")
+    published.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
+    published._identities = {}
+    assert (published.simulate(X, seed=0).values == labels).mean() < 0.6
+
+
+def test_what_is_certified_is_what_the_library_certifies(fitted: CertifiedClassifier) -> None:
+    X, labels = blobs(3000)
+    queries = blobs(500, seed=2)[0]
+    intervals = parameter_intervals(X, labels, TrainingSettings(features=2, classes=2), k_max=300)
+    for mine, reference in zip(fitted.stable_distances(queries), stable_distances(intervals, queries), strict=True):
+        np.testing.assert_array_equal(mine, reference)
+    np.testing.assert_array_equal(fitted.predict(queries), fitted.classes_[fitted.stable_distances(queries)[0]])
+
+
+def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(fitted: CertifiedClassifier) -> None:
+    assert fitted.guarantee == Guarantee(0.03, 0.0, AddRemove(1))
+    replace = CertifiedClassifier(epsilon=1.0, k_max=2, counting="replace").fit(*blobs(50))
+    assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1))
+    distance = CertifiedClassifier(epsilon=1.0, delta=1e-3, k_max=40, law="distance").fit(*blobs(2000))
+    assert distance.guarantee == Guarantee(1.0, 1e-3, AddRemove(1))
+    release = distance.release([[3.0, 3.0], [0.0, 0.0]])
+    assert release.values[0] == 1
+    assert not release.withheld[0]
+
+
+def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
+    classifier = CertifiedClassifier(epsilon=1.0, k_max=1)
+    assert classifier.total(answers=10, delta=0.0).winner == "basic"
+    assert classifier.calibrate(epsilon=10.0, delta=1e-5, answers=1000) is classifier
+    total = classifier.total(answers=1000, delta=1e-5)
+    assert total.winner == "optimal"
+    assert 9.999 < total.epsilon <= 10.0 + 1e-9
+    assert classifier.epsilon < total.candidates["advanced"] / 1000 * 20
+    with pytest.raises(InvalidParameter, match="pure epsilon"):
+        CertifiedClassifier(epsilon=1.0, delta=0.1, law="distance").calibrate(epsilon=1.0, delta=0.0, answers=3)
+
+
+def test_answers_are_booked_before_they_leave(fitted: CertifiedClassifier, tmp_path: Path) -> None:
+    with_ledger = Ledger.create(tmp_path / "book.sqlite")
+    scope = Scope(subject="clinic records")
+    with_ledger.grant(scope, Guarantee(0.1, 0.0, AddRemove(1)))
+    release = fitted.release(np.ones((3, 2)), ledger=with_ledger, scope=scope)
+    assert release.receipt.booked
+    assert release.receipt.bundle == fitted.bundle_identity_
+    assert release.receipt.certificate == "parameter intervals"
+    with pytest.raises(BudgetExceeded):
+        fitted.release(np.ones((1, 2)), ledger=with_ledger, scope=scope)
+    with_ledger.close()
+
+
+def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    maker = CertifiedClassifier(epsilon=2.0, hidden=(6,), k_max=4, classes=sorted(set(names)), random_state=0).fit(X, names)
+    loaded = CertifiedClassifier.load(maker.save(tmp_path / "bundle"))
+    assert loaded.bundle_identity_ == maker.bundle_identity_
+    assert loaded.get_params() | {"random_state": 0} == maker.get_params()
+    np.testing.assert_array_equal(loaded.predict(X), maker.predict(X))
+    first, second = loaded.simulate(X, seed=5), maker.simulate(X, seed=5)
+    assert first.values.tolist() == second.values.tolist()
+    assert set(first.values) <= set(names)
+    assert (tmp_path / "bundle" / "card.md").read_text() == maker.card().to_markdown()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda bundle: bundle.settings["training"].update(classes=5),
+        lambda bundle: bundle.settings["training"].update(clip=-1.0),
+        lambda bundle: bundle.settings["law"].update(name="none"),
+        lambda bundle: bundle.settings.update(labels=[1]),
+        lambda bundle: bundle.settings.pop("input_shape"),
+        lambda bundle: bundle.settings.update(members=2),
+        lambda bundle: bundle.arrays.pop("member0.layer0.lower"),
+        lambda bundle: bundle.arrays["member0.layer0.lower"].fill(2**30),
+    ],
+)
+def test_a_bundle_that_does_not_fit_together_is_refused(tmp_path: Path, change: Any) -> None:
+    bundle = CertifiedClassifier(epsilon=1.0, k_max=1).fit(*blobs(20)).bundle()
+    copy = dataclasses.replace(bundle, arrays={name: array.copy() for name, array in bundle.arrays.items()})
+    change(copy)
+    with pytest.raises(CorruptBundle):
+        CertifiedClassifier.load(copy.write(tmp_path / "bundle"))
+    assert isinstance(copy, Bundle)
+
+
+def test_a_frozen_extractor_goes_before_training_and_release(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.AvgPool2d(3), nn.Flatten())
+    X, y = load_digits(return_X_y=True)
+    pictures = (X[:60] / 16).reshape(-1, 1, 8, 8)
+    classifier = CertifiedClassifier(epsilon=1.0, k_max=2, extractor=module, classes=range(10)).fit(pictures, y[:60])
+    assert classifier.members_[0].settings.features == 12
+    labels, distances = classifier.stable_distances(pictures)
+    alone = [classifier.stable_distances(pictures[row : row + 1]) for row in range(5)]
+    assert [int(part[0][0]) for part in alone] == labels[:5].tolist()
+    assert [int(part[1][0]) for part in alone] == distances[:5].tolist()
+    folder = classifier.save(tmp_path / "bundle")
+    np.testing.assert_array_equal(
+        CertifiedClassifier.load(folder, extractor=module).predict(pictures), classifier.predict(pictures)
+    )
+    with pytest.raises(InvalidInput, match="embedder: this bundle"):
+        CertifiedClassifier.load(folder)
+
+
+def test_keys_decide_batches_and_order_does_not(fitted: CertifiedClassifier) -> None:
+    X, y = blobs(200)
+    keys = [f"person {index}" for index in range(200)]
+    order = np.random.default_rng(0).permutation(200)
+    first = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X, y, keys=keys)
+    second = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X[order], y[order], keys=[keys[index] for index in order])
+    assert first.bundle_identity_ == second.bundle_identity_
+    other = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X, y)
+    assert other.bundle_identity_ != first.bundle_identity_
+
+
+def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> None:
+    X = blobs(300, seed=3)[0]
+    query = fitted.query_
+    labels, distances = fitted.stable_distances(X)
+    expected = query.mechanism.release(labels, distances, sampler=SeededSampler(9))
+    np.testing.assert_array_equal(fitted.simulate(X, seed=9).values, expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"law": "cauchy"}, UnknownName, "law='cauchy': expected one of stability, distance"),
+        ({"law": "distance"}, InvalidParameter, r"delta=0\.0: expected a number in \(0, 1\)"),
+        ({"epsilon": 0.0}, InvalidParameter, r"epsilon=0\.0"),
+        ({"k_max": -1}, InvalidParameter, "k_max=-1"),
+        ({"extractor": "resnet"}, InvalidParameter, "extractor: expected None or a torch module, got str"),
+        ({"hidden": (0,)}, InvalidParameter, "hidden=0"),
+        ({"classes": [0]}, InvalidInput, "expected at least two classes"),
+        ({"classes": [0, 2]}, InvalidInput, "expected labels from classes only"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(fields: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, **fields}).fit(*blobs(30))
+
+
+def test_published_laws_answer_two_labels_only() -> None:
+    X, y = load_iris(return_X_y=True)
+    classifier = CertifiedClassifier(epsilon=1.0, k_max=1, law="smooth-cauchy").fit(X, y)
+    with pytest.raises(InvalidParameter, match="answers two labels, got classes=3"):
+        classifier.release(X)

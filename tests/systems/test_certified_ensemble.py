@@ -1,0 +1,79 @@
+"""A vote of certified classifiers: members, distances, answers, bundles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from reticent.certify import record_buckets, record_keys, vote_distances
+from reticent.core import AddRemove, Guarantee
+from reticent.core.errors import InvalidParameter
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble
+
+
+def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, count)
+    return random.normal(size=(count, 2)) + np.where(labels == 1, 1.0, -1.0)[:, None], labels
+
+
+def test_every_member_is_a_classifier_of_its_own_records() -> None:
+    X, y = blobs(400)
+    ensemble = CertifiedEnsemble(epsilon=1.0, members=4, k_max=6).fit(X, y)
+    member = record_buckets(record_keys(X, y), buckets=4, purpose="ensemble member")
+    queries = blobs(200, seed=1)[0]
+    labels, distances = ensemble.member_distances(queries)
+    for index in range(4):
+        alone = CertifiedClassifier(epsilon=1.0, k_max=6).fit(X[member == index], y[member == index])
+        np.testing.assert_array_equal(alone.stable_distances(queries)[0], labels[index])
+        np.testing.assert_array_equal(alone.stable_distances(queries)[1], distances[index])
+    for mine, reference in zip(ensemble.stable_distances(queries), vote_distances(labels, distances, classes=2), strict=True):
+        np.testing.assert_array_equal(mine, reference)
+    assert ensemble.guarantee == Guarantee(1.0, 0.0, AddRemove(1))
+
+
+def test_one_member_is_the_classifier() -> None:
+    X, y = blobs(100)
+    queries = blobs(50, seed=1)[0]
+    one = CertifiedEnsemble(epsilon=1.0, members=1, k_max=5).fit(X, y).stable_distances(queries)
+    for mine, reference in zip(one, CertifiedClassifier(epsilon=1.0, k_max=5).fit(X, y).stable_distances(queries), strict=True):
+        np.testing.assert_array_equal(mine, reference)
+
+
+def test_ten_digits_with_hidden_layer_and_bundle(tmp_path: Path) -> None:
+    X, y = load_digits(return_X_y=True)
+    ensemble = CertifiedEnsemble(
+        epsilon=1.0,
+        members=3,
+        k_max=2,
+        hidden=(16,),
+        epochs=12,
+        clip=0.5,
+        rate_decay=0.0,
+        input_bound=1.0,
+        classes=range(10),
+        random_state=0,
+    ).fit(X[:900] / 16, y[:900])
+    assert (ensemble.predict(X[900:] / 16) == y[900:]).mean() > 0.3
+    loaded = CertifiedEnsemble.load(ensemble.save(tmp_path / "bundle"))
+    assert loaded.members == 3
+    assert loaded.bundle_identity_ == ensemble.bundle_identity_
+    assert loaded.simulate(X[900:920] / 16, seed=1).values.tolist() == ensemble.simulate(X[900:920] / 16, seed=1).values.tolist()
+
+
+def test_a_member_without_records_still_votes() -> None:
+    ensemble = CertifiedEnsemble(epsilon=1.0, members=12, k_max=2).fit(*blobs(8))
+    labels, distances = ensemble.member_distances([[1.0, 1.0]])
+    assert (distances == 0).any()
+    assert len(ensemble.release([[1.0, 1.0]]).values) == 1
+    assert labels.shape == (12, 1)
+
+
+def test_replaced_records_are_refused_for_more_than_one_member() -> None:
+    with pytest.raises(InvalidParameter, match="counting='replace': a replaced record can change two members"):
+        CertifiedEnsemble(epsilon=1.0, counting="replace").fit(*blobs(20))
+    with pytest.raises(InvalidParameter, match="members=0"):
+        CertifiedEnsemble(epsilon=1.0, members=0).fit(*blobs(20))
