@@ -185,7 +185,7 @@ def train_private(
                 parameter.grad_sample = torch.zeros(0, *parameter.shape)
         optimizer.step()
         if (step + 1) % per_epoch == 0:
-            report("private training", (step + 1) // per_epoch, config.epochs, float(loss) if len(rows) else 0.0)
+            report("private training", (step + 1) // per_epoch, config.epochs, loss.item() if len(rows) else 0.0)
     guarantee = Guarantee(config.epsilon, config.delta, AddRemove(1))
     return PrivateModel(network, guarantee, noise, steps)
 
