@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from reticent.certify.directional import FREE, Rows, Slopes, largest, ranges, relaxed
+from reticent.certify.directional import FREE, Rows, Slopes, largest, ranges, relaxed, separate
 from reticent.certify.rounding import fractions
 
 
@@ -47,6 +47,7 @@ def test_brute_force_lies_between_attained_and_relaxed(widths):
         for row in range(6):
             best = everything(weights, slopes, rows.functionals[row], rows.along[row])
             assert found.attained[row] - 1e-12 <= best <= found.value[row] + 1e-12
+            assert best <= separate(rows, weights, slopes)[row] + 1e-12
             loss.append(found.value[row] - found.attained[row])
     assert (max(loss) > 0.1) == (len(widths) > 1)
 
@@ -107,6 +108,7 @@ def test_more_unstable_neurons_raise_every_value():
         looser = Slopes(tuple(on & ~u for on, u in zip(looser.on, looser.unstable, strict=True)), looser.unstable)
         wide = Rows(rows.functionals, rows.along, relaxed(ranges(rows.along, weights, looser)))
         assert (largest(wide, weights, looser).value >= largest(rows, weights, slopes).value - 1e-12).all()
+        assert (separate(wide, weights, looser) >= separate(rows, weights, slopes) - 1e-12).all()
 
 
 def test_fractions_agree_and_stay_fractions():
@@ -115,6 +117,9 @@ def test_fractions_agree_and_stay_fractions():
     exact_weights = tuple(fractions(weight) for weight in weights)
     along = fractions(rows.along)
     exact = Rows(fractions(rows.functionals), along, relaxed(ranges(along, exact_weights, slopes)))
+    apart = separate(exact, exact_weights, slopes)
+    assert all(isinstance(value, Fraction | int) for value in apart)
+    assert apart.astype(float) == pytest.approx(separate(rows, weights, slopes), abs=1e-12)
     choices = rng.integers(-1, 2, size=(4, 7)).astype(np.int8)
     for given in (None, choices):
         plain, found = largest(rows, weights, slopes, given), largest(exact, exact_weights, slopes, given)
@@ -122,6 +127,18 @@ def test_fractions_agree_and_stay_fractions():
             values = getattr(found, name)
             assert all(isinstance(value, Fraction | int) for value in values.ravel())
             assert values.astype(float) == pytest.approx(getattr(plain, name), abs=1e-12)
+
+
+def test_neither_relaxation_is_always_the_smaller():
+    """One neuron that is on wants the first layer off; the chord of an unstable one is above 0 there, intervals are not."""
+    weights = (np.array([[-100.0, -100.0], [1.0, -1.0]]),)
+    slopes = Slopes((np.zeros(2, bool), np.array([True, False])), (np.ones(2, bool), np.array([False, True])))
+    along = np.ones((1, 2))
+    rows = Rows(np.ones((1, 2)), along, relaxed(ranges(along, weights, slopes)))
+    assert largest(rows, weights, slopes).value == pytest.approx([0.5])
+    assert separate(rows, weights, slopes) == pytest.approx([0.0])
+    weights, slopes, rows = case(np.random.default_rng(6), 9, 9, rows=30)
+    assert largest(rows, weights, slopes).value.sum() < separate(rows, weights, slopes).sum()
 
 
 def test_a_layer_that_is_off_is_silent():

@@ -32,8 +32,8 @@ _ROWS = 128
 class LayeredBound(LipschitzBound):
     """Joint sign enumeration for ReLU networks of any depth; input norms l-infinity (up to 14 inputs) and l1.
 
-    Never above the enumeration bound but for rounding. Where all hidden layers but the first have at most 16 neurons
-    together (``SEARCHED_WIDTH``), it is the largest norm over *all* combinations of slopes in their certified ranges.
+    Never above the enumeration or the interval bound but for rounding. Where all hidden layers but the first have at
+    most 16 neurons together (``SEARCHED_WIDTH``), it is the largest norm over *all* combinations of certified slopes.
 
     Args:
         network: linear layers with ReLU between them.
@@ -111,7 +111,9 @@ class LayeredBound(LipschitzBound):
     @override
     def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
         pairs = self._pairs
-        if pairs is None or self.functionals.combine != "max" or self.ceiling <= limit:
+        if self.ceiling <= limit:
+            return np.ones(len(region), dtype=np.bool_)
+        if pairs is None or self.functionals.combine != "max":
             return super().at_most(region, limit)
         parts = [[pairs.at_most(each, limit) for each in self._slopes(region.part(rows))] for rows in slices(len(region), _ROWS)]
         return np.array([answer for part in parts for answer in part], dtype=np.bool_)

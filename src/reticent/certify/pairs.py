@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.certify.arithmetic import Array, power_of_two_at_least
-from reticent.certify.directional import FREE, Choices, Rows, Slopes, largest, ranges, relaxed
+from reticent.certify.directional import FREE, Choices, Rows, Slopes, largest, ranges, relaxed, separate
 from reticent.certify.rounding import OFFSET, float_error, fractions, grid_point, grid_unit, rounded_up, steps_up
 from reticent.core.errors import CertificationFailed
 
@@ -130,12 +130,12 @@ class Pairs:
         parts = []
         for start in range(0, len(directions), _BLOCK):
             part = slice(start, start + _BLOCK)
-            values = largest(self._rows(slopes, functionals[part], directions[part]), self.inner, slopes).value
+            values = _relaxed_values(self._rows(slopes, functionals[part], directions[part]), self.inner, slopes)
             parts.append(values.reshape(2, -1).max(axis=0))
 
         def exactly(index: tuple[int, ...]) -> Fraction:
             rows = self._exact_rows(slopes, int(functionals[index[0]]), int(directions[index[0]]))
-            return Fraction(max(largest(rows, self._exact_inner, slopes).value))
+            return Fraction(max(_relaxed_values(rows, self._exact_inner, slopes)))
 
         values = rounded_up(np.concatenate(parts), self.error, self.grid, exactly)
         return np.asarray(values.reshape(shape) * self.unit)
@@ -203,7 +203,7 @@ class Pairs:
         """``_maximum`` over some pairs, given that ``best`` is attained elsewhere."""
         rows = self._rows(slopes, *np.divmod(pairs, len(self.along)))
         if not self.searched:
-            return max(best, float(largest(rows, self.inner, slopes).value.max()))
+            return max(best, float(_relaxed_values(rows, self.inner, slopes).max()))
         stack = [(rows, np.full((len(rows), sum(map(len, self.inner))), FREE, dtype=np.int8))]
         while stack and best <= enough:
             rows, choices = stack.pop()
@@ -243,7 +243,7 @@ class Pairs:
         for start in range(0, len(pairs), _BLOCK):
             part = pairs[start : start + _BLOCK]
             rows = self._rows(slopes, *np.divmod(part, len(self.along)))
-            value = largest(rows, self.inner, slopes).value.reshape(2, -1).max(axis=0)
+            value = _relaxed_values(rows, self.inner, slopes).reshape(2, -1).max(axis=0)
             for pair in part[value > float(limit) - 2 * self.error]:
                 functional, direction = divmod(int(pair), len(self.along))
                 exact = self._exact_rows(slopes, functional, direction)
@@ -252,10 +252,12 @@ class Pairs:
         return False
 
     def _row_exceeds(self, slopes: Slopes, row: Rows, choices: Choices, limit: Fraction) -> bool:
+        if not self.searched:
+            return bool(_relaxed_values(row, self._exact_inner, slopes)[0] > limit)
         found = largest(row, self._exact_inner, slopes, choices)
         if found.value[0] <= limit:
             return False
-        if not self.searched or found.attained[0] > limit:
+        if found.attained[0] > limit:
             return True
         # The value is above what is attained, so some neuron still loses to the relaxation.
         worst = int(found.gap[0].argmax())
@@ -269,3 +271,8 @@ class Pairs:
 
 def _single(values: npt.NDArray[Any]) -> Array32:
     return values.astype(np.float32)
+
+
+def _relaxed_values(rows: Rows, weights: tuple[Array, ...], slopes: Slopes) -> Array:
+    """The smaller of two isotone bounds on each row, neither of which is always the smaller."""
+    return np.minimum(largest(rows, weights, slopes).value, separate(rows, weights, slopes))
