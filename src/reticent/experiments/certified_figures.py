@@ -46,7 +46,7 @@ MEMBERS = 25
 """Members of the ensemble in Figure 5, the paper's."""
 
 _EPSILONS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-_SIZES = (1, 2, 5, 10, 15, 20, 25, 35, 50)
+_SIZES = (1, 5, 10, 25, 50)
 _QUERIES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 _LEVELS = (1, 2, 3, 5, 10, 20, 50, 100)
 _MOST_QUERIES = 10**6

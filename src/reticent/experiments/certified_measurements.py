@@ -73,13 +73,14 @@ def answers_of(problem: Problem, members: int, folder: Path) -> Answers:
         members: 1 for a single model.
         folder: existing folder; the file's name carries a digest of data and settings, so nothing stale is read.
     """
-    settings = json.dumps([problem.name, members, problem.k_max, problem.training], sort_keys=True)
+    fitting = problem.system(members)
+    settings = json.dumps([problem.name, members, fitting.k_max, problem.training], sort_keys=True)
     digest = blake2b(settings.encode(), digest_size=6)
     for array in (problem.X, problem.y, problem.queries):
         digest.update(np.ascontiguousarray(array).tobytes())
     path = folder / f"{problem.name}-{members}-{digest.hexdigest()}.npz"
     if not path.is_file():
-        system = problem.system(members).fit(problem.X, problem.y)
+        system = fitting.fit(problem.X, problem.y)
         votes, distances = system.member_distances(problem.queries)
         scratch = path.with_suffix(".part.npz")
         np.savez(scratch, votes=votes, distances=distances)

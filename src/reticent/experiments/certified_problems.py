@@ -50,8 +50,12 @@ class Problem:
     about: str = ""
 
     def system(self, members: int = 1) -> CertifiedClassifier | CertifiedEnsemble:
-        """An unfitted front door with this problem's settings; its epsilon is a placeholder that no figure uses."""
-        shared = {"epsilon": 1.0, "k_max": self.k_max, "classes": range(self.classes), "random_state": 0, **self.training}
+        """An unfitted front door with this problem's settings; its epsilon is a placeholder that no figure uses.
+
+        A member sees a share of the records, so it is certified up to about four times its share of ``k_max``.
+        """
+        k_max = min(self.k_max, max(20, 4 * self.k_max // members))
+        shared = {"epsilon": 1.0, "k_max": k_max, "classes": range(self.classes), "random_state": 0, **self.training}
         return CertifiedClassifier(**shared) if members == 1 else CertifiedEnsemble(members=members, **shared)
 
 

@@ -135,7 +135,7 @@ def markdown(results: dict[str, Any]) -> str:
         "",
         (
             f"Accuracy in percent on held-out rows, mean over {results['seeds']} seeds and its standard error. Labels are drawn "
-            "from seeds, so these runs were not private. The paper's IMDB column is of other embeddings (GPT-2) and 40,000 reviews."
+            "from seeds, so these runs were not private. The paper's IMDB column is of other embeddings (GPT-2)."
         ),
         "",
         f"| teacher | {head} |",
