@@ -20,6 +20,7 @@ Floating = npt.NDArray[np.floating]
 
 BANDWIDTH_RULES = ("scott", "silverman")
 
+_NEGLIGIBLE = -50.0
 _BLOCK = 2**23  # kernel values at a time: 64 MiB of float64
 
 
@@ -108,6 +109,8 @@ class KernelDensity:
                 exponents[own, start + own] = -np.inf
             peak = exponents.max(axis=1, keepdims=True)
             exponents -= peak
+            # Kernels below e^-50 of the largest do not change a double; as denormal numbers they would cost most of the time.
+            np.maximum(exponents, _NEGLIGIBLE, out=exponents)
             np.exp(exponents, out=exponents)
             total = exponents.sum(axis=1, dtype=np.float64)
             mean = (exponents @ centers) / total[:, None]
