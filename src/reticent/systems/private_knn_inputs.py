@@ -39,6 +39,8 @@ def checked_records(
     labels = column_or_1d(y, warn=True)
     if labels.shape != (len(inputs),):
         raise InvalidInput(f"y: expected one label for each of {len(inputs)} records, got shape={labels.shape}")
+    if labels.dtype.kind == "f" and not bool(np.isfinite(labels).all()):
+        raise InvalidInput("y: contains NaN or infinity")
     check_classification_targets(labels)
     known = unique_labels(labels) if classes is None else np.array(sorted(set(classes)))
     if len(known) < 2:
