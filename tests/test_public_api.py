@@ -18,9 +18,10 @@ PUBLIC = {
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
     ),
     "reticent.certify": (
-        "EnumerationBound IntervalBound LayeredBound LevelTest LipschitzBound Output ParameterIntervals TrainingSettings "
-        "grid_radius parameter_intervals published_vote_distances record_buckets record_keys snap stability_radius stable_distances "
-        "vote_distances"
+        "EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest Limits LipschitzBound MilpResult "
+        "Output ParameterIntervals TrainingSettings Violation grid_radius lipschitz_constant milp_lipschitz "
+        "milp_nearest_violation nearest_violation parameter_intervals published_vote_distances record_buckets record_keys "
+        "snap stability_radius stable_distances vote_distances"
     ),
     "reticent.core": (
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm Receipt Release Replace "

@@ -6,6 +6,7 @@ from reticent.certify.exact import ExactBound, ExactResult, Violation, lipschitz
 from reticent.certify.exact_search import Limits
 from reticent.certify.interval import IntervalBound
 from reticent.certify.layered import LayeredBound
+from reticent.certify.milp import MilpResult, milp_lipschitz, milp_nearest_violation
 from reticent.certify.radius import LevelTest, grid_radius, snap, stability_radius
 from reticent.certify.record_keys import record_buckets, record_keys
 from reticent.certify.stability import published_vote_distances, stable_distances, vote_distances
@@ -21,12 +22,15 @@ __all__ = [
     "LevelTest",
     "Limits",
     "LipschitzBound",
+    "MilpResult",
     "Output",
     "ParameterIntervals",
     "TrainingSettings",
     "Violation",
     "grid_radius",
     "lipschitz_constant",
+    "milp_lipschitz",
+    "milp_nearest_violation",
     "nearest_violation",
     "parameter_intervals",
     "published_vote_distances",
