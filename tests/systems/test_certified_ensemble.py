@@ -43,25 +43,15 @@ def test_one_member_is_the_classifier() -> None:
         np.testing.assert_array_equal(mine, reference)
 
 
-def test_ten_digits_with_hidden_layer_and_bundle(tmp_path: Path) -> None:
+def test_ten_digits_and_their_bundle(tmp_path: Path) -> None:
     X, y = load_digits(return_X_y=True)
-    ensemble = CertifiedEnsemble(
-        epsilon=1.0,
-        members=3,
-        k_max=2,
-        hidden=(16,),
-        epochs=12,
-        clip=0.5,
-        rate_decay=0.0,
-        input_bound=1.0,
-        classes=range(10),
-        random_state=0,
-    ).fit(X[:900] / 16, y[:900])
-    assert (ensemble.predict(X[900:] / 16) == y[900:]).mean() > 0.3
+    X = X / 16
+    ensemble = CertifiedEnsemble(epsilon=1.0, members=3, k_max=2, input_bound=1.0, classes=range(10)).fit(X[:1400], y[:1400])
+    assert (ensemble.predict(X[1400:]) == y[1400:]).mean() > 0.7
     loaded = CertifiedEnsemble.load(ensemble.save(tmp_path / "bundle"))
     assert loaded.members == 3
     assert loaded.bundle_identity_ == ensemble.bundle_identity_
-    assert loaded.simulate(X[900:920] / 16, seed=1).values.tolist() == ensemble.simulate(X[900:920] / 16, seed=1).values.tolist()
+    assert loaded.simulate(X[1400:1420], seed=1).values.tolist() == ensemble.simulate(X[1400:1420], seed=1).values.tolist()
 
 
 def test_a_member_without_records_still_votes() -> None:

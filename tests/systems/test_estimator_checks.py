@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, PrivateKNNClassifier
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    PrivateKNNClassifier,
+)
 
 SMALL = {"epsilon": 5.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "random_state": 0}
 TABLE = {"delta": 0.0, "schema": (-100.0, 100.0), "outputs": 1, "hidden": (8,), "epochs": 2, "head_epochs": 1, "random_state": 0}
@@ -34,6 +41,8 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     [
         PosthocEncoder(**SMALL, epochs=3, head_epochs=1, outputs=2, law="laplace"),
         PosthocClassifier(**SMALL, epochs=30, law="softmax"),
+        CertifiedClassifier(epsilon=1.0, k_max=1, clip=1.0, epochs=20, random_state=0),
+        CertifiedEnsemble(epsilon=1.0, k_max=1, members=2, clip=1.0, epochs=20, random_state=0),
         PrivateKNNClassifier(epsilon=20.0, delta=1e-5, queries=10, neighbours=3, sampling_probability=0.5),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, law="code"),
         PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, law="k-norm-l2"),

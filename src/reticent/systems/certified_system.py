@@ -155,7 +155,8 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The model's (or the vote's) own labels, without noise. Private: for the owner of the records, never to be sent."""
-        return np.asarray(self.classes_[self.stable_distances(X)[0]])
+        labels, _ = self.stable_distances(X)
+        return np.asarray(self.classes_[labels])
 
     def stable_distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
         """Position of each row's label in ``classes_``, and the certified number of changed records that it survives. Private."""
