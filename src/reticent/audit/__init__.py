@@ -2,6 +2,7 @@
 
 from reticent.audit.certified_cases import binary_response_case, distance_to_instability_case
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
+from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
 from reticent.audit.worst_case import (
     AuditCase,
     additive_case,
@@ -24,6 +25,8 @@ __all__ = [
     "epsilon_lower_bound",
     "laplace_test_case",
     "logits_case",
+    "noisy_argmax_case",
+    "noisy_screening_case",
     "propose_test_release_case",
     "stability_release_case",
     "stability_response_case",
