@@ -29,7 +29,7 @@ Indices = npt.NDArray[np.intp]
 SEARCHED_WIDTH = 16
 """Up to this many neurons behind the first hidden layer all their slopes are searched; beyond, they are relaxed."""
 
-_FIRST = 64
+_FIRST = 8
 _BLOCK = 256
 _NODES = 1024
 
