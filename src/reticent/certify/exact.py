@@ -34,7 +34,7 @@ RELATIVE = 2.0**-20
 """Relative tolerance of the values that ``ExactBound`` reports; its decisions have none."""
 
 _GLOBAL_NODES = 2000
-_LEVEL_TOLERANCE = 2.0**-20  # of one radius: a nearer call is settled by an exact decision
+_LEVEL_TOLERANCE = 0.5  # of one radius: the one level that may lie between is settled by an exact decision
 
 
 class Status(StrEnum):

@@ -131,7 +131,11 @@ def feasible_point(
             target, need, rates = coordinate, float(outside[coordinate]), sign * moves[coordinate]
         else:
             inside = np.clip(point, lower, upper)
-            return inside if (rows @ inside + offsets + 0.5 * margin * inequalities.errors >= 0).all() else None
+            if (rows @ inside + offsets + 0.5 * margin * inequalities.errors >= 0).all():
+                return inside
+            # Rounding of large steps has moved what was held: start again from here.
+            point, moves, held = inside, np.eye(n), np.arange(n)
+            continue
         rates = np.where(np.abs(rates) > 1e-11 * np.abs(rates).max(initial=0.0), rates, 0.0)
         is_row = held >= n
         coordinates = np.where(is_row, 0, held)

@@ -78,7 +78,8 @@ class ReluChain:
 
     Attributes:
         weights, biases: of the linear layers, as matrices.
-        functionals: rows a times the last layer, both signs, shape (2 k, last hidden).
+        measured: functionals a of the output, one of each pair {a, -a}, shape (k, outputs).
+        functionals: the same times the last layer, shape (k, last hidden).
         directions: one t of each pair {t, -t}, shape (2**(n - 1), n).
         hidden: widths of the hidden layers.
         starts: index of the first neuron of each hidden layer.
@@ -105,8 +106,7 @@ class ReluChain:
         self.hidden = [len(weight) for weight in self.weights[:-1]]
         self.starts = [int(start) for start in np.cumsum([0, *self.hidden])]
         self.directions = sign_patterns(network.input_dimension, up_to_sign=True)
-        rows = np.concatenate([measured.rows, -measured.rows])
-        self.functionals = rows @ self.weights[-1]
+        self.functionals = measured.rows @ self.weights[-1]
         self._along = self.directions @ self.weights[0].T if self.hidden else self.directions
         self._positive = [np.maximum(weight, 0.0) for weight in self.weights]
         self._negative = [np.minimum(weight, 0.0) for weight in self.weights]
@@ -246,20 +246,23 @@ class ReluChain:
             matrix, shift = on[:, None] * matrix, on * shift
         return Inequalities(np.concatenate(rows), np.concatenate(offsets), self.neuron_errors)
 
-    def upper_bounds(self, ranges: Ranges, pairs: Pairs) -> Array:
-        """Upper bounds on a . J t over all whole patterns within each partial one, shape (c, functionals, directions).
+    def halves(self, ranges: Ranges, pairs: Pairs) -> tuple[Array, Array]:
+        """Two arrays h, k such that a . J t lies within (h +- k) / 2 for all whole patterns within each partial one.
 
-        The range of each neuron's derivative along t is carried forward; the functionals are joined with the neurons of the last
-        hidden layer that are on, so that what reaches a earlier neuron through several of them is counted once, with its sign.
-        Up to ``value_error``.
+        So (|h| + k) / 2 bounds |a . J t|, and (h + k) / 2, (h - k) / 2 bound a . J t. The range of each neuron's derivative along
+        t is carried forward; the functionals are joined with the neurons of the last hidden layer that are on, so what reaches
+        an earlier neuron through several of them is counted once, with its sign. Up to ``value_error``.
+
+        Returns:
+            Both of shape (c, functionals, directions).
         """
-        functionals = self.functionals[pairs.functionals]
+        functionals, directions = self.functionals[pairs.functionals], self.directions[pairs.directions]
         if not self.hidden:
-            return np.asarray((functionals @ self.directions[pairs.directions].T)[None])
-        low = high = self.directions[pairs.directions][None]
+            exact = 2.0 * (functionals @ directions.T)[None]
+            return exact, np.zeros_like(exact)
+        low = high = directions[None]
         before = (low, high)
         for index in range(len(self.hidden)):
-            part = self.layer(index)
             before = (low, high)
             if index == 0:
                 low = high = self._along[pairs.directions][None]
@@ -267,27 +270,23 @@ class ReluChain:
                 positive, negative = self._positive[index].T, self._negative[index].T
                 low, high = low @ positive + high @ negative, high @ positive + low @ negative
             if index + 1 < len(self.hidden):
+                part = self.layer(index)
                 on, free = ranges.on[:, None, part], ranges.free[:, None, part]
                 low, high = on * low + free * np.minimum(low, 0.0), on * high + free * np.maximum(high, 0.0)
         part = self.layer(len(self.hidden) - 1)
         joined = (functionals * ranges.on[:, None, part]) @ self.weights[-2]
-        loose = functionals * ranges.free[:, None, part]
-        if len(self.hidden) == 1:
-            left = np.concatenate([joined, np.maximum(loose, 0.0), np.minimum(loose, 0.0)], axis=2)
-            right = np.concatenate([before[0], np.maximum(high, 0.0), np.minimum(low, 0.0)], axis=2)
-        else:
-            left = np.concatenate(
-                [np.maximum(joined, 0.0), np.minimum(joined, 0.0), np.maximum(loose, 0.0), np.minimum(loose, 0.0)], axis=2
-            )
-            right = np.concatenate([before[1], before[0], np.maximum(high, 0.0), np.minimum(low, 0.0)], axis=2)
-        return np.asarray(left @ np.swapaxes(right, 1, 2))
+        some = np.flatnonzero(ranges.free[:, part].any(axis=0))
+        loose = functionals[:, some] * ranges.free[:, None, part][:, :, some]
+        most, least = np.maximum(high[:, :, some], 0.0), np.minimum(low[:, :, some], 0.0)
+        signed = joined @ np.swapaxes(before[1] + before[0], 1, 2) + loose @ np.swapaxes(most + least, 1, 2)
+        spread = np.abs(loose) @ np.swapaxes(most - least, 1, 2)
+        if len(self.hidden) > 1:
+            spread += np.abs(joined) @ np.swapaxes(before[1] - before[0], 1, 2)
+        return signed, spread
 
     def jacobians(self, patterns: Signs) -> Array:
-        """Jacobians of the functionals in the last hidden layer's terms: (k, hidden) to (k, 2 functionals, n) / 2.
-
-        Only one functional of each pair {a, -a} is returned.
-        """
-        rows = self.functionals[: len(self.measured)][None]
+        """The functionals' gradients under whole patterns, shape (k, hidden) to (k, functionals, n)."""
+        rows = self.functionals[None]
         for index in range(len(self.hidden) - 1, -1, -1):
             rows = (rows * (patterns[:, None, self.layer(index)] > 0)) @ self.weights[index]
         return np.asarray(np.broadcast_to(rows, (len(patterns), *rows.shape[1:])))

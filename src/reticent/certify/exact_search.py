@@ -27,6 +27,8 @@ from reticent.core.errors import CertificationFailed
 
 _SAMPLES = 64
 _NEWTON_STEPS = 60
+_GROWTH = 1.3  # of the radius that is searched for the nearest violation
+_RUNGS = 24
 _ROUNDING = 2.0**-44  # of distances, relative to the coordinates
 
 
@@ -59,7 +61,8 @@ class _Node:
     fixed: Signs
     bound: float
     pairs: Pairs
-    top: tuple[int, int]
+    top: Pairs
+    sign: float
     start: Array
     radius: float
 
@@ -75,6 +78,7 @@ class PatternSearch:
         goal: what is asked.
         threshold: the value that has to be exceeded; for ``Goal.LARGEST`` it starts at 0 and rises.
         relative, absolute: tolerance of the value, or of the distance.
+        horizon: radius to begin with when the nearest violation is looked for; found by the search itself if None.
         limits: when to give up.
         best: the largest value found (the nearest one above the threshold), with its ``pattern`` and ``witness``, a point
             of the box where that pattern holds.
@@ -92,6 +96,7 @@ class PatternSearch:
     threshold: float = 0.0
     relative: float = 0.0
     absolute: float = 0.0
+    horizon: float | None = None
     limits: Limits = field(default_factory=Limits)
     best: float = -np.inf
     closed: float = 0.0
@@ -107,6 +112,8 @@ class PatternSearch:
         self._started = False
         self._ends = (self.lower, self.upper)
         self._began = monotonic()
+        self._horizon = 0.0
+        self._furthest = float(np.maximum(self.upper - self.center, self.center - self.lower).max(initial=0.0))
 
     def run(self) -> None:
         """Search until the question is answered.
@@ -123,15 +130,23 @@ class PatternSearch:
 
     def advance(self) -> bool:
         """Look at one more node; True once the question is answered."""
-        if not self._started:
-            self._started = True
-            self._sample()
-            start = _Node(np.zeros(self.chain.starts[-1], np.int8), np.inf, self.chain.all_pairs, (0, 0), self.center, np.inf)
-            self._push(start.fixed[None], start)
-        elif self._heap and not self._done():
+        if self._heap and not self._done():
             self.nodes += 1
             self._look_at(heapq.heappop(self._heap)[2])
-        return not self._heap or self._done()
+        elif not self._started:
+            self._started = True
+            if self.goal is Goal.NEAREST:
+                self._horizon = min(self._first_horizon() if self.horizon is None else self.horizon, self._furthest)
+                self.lower, self.upper = self._ball(self._horizon)
+            self._sample()
+            self._plant()
+        elif self.goal is Goal.NEAREST and not self._done():
+            # Nothing within the horizon: look further out. Large boxes cost far more than small ones.
+            self._horizon = min(self._horizon * _GROWTH, self._furthest)
+            self.lower, self.upper = self._ball(self._horizon)
+            self._sample()
+            self._plant()
+        return self._done()
 
     @property
     def value_bound(self) -> float:
@@ -146,9 +161,33 @@ class PatternSearch:
         return max(0.0, self.radius - self._slack(self.radius) - rounding), self.radius + rounding
 
     def _done(self) -> bool:
+        """Whether what is left in the heap, if anything, cannot change the answer."""
+        if not self._started:
+            return False
+        if self.goal is Goal.NEAREST and self.exceeded:
+            return not self._heap or self.radius <= self._slack(self.radius)
         if self.goal is Goal.NEAREST:
-            return self.exceeded and self.radius <= self._slack(self.radius)
-        return self.exceeded
+            return not self._heap and self._horizon >= self._furthest
+        return self.exceeded or not self._heap
+
+    def _plant(self) -> None:
+        """The root of the tree over the present box."""
+        fixed = np.zeros(self.chain.starts[-1], np.int8)
+        self._push(fixed[None], _Node(fixed, np.inf, self.chain.all_pairs, self.chain.all_pairs, 1.0, self.center, np.inf))
+
+    def _first_horizon(self) -> float:
+        """A radius, one of a fixed ladder, at which the root of the tree is not far from being closed at once."""
+        fixed = np.zeros((1, self.chain.starts[-1]), np.int8)
+        least, most = 0, _RUNGS
+        while least < most:
+            middle = (least + most) // 2
+            ranges = self.chain.ranges(fixed, *self._ball(self._furthest * _GROWTH**-middle))
+            signed, spread = self.chain.halves(ranges, self.chain.all_pairs)
+            if 0.5 * float((np.abs(signed) + spread).max()) <= self._cutoff:
+                most = middle
+            else:
+                least = middle + 1
+        return float(self._furthest * _GROWTH ** -max(0, least - 1))
 
     @property
     def _cutoff(self) -> float:
@@ -165,8 +204,8 @@ class PatternSearch:
         if not ranges.possible[0]:
             return
         if node.radius != self.radius:  # the box has shrunk since
-            values = self.chain.upper_bounds(ranges, node.pairs)[0]
-            fresh = self._node(node.fixed, values, node)
+            signed, spread = self.chain.halves(ranges, node.pairs)
+            fresh = self._node(node.fixed, signed[0], spread[0], node)
             if fresh is None:
                 return
             node = fresh
@@ -198,7 +237,6 @@ class PatternSearch:
 
     def _wish(self, node: _Node, ranges: Ranges) -> tuple[Signs, Array]:
         """The side on which each free neuron leaves the top pair the larger bound, and what the other side takes from it."""
-        pair = Pairs(np.array([node.top[0]]), np.array([node.top[1]]))
         free = np.flatnonzero(ranges.free[0])
         wish, drops = node.fixed.copy(), np.zeros(len(node.fixed))
         if not len(free):
@@ -210,7 +248,8 @@ class PatternSearch:
         loose[each, free] = 0.0
         loose[each + k, free] = 0.0
         tried = Ranges(on, loose, ranges.lower, ranges.upper, ranges.possible)
-        sides = self.chain.upper_bounds(tried, pair)[:, 0, 0]
+        signed, spread = self.chain.halves(tried, node.top)
+        sides = 0.5 * (node.sign * signed + spread)[:, 0, 0]
         drops[free] = node.bound - np.minimum(sides[:k], sides[k:])
         matters = np.abs(sides[:k] - sides[k:]) > self.chain.value_error
         wish[free[matters]] = np.where(sides[:k] >= sides[k:], 1, -1)[matters]
@@ -229,29 +268,31 @@ class PatternSearch:
 
     def _push(self, children: Signs, parent: _Node) -> None:
         ranges = self.chain.ranges(children, self.lower, self.upper)
-        values = self.chain.upper_bounds(ranges, parent.pairs)
+        signed, spread = self.chain.halves(ranges, parent.pairs)
         for index in np.flatnonzero(ranges.possible):
-            node = self._node(children[index], values[index], parent)
+            node = self._node(children[index], signed[index], spread[index], parent)
             if node is not None:
                 self._pushed += 1
                 heapq.heappush(self._heap, (-node.bound, self._pushed, node))
 
-    def _node(self, fixed: Signs, values: Array, parent: _Node) -> _Node | None:
+    def _node(self, fixed: Signs, signed: Array, spread: Array, parent: _Node) -> _Node | None:
         cutoff = self._cutoff
+        values = 0.5 * (np.abs(signed) + spread)
         best, where = float(values.max()), int(values.argmax())
         if best <= cutoff:
             self.closed = max(self.closed, min(best, parent.bound))
             return None
         row, column = divmod(where, values.shape[1])
         pairs = parent.pairs
-        top = (int(pairs.functionals[row]), int(pairs.directions[column]))
+        top = Pairs(pairs.functionals[row : row + 1], pairs.directions[column : column + 1])
         above = values > cutoff
         rows, columns = above.any(axis=1), above.any(axis=0)
         if rows.sum() * columns.sum() < 0.7 * values.size:
             pairs = Pairs(pairs.functionals[rows], pairs.directions[columns])
             # What is dropped here is at most the cutoff.
             self.closed = max(self.closed, min(cutoff, parent.bound))
-        return _Node(fixed, min(best, parent.bound), pairs, top, parent.start, self.radius)
+        sign = 1.0 if signed[row, column] >= 0 else -1.0
+        return _Node(fixed, min(best, parent.bound), pairs, top, sign, parent.start, self.radius)
 
     def _visit(self, node: _Node, ranges: Ranges, wish: Signs, point: Array, rows: Inequalities) -> bool:
         """Use a point that satisfies ``rows``; True if that closes the node."""
@@ -261,11 +302,11 @@ class PatternSearch:
         if len(self.chain.hidden) > 1:
             return False
         # One hidden layer: the rows are exact, so the whole wish holds at the point, whatever the neurons without one do.
-        opposite = (node.top[0] + len(self.chain.measured)) % len(self.chain.functionals)
         on = np.where(wish > 0, 1.0, ranges.on[0] * (wish == 0))
         whole = np.where(wish != 0, wish, patterns[0]).astype(np.int8)
         granted = Ranges(on[None], (ranges.free[0] * (wish == 0))[None], ranges.lower, ranges.upper, ranges.possible)
-        least = -float(self.chain.upper_bounds(granted, Pairs(np.array([opposite]), np.array([node.top[1]])))[0, 0, 0])
+        signed, spread = self.chain.halves(granted, node.top)
+        least = 0.5 * (node.sign * float(signed[0, 0, 0]) - float(spread[0, 0, 0]))
         if self.goal is Goal.LARGEST:
             if least > self.best:
                 self._keep(whole, least, point)
