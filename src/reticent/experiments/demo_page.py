@@ -6,27 +6,23 @@ import base64
 import io
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from reticent.core.guarantees import GuaranteeCard
 from reticent.experiments.demo_chart import Level, Series, line_chart
+from reticent.experiments.page_parts import card_section, document, figure_table, percent
 from reticent.experiments.posthoc_demo import LABEL, OURS, DemoOutcome, at, best_published, inked
 
 _MARKERS = ("square", "diamond", "triangle")
 _ABOUT = "A private picture, released with a proved guarantee"
-_FOOTER = """<footer><p>Every number and picture on this page was computed by the run that wrote it. Answers were released with
-noise from the operating system, so another run differs a little. Nothing here loads from anywhere else.</p></footer>"""
 
 
 def page(outcome: DemoOutcome) -> str:
     """The whole page as HTML."""
     results = outcome.results
-    style = files("reticent.experiments").joinpath("demo_page.css").read_text(encoding="utf-8")
     body = [
         _header(results),
         "<main>",
@@ -34,27 +30,11 @@ def page(outcome: DemoOutcome) -> str:
         _attack_section(outcome),
         _neighbour_section(outcome),
         _accuracy_section(results),
-        _card_section(outcome.encoder.card()),
+        card_section(outcome.encoder.card()),
         _details_section(results),
         "</main>",
-        _FOOTER,
     ]
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f'<meta name="description" content="{_ABOUT}">',
-            '<link rel="icon" href="data:,">',
-            f"<title>A private picture, released with a guarantee: {escape(results['data']['name'])}</title>",
-            f"<style>\n{style}</style>\n</head>\n<body>",
-            *body,
-            "</body>\n</html>\n",
-        ]
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return document(title=f"A private picture, released with a guarantee: {results['data']['name']}", about=_ABOUT, body=body)
 
 
 def _total(results: dict[str, Any], epsilon: float) -> str:
@@ -82,9 +62,9 @@ def _facts(results: dict[str, Any]) -> str:
         ("best", at(results, best, epsilon), f"correct with {best}, the best published obfuscator here, under the same proof"),
     ]
     items = [
-        f'<li class="{style}"><b>{_percent(row["accuracy"])}</b><span>{escape(text)}</span></li>' for style, row, text in facts
+        f'<li class="{style}"><b>{percent(row["accuracy"])}</b><span>{escape(text)}</span></li>' for style, row, text in facts
     ]
-    without = _percent(results["accuracy_without_protection"])
+    without = percent(results["accuracy_without_protection"])
     items.append(
         f"<li><b>{without}</b><span>correct with no protection at all; {_chance(results)} by always naming one class</span></li>"
     )
@@ -98,7 +78,7 @@ def _facts(results: dict[str, Any]) -> str:
 
 
 def _chance(results: dict[str, Any]) -> str:
-    return _percent(results["accuracy_by_chance"])
+    return percent(results["accuracy_by_chance"])
 
 
 def _attack_section(outcome: DemoOutcome) -> str:
@@ -142,7 +122,7 @@ def _quality_table(results: dict[str, Any]) -> str:
         ]
         rows.append((name, cells, ""))
     columns = ("structural similarity", "mean |error|", "mean error²", "PSNR, peak 1", "PSNR, peak 255")
-    table = _figure_table("The same attack, measured on all held-out pictures.", "the attacker sees", columns, rows)
+    table = figure_table("The same attack, measured on all held-out pictures.", "the attacker sees", columns, rows)
     return f"<details><summary>All measures of the attack</summary>{table}</details>"
 
 
@@ -185,7 +165,7 @@ def _accuracy_section(results: dict[str, Any]) -> str:
     summary = "; ".join(
         f"{name}: "
         + ", ".join(
-            f"{_percent(at(results, name, epsilon)['accuracy'])} at epsilon {epsilon:g}" for epsilon in settings["epsilons"]
+            f"{percent(at(results, name, epsilon)['accuracy'])} at epsilon {epsilon:g}" for epsilon in settings["epsilons"]
         )
         for name in (OURS, LABEL, best)
     )
@@ -205,7 +185,7 @@ def _accuracy_section(results: dict[str, Any]) -> str:
         withheld = f"{100 * max(row['withheld'] for row in entries):.1f} %"
         rows.append((name, [*cells, withheld, "; ".join(laws)], "strong ours" if name == OURS else ""))
     columns = (*[f"ε = {epsilon:g}" for epsilon in settings["epsilons"]], "most withheld", "law, path")
-    table = _figure_table("Accuracy in percent with 95 % intervals.", "released", columns, rows)
+    table = figure_table("Accuracy in percent with 95 % intervals.", "released", columns, rows)
     return f"""<section aria-labelledby="accuracy">
 <h2 id="accuracy">What protection costs in accuracy</h2>
 <p>Every line carries the same proved total: the same neighbours, the same kind of certificate, the same choice of law and path
@@ -219,27 +199,6 @@ will add.</p>
 def _series(results: dict[str, Any], name: str, style: str, marker: str) -> Series:
     rows = [row for row in results["rows"] if row["name"] == name]
     return Series(name, tuple((row["epsilon"], row["accuracy"], 1.96 * row["standard_error"]) for row in rows), style, marker)
-
-
-def _card_section(card: GuaranteeCard) -> str:
-    def bullets(items: Sequence[str]) -> str:
-        return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
-
-    entries = [
-        ("Protected", escape(card.protected)),
-        ("From whom", escape(card.from_whom)),
-        ("Statement", escape(card.guarantee.describe())),
-        ("Assumed", bullets(card.assumptions)),
-        ("Not protected", bullets(card.not_protected)),
-    ]
-    inside = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in entries)
-    rows = [(name, [escape(value)], "") for name, value in card.details]
-    return f"""<section aria-labelledby="card">
-<h2 id="card">The guarantee, in plain words</h2>
-<p>This card travels with the bundle; <code>reticent card</code> prints it.</p>
-<div class="card"><h3>{escape(card.title)}</h3><dl>{inside}</dl>
-<details><summary>Settings</summary>{_figure_table("", "setting", ("value",), rows)}</details></div>
-</section>"""
 
 
 def _details_section(results: dict[str, Any]) -> str:
@@ -256,7 +215,7 @@ released training pictures.</p>
 <pre><code>reticent card bundle
 reticent release bundle --input held-out.npy --output released.npz
 reticent certify bundle --input held-out.npy --radius {settings["radius"]:g}</code></pre>
-<details><summary>Where the time went</summary>{_figure_table("", "stage", ("wall time",), seconds)}</details>
+<details><summary>Where the time went</summary>{figure_table("", "stage", ("wall time",), seconds)}</details>
 </section>"""
 
 
@@ -275,17 +234,6 @@ def _picture_table(
         )
         gap = ' class="gap"' if index == 1 else ""
         lines.append(f'<tr{gap}><th scope="row">{escape(name)}{small}</th>{cells}</tr>')
-    return "\n".join([*lines, "</tbody></table></div>"])
-
-
-def _figure_table(caption: str, first: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str], str]]) -> str:
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in (first, *columns))
-    lines = [f'<div class="scroll" role="region" aria-label="{escape(caption or first)}" tabindex="0"><table class="figures">']
-    lines.append((f"<caption>{escape(caption)}</caption>" if caption else "") + f"<thead><tr>{head}</tr></thead><tbody>")
-    for name, cells, style in rows:
-        lines.append(
-            f'<tr class="{style}"><th scope="row">{escape(name)}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-        )
     return "\n".join([*lines, "</tbody></table></div>"])
 
 
