@@ -19,6 +19,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 
 if TYPE_CHECKING:
+    from reticent.systems.certified_system import CertifiedSystem
     from reticent.systems.posthoc_system import PosthocSystem
 
 BundleFolder = Annotated[Path, typer.Argument(help="Folder of a fitted bundle.")]
@@ -40,10 +41,10 @@ def release(
     system; there is no seed.
     """
     inputs = read_array(input_, name="input")
-    system = _load(bundle)
+    system = _load_any(bundle)
     if ledger is None and (client or subject):
         raise InvalidInput("client, subject: expected together with --ledger, which says where to book them")
-    room = release_size(len(np.atleast_1d(inputs)), system.query_.network.output_dimension)
+    room = release_size(len(np.atleast_1d(inputs)), _numbers_per_answer(system))
     with ExitStack() as stack:
         put = stack.enter_context(output_file(output, size=room, overwrite=overwrite))
         if ledger is None:
@@ -99,7 +100,7 @@ def card(
     as_json: Annotated[bool, typer.Option("--json", help="Plain JSON instead of Markdown.")] = False,
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which assumptions."""
-    system = _load(bundle)
+    system = _load_any(bundle)
     console = Console()
     if as_json:
         typer.echo(json.dumps(system.card().to_dict(), indent=2))
@@ -119,3 +120,22 @@ def _load(folder: Path) -> PosthocSystem:
     if name not in doors:
         raise InvalidInput(f"bundle={str(folder)!r}: holds a {name}, expected one of {', '.join(doors)}")
     return doors[name].load(folder)
+
+
+def _load_any(folder: Path) -> PosthocSystem | CertifiedSystem:
+    """The fitted system in ``folder``, of any kind that answers rows from a bundle."""
+    from reticent.systems import CertifiedClassifier, CertifiedEnsemble
+    from reticent.systems.bundle import Bundle
+
+    doors: dict[str, type[CertifiedSystem]] = {door.__name__: door for door in (CertifiedClassifier, CertifiedEnsemble)}
+    name = Bundle.read(folder).system
+    return doors[name].load(folder) if name in doors else _load(folder)
+
+
+def _numbers_per_answer(system: PosthocSystem | CertifiedSystem) -> int:
+    """8-byte numbers that one answer takes in a file, at most; a label in words takes 4 bytes a letter."""
+    from reticent.systems.certified_system import CertifiedSystem
+
+    if isinstance(system, CertifiedSystem):
+        return 1 + max(len(str(label)) for label in system.classes_.tolist()) // 2
+    return system.query_.network.output_dimension

@@ -1,0 +1,54 @@
+"""release and card on bundles of certified classifiers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from reticent.accounting import Ledger, Scope
+from reticent.core import AddRemove, Guarantee
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble
+
+
+@pytest.fixture(scope="module", params=[CertifiedClassifier, CertifiedEnsemble])
+def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    iris = load_iris()
+    names = iris.target_names[iris.target]
+    return request.param(epsilon=2.0, k_max=2).fit(iris.data, names).save(tmp_path_factory.mktemp("bundles") / "certified")
+
+
+def test_release_writes_labels_and_a_receipt(command, bundle, inputs, tmp_path):
+    answer = command("release", bundle, "--input", inputs, "--output", tmp_path / "out.npz")
+    assert (answer.status, answer.err) == (0, "")
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
+        assert set(written["values"]) <= {"setosa", "versicolor", "virginica"}
+        receipt = json.loads(written["receipt"].tobytes())
+    assert receipt["certificate"] == "parameter intervals"
+    assert receipt["guarantee"]["adjacency"] == {"type": "AddRemove", "records": 1}
+
+
+def test_release_stops_when_nothing_is_left(command, bundle, inputs, tmp_path):
+    book = Ledger.create(tmp_path / "book.sqlite")
+    book.grant(Scope(subject="records"), Guarantee(50.0, 0.0, AddRemove(1)))
+    book.close()
+    words = ("release", bundle, "--input", inputs, "--ledger", tmp_path / "book.sqlite", "--subject", "records")
+    assert command(*words, "--output", tmp_path / "one.npz").status == 0
+    assert command(*words, "--output", tmp_path / "two.npz").status == 12
+    assert not (tmp_path / "two.npz").exists()
+
+
+def test_the_card_says_that_the_bundle_is_private(command, bundle):
+    answer = command("card", bundle)
+    assert answer.status == 0
+    assert "as private as" in answer.out
+    assert json.loads(command("card", bundle, "--json").out)["guarantee"]["epsilon"] == 2.0
+
+
+def test_bounds_around_inputs_are_for_posthoc_bundles(command, bundle, inputs):
+    answer = command("certify", bundle, "--input", inputs, "--radius", "0.1")
+    assert answer.status == 2
+    assert "expected one of PosthocEncoder, PosthocClassifier" in answer.err
