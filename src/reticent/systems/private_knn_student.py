@@ -28,6 +28,7 @@ from reticent.systems.private_knn_cards import private_knn_card
 from reticent.systems.private_knn_inputs import checked_records, feature_map_of, input_rows, picture_shape
 from reticent.systems.private_knn_plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
+from reticent.training.progress import Report
 from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 
@@ -134,6 +135,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         public: npt.ArrayLike,
         ledger: Ledger | None = None,
         scope: Scope | None = None,
+        report: Report | None = None,
     ) -> Self:
         """Labels, trains and looks again, once per round; the whole plan is charged before the first label.
 
@@ -143,6 +145,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             keys: one per record, equal for the records of one person; see ``PrivateKNNClassifier.fit``.
             public: pictures of the same shape, without labels.
             ledger, scope: where the plan is booked, both or neither.
+            report: told after every epoch of training, in place of the progress bars.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName, CalibrationFailed: nothing is charged.
@@ -173,7 +176,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         card = private_knn_card(plan, feature_map, keyed=keys is not None, classes_given=self.classes is not None).to_markdown()
         desk = KnnDesk(plan)
         charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
-        with charge as reservation, torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
+        with charge as reservation, torch.random.fork_rng(devices=[]), progress(self.verbose and report is None) as shown:
             labels = np.full(len(pictures), UNANSWERED, dtype=np.int64)
             student: Student | None = None
             asked: list[Integers] = []
@@ -191,7 +194,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 labels[places] = lessons[places] = answers
                 asked.append(places)
                 settings = replace(last if number == len(rounds) - 1 else config, seed=seed + number)
-                student = train_student(pictures, lessons, classes=len(classes), config=settings, report=report)
+                student = train_student(pictures, lessons, classes=len(classes), config=settings, report=report or shown)
             if reservation is not None:
                 reservation.commit("student")
         assert student is not None
