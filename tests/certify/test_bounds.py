@@ -201,7 +201,8 @@ def test_at_most_agrees_with_the_bound(kind, family, make_bound):
     centers = np.round(rng.uniform(-2, 2, size=(60, bound.domain.dimension)) / bound.input_step)
     region = bound.region_on_grid(centers, np.round(rng.random(60) / bound.input_step))
     bounds = bound.bound_over(region)
-    limits = [*bounds[:20], *np.nextafter(bounds[:20], 0.0), *np.nextafter(bounds[:20], np.inf), 1e-300, 1e300]
+    some = bounds[: 6 if kind == "layered" else 20]
+    limits = [*some, *np.nextafter(some, 0.0), *np.nextafter(some, np.inf), 1e-300, 1e300]
     for limit in limits:
         assert np.array_equal(bound.at_most(region, float(limit)), bounds <= limit)
 
