@@ -25,6 +25,7 @@ from reticent.core import Guarantee, Neighborhood, Norm
 from reticent.core.errors import (
     BudgetExceeded,
     CalibrationFailed,
+    CertificationFailed,
     CorruptBundle,
     DataUnavailable,
     InvalidInput,
@@ -37,7 +38,7 @@ from reticent.core.errors import (
     WriteFailed,
 )
 from reticent.networks import from_torch
-from reticent.systems import PosthocClassifier, PosthocEncoder
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder
 from reticent.systems.private_query import PrivateQuery
 
 X, Y = load_iris(return_X_y=True)
@@ -85,6 +86,13 @@ def _with(**changes: Any) -> Callable[[Bench], object]:
 
 def _fit(inputs: Any, labels: Any) -> Callable[[Bench], object]:
     return lambda _: PosthocEncoder(law="laplace", outputs=2, **SETTINGS).fit(inputs, labels)
+
+
+def _certified(**changes: Any) -> Callable[[Bench], object]:
+    """A certified classifier on two kinds of iris, with something that has to be refused."""
+    arguments = {"X": X[:100], "y": Y[:100], "keys": None}
+    fit = {name: changes.pop(name, value) for name, value in arguments.items()}
+    return lambda _: CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, **changes}).fit(**fit)
 
 
 def _release(inputs: Any) -> Callable[[Bench], object]:
@@ -164,6 +172,32 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ),
     ("bundle over another", lambda bench: bench.encoder.save(bench.bundle), InvalidInput, "exists already"),
     ("ledger without a scope", lambda bench: bench.encoder.release(X, scope=Scope(subject="a")), InvalidInput, "both or neither"),
+    ("certified: epsilon zero", _certified(epsilon=0.0), InvalidParameter, r"epsilon=0\.0: expected a finite number above 0"),
+    ("certified: unknown law", _certified(law="magic"), UnknownName, "law='magic': expected one of stability, distance"),
+    ("certified: exact answers without delta", _certified(law="distance"), InvalidParameter, r"delta=0\.0: expected a number in"),
+    ("certified: fewer than no changes", _certified(k_max=-1), InvalidParameter, "k_max=-1: expected an integer of at least 0"),
+    ("certified: no clip", _certified(clip=0.0), InvalidParameter, r"clip=0\.0"),
+    ("certified: momentum one", _certified(momentum=1.0), InvalidParameter, r"momentum=1\.0"),
+    ("certified: unknown counting", _certified(counting="swap"), UnknownName, "counting='swap': expected add-remove or replace"),
+    ("certified: no inputs", _certified(X=X[:0], y=Y[:0]), InvalidInput, r"X: 0 sample\(s\)"),
+    ("certified: nan", _certified(X=np.full((100, 4), np.nan)), InvalidInput, "X: contains NaN"),
+    ("certified: one class", _certified(y=np.zeros(100, int)), InvalidInput, "y: expected at least two classes"),
+    ("certified: continuous labels", _certified(y=np.linspace(0, 1, 100)), InvalidInput, "Unknown label type"),
+    ("certified: too few keys", _certified(keys=["a"]), InvalidInput, "keys: expected one for each of 100 records"),
+    ("certified: keys of no kind", _certified(keys=[0.5] * 100), InvalidInput, "got an entry of type float"),
+    (
+        "certified: too many steps",
+        _certified(epochs=2000),
+        CertificationFailed,
+        "epochs . batches = 2000: expected fewer than 1024 steps",
+    ),
+    (
+        "certified: a vote over replaced records",
+        lambda _: CertifiedEnsemble(epsilon=1.0, counting="replace").fit(X, Y),
+        InvalidParameter,
+        "a replaced record can change two members",
+    ),
+    ("certified: release before fit", lambda _: CertifiedClassifier(epsilon=1.0).release(X), NotFittedYet, "not fitted yet"),
     (
         "a network that ends in two",
         lambda _: from_torch(nn.Sequential(nn.Linear(2, 2), nn.LSTM(2, 2)), (2,)),
