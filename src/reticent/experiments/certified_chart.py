@@ -25,6 +25,7 @@ class Chart:
         series: by name, (x, y) pairs in rising order of x.
         levels: horizontal lines by name.
         log_x: whether x is logarithmic.
+        y_range: ends of the y axis, or None to fit the lines.
         notes: what a reader has to know, one paragraph each.
     """
 
@@ -34,6 +35,7 @@ class Chart:
     series: dict[str, list[tuple[float, float]]]
     levels: dict[str, float] = field(default_factory=dict)
     log_x: bool = True
+    y_range: tuple[float, float] | None = (0.4, 1.02)
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,6 +96,8 @@ class Chart:
             axes.axhline(value, color=colour, linestyle=(0, (2, 3)), linewidth=1.2, label=f"{name} ({value:.3f})")
         if self.log_x:
             axes.set_xscale("log")
+        if self.y_range is not None:
+            axes.set_ylim(*self.y_range)
         axes.set_xlabel(self.x_name)
         axes.set_ylabel(self.y_name)
         axes.set_title(self.title, loc="left", fontsize=11, fontweight="bold")

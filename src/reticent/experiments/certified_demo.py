@@ -91,6 +91,7 @@ def run_certified_demo(data: str, *, epsilon: float | None = None, report: Repor
         "accuracy on held-out queries",
         series,
         {"noise-free": answers.noise_free},
+        y_range=(0.0, 1.02),
         notes=(problem.about,),
     )
     places = [k for k in (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 600) if k <= problem.k_max]
@@ -99,6 +100,7 @@ def run_certified_demo(data: str, *, epsilon: float | None = None, report: Repor
         "changed records k",
         "share of queries",
         {"ours: certified": [(float(k), float((distances >= k).mean())) for k in places]},
+        y_range=(0.0, 1.02),
     )
     received = np.asarray(released.values)
     results = {

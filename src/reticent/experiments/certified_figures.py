@@ -65,6 +65,7 @@ def accuracy_against_epsilon(problem: Problem, folder: Path) -> list[Chart]:
             "accuracy",
             series,
             {"noise-free": answers.noise_free},
+            y_range=(0.4, 1.02) if problem.classes == 2 else (0.0, 1.02),
             notes=(problem.about,),
         )
     ]
@@ -151,7 +152,7 @@ def effect_of_levels(problem: Problem, folder: Path) -> list[Chart]:
         found = (np.exp(-credited / 6).mean(), np.exp(-place / 6).mean(), (np.exp(-1.0 * place) / (1 + np.e)).mean())
         for name, value in zip(series, found, strict=True):
             series[name].append((len(chosen), float(value)))
-    full = float(np.exp(-distances / 6).mean())
+    full, wrong = float(np.exp(-distances / 6).mean()), np.exp(-1.0 * distances) / (1 + np.e)
     note = (
         "epsilon 1. With a sparse set of distances the published credit can jump between neighbours, so its figures are not of a "
         "private mechanism; what is private is the place in the set, and the full set."
@@ -162,7 +163,11 @@ def effect_of_levels(problem: Problem, folder: Path) -> list[Chart]:
             "distances in the set",
             "mean bound",
             series,
-            {"published: every distance": full, "ours: every distance": float((np.exp(-1.0 * distances) / (1 + np.e)).mean())},
+            y_range=None,
+            levels={
+                "published: every distance": full,
+                "ours: every distance": float((np.exp(-1.0 * distances) / (1 + np.e)).mean()),
+            },
             notes=(problem.about, note),
         )
     ]
@@ -179,7 +184,18 @@ def certified_fraction(problem: Problem, folder: Path) -> list[Chart]:
     }
     levels = {"noise-free accuracy, one model": single.noise_free, "noise-free accuracy, ensemble": ensemble.noise_free}
     title = f"Certified fraction against k: {problem.name}"
-    return [Chart(title, "changed records k", "share of queries", series, levels, log_x=False, notes=(problem.about,))]
+    return [
+        Chart(
+            title,
+            "changed records k",
+            "share of queries",
+            series,
+            levels,
+            log_x=False,
+            y_range=(0.0, 1.02),
+            notes=(problem.about,),
+        )
+    ]
 
 
 def _vote_margin(answers: Answers) -> np.ndarray:
