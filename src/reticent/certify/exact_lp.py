@@ -57,17 +57,21 @@ class Inequalities:
 
     def refuted_by(self, refutation: Refutation, lower: Array, upper: Array) -> bool:
         """Whether the combination proves that no point of the box [lower, upper] satisfies all of them."""
-        slope, offset, slack = self._combined(refutation)
+        weights, rows = refutation.weights, refutation.rows
+        slope, offset = weights @ self.rows[rows], float(weights @ self.offsets[rows])
         ends = np.where(slope > 0, upper, lower)
-        rounding = _ROUNDING * float(np.abs(slope) @ np.abs(ends) + abs(offset))
-        return bool(float(slope @ ends) + offset + slack + rounding < 0)
+        # Magnitudes before anything cancels: the rounding of the combination itself is a part of them.
+        size = weights @ (np.abs(self.rows[rows]) @ np.abs(ends) + np.abs(self.offsets[rows]) + self.errors[rows])
+        slack = float(weights @ self.errors[rows]) + _ROUNDING * float(size)
+        return bool(float(slope @ ends) + offset + slack < 0)
 
     def distance_to(self, refutation: Refutation, center: Array, lower: Array, upper: Array) -> float:
         """The l-infinity distance from ``center``, inside the domain [lower, upper], up to which the combination refutes.
 
         Infinity if it refutes the whole domain. Up to rounding; ``refuted_by`` proves it for one box.
         """
-        slope, offset, _ = self._combined(refutation)
+        slope = refutation.weights @ self.rows[refutation.rows]
+        offset = float(refutation.weights @ self.offsets[refutation.rows])
         need = -(float(slope @ center) + offset)
         if need <= 0:
             return 0.0
@@ -83,12 +87,6 @@ class Inequalities:
             gained += speed * (end - reached)
             reached = end
         return inf
-
-    def _combined(self, refutation: Refutation) -> tuple[Array, float, float]:
-        weights, rows = refutation.weights, refutation.rows
-        magnitude = float(weights @ np.abs(self.offsets[rows]))
-        slack = float(weights @ self.errors[rows]) * (1 + _ROUNDING) + _ROUNDING * magnitude
-        return weights @ self.rows[rows], float(weights @ self.offsets[rows]), slack
 
 
 def feasible_point(

@@ -28,9 +28,7 @@ from reticent.networks.network import Network
 
 Signs = npt.NDArray[np.int8]
 
-_NEURON_ERROR = 2.0**-40
-_VALUE_ERROR = 2.0**-42
-_WIDEST = 512  # sums of that many terms round to less than the two constants above allow
+_ERROR_PER_TERM = 2.0**-48  # 32 units in the last place for each term of each sum on the way
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ class ReluChain:
         output: l1 (up to 12 outputs), linf or "spread".
 
     Raises:
-        UnsupportedNetwork: not such a chain, or a layer wider than 512.
+        UnsupportedNetwork: not such a chain.
         UnsupportedNorm: an output measure without a finite set of functionals, or more than 14 inputs.
 
     Attributes:
@@ -100,8 +98,6 @@ class ReluChain:
         linear = network.linear_layers()
         self.weights = [layer.dense() for layer in linear]
         self.biases = [np.asarray(layer.bias, dtype=np.float64) for layer in linear]
-        if max(max(weight.shape) for weight in self.weights) > _WIDEST:
-            raise UnsupportedNetwork(f"exact search: expected layers of at most {_WIDEST} neurons")
         self.measured = measured.rows
         self.hidden = [len(weight) for weight in self.weights[:-1]]
         self.starts = [int(start) for start in np.cumsum([0, *self.hidden])]
@@ -111,14 +107,16 @@ class ReluChain:
         self._positive = [np.maximum(weight, 0.0) for weight in self.weights]
         self._negative = [np.minimum(weight, 0.0) for weight in self.weights]
         magnitude = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-        errors, gain = [], np.ones(network.input_dimension)
+        errors, gain, terms = [], np.ones(network.input_dimension), 0
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             magnitude = np.abs(weight) @ magnitude + np.abs(bias)
-            errors.append(_NEURON_ERROR * magnitude + 2.0**-1000)
+            terms += weight.shape[1] + 8
+            errors.append(_ERROR_PER_TERM * terms * magnitude + 2.0**-1000)
             gain = np.abs(weight) @ gain
         self.neuron_errors = np.concatenate(errors) if errors else np.zeros(0)
         largest = float((np.abs(measured.rows) @ np.abs(self.weights[-1]) @ gain).max(initial=0.0))
-        self.value_error = _VALUE_ERROR * largest
+        terms += sum(self.weights[-1].shape) + 8
+        self.value_error = float(_ERROR_PER_TERM * terms * largest)
         if not np.isfinite(largest) or not np.isfinite(self.neuron_errors).all():
             raise CertificationFailed("the ranges of this network outgrow float64; expected smaller weights or a smaller domain")
 
