@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import Abort, Exit, TyperException
 
 from reticent import __version__
-from reticent.cli import demo, posthoc
+from reticent.cli import demo, posthoc, power
 from reticent.cli.ledger import ledger_app
 from reticent.core.errors import ReticentError
 
@@ -30,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+demo.app.command()(power.power)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
 app.command()(posthoc.certify)

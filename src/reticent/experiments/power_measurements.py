@@ -61,7 +61,7 @@ class Parts:
             table = table.for_tuning(held_out=0.2, seed=1)
         order = np.random.default_rng(seed).permutation(len(table.train_rows))
         public = order[: round(settings.public_share * len(order))]
-        private = order[len(public) :][: settings.private_rows]
+        private = order[len(public) :][: max(settings.private_rows, settings.published_rows)]
         held = np.random.default_rng(seed).permutation(len(table.test_rows))[: settings.test_rows]
         return cls(
             table,
@@ -79,21 +79,22 @@ class Parts:
 
 def server_accuracies(released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int) -> Results:
     """Accuracy of every server on released test rows; withheld rows are errors."""
-    figures: Results = {}
-    for name in SERVERS:
-        known = int(np.isfinite(released).all(axis=1).sum())
-        if known < 2 or len(np.unique(labels[np.isfinite(released).all(axis=1)])) < 2:
-            figures[name] = 0.0
-            continue
-        figures[name] = float((train_server(name, released, labels, seed=seed).predict(tested) == wanted).mean())
-    return figures
+    return {name: float(right.mean()) for name, right in _right(released, labels, tested, wanted, seed=seed).items()}
+
+
+def _right(released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int) -> dict[str, npt.NDArray[np.bool_]]:
+    """Whether each server is right about each test row; a server without two classes to learn from never is."""
+    kept = np.isfinite(released).all(axis=1)
+    if len(np.unique(labels[kept])) < 2:
+        return {name: np.zeros(len(wanted), dtype=np.bool_) for name in SERVERS}
+    return {name: train_server(name, released, labels, seed=seed).predict(tested) == wanted for name in SERVERS}
 
 
 def non_private(parts: Parts) -> Results:
     """Servers on the encoded rows themselves, and the majority rate."""
     figures = server_accuracies(
-        parts.schema.encode(parts.private_rows),
-        parts.private_labels,
+        parts.schema.encode(parts.private_rows[: parts.settings.private_rows]),
+        parts.private_labels[: parts.settings.private_rows],
         parts.schema.encode(parts.test_rows),
         parts.test_labels,
         seed=parts.seed,
@@ -124,17 +125,14 @@ def published(parts: Parts) -> Results:
     for epsilon in settings.published_epsilons:
         kept, test_kept = scores <= epsilon, test_scores <= epsilon
         released = np.where(kept[:, None], embedded, np.nan)
-        all_test = server_accuracies(released, parts.private_labels, test_embedded, parts.test_labels, seed=parts.seed)
-        passing: Results = {}
-        if test_kept.sum() > 1:
-            passing = server_accuracies(
-                released, parts.private_labels, test_embedded[test_kept], parts.test_labels[test_kept], seed=parts.seed
-            )
+        right = _right(released, parts.private_labels, test_embedded, parts.test_labels, seed=parts.seed)
         results["rows"][f"{epsilon:g}"] = {
             "released": float(kept.mean()),
             "test released": float(test_kept.mean()),
-            "on all test rows": all_test,
-            "on released test rows": passing,
+            "on all test rows": {name: float(found.mean()) for name, found in right.items()},
+            "on released test rows": {
+                name: float(found[test_kept].mean()) if test_kept.any() else 0.0 for name, found in right.items()
+            },
         }
     return results
 
@@ -190,9 +188,10 @@ def default(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
         epochs=parts.settings.epochs,
         random_state=parts.seed,
     ).fit(parts.public_rows, parts.public_labels)
-    released = encoder.simulate(parts.private_rows, seed=parts.seed).values
+    count, private_labels = parts.settings.private_rows, parts.private_labels[: parts.settings.private_rows]
+    released = encoder.simulate(parts.private_rows[:count], seed=parts.seed).values
     tested = encoder.simulate(parts.test_rows, seed=parts.seed + 1).values
-    figures = server_accuracies(released, parts.private_labels, tested, parts.test_labels, seed=parts.seed)
+    figures = server_accuracies(released, private_labels, tested, parts.test_labels, seed=parts.seed)
     plan = encoder.considered_[0]
     return {
         **figures,
@@ -204,7 +203,8 @@ def default(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
 
 def raw(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
     """Raw columns under the same budget and adjacency; each server's better one of the two ways where there are two."""
-    private, test = parts.schema.encode(parts.private_rows), parts.schema.encode(parts.test_rows)
+    count, labels = parts.settings.private_rows, parts.private_labels[: parts.settings.private_rows]
+    private, test = parts.schema.encode(parts.private_rows[:count]), parts.schema.encode(parts.test_rows)
     ways = [
         [raw_columns(parts.schema, rows, epsilon=epsilon, seed=parts.seed + index) for index, rows in enumerate((private, test))]
     ]
@@ -215,9 +215,7 @@ def raw(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
                 for index, rows in enumerate((private, test))
             ]
         )
-    found = [
-        server_accuracies(released, parts.private_labels, tested, parts.test_labels, seed=parts.seed) for released, tested in ways
-    ]
+    found = [server_accuracies(released, labels, tested, parts.test_labels, seed=parts.seed) for released, tested in ways]
     return {name: max(figures[name] for figures in found) for name in SERVERS}
 
 

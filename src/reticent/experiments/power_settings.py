@@ -26,7 +26,8 @@ class PowerSettings:
         load: loader of the table.
         schema: from column names to the public schema.
         public_share: share of the training rows that is public: encoders of the default mode are trained on it.
-        private_rows: at most so many of the other training rows are released.
+        private_rows: at most so many of the other training rows are released in the default mode and by raw columns.
+        published_rows: the same in published mode.
         test_rows: at most so many held-out rows are released and scored.
         power_config: the published encoder's settings.
         bandwidth_factor: multiple of Scott's bandwidth.
@@ -42,6 +43,7 @@ class PowerSettings:
     schema: Callable[[tuple[str, ...]], TabularSchema]
     public_share: float
     private_rows: int
+    published_rows: int
     test_rows: int
     power_config: PowerConfig
     bandwidth_factor: float
@@ -58,7 +60,8 @@ _SETTINGS: dict[str, PowerSettings] = {
         load=load_adult,
         schema=lambda _: adult_schema(),
         public_share=0.25,
-        private_rows=16_000,
+        private_rows=8_000,
+        published_rows=24_421,
         test_rows=16_281,
         power_config=PowerConfig(steps=30, batch_size=128, learning_rate=1e-3),
         bandwidth_factor=2.0,
@@ -78,13 +81,14 @@ _SETTINGS: dict[str, PowerSettings] = {
         load=load_covertype,
         schema=lambda _: covertype_schema(),
         public_share=0.1,
-        private_rows=60_000,
-        test_rows=20_000,
+        private_rows=20_000,
+        published_rows=60_000,
+        test_rows=10_000,
         power_config=PowerConfig(steps=100, batch_size=512, learning_rate=3e-4),
-        bandwidth_factor=2.0,
-        published_epsilons=(0.35, 0.5, 0.7, 1.0, 1.25),
-        epsilons=(0.5, 1.0, 3.0, 5.0),
-        radii=(None, 0.25, 0.1),
+        bandwidth_factor=8.0,
+        published_epsilons=(0.5, 0.7, 1.0),
+        epsilons=(1.0, 3.0, 5.0),
+        radii=(None, 0.1),
         outputs=(2, 4),
         epochs=20,
         paper={
@@ -100,13 +104,14 @@ _SETTINGS: dict[str, PowerSettings] = {
         load=load_higgs,
         schema=higgs_schema,
         public_share=0.25,
-        private_rows=20_000,
+        private_rows=8_000,
+        published_rows=15_735,
         test_rows=5_000,
         power_config=PowerConfig(steps=100, batch_size=512, learning_rate=3e-4),
         bandwidth_factor=1.0,
         published_epsilons=(0.5, 0.75, 1.2, 1.5),
-        epsilons=(0.5, 1.0, 3.0, 5.0),
-        radii=(None, 0.25, 0.1),
+        epsilons=(1.0, 3.0, 5.0),
+        radii=(None, 0.1),
         outputs=(1, 2),
         epochs=30,
         paper={
@@ -121,12 +126,13 @@ _SETTINGS: dict[str, PowerSettings] = {
         schema=atlas_schema,
         public_share=0.25,
         private_rows=6_000,
+        published_rows=6_000,
         test_rows=1_999,
         power_config=PowerConfig(steps=100, batch_size=512, learning_rate=3e-4),
         bandwidth_factor=1.0,
         published_epsilons=(0.5, 0.75, 1.2, 1.5),
-        epsilons=(0.5, 1.0, 3.0, 5.0),
-        radii=(None, 0.25, 0.1),
+        epsilons=(1.0, 3.0, 5.0),
+        radii=(None, 0.1),
         outputs=(1, 2),
         epochs=30,
         paper={
