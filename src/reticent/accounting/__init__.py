@@ -23,12 +23,15 @@ from reticent.accounting.ledger import Ledger, Preview, Reservation
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.accounting.private_knn import PrivateKnnSteps, PrivateKnnTotal, private_knn_rdp, private_knn_total
 from reticent.accounting.private_knn_calibration import calibrate_private_knn
+from reticent.accounting.private_knn_filter import PrivateKnnFilter
 from reticent.accounting.reports import Account, LedgerReport, Spending
 from reticent.accounting.scopes import Scope
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+from reticent.accounting.sparse_vector import AboveThreshold
 from reticent.accounting.verification import Verification
 
 __all__ = [
+    "AboveThreshold",
     "Account",
     "Accountant",
     "BasicFilter",
@@ -43,6 +46,7 @@ __all__ = [
     "PldAccountant",
     "Preview",
     "PrivacyEvent",
+    "PrivateKnnFilter",
     "PrivateKnnSteps",
     "PrivateKnnTotal",
     "RdpAccountant",
