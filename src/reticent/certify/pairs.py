@@ -203,7 +203,10 @@ class Pairs:
         """``_maximum`` over some pairs, given that ``best`` is attained elsewhere."""
         rows = self._rows(slopes, *np.divmod(pairs, len(self.along)))
         if not self.searched:
-            return max(best, float(_relaxed_values(rows, self.inner, slopes).max()))
+            values = largest(rows, self.inner, slopes).value
+            above = rows.part(values > best)  # the others cannot raise it, whatever their second bound is
+            second = separate(above, self.inner, slopes)
+            return max(best, float(np.minimum(values[values > best], second).max(initial=best)))
         stack = [(rows, np.full((len(rows), sum(map(len, self.inner))), FREE, dtype=np.int8))]
         while stack and best <= enough:
             rows, choices = stack.pop()
