@@ -1,0 +1,70 @@
+"""Adult from made-up small files: what is read, and what is refused; the real files where they are."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import DataUnavailable
+from reticent.datasets import adult
+from reticent.systems.tabular_schemas import adult_schema
+
+LINE = (
+    "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, "
+)
+OTHER = "50, ?, 83311, HS-grad, 9, Divorced, ?, Husband, Black, Female, 0, 0, 13, ?, "
+
+
+def write(folder, train: str, test: str) -> None:
+    (folder / "adult.data.gz").write_bytes(gzip.compress(train.encode()))
+    (folder / "adult.test.gz").write_bytes(gzip.compress(test.encode()))
+
+
+def test_reads_fields_labels_and_the_comment_line(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adult, "_FILES", {"adult.data.gz": (2, 1), "adult.test.gz": (1, 1)})
+    write(tmp_path, f"{LINE}<=50K\n{OTHER}>50K\n\n", f"|1x3 Cross validator\n{OTHER}>50K.\n")
+    table = adult.load_adult(tmp_path)
+    assert table.train_rows[0, :2].tolist() == [39.0, "State-gov"]
+    assert table.train_labels.tolist() == [0, 1]
+    assert table.test_labels.tolist() == [1]
+    encoded = adult_schema().encode(table.train_rows)
+    assert encoded.shape == (2, 113)
+    assert np.square(encoded[0] - encoded[1]).sum() <= 14
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (f"{LINE}<=50K\n", "expected 2 records, 1 of them above 50K, got 1 and 0"),
+        ("39, State-gov\n", "expected 15 fields in every line"),
+        (LINE.replace("77516", "many") + "<=50K\n" + OTHER + ">50K\n", "expected numbers in the numeric columns"),
+    ],
+)
+def test_refuses_other_files(tmp_path, monkeypatch: pytest.MonkeyPatch, train: str, message: str) -> None:
+    monkeypatch.setattr(adult, "_FILES", {"adult.data.gz": (2, 1), "adult.test.gz": (1, 1)})
+    write(tmp_path, train, f"{OTHER}>50K.\n")
+    with pytest.raises(DataUnavailable, match=message):
+        adult.load_adult(tmp_path)
+
+
+def test_refuses_missing_and_damaged_files(tmp_path) -> None:
+    with pytest.raises(DataUnavailable, match=r"expected adult\.data\.gz"):
+        adult.load_adult(tmp_path)
+    write(tmp_path, "", "")
+    (tmp_path / "adult.data.gz").write_bytes(b"not gzip")
+    with pytest.raises(DataUnavailable, match="whole gzip file"):
+        adult.load_adult(tmp_path)
+
+
+@pytest.mark.data
+def test_the_real_files() -> None:
+    folder = os.environ.get("RETICENT_DATA")
+    if not folder or not os.path.isfile(os.path.join(folder, "adult.data.gz")):
+        pytest.skip("RETICENT_DATA names no folder with adult.data.gz")
+    table = adult.load_adult()
+    assert len(table.train_rows) == 32561
+    encoded = adult_schema().encode(table.test_rows)  # no value outside the public lists
+    assert encoded[:, -1].mean() < 0.03

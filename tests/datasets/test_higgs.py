@@ -1,0 +1,37 @@
+"""The two Higgs samples: the expected files, and refusals of others."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import DataUnavailable
+from reticent.datasets import higgs
+from reticent.systems.tabular_schemas import atlas_schema, higgs_schema
+
+
+def test_refuses_missing_damaged_and_other_files(tmp_path) -> None:
+    for load, file in ((higgs.load_higgs, higgs.UCI_FILE), (higgs.load_atlas, higgs.ATLAS_FILE)):
+        with pytest.raises(DataUnavailable, match=f"expected {file}"):
+            load(tmp_path)
+        np.savez(tmp_path / file, X=np.zeros((3, 28)), y=np.zeros(3), src=np.zeros(3), feature_names=["a"] * 28)
+        with pytest.raises(DataUnavailable, match=r"expected X of shape=\("):
+            load(tmp_path)
+        np.savez(tmp_path / file, X=np.zeros((3, 28)))
+        with pytest.raises(DataUnavailable, match="whole npz file with X, y"):
+            load(tmp_path)
+
+
+@pytest.mark.data
+def test_the_real_files() -> None:
+    folder = os.environ.get("RETICENT_DATA")
+    if not folder or not os.path.isfile(os.path.join(folder, higgs.UCI_FILE)):
+        pytest.skip(f"RETICENT_DATA names no folder with {higgs.UCI_FILE}")
+    sample, atlas = higgs.load_higgs(), higgs.load_atlas()
+    assert (len(sample.train_rows), len(sample.test_rows)) == (20980, 4993)
+    assert higgs_schema(sample.columns).encode(sample.test_rows).shape == (4993, 28)
+    encoded = atlas_schema(atlas.columns).encode(atlas.train_rows)
+    assert encoded.shape == (7999, 60)
+    assert (encoded[:, 1::2] > 0).any()  # some quantities do not exist
