@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from reticent.cli.arrays import npy_content
+from reticent.cli.knn import knn
 from reticent.core.files import output_folder
 
 app = typer.Typer(no_args_is_help=True, help="Demonstrations that end with a page to look at.", rich_markup_mode=None)
@@ -66,3 +67,6 @@ def posthoc(
         folder.write("index.html", page(outcome).encode())
         folder.write(MARKER, json.dumps(outcome.results, indent=2, allow_nan=False).encode())
     typer.echo(f"Open {target / 'index.html'}")
+
+
+app.command()(knn)

@@ -92,19 +92,22 @@ def settings_of(data: str) -> HeadlineSettings:
     if data == "mnist":
         return written
     if data == "digits":
-        small = StudentConfig(image_shape=(1, 8, 8), channels=(16, 32), width=64, epochs=60, learning_rate=5e-3, turn=0.1)
+        small = StudentConfig(
+            image_shape=(1, 8, 8), channels=(16, 32), width=64, epochs=150, batch_size=64, learning_rate=5e-3, turn=0.1
+        )
         return replace(
             written,
             image_shape=(1, 8, 8),
+            features="identity",
             reduce_to=20,
             upright=False,
             epsilon=4.0,
-            rounds=(40,),
-            neighbours=30,
-            sampling_probability=0.3,
+            rounds=(60, 40),
+            neighbours=50,
+            sampling_probability=0.5,
             teachers=30,
             student=small,
-            last_epochs=60,
+            last_epochs=150,
         )
     if data == "fashion":
         clothes = replace(written.student, turn=0.05, zoom=0.1, shift=0.07, flips=True)

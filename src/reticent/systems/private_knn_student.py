@@ -69,6 +69,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 
     Attributes:
         plan_: noise and total.
+        feature_map_: of the first round.
         student_: the last student.
         released_: shape (public pictures,), the released labels; -1, or None, where none was asked for or released.
         rounds_: for each round, the places of the public pictures that were asked for.
@@ -173,6 +174,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
         plan = self._plan(sum(rounds), len(classes))
+        self.feature_map_ = feature_map
         card = private_knn_card(plan, feature_map, keyed=keys is not None, classes_given=self.classes is not None).to_markdown()
         desk = KnnDesk(plan)
         charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
