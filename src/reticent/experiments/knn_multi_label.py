@@ -235,6 +235,9 @@ def markdown(results: Results, published: Results) -> str:
         lines.append(f"| {tau} | {cells['no noise']:.3f} | {row} |")
     lines += [
         "",
+        "Clipping shrinks votes while the bar stays at half of k: a record with more than 2 tau attributes gives each less than",
+        "half a vote. A digit has at most five, so tau = 5 clips nobody; votes between 0 and 1 then move by sqrt(8), not sqrt(10).",
+        "",
         "## Student on pictures that were not asked about",
         "",
         f"With true attributes of the same queries: {results['student_with_true_attributes']:.3f}.",
