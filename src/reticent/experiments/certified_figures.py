@@ -166,7 +166,7 @@ def effect_of_levels(problem: Problem, folder: Path) -> list[Chart]:
             y_range=None,
             levels={
                 "published: every distance": full,
-                "ours: every distance": float((np.exp(-1.0 * distances) / (1 + np.e)).mean()),
+                "ours: every distance": float(wrong.mean()),
             },
             notes=(problem.about, note),
         )
