@@ -37,8 +37,9 @@ from reticent.core.errors import (
     UnsupportedNetwork,
     WriteFailed,
 )
+from reticent.neighbours import SampledNeighbours
 from reticent.networks import from_torch
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder, PrivateKNNClassifier
 from reticent.systems.private_query import PrivateQuery
 
 X, Y = load_iris(return_X_y=True)
@@ -76,6 +77,7 @@ def bench(fitted: tuple[PosthocEncoder, Path], tmp_path: Path, monkeypatch: pyte
         pytest.fail("computed an answer for input that has to be refused")
 
     monkeypatch.setattr(PrivateQuery, "answer", answer)
+    monkeypatch.setattr(SampledNeighbours, "draw", answer)
     monkeypatch.delenv("RETICENT_DATA", raising=False)
     return Bench(*fitted, tmp_path)
 
@@ -93,6 +95,17 @@ def _certified(**changes: Any) -> Callable[[Bench], object]:
     arguments = {"X": X[:100], "y": Y[:100], "keys": None}
     fit = {name: changes.pop(name, value) for name, value in arguments.items()}
     return lambda _: CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, **changes}).fit(**fit)
+
+
+KNN: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "queries": 10, "neighbours": 5, "sampling_probability": 0.5}
+
+
+def _knn(inputs: Any = X, labels: Any = Y, keys: Any = None, **changes: Any) -> Callable[[Bench], object]:
+    return lambda _: PrivateKNNClassifier(**{**KNN, **changes}).fit(inputs, labels, keys)
+
+
+def _knn_release(inputs: Any, **where: Any) -> Callable[[Bench], object]:
+    return lambda _: PrivateKNNClassifier(**KNN).fit(X, Y).release(inputs, **where)
 
 
 def _release(inputs: Any) -> Callable[[Bench], object]:
@@ -172,6 +185,28 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ),
     ("bundle over another", lambda bench: bench.encoder.save(bench.bundle), InvalidInput, "exists already"),
     ("ledger without a scope", lambda bench: bench.encoder.release(X, scope=Scope(subject="a")), InvalidInput, "both or neither"),
+    ("knn: epsilon zero", _knn(epsilon=0.0), InvalidParameter, r"epsilon=0\.0: expected a finite number above 0"),
+    ("knn: delta zero", _knn(delta=0.0), InvalidParameter, r"delta=0\.0: expected a number in \(0, 1\)"),
+    ("knn: no queries", _knn(queries=0), InvalidParameter, "queries=0: expected an integer of at least 1"),
+    ("knn: more labels than queries", _knn(answers=11), InvalidParameter, "answers=11: expected at most queries=10"),
+    ("knn: no neighbours", _knn(neighbours=0), InvalidParameter, "neighbours=0"),
+    ("knn: nobody sampled", _knn(sampling_probability=0.0), InvalidParameter, r"sampling_probability=0\.0"),
+    ("knn: more than everybody", _knn(sampling_probability=1.5), InvalidParameter, r"sampling_probability=1\.5"),
+    ("knn: too little noise", _knn(sigma_votes=0.01), CalibrationFailed, "the total is epsilon="),
+    ("knn: threshold nan", _knn(threshold=float("nan")), InvalidParameter, "threshold=nan"),
+    ("knn: unknown features", _knn(feature_map="sift"), UnknownName, "feature_map='sift': expected one of identity, hog"),
+    ("knn: gradients of a table", _knn(feature_map="hog"), InvalidParameter, "expected pictures"),
+    ("knn: unknown engine", _knn(engine="annoy"), UnknownName, "engine='annoy': expected one of numpy, faiss"),
+    ("knn: a label that is no class", _knn(classes=[0, 1]), InvalidInput, "labels from classes only; values are not shown"),
+    ("knn: one class", _knn(classes=[0]), InvalidInput, "classes: expected at least two"),
+    ("knn: keys of some", _knn(keys=["a"]), InvalidInput, "keys: expected one per record, got 1 for 150 records"),
+    ("knn: too few labels", _knn(labels=Y[:-1]), InvalidInput, r"y: expected one label for each of 150 records"),
+    ("knn: records with nan", _knn(inputs=np.where(X > 7, np.nan, X)), InvalidInput, "X: contains NaN"),
+    ("knn: release before fit", lambda _: PrivateKNNClassifier(**KNN).release(X), NotFittedYet, "not fitted yet"),
+    ("knn: more queries than planned", _knn_release(X[:11]), BudgetExceeded, "requested 11, 0 of 10 asked"),
+    ("knn: too many features", _knn_release(np.ones((2, 5))), InvalidInput, "X has 5 features, but PrivateKNNClassifier"),
+    ("knn: queries with infinity", _knn_release(_spoiled(np.inf)), InvalidInput, "X: contains infinity"),
+    ("knn: ledger without a scope", _knn_release(X[:1], scope=Scope(subject="a")), InvalidInput, "both or neither"),
     ("certified: epsilon zero", _certified(epsilon=0.0), InvalidParameter, r"epsilon=0\.0: expected a finite number above 0"),
     ("certified: unknown law", _certified(law="magic"), UnknownName, "law='magic': expected one of stability, distance"),
     ("certified: exact answers without delta", _certified(law="distance"), InvalidParameter, r"delta=0\.0: expected a number in"),
