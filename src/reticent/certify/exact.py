@@ -276,9 +276,7 @@ class ExactBound(LipschitzBound):
         """Whether L over each prepared region is at most ``limit``: the exact truth, shape (n,)."""
         holds = self._cheap.at_most(region, limit)  # an upper bound on L: where it holds, so does L <= limit
         for row in np.flatnonzero(~holds):
-            search = self._search(region, int(row), Goal.DECIDE, threshold=float(limit))
-            search.run()
-            holds[row] = not search.exceeded
+            holds[row] = not self._exceeds(region, int(row), limit)
         return holds
 
     @override
@@ -288,12 +286,13 @@ class ExactBound(LipschitzBound):
         largest = self.region_on_grid(centers, np.full(len(centers), float(max_level) * float(radius_steps)))
         step = radius_steps * self.input_step
         for row in np.flatnonzero(levels < max_level):
+            # Most points are settled at once: nothing within the largest radius, or a violation that a sample finds.
+            if not self._exceeds(largest, int(row), limit):
+                levels[row] = max_level
+                continue
             search = self._search(largest, int(row), Goal.NEAREST, threshold=float(limit), absolute=_LEVEL_TOLERANCE * step)
             search.horizon = (int(levels[row]) + 1) * step
             search.run()
-            if not search.exceeded:
-                levels[row] = max_level
-                continue
             lower, upper = search.radius_range
             # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not; between them the exact question.
             level = min(max_level, int(upper / step))
@@ -301,6 +300,11 @@ class ExactBound(LipschitzBound):
                 level -= 1
             levels[row] = level
         return levels
+
+    def _exceeds(self, region: Region, row: int, limit: float) -> bool:
+        search = self._search(region, row, Goal.DECIDE, threshold=float(limit))
+        search.run()
+        return search.exceeded
 
     def _holds(self, center: Array, radius_steps: int, limit: float) -> bool:
         return bool(self.at_most(self.region_on_grid(center[None], np.array([float(radius_steps)])), limit)[0])

@@ -170,7 +170,7 @@ def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: S
         )
         passing, _ = optimal_test(epsilon=split.epsilon_test, delta=split.delta_test)
         constants = candidate.bound.bound(sample, radius * (len(passing) - 1))
-        for proposal in sorted({float(value) for value in np.quantile(constants, PROPOSAL_QUANTILES)}):
+        for proposal in sorted({_round_up(float(value)) for value in np.quantile(constants, PROPOSAL_QUANTILES)}):
             plan = replace(split, proposal=proposal)
             if proposal <= 0 or _noise_per_answer(candidate, plan, requirement) >= ceiling:
                 continue  # the global path adds less noise and withholds nothing
@@ -179,6 +179,12 @@ def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: S
             # Points that were not asked about count as their average.
             plans.append((replace(plan, released=mean), np.concatenate([chance, np.full(len(held) - len(sample), mean)])))
     return plans
+
+
+def _round_up(value: float) -> float:
+    """``value`` up to 16 bits: quantiles that differ by rounding alone are one proposal, and constants equal to it stay below."""
+    mantissa, exponent = np.frexp(value)
+    return float(np.ldexp(np.ceil(mantissa * 2.0**16), exponent - 16))
 
 
 def _noise_per_answer(candidate: Candidate, plan: Plan, requirement: Requirement) -> float:
