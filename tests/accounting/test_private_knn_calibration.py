@@ -26,7 +26,7 @@ SETTING: dict[str, Any] = {
         {},
         {"shared_subsample": True},
         {"threshold": None, "noise_ratio": None},
-        {"epsilon": 0.25},
+        pytest.param({"epsilon": 0.25}, marks=pytest.mark.slow),
         {"epsilon": 8.0},
         {"vote_sensitivity": 4.0, "one_label": False},
     ],

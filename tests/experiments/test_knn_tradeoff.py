@@ -12,6 +12,7 @@ from reticent.experiments import knn_tradeoff
 from reticent.experiments.knn_tradeoff import SETTINGS, best, methods
 
 
+@pytest.mark.slow
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(SETTINGS["digits"], epsilons=(1.0, 100.0), queries=(60,))
     monkeypatch.setitem(SETTINGS, "digits", small)

@@ -236,7 +236,7 @@ def markdown(results: Results, published: Results) -> str:
     lines += [
         "",
         "Clipping shrinks votes while the bar stays at half of k: a record with more than 2 tau attributes gives each less than",
-        "half a vote. A digit has at most five, so tau = 5 clips nobody; votes between 0 and 1 then move by sqrt(8), not sqrt(10).",
+        "half a vote. A digit has at most five, so tau = 5 clips nobody; votes of 0 to 1 then move by sqrt(8), not sqrt(10).",
         "",
         "## Student on pictures that were not asked about",
         "",
