@@ -51,6 +51,7 @@ _QUERIES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 _LEVELS = (1, 2, 3, 5, 10, 20, 50, 100)
 _MOST_QUERIES = 10**6
 _SEEDS = 3
+_HEAT_WIDTH, _HEAT_K = 128, 100
 
 
 def accuracy_against_epsilon(problem: Problem, folder: Path) -> list[Chart]:
@@ -224,7 +225,9 @@ def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
     """
     data = load_blobs(kind)
     base = problem_of("blobs")
-    problem = replace(base, X=data.train_rows, y=data.train_labels, k_max=100, training={**base.training, "hidden": (128,)})
+    problem = replace(
+        base, X=data.train_rows, y=data.train_labels, k_max=_HEAT_K, training={**base.training, "hidden": (_HEAT_WIDTH,)}
+    )
     system = problem.system().fit(problem.X, problem.y)
     ticks = np.linspace(-5, 5, 81)
     grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
@@ -244,7 +247,7 @@ def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
         axes.set_aspect("equal")
     drawing.colorbar(image, ax=drawing.axes, label="log10")
     summary = {name: [float(value) for value in np.quantile(values, (0.1, 0.5, 0.9))] for name, values in panels.items()}
-    return png(drawing), {"kind": kind, "k_max": 100, "quantiles 0.1, 0.5, 0.9": summary, "distances": distances.tolist()}
+    return png(drawing), {"kind": kind, "k_max": _HEAT_K, "quantiles 0.1, 0.5, 0.9": summary, "distances": distances.tolist()}
 
 
 def run(figure: str, data: str, folder: Path) -> Path:
