@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reticent.certify.training_network import Factors
-from reticent.certify.training_sums import Clip, block_sums, mean_bound, selected
+from reticent.certify.training_sums import BlockSums, Clip, block_sums, mean_bound, selected
 
 
 def largest_mean(values: list[int], gamma: int, k: int, *, replace: bool) -> Fraction:
@@ -25,14 +25,15 @@ def largest_mean(values: list[int], gamma: int, k: int, *, replace: bool) -> Fra
     return max(means)
 
 
-def bound(values: np.ndarray, gamma: int, k: int, *, replace: bool, largest: float | None = None) -> float:
+def bound(values: np.ndarray, gamma: int, k: int, *, replace: bool, largest: float | None = None, count: bool = False) -> float:
     rows = values[None].astype(float)
     factors = Factors(rows, rows, np.ones((1, len(values))), np.ones((1, len(values))))
     clip = Clip(gamma, gamma, 0)
-    total = np.array([[values.sum()]], dtype=np.int64)
+    floored = np.array([[int((values == -gamma).sum()) if count else 0]])
+    sums = BlockSums(np.array([[values.sum()]], dtype=np.int64), floored)
     reach = np.array([[float(np.abs(values).max(initial=0)) if largest is None else largest]])
     found = mean_bound(
-        total,
+        sums,
         reach,
         np.array([k]),
         len(values),
@@ -56,14 +57,17 @@ def test_bounds_are_the_exact_maximum(replace: bool) -> None:
         assert bound(values, gamma, k, replace=replace) == float(expected)
 
 
-def test_the_shortcut_never_changes_a_bound() -> None:
+def test_shortcuts_never_change_a_bound() -> None:
     """With the weakest knowledge of single gradients every maximum is searched; the result is the same."""
     random = np.random.default_rng(1)
     for _ in range(200):
         gamma = 1000
         values = random.integers(-100 * int(random.integers(1, 11)), 1001, 40)
         k = int(random.integers(1, 20))
-        assert bound(values, gamma, k, replace=False) == bound(values, gamma, k, replace=False, largest=1e9)
+        values[: int(random.integers(0, 41))] = -gamma
+        searched = bound(values, gamma, k, replace=False, largest=1e9)
+        assert bound(values, gamma, k, replace=False) == searched
+        assert bound(values, gamma, k, replace=False, largest=1e9, count=True) == searched
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -88,7 +92,7 @@ def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int)
             factors = Factors(rows, rows, np.ones((1, len(data))), np.ones((1, len(data))))
             bounds.append(
                 mean_bound(
-                    np.full((6, 1), int(data.sum()), dtype=np.int64),
+                    BlockSums(np.full((6, 1), int(data.sum()), dtype=np.int64), np.zeros((6, 1), np.int64)),
                     np.full((6, 1), float(gamma)),
                     distances,
                     len(data),
@@ -122,7 +126,9 @@ def test_sums_of_clipped_products_are_exact(gamma: float, exact_columns: bool) -
     for row in range(3):
         for column in range(2):
             ranges = [product_range((low[row, i], high[row, i]), (left[column, i], right[column, i]), gamma) for i in range(30)]
-            assert sums[0][row, column] == sum(least for least, _ in ranges)
-            assert sums[1][row, column] == sum(most for _, most in ranges)
+            assert -sums[0].total[row, column] == sum(least for least, _ in ranges)
+            assert sums[1].total[row, column] == sum(most for _, most in ranges)
+            assert sums[0].floored[row, column] <= sum(least == gamma for least, _ in ranges)
+            assert sums[1].floored[row, column] <= sum(most == -gamma for _, most in ranges)
             chosen = selected(factors, clip, np.array([row]), column, upper=False)
             assert (-chosen[0]).tolist() == [least for least, _ in ranges]

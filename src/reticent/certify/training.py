@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from reticent.certify.training_network import Factors, IntervalNetwork
 from reticent.certify.training_settings import MOST_RECORDS, RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
-from reticent.certify.training_sums import Clip, block_sums, largest_entries, mean_bound, selected
+from reticent.certify.training_sums import BlockSums, Clip, block_sums, mean_bound, selected
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 
@@ -191,22 +191,23 @@ def _mean_bounds(
     network = IntervalNetwork(
         grids, [ends[0] if single else ends for ends in low], [ends[0] if single else ends for ends in high]
     )
-    totals: list[list[Integers]] = [[] for _ in low]
+    totals: list[list[BlockSums]] = [[] for _ in low]
     blocks: list[list[Factors]] = []
     for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
         block = slice(start, start + RECORDS_AT_ONCE)
         factors = network.factors(inputs[:, block], labels[block])
         for layer, of_layer in enumerate(factors):
-            sums = [part.astype(np.int64) for part in block_sums(of_layer, clips[layer])]
-            totals[layer] = [total + part for total, part in zip(totals[layer], sums, strict=True)] if blocks else sums
+            sums = block_sums(of_layer, clips[layer])
+            totals[layer] = [total.plus(part) for total, part in zip(totals[layer], sums, strict=True)] if blocks else list(sums)
         blocks.append(factors)
     means = []
-    for layer, (least, most) in enumerate(totals):
+    for layer, sides in enumerate(totals):
         parts = [factors[layer] for factors in blocks]
-        largest = np.max([largest_entries(part) for part in parts], axis=0)
-        of_rows = np.repeat(distances, low[layer].shape[1]) if layer == 0 else np.repeat(distances, len(least))
+        largest = np.max([part.largest for part in parts], axis=0)
+        rows_of_box = low[layer].shape[1] if layer == 0 else low[layer].shape[2]
+        of_rows = np.repeat(distances, rows_of_box)
         ends = []
-        for total, upper in ((-least, False), (most, True)):
+        for total, upper in zip(sides, (False, True), strict=True):
             select = _selector(parts, clips[layer], upper=upper)
             replace = settings.counting == "replace"
             bound = mean_bound(total, largest, of_rows, len(labels), clips[layer], select, replace=replace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -32,26 +33,33 @@ class Factors:
     column_low: Array
     column_high: Array
 
+    @cached_property
+    def largest(self) -> Array:
+        """A number that no gradient of a row and column goes beyond in magnitude, clipped or not: (rows, columns)."""
+        rows = np.maximum(-self.row_low.min(axis=1, initial=0.0), self.row_high.max(axis=1, initial=0.0))
+        columns = np.maximum(-self.column_low.min(axis=1, initial=0.0), self.column_high.max(axis=1, initial=0.0))
+        return np.asarray(rows[:, None] * columns)
+
 
 def positive_part(values: Array) -> Array:
     """max(v, 0)."""
     return np.maximum(values, 0.0)
 
 
-def known_inputs(lower: Array, upper: Array, inputs: Array) -> tuple[Array, Array]:
-    """Exact ranges of ``W x`` over W in [lower, upper]: both of shape (rows, n).
+def known_inputs(lower: Array, upper: Array, inputs: Array, *, scale: float) -> tuple[Array, Array]:
+    """Exact ranges of ``scale W x`` over W in [lower, upper]: both of shape (rows, n).
 
     Args:
         lower, upper: shape (rows, m).
         inputs: shape (m, n), of any sign.
+        scale: a power of two, which leaves every product exact.
     """
-    # Midpoint and radius (Rump 1999), doubled; with exact inputs nothing is lost, and both halves are whole numbers.
-    center = (lower + upper) @ inputs
-    spread = (upper - lower) @ np.abs(inputs)
+    # Midpoint and radius (Rump 1999); with exact inputs nothing is lost.
+    half = 0.5 * scale
+    center = (half * (lower + upper)) @ inputs
+    spread = (half * (upper - lower)) @ np.abs(inputs)
     low = center - spread
-    low *= 0.5
     center += spread
-    center *= 0.5
     return low, center
 
 
@@ -118,17 +126,16 @@ class IntervalNetwork:
         stacks: list[Array] = []
         grids = self.grids
         for layer in range(len(self.lower) - 1):
-            if layer == 0:
-                low, high = known_inputs(self.lower[0], self.upper[0], inputs)
-            else:
-                rows = np.concatenate([_against(self.upper[layer], high=True), _against(self.lower[layer], high=False)])
-                high, low = np.split(rows @ stacks[-1], 2)
-            units = len(low)
             unit = grids.activation_units[layer + 1]
             scale = grids.weight_units[layer] * grids.activation_units[layer] / unit
+            if layer == 0:
+                low, high = known_inputs(self.lower[0], self.upper[0], inputs, scale=scale)
+            else:
+                rows = np.concatenate([_against(self.upper[layer], high=True), _against(self.lower[layer], high=False)])
+                high, low = np.split((scale * rows) @ stacks[-1], 2)
+            units = len(low)
             stack = np.empty((2 * units + 2, low.shape[1]))
             for place, ends, rounding in ((slice(0, units), high, np.ceil), (slice(units + 1, -1), low, np.floor)):
-                ends *= scale
                 np.clip(rounding(ends, out=ends), 0.0, grids.caps[layer], out=stack[place])
             stack[units] = stack[-1] = 1.0 / unit
             stacks.append(stack)
@@ -141,7 +148,7 @@ class IntervalNetwork:
         if not stacks:
             shape = (*lower.shape[:-1], inputs.shape[1])
             flat = lower.reshape(-1, lower.shape[-1]), upper.reshape(-1, upper.shape[-1])
-            low, high = (np.moveaxis(end.reshape(shape), -2, 0) for end in known_inputs(*flat, inputs))
+            low, high = (np.moveaxis(end.reshape(shape), -2, 0) for end in known_inputs(*flat, inputs, scale=1.0))
             ends = np.stack([low[0], high[0]]) if grids.settings.outputs == 1 else low[:, None] - high[None]
         elif grids.settings.outputs == 1:
             ends = np.stack([(_against(lower, high=False) @ stacks[-1])[0], (_against(upper, high=True) @ stacks[-1])[0]])
@@ -172,11 +179,10 @@ class IntervalNetwork:
         signal = np.concatenate([positive_part(high), positive_part(low), positive_part(-high), positive_part(-low)])
         high_rows = [positive_part(upper), np.minimum(upper, 0.0), -positive_part(lower), -np.minimum(lower, 0.0)]
         low_rows = [np.minimum(lower, 0.0), positive_part(lower), -np.minimum(upper, 0.0), -positive_part(upper)]
-        above, below = np.concatenate(high_rows, axis=1) @ signal, np.concatenate(low_rows, axis=1) @ signal
         units = self.grids
         scale = units.weight_units[layer] * units.signal_units[layer] / units.signal_units[layer - 1]
-        above *= scale
-        below *= scale
+        above = (scale * np.concatenate(high_rows, axis=1)) @ signal
+        below = (scale * np.concatenate(low_rows, axis=1)) @ signal
         # A neuron that is surely on passes its signal, one that is surely off passes 0, any other either.
         # Rectified ends at the cap are on: the signal of a cut activation is passed straight through.
         floor = np.where(stack[half : half + len(above)] <= 0.0, 0.0, -np.inf)

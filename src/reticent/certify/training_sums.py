@@ -35,8 +35,25 @@ class Clip:
         return float(_up(np.int64(self.above), self.shift))
 
 
-def block_sums(factors: Factors, clip: Clip) -> tuple[Array, Array]:
-    """Sums over one block's records of lower and of upper ends of clipped gradients, exact whole numbers.
+@dataclass(frozen=True, eq=False)
+class BlockSums:
+    """What one block's records add up to, for every row and column; upper ends, or negated lower ends.
+
+    Attributes:
+        total: sums of clipped ends, exact whole numbers.
+        floored: a number of records, at least, whose end is gamma's negative; 0 where none was looked at.
+    """
+
+    total: Integers
+    floored: Integers
+
+    def plus(self, other: BlockSums) -> BlockSums:
+        """Both blocks together."""
+        return BlockSums(self.total + other.total, self.floored + other.floored)
+
+
+def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
+    """Sums over one block's records of negated lower ends, and of upper ends, of clipped gradients.
 
     Pairs that never reach gamma are summed by matrix products.
 
@@ -45,10 +62,10 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[Array, Array]:
         clip: of that layer.
 
     Returns:
-        Two arrays of shape (rows, columns).
+        Two sums for rows and columns.
     """
     low, high, lower, upper = factors.row_low, factors.row_high, factors.column_low, factors.column_high
-    clipped = largest_entries(factors) > clip.below
+    clipped = factors.largest > clip.below
     if clipped.all():
         sums = np.empty(clipped.shape), np.empty(clipped.shape)
     elif lower is upper:
@@ -60,11 +77,23 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[Array, Array]:
             low @ np.maximum(lower, 0.0).T + high @ np.minimum(lower, 0.0).T,
             high @ np.maximum(upper, 0.0).T + low @ np.minimum(upper, 0.0).T,
         )
-    for column in np.flatnonzero(clipped.any(axis=0)).tolist():
+    floored = np.zeros(clipped.shape, np.int64), np.zeros(clipped.shape, np.int64)
+    columns = np.flatnonzero(clipped.any(axis=0)).tolist()
+    if lower is upper and columns:
+        # Midpoint and radius once for all columns: both ends of a column are then a sum and a difference of two products.
+        center, radius = 0.5 * (low + high), 0.5 * (high - low)
+    for column in columns:
         rows: slice | Integers = slice(None) if clipped[:, column].all() else np.flatnonzero(clipped[:, column])
-        sums[0][rows, column] = _entries(factors, clip, rows, column, upper=False).sum(axis=1)
-        sums[1][rows, column] = _entries(factors, clip, rows, column, upper=True).sum(axis=1)
-    return sums
+        if lower is upper:
+            middle, reach = center[rows] * upper[column], radius[rows] * np.abs(upper[column])
+            ends = middle - reach, np.add(middle, reach, out=middle)
+            entries = [_clipped(end, clip, upper=side == 1) for side, end in enumerate(ends)]
+        else:
+            entries = [_entries(factors, clip, rows, column, upper=side) for side in (False, True)]
+        for side, part in enumerate(entries):
+            sums[side][rows, column] = part.sum(axis=1)
+            floored[side][rows, column] = np.count_nonzero(part == (clip.below, -clip.below)[side], axis=1)
+    return BlockSums(-sums[0].astype(np.int64), floored[0]), BlockSums(sums[1].astype(np.int64), floored[1])
 
 
 def selected(factors: Factors, clip: Clip, rows: Integers, column: int, *, upper: bool) -> Array:
@@ -73,15 +102,8 @@ def selected(factors: Factors, clip: Clip, rows: Integers, column: int, *, upper
     return entries if upper else np.negative(entries, out=entries)
 
 
-def largest_entries(factors: Factors) -> Array:
-    """A number that no gradient of a row and column goes beyond in magnitude, clipped or not: (rows, columns)."""
-    rows = np.maximum(-factors.row_low.min(axis=1, initial=0.0), factors.row_high.max(axis=1, initial=0.0))
-    columns = np.maximum(-factors.column_low.min(axis=1, initial=0.0), factors.column_high.max(axis=1, initial=0.0))
-    return np.asarray(rows[:, None] * columns)
-
-
 def mean_bound(
-    total: Integers, largest: Array, distances: Integers, records: int, clip: Clip, select: Select, *, replace: bool
+    sums: BlockSums, largest: Array, distances: Integers, records: int, clip: Clip, select: Select, *, replace: bool
 ) -> Array:
     """Upper bounds on the mean gradient of every batch at the given distances, in coarse units.
 
@@ -90,7 +112,7 @@ def mean_bound(
     at j = l = k. It is gamma once k reaches b.
 
     Args:
-        total: sums of the upper ends, shape (rows, columns).
+        sums: of the upper ends of the whole batch.
         largest: bound on |u|, shape (rows, columns).
         distances: k of each row's box, shape (rows,).
         records: b.
@@ -101,7 +123,7 @@ def mean_bound(
     Returns:
         Shape (rows, columns).
     """
-    gamma = clip.coarse
+    gamma, total = clip.coarse, sums.total
     bound = np.where(distances[:, None] > 0, gamma, 0.0) + np.zeros(total.shape)
     open_ = (distances < records)[:, None] & np.ones(total.shape, dtype=bool)
     if records == 0:
@@ -109,23 +131,25 @@ def mean_bound(
     if replace:
         return _replaced(total, distances, records, clip, select, bound, open_)
     k = distances[:, None].astype(np.float64)
-    sums = _up(total, clip.shift)
-    np.copyto(bound, (sums + k * gamma) / (records + k), where=open_)
+    np.copyto(bound, (_up(total, clip.shift) + k * gamma) / (records + k), where=open_)
     # Removing j records in place of adding them helps only if their mean lies below 2 bound - gamma; two units of slack cover
     # the rounding of sums. So this shortcut skips maxima that are known, and never changes the result.
     smallest = np.floor(-np.minimum(largest, clip.above) / 2.0**clip.shift)
     unsettled = open_ & (k > 0) & (2.0 * bound > gamma + smallest - 2.0)
     for column in np.flatnonzero(unsettled.any(axis=0)).tolist():
-        rows = np.flatnonzero(unsettled[:, column])
-        most = int(distances[rows].max())
-        removed = _smallest_sums(select(rows, column), most)
-        j = np.arange(1, most + 1)
-        left = _up(total[rows, column][:, None] - removed, clip.shift)
-        size = records + k[rows] - 2.0 * j
-        possible = j <= distances[rows][:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(possible, (left + (k[rows] - j) * gamma) / size, -np.inf)
-        bound[rows, column] = np.maximum(bound[rows, column], means.max(axis=1))
+        # Where k records or more are at the least possible end, the k smallest are known without looking for them.
+        known = unsettled[:, column] & (sums.floored[:, column] >= distances)
+        for rows in (np.flatnonzero(known), np.flatnonzero(unsettled[:, column] & ~known)):
+            if not len(rows):
+                continue
+            j = np.arange(1, int(distances[rows].max()) + 1)
+            removed = j * -int(clip.below) if known[rows[0]] else _smallest_sums(select(rows, column), len(j))
+            left = _up(total[rows, column][:, None] - removed, clip.shift)
+            size = records + k[rows] - 2.0 * j
+            possible = j <= distances[rows][:, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                means = np.where(possible, (left + (k[rows] - j) * gamma) / size, -np.inf)
+            bound[rows, column] = np.maximum(bound[rows, column], means.max(axis=1))
     return bound
 
 
@@ -162,7 +186,7 @@ def _entries(factors: Factors, clip: Clip, rows: slice | Integers, column: int, 
     """Clipped upper (lower) ends of the gradients of rows and one column: (rows, n).
 
     Either the column is known exactly or the rows are non-negative: in both cases the column's end and its sign say which end
-    of the rows gives the extreme product. gamma is rounded such that the result stays a bound.
+    of the rows gives the extreme product.
     """
     low, high = factors.row_low[rows], factors.row_high[rows]
     values = (factors.column_high if upper else factors.column_low)[column]
@@ -172,6 +196,10 @@ def _entries(factors: Factors, clip: Clip, rows: slice | Integers, column: int, 
     else:
         chosen = np.where(values >= 0, *ends)
         chosen *= values
+    return _clipped(chosen, clip, upper=upper)
+
+
+def _clipped(values: Array, clip: Clip, *, upper: bool) -> Array:
+    """Upper (lower) ends cut to gamma in place; gamma is rounded such that they stay bounds."""
     limits = (-clip.below, clip.above) if upper else (-clip.above, clip.below)
-    np.maximum(chosen, limits[0], out=chosen)
-    return np.asarray(np.minimum(chosen, limits[1], out=chosen))
+    return np.asarray(np.clip(values, *limits, out=values))
