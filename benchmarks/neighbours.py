@@ -6,7 +6,8 @@ subsample: one sorted pass per query (``SampledNeighbours``), noise included, al
 Peers, on fewer queries of the same data in the same run, stretched to the same number: draw the subsample, search it, count. The
 plain way (distances to the subsample in float64, sorted), scikit-learn's ``NearestNeighbors`` fitted to the subsample, and our
 own exact search of it, the fastest we know that searches anew. All draw coins for every record, twice per query, with the same
-quick exact sampler, and leave out the noise of screening and vote, which our side includes. Seconds are of processor time, one
+quick exact sampler, and leave out the noise of screening and vote, which our side includes; the first one draws them with
+``Sampler.bernoulli``, the library's exact coin before ``coins``. Seconds are of processor time, one
 thread.
 """
 
@@ -59,12 +60,16 @@ def by_library(points: Array, labels: Integers, queries: Array) -> None:
             np.bincount(labels[included][chosen], minlength=CLASSES)
 
 
-def plainly(points: Array, labels: Integers, queries: Array) -> None:
+def plainly(points: Array, labels: Integers, queries: Array, *, quick_coins: bool) -> None:
     """Distances to a new subsample for every query and step, sorted."""
     sampler = SecureSampler()
     for query in queries:
         for _ in range(STEPS):
-            included = np.flatnonzero(coins(len(points), probability=RATE, sampler=sampler))
+            if quick_coins:
+                heads = coins(len(points), probability=RATE, sampler=sampler)
+            else:
+                heads = sampler.bernoulli(np.full(len(points), RATE))
+            included = np.flatnonzero(heads)
             distances = np.linalg.norm(points[included] - query, axis=1)
             np.bincount(labels[included[np.argsort(distances)[:NEIGHBOURS]]], minlength=CLASSES)
 
@@ -113,15 +118,16 @@ def main() -> None:
         ours = prepared + answered
         few = queries[: arguments.peer_queries]
         stretch = arguments.queries / arguments.peer_queries
+        wide = points.astype(np.float64)
         peers = {
-            "new search each, plain numpy": seconds(lambda: plainly(points.astype(np.float64), labels, few)),
+            "plain numpy, Sampler.bernoulli": seconds(lambda: plainly(wide, labels, few, quick_coins=False)),
+            "new search each, plain numpy": seconds(lambda: plainly(wide, labels, few, quick_coins=True)),
             "new search each, scikit-learn": seconds(lambda: by_library(points, labels, few)),
             "new search each, our search": seconds(lambda: anew(records, few)),
         }
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(
-        f"{arguments.queries} queries x {RECORDS} records x {FEATURES} features, sampling {RATE}, k {NEIGHBOURS}, two samples each"
-    )
+    size = f"{arguments.queries} queries x {RECORDS} records x {FEATURES} features"
+    print(f"{size}, sampling {RATE}, k {NEIGHBOURS}, two samples each")
     print(
         f"{'one sorted pass per query':32s} {ours:8.1f} s   {prepared:.1f} s of it for sorting records; {desk.answered} answered"
     )
