@@ -20,6 +20,7 @@ from reticent.systems.power_encoder import PowerEncoder
 from reticent.systems.power_published import PublishedQuery
 from reticent.systems.power_servers import train_server
 from reticent.systems.tabular import TabularSchema
+from reticent.training.dpsgd import PrivateTraining, train_private
 from reticent.training.power_density import KernelDensity, bandwidth, fisher_trace
 
 Array = npt.NDArray[np.float64]
@@ -27,6 +28,7 @@ Labels = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 ATTACK_ROWS = 4000
+DP_ADAM_DELTA = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +219,24 @@ def raw(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
         )
     found = [server_accuracies(released, labels, tested, parts.test_labels, seed=parts.seed) for released, tested in ways]
     return {name: max(figures[name] for figures in found) for name in SERVERS}
+
+
+def dp_adam(parts: Parts, *, epsilon: float) -> Results:
+    """Weights trained by DP-Adam on the same private rows; its test rows are not protected at all."""
+    count = parts.settings.private_rows
+    config = PrivateTraining(
+        epsilon=epsilon,
+        delta=DP_ADAM_DELTA,
+        hidden=(64,),
+        epochs=10,
+        batch_size=512,
+        learning_rate=3e-3,
+        optimizer="adam",
+        seed=parts.seed,
+    )
+    model = train_private(parts.schema.encode(parts.private_rows[:count]), parts.private_labels[:count], config)
+    predicted = model.predict(parts.schema.encode(parts.test_rows))
+    return {"accuracy": float((predicted == parts.test_labels).mean())}
 
 
 def hijacking(parts: Parts, *, epsilon: float, radius: float | None) -> Results:

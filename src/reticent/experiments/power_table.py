@@ -22,9 +22,11 @@ from matplotlib.figure import Figure
 
 from reticent.core.files import output_file
 from reticent.experiments.power_measurements import (
+    DP_ADAM_DELTA,
     Parts,
     bound_and_attack,
     default,
+    dp_adam,
     hijacking,
     inversion,
     non_private,
@@ -65,6 +67,9 @@ def run(parts: Parts, folder: Path) -> Results:
         for epsilon in settings.epsilons:
             name = f"{_radius(radius)}-{epsilon:g}"
             results["default"][name] = cell(f"default-{name}", partial(default, parts, epsilon=epsilon, radius=radius))
+    results["dp-adam"] = {
+        f"{epsilon:g}": cell(f"dp-adam-{epsilon:g}", partial(dp_adam, parts, epsilon=epsilon)) for epsilon in settings.epsilons
+    }
     results["published"] = cell("published", partial(published, parts))
     results["inversion"] = cell("inversion", partial(inversion, parts))
     near = min(radius for radius in settings.radii if radius is not None)
@@ -106,6 +111,15 @@ def markdown(results: Results) -> str:
         beside = results["raw"][name]
         cells = " | ".join(f"{_percent(figures[server])} ({_percent(beside[server])})" for server in SERVERS)
         lines.append(f"| {_neighbours(radius)} | {epsilon} | {figures['law']}, {figures['outputs']} values | {cells} |")
+    lines += [
+        "",
+        (
+            f"DP-Adam on the same private rows (delta {DP_ADAM_DELTA:g}; adding or removing one *training* record; the rows "
+            "that are predicted are sent as they are): "
+        )
+        + ", ".join(f"epsilon {name} {_percent(found['accuracy'])}" for name, found in results["dp-adam"].items())
+        + ".",
+    ]
     lines += [
         "",
         "## Published mode: rows filtered by the paper's score, which is not a privacy guarantee",
