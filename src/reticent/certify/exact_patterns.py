@@ -48,11 +48,6 @@ class Ranges:
     upper: Array
     possible: npt.NDArray[np.bool_]
 
-    def row(self, index: int) -> Ranges:
-        """One of the patterns, as a batch of one."""
-        part = slice(index, index + 1)
-        return Ranges(self.on[part], self.free[part], self.lower[part], self.upper[part], self.possible[part])
-
 
 @dataclass(frozen=True, eq=False)
 class Pairs:

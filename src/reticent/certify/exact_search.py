@@ -210,7 +210,7 @@ class PatternSearch:
                 return
             node = fresh
         wish, drops = self._wish(node, ranges)
-        rows, neurons = self.chain.inequalities(wish, ranges.row(0))
+        rows, neurons = self.chain.inequalities(wish, ranges)
         found = feasible_point(rows, self.lower, self.upper, node.start)
         if isinstance(found, Refutation) and rows.refuted_by(found, self.lower, self.upper):
             support = neurons[found.rows]
