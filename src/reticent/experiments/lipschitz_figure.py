@@ -168,6 +168,11 @@ def markdown(results: Results) -> str:
         f"{settings['limit']:g} s of wall-clock time, with this much processor time spent, and the setting was given up. The",
         f"papers state {PUBLISHED_SECONDS:g} s a picture (MNIST, the whole inference, Gurobi, on their processor).",
         "",
+        "![seconds of processor time a point](lipschitz.png)",
+        "",
+        "Made by `python -m reticent.experiments.lipschitz_figure --out docs/results "
+        f"--points {settings['points']} --limit {settings['limit']:g}`.",
+        "",
     ]
     for panel, rows in results["panels"].items():
         lines += [f"| {_AXES[panel]} | network | radius | {_NAMES['search']} | {_NAMES['milp']} |", "|---|---|---|---|---|"]
