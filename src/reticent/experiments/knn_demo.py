@@ -114,16 +114,14 @@ def page(demo: KnnDemo) -> str:
         (percent(results["released right"]), f"of {results['queries']} released labels right"),
         (f"ε = {results['epsilon']:.3g}", f"for everything released, at δ = {results['delta']:g}"),
     ]
-    shown = "".join(
-        f'<div class="fact"><strong>{escape(number)}</strong><span>{escape(text)}</span></div>' for number, text in facts
-    )
+    shown = "".join(f"<li><b>{escape(number)}</b><span>{escape(text)}</span></li>" for number, text in facts)
     rows = [(name, [escape(f"{value:.4g}" if isinstance(value, float) else str(value))], "") for name, value in results.items()]
     body = [
         f"""<header><p class="name-of">reticent · {escape(results["data"])}</p>
 <h1>A model to publish, from records that stay private</h1>
 <p class="lead">Public pictures without labels ask private ones: each time a fresh random part of the private records takes part,
 the nearest of them vote, the votes get noise, and only the winner is told. A student learns from the winners.</p></header>""",
-        f'<main><section class="facts">{shown}</section>',
+        f'<main><ul class="facts" aria-label="Main results">{shown}</ul>',
         """<section><h2>What was asked, and what was answered</h2><figure>
 <img src="figure.png" alt="Public pictures, each with its released label; wrong ones are marked."></figure></section>""",
         card_section(demo.card),
