@@ -108,7 +108,7 @@ class Chart:
 
 def figure_of(charts: list[Chart]) -> bytes:
     """PNG of charts side by side, with one legend for all."""
-    drawing = Figure(figsize=(5.2 * len(charts) + 0.6, 4.6), dpi=130, facecolor="white", layout="constrained")
+    drawing = Figure(figsize=(max(8.6, 6.2 * len(charts)), 5.0), dpi=130, facecolor="white", layout="constrained")
     FigureCanvasAgg(drawing)
     panels = drawing.subplots(1, len(charts), squeeze=False)[0]
     labels: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def figure_of(charts: list[Chart]) -> bytes:
         else:
             # A level's height differs from panel to panel: its name stands in the panel, without a number in the legend.
             labels.update({name.split(" (")[0]: handle for name, handle in zip(names, handles, strict=True)})
-    drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return png(drawing)
 
 

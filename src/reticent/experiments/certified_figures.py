@@ -144,10 +144,8 @@ def effect_of_levels(problem: Problem, folder: Path) -> list[Chart]:
         "ours: chance of a wrong label, by place": [],
     }
     for size in _LEVELS:
-        # Denser towards small distances, as the paper advises; the full set once it is as large.
-        chosen = (
-            np.unique(np.geomspace(1, problem.k_max, size).round().astype(int)) if size > 1 else np.array([problem.k_max // 10])
-        )
+        # Denser towards small distances, as the paper advises.
+        chosen = np.unique(np.geomspace(1, problem.k_max, size + 2)[1:-1].round().astype(int))
         place = np.searchsorted(chosen, distances, side="right")
         credited = np.concatenate([[0], chosen])[place]
         found = (np.exp(-credited / 6).mean(), np.exp(-place / 6).mean(), (np.exp(-1.0 * place) / (1 + np.e)).mean())
