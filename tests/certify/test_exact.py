@@ -244,6 +244,17 @@ def test_edge_cases():
     assert lipschitz_constant(at_a_kink, [-1e-3], 0.0, domain=Box.cube(1, 1.0), absolute=1e-12).value == 0.0
 
 
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_an_affine_network_is_decided_to_the_last_bit(output):
+    network = affine_chain([[[1.0, -2.0], [0.5, 0.25]]], [[0.0, 1.0]])
+    bound = ExactBound(network, domain=Box.cube(2, 2.0), input_norm=Norm.LINF, output=OUTPUTS[output])
+    value = brute_force.measure_of(network.linear_layers()[0].dense(), output)
+    region = bound.region(np.zeros((1, 2)), np.array([0.5]))
+    assert bound.at_most(region, value).all()
+    assert not bound.at_most(region, float(np.nextafter(value, 0))).any()
+    assert bound.bound(np.zeros((1, 2)), 0.5)[0] == pytest.approx(value, rel=1e-5)
+
+
 def test_a_limit_raises_and_leaves_no_answer():
     network = chain(np.random.default_rng(12), (4, 12, 8, 3))
     ask = {"domain": Box.cube(4, 3.0)}

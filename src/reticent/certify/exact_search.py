@@ -193,7 +193,8 @@ class PatternSearch:
     def _cutoff(self) -> float:
         """Nodes whose bound is at most this are closed."""
         if self.goal is Goal.LARGEST:
-            return max(self.best * (1 + self.relative), self.best + self.absolute)
+            # Below a few errors of a value there is nothing to find: a network that is constant but for rounding stays cheap.
+            return max(self.best * (1 + self.relative), self.best + self.absolute, self.best + 4 * self.chain.value_error)
         return self.threshold - 2 * self.chain.value_error
 
     def _look_at(self, node: _Node) -> None:
