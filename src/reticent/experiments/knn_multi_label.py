@@ -131,12 +131,12 @@ def run(data: Dataset, settings: MultiLabelSettings, *, seed: int) -> Results:
         voters = SampledNeighbours(
             NeighbourSearch(records), neighbours=settings.neighbours, probability=settings.sampling_probability
         )
-        lists = list(voters.search.lists(grid.points(asked_features), depth=voters.depth))
+        sampler = SeededSampler(seed)
+        lists = voters.search.lists(grid.points(asked_features), depth=voters.depth)
+        # All totals of one tau see the same samples, and differ in their noise alone.
+        votes = np.concatenate([weight_votes(voters.draw(block, sampler=sampler), records.votes) for block in lists])
         cells = {}
         for epsilon in settings.epsilons:
-            # One sampler for each cell, so that all cells of one tau see the same samples and differ in their noise alone.
-            sampler = SeededSampler(seed)
-            votes = np.concatenate([weight_votes(voters.draw(block, sampler=sampler), records.votes) for block in lists])
             mechanism, spent = _mechanism(settings, tau=tau, epsilon=epsilon)
             released = mechanism.release(votes, sampler=sampler)
             cells[f"{epsilon:g}"] = {
