@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from reticent.cli.arrays import npy_content
+from reticent.cli.certified import certified
 from reticent.cli.knn import knn
 from reticent.core.files import output_folder
 
@@ -69,4 +70,5 @@ def posthoc(
     typer.echo(f"Open {target / 'index.html'}")
 
 
+app.command()(certified)
 app.command()(knn)
