@@ -61,6 +61,10 @@ def _ours(answers: Answers, rows: Integers, seed: int) -> Integers:
     return response.release(answers.labels[rows], answers.distances[rows], sampler=SeededSampler(seed))
 
 
+def _noise_free(answers: Answers, rows: Integers, seed: int) -> Integers:
+    return answers.labels[rows]
+
+
 def _argmax(answers: Answers, rows: Integers, seed: int) -> Integers:
     sigma = argmax_sigma(queries=QUERIES, **TOTAL)
     assert sigma is not None
@@ -79,6 +83,7 @@ TEACHERS: dict[str, tuple[int, Draw]] = {
     "ensemble, global sensitivity": (MEMBERS, _argmax),
     "ensemble, smooth sensitivity": (MEMBERS, _response(SmoothCauchy)),
     "ensemble, **ours**": (MEMBERS, _ours),
+    "single model, noise-free labels (not private)": (1, _noise_free),
 }
 """Members and mechanism by row. An ensemble's global sensitivity is PATE's noisy argmax, Gaussian, with our accounting."""
 
