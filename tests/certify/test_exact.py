@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 
 import brute_force
@@ -118,6 +119,19 @@ def test_decisions_are_exact_where_the_limit_is_the_value():
             assert search.exceeded == above
             asked += 1
     assert asked >= 9
+
+
+@pytest.mark.parametrize("widths", [(3, 8, 3), (3, 6, 4, 2)])
+def test_decisions_at_the_rounded_value_and_its_neighbours_compare_real_numbers(widths):
+    """General weights: L is no float. The three floats around it are told apart by the rational value of the witness's pattern."""
+    network, domain = chain(np.random.default_rng(13), widths), Box.cube(3, 3.0)
+    relu = ReluChain(network, domain=domain, output=Norm.L1)
+    for center in np.random.default_rng(14).uniform(-2, 2, size=(3, 3)):
+        exact = relu.exact_value(lipschitz_constant(network, center, 0.5, domain=domain, relative=1e-9).pattern)
+        for limit in (np.nextafter(float(exact), 0), float(exact), np.nextafter(float(exact), np.inf)):
+            search = PatternSearch(relu, center, *ball(domain, center, 0.5), Goal.DECIDE, threshold=float(limit))
+            search.run()
+            assert search.exceeded == (exact > Fraction(float(limit)))
 
 
 def test_a_kink_on_the_edge_of_the_ball_counts_and_one_beyond_it_by_a_grid_step_does_not():
