@@ -123,7 +123,7 @@ def test_decisions_are_exact_where_the_limit_is_the_value():
 
 @pytest.mark.parametrize("widths", [(3, 8, 3), (3, 6, 4, 2)])
 def test_decisions_at_the_rounded_value_and_its_neighbours_compare_real_numbers(widths):
-    """General weights: L is no float. The three floats around it are told apart by the rational value of the witness's pattern."""
+    """General weights: L is no float. The floats around it are told apart by the rational value of the pattern."""
     network, domain = chain(np.random.default_rng(13), widths), Box.cube(3, 3.0)
     relu = ReluChain(network, domain=domain, output=Norm.L1)
     for center in np.random.default_rng(14).uniform(-2, 2, size=(3, 3)):
