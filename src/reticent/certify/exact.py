@@ -24,6 +24,7 @@ from reticent.certify.bounds import LipschitzBound, Output, Region, parse_output
 from reticent.certify.enumeration import EnumerationBound
 from reticent.certify.exact_patterns import ReluChain, Signs
 from reticent.certify.exact_search import Goal, Limits, PatternSearch
+from reticent.certify.layered import LayeredBound
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
@@ -246,7 +247,8 @@ class ExactBound(LipschitzBound):
             raise UnsupportedNorm(f"exact search: input_norm={self.input_norm.value}; expected linf")
         self.relative = positive(relative, name="relative")
         self.limits = limits or Limits()
-        self._cheap = EnumerationBound(network, domain=domain, input_norm=input_norm, output=output)
+        cheap = LayeredBound if network.is_relu_chain() and len(network.linear_layers()) > 2 else EnumerationBound
+        self._cheap: LipschitzBound = cheap(network, domain=domain, input_norm=input_norm, output=output)
         # The domain rounded outward to the grid: what regions are cut to.
         whole = self._cheap.region(domain.center[None], np.array([np.inf])).box
         self._whole = Box(whole.lower[0] * whole.unit, whole.upper[0] * whole.unit)
