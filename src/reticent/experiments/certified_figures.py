@@ -242,7 +242,7 @@ def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
         some = slice(0, 400)
         axes.scatter(*data.train_rows[some].T, c=data.train_labels[some], cmap="coolwarm", s=3, alpha=0.5)
         axes.set_title(f"{name}, {kind} blobs", loc="left", fontsize=10)
-        axes.set_aspect("equal")
+        axes.set(aspect="equal", xlim=(-5, 5), ylim=(-5, 5))
     drawing.colorbar(image, ax=drawing.axes, label="log10")
     summary = {name: [float(value) for value in np.quantile(values, (0.1, 0.5, 0.9))] for name, values in panels.items()}
     return png(drawing), {"kind": kind, "k_max": _HEAT_K, "quantiles 0.1, 0.5, 0.9": summary, "distances": distances.tolist()}
