@@ -6,23 +6,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reticent.core.guarantees import Replace
 from reticent.core.norms import Norm
-from reticent.mechanisms import LaplaceMechanism, StabilityResponse
-from reticent.noise import SeededSampler
 from reticent.systems.tabular import HALF_ROOT, TabularSchema
 from reticent.training.noise import training_noise
 
 Array = npt.NDArray[np.float64]
-
-_SMALLEST_SHARE = 1e-6
 
 
 def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int) -> Array:
     """Encoded rows under (epsilon, 0)-local differential privacy, attribute by attribute; shape kept.
 
     Every attribute gets the same share of epsilon: a category by randomised response, a number by Laplace noise of
-    sensitivity 1. The whole record costs epsilon by composition. Seeded: for experiments.
+    sensitivity 1. The whole record costs epsilon by composition. Plain float noise from a seed: for experiments only.
 
     Args:
         schema: the public description of rows.
@@ -30,19 +25,18 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
         epsilon: budget of a whole record.
         seed: of the noise.
     """
-    share = max(epsilon / len(schema.attributes), _SMALLEST_SHARE)
-    sampler = SeededSampler(seed)
+    share = epsilon / len(schema.attributes)
+    random = np.random.default_rng(seed)
     released = np.empty_like(rows)
-    levels = np.zeros(len(rows), dtype=np.int64)
     for _, part, one_hot in schema.groups:
         width = part.stop - part.start
         if one_hot:
-            law = StabilityResponse(classes=width, epsilon=share, adjacency=Replace(1))
-            codes = law.release(rows[:, part].argmax(axis=1), levels, sampler=sampler)
-            released[:, part] = np.eye(width)[codes] * HALF_ROOT
-        else:
-            noise = LaplaceMechanism(sensitivity=float(width), epsilon=share, dimension=width, adjacency=Replace(1))
-            released[:, part] = noise.release(rows[:, part], sampler=sampler)
+            codes = rows[:, part].argmax(axis=1)
+            lie = random.random(len(rows)) > 1.0 / (1.0 + (width - 1) * np.exp(-share))
+            told = np.where(lie, (codes + random.integers(1, width, len(rows))) % width, codes)
+            released[:, part] = np.eye(width)[told] * HALF_ROOT
+        else:  # two coordinates where a number may be missing: together at most their number apart in l1
+            released[:, part] = rows[:, part] + random.laplace(scale=width / share, size=(len(rows), width))
     return released
 
 
