@@ -140,6 +140,16 @@ def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch):
     assert wrong > 0
 
 
+def test_an_optimum_that_presolve_would_lose():
+    """HiGHS 1.15.1 with presolve calls 0.98907 optimal here; brute force and exact search find 0.98811."""
+    network, limit = list(tiny_networks(9, most_hidden=20, seed=11))[8][1], 4.8444
+    center, domain = question(8, 2)[0], Box.cube(2, EDGE)
+    expected, _ = nearest_violation(network, center, limit, domain.lower, domain.upper, "spread")
+    found = milp_nearest_violation(network, center, limit=limit, max_radius=np.inf, domain=domain, output="spread")
+    assert found.value == pytest.approx(expected, rel=1e-6)
+    assert expected == pytest.approx(0.98811, abs=1e-5)
+
+
 @pytest.mark.parametrize("limits", [Limits(seconds=0.0), Limits(nodes=0)], ids=["seconds", "nodes"])
 def test_a_limit_raises_and_shows_no_value(limits: Limits):
     rng = np.random.default_rng(0)

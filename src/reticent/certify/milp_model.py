@@ -138,11 +138,13 @@ class Program:
         return model
 
 
-def _options(seconds: float | None, nodes: int | None) -> dict[str, bool | int | float]:
-    options: dict[str, bool | int | float] = {
+def _options(seconds: float | None, nodes: int | None) -> dict[str, bool | int | float | str]:
+    options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
         "random_seed": 0,
+        # With presolve HiGHS 1.15.1 calls a solution optimal that is 0.1 % off (a 2-4-10-2 network in the tests).
+        "presolve": "off",
         "mip_feasibility_tolerance": FEASIBILITY,
         "primal_feasibility_tolerance": FEASIBILITY,
         "dual_feasibility_tolerance": FEASIBILITY,

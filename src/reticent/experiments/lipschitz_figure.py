@@ -170,8 +170,7 @@ def markdown(results: Results) -> str:
         "",
         "![seconds of processor time a point](lipschitz.png)",
         "",
-        "Made by `python -m reticent.experiments.lipschitz_figure --out docs/results "
-        f"--points {settings['points']} --limit {settings['limit']:g}`.",
+        f"`python -m reticent.experiments.lipschitz_figure --points {settings['points']} --limit {settings['limit']:g}` made this page.",
         "",
     ]
     for panel, rows in results["panels"].items():
