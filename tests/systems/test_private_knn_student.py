@@ -41,7 +41,7 @@ def fitted() -> PrivateKNNStudent:
 
 
 def test_the_student_learns_under_one_total(fitted: PrivateKNNStudent) -> None:
-    # The noise is never seeded; more than eight labels in ten are right on average, so that six in ten leave six standard deviations.
+    # The noise is never seeded. More than eight labels in ten are right on average: six in ten leave six standard deviations.
     assert (fitted.predict(DATA.test_images) == DATA.test_labels).mean() > 0.5
     assert 5.8 < fitted.guarantee.epsilon <= 6.0
     assert fitted.plan_.steps.queries == 100
