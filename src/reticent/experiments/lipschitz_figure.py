@@ -42,6 +42,7 @@ Results = dict[str, Any]
 PUBLISHED_SECONDS = 2.0
 """A picture of MNIST on the papers' CPU client, the whole inference; 3.5 for UTKFace."""
 
+_MODULE = "reticent.experiments.lipschitz_figure"
 _HALF_WIDTH = 4.0
 _NAMES = {"search": "exact search (ours)", "milp": "mixed-integer program (HiGHS)"}
 _STYLES = {"search": ("#1b5fa7", "o"), "milp": ("#c05a1a", "s")}
@@ -170,7 +171,7 @@ def markdown(results: Results) -> str:
         "",
         "![seconds of processor time a point](lipschitz.png)",
         "",
-        f"`python -m reticent.experiments.lipschitz_figure --points {settings['points']} --limit {settings['limit']:g}` made this page.",
+        f"Made by `python -m {_MODULE} --points {settings['points']} --limit {settings['limit']:g}`.",
         "",
     ]
     for panel, rows in results["panels"].items():
