@@ -1,9 +1,9 @@
 """How long certified training takes, for every number of changed records in one pass, beside plain training in the same run.
 
     python benchmarks/certified.py                 # n = 3,000, k = 0 .. 100, 4 epochs: linear and 128 hidden units
-    python benchmarks/certified.py --imdb          # 20,000 x 384, 100 hidden units, 3 epochs, k = 0 .. 50; minutes
+    python benchmarks/certified.py --imdb          # 20,000 x 384, 100 hidden units, 3 epochs, k = 0 .. 50; with peak memory
 
-Claims: one thread, processor time. Linear under 0.3 s, 128 hidden units under 15 s, the size of IMDB under 4 GB. The peer is
+Claims: one thread, processor time. Linear under 0.3 s, 128 hidden units under 15 s. The peer is
 ``plain_training``, the same run in float64 without certificates: about 3 plain trainings for each k (the goal of 150 for all of
 k = 1 .. 100 together is missed). Last column: time of one query's logits for one k.
 """
