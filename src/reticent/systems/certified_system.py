@@ -305,6 +305,8 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
         labels = column_or_1d(y, warn=True)
         if labels.shape != (rows,):
             raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")
+        if labels.dtype.kind == "f" and not bool(np.isfinite(labels).all()):
+            raise InvalidInput("y: contains NaN or infinity")
         try:
             check_classification_targets(labels)
             classes = np.unique(labels if self.classes is None else np.asarray(list(self.classes)))
