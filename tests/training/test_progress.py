@@ -1,4 +1,4 @@
-"""The progress bar takes every report, also of a stage that starts again."""
+"""The progress bar takes every report, also of a stage that starts again and of one without a loss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def test_bar_shows_stages() -> None:
         report("embedder", 2, 2, 0.4)
         report("head", 1, 1, 0.1)
         report("embedder", 1, 2, 0.3)
+        report("table", 1, 1, float("nan"))
     written = console.file.getvalue()
+    assert "loss 0.1" in written
+    assert "nan" not in written
     assert "embedder" in written
     assert "head" in written
 

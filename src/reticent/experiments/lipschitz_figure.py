@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def run(settings: FigureSettings, *, seed: int, report: Report) -> Results:
             network, points = networks[widths]
             measured.append({"x": x, "widths": list(widths), "radius": radius, **_times(network, points, radius, settings)})
             done += 1
-            report("settings", done, total, 0.0)
+            report("settings", done, total, nan)
         results["panels"][panel] = measured
     return results
 

@@ -12,6 +12,7 @@ import argparse
 import json
 from collections.abc import Callable
 from functools import cache, partial
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
         if not path.is_file():
             _write(path, json.dumps(compute().to_dict()))
         done += 1
-        report("table, at most", done, total, 0.0)
+        report("table, at most", done, total, nan)
         figures: Results = json.loads(path.read_text(encoding="utf-8"))
         return figures
 

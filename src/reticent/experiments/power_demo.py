@@ -131,7 +131,7 @@ def run_demo(name: str, *, seed: int, report: Report) -> PowerDemo:
         "released": float(1 - answer.withheld.mean()),
         "inverted to 1e-3": float((errors < 1e-3).mean()) if len(errors) else None,
     }
-    report("power demonstration", len(radii) + 1, len(radii) + 1, 0.0)
+    report("power demonstration", len(radii) + 1, len(radii) + 1, float("nan"))
     assert best is not None
     return PowerDemo(best[1], results)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isnan
 from typing import Protocol
 
 from rich.console import Console
@@ -14,7 +15,7 @@ class Report(Protocol):
     """Told after each step of a long computation."""
 
     def __call__(self, stage: str, done: int, total: int, loss: float) -> None:
-        """``done`` of ``total`` steps of ``stage`` are finished; ``loss`` is the latest training loss."""
+        """``done`` of ``total`` steps of ``stage`` are finished; ``loss`` is the latest training loss, NaN where there is none."""
 
 
 def silent(stage: str, done: int, total: int, loss: float) -> None:
@@ -34,7 +35,7 @@ def bar(*, console: Console | None = None) -> Iterator[Report]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.4g}"),
+        TextColumn("{task.fields[loss]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
@@ -43,11 +44,12 @@ def bar(*, console: Console | None = None) -> Iterator[Report]:
 
         def report(stage: str, done: int, total: int, loss: float) -> None:
             known = tasks.get(stage)
+            shown = "" if isnan(loss) else f"loss {loss:.4g}"
             if known is None or done <= known[1]:
-                task = progress.add_task(stage, total=total, loss=loss)
+                task = progress.add_task(stage, total=total, loss=shown)
             else:
                 task = known[0]  # type: ignore[assignment]
             tasks[stage] = (task, done)
-            progress.update(task, completed=done, total=total, loss=loss)
+            progress.update(task, completed=done, total=total, loss=shown)
 
         yield report
