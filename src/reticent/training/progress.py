@@ -15,7 +15,7 @@ class Report(Protocol):
     """Told after each step of a long computation."""
 
     def __call__(self, stage: str, done: int, total: int, loss: float) -> None:
-        """``done`` of ``total`` steps of ``stage`` are finished; ``loss`` is the latest training loss, NaN where there is none."""
+        """``done`` of ``total`` steps of ``stage`` are finished; ``loss`` is the latest one, NaN where there is none."""
 
 
 def silent(stage: str, done: int, total: int, loss: float) -> None:
