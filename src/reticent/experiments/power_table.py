@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -149,7 +150,7 @@ def markdown(results: Results) -> str:
     ]
     for name, quality in results["hijacking"].items():
         lines.append(
-            f"| {name} | {quality['all_categories']:.2%} | {quality['category']:.1%} | {quality['mean_squared_error']:.4f} | "
+            f"| {name} | {_share(quality['all_categories'], 2)} | {_share(quality['category'], 1)} | {quality['mean_squared_error']:.4f} | "
             f"{quality['squared_error']:.3f} |"
         )
     lines += [
@@ -164,6 +165,11 @@ def markdown(results: Results) -> str:
     for name, found in results["bounds"].items():
         lines.append(f"| {name} | {found['bound']:.3f} | {found['attack']:.3f} | {found['blind guess']:.3f} |")
     return "\n".join(lines) + "\n"
+
+
+def _share(value: float, digits: int) -> str:
+    """A percentage; a dash for tables that have no categories."""
+    return "-" if math.isnan(value) else f"{value:.{digits}%}"
 
 
 def figure(results: Results) -> Figure:
