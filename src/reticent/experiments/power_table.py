@@ -150,7 +150,8 @@ def markdown(results: Results) -> str:
     ]
     for name, quality in results["hijacking"].items():
         lines.append(
-            f"| {name} | {_share(quality['all_categories'], 2)} | {_share(quality['category'], 1)} | {quality['mean_squared_error']:.4f} | "
+            f"| {name} | {_share(quality['all_categories'], 2)} | {_share(quality['category'], 1)} | "
+            f"{quality['mean_squared_error']:.4f} | "
             f"{quality['squared_error']:.3f} |"
         )
     lines += [
