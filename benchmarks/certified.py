@@ -4,7 +4,8 @@
     python benchmarks/certified.py --imdb          # 20,000 x 384, 100 hidden units, 3 epochs, k = 0 .. 50; with peak memory
 
 Claims: one thread, processor time. Linear under 0.3 s, 128 hidden units under 15 s. The peer is
-``plain_training``, the same run in float64 without certificates: about 2 plain trainings for each k with hidden units, 1 without. Last column: time of one query's logits for one k.
+``plain_training``, the same run in float64 without certificates: about 2 plain trainings for each k with
+hidden units, 1 without. Last column: time of one query's logits for one k.
 """
 
 from __future__ import annotations
