@@ -19,6 +19,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 
 if TYPE_CHECKING:
+    from reticent.core.guarantees import GuaranteeCard
     from reticent.systems.certified_system import CertifiedSystem
     from reticent.systems.posthoc_system import PosthocSystem
 
@@ -100,14 +101,14 @@ def card(
     as_json: Annotated[bool, typer.Option("--json", help="Plain JSON instead of Markdown.")] = False,
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which assumptions."""
-    system = _load_any(bundle)
+    shown = _card_of(bundle)
     console = Console()
     if as_json:
-        typer.echo(json.dumps(system.card().to_dict(), indent=2))
+        typer.echo(json.dumps(shown.to_dict(), indent=2))
     elif console.is_terminal:
-        console.print(Markdown(system.card().to_markdown()))
+        console.print(Markdown(shown.to_markdown()))
     else:
-        typer.echo(system.card().to_markdown())
+        typer.echo(shown.to_markdown())
 
 
 def _load(folder: Path) -> PosthocSystem:
@@ -130,6 +131,16 @@ def _load_any(folder: Path) -> PosthocSystem | CertifiedSystem:
     doors: dict[str, type[CertifiedSystem]] = {door.__name__: door for door in (CertifiedClassifier, CertifiedEnsemble)}
     name = Bundle.read(folder).system
     return doors[name].load(folder) if name in doors else _load(folder)
+
+
+def _card_of(folder: Path) -> GuaranteeCard:
+    """The card of the bundle in ``folder``: of what answers rows of numbers, or rows of a table."""
+    from reticent.systems import PowerEncoder
+    from reticent.systems.bundle import Bundle
+
+    if Bundle.read(folder).system == PowerEncoder.__name__:
+        return PowerEncoder.load(folder).card()
+    return _load_any(folder).card()
 
 
 def _numbers_per_answer(system: PosthocSystem | CertifiedSystem) -> int:
