@@ -10,7 +10,7 @@ import pytest
 from reticent.accounting import Ledger, PrivacyEvent, Scope, check_export
 from reticent.accounting.exports import COLUMNS
 from reticent.core import AddRemove, Guarantee
-from reticent.core.errors import CorruptBundle, InvalidInput, UnknownName, WriteFailed
+from reticent.core.errors import CorruptLedger, InvalidInput, UnknownName, WriteFailed
 
 EventMaker = Callable[..., PrivacyEvent]
 
@@ -35,7 +35,7 @@ def test_json_lines_hold_every_entry_and_prove_themselves(filled: Ledger, tmp_pa
         [lines[0], lines[2], lines[1], *lines[3:]],
         [*lines[:3], lines[3].replace("100000", "1")],
     ):
-        with pytest.raises(CorruptBundle):
+        with pytest.raises(CorruptLedger):
             check_export(wrong)
     with pytest.raises(InvalidInput, match="line 2"):
         check_export([lines[0], "{}"])

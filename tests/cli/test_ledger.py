@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dp_accounting import dp_event
@@ -12,7 +13,7 @@ from reticent.cli.ledger import ledger_app
 from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import (
     BudgetExceeded,
-    CorruptBundle,
+    CorruptLedger,
     IncompatibleGuarantees,
     InvalidInput,
     LedgerUnavailable,
@@ -91,8 +92,18 @@ def test_verify_finds_what_was_changed(run: Run, path: str) -> None:
     assert "in order" in run("verify", "--ledger", path, "--anchor", anchor)
     with Ledger.open(path).store.write() as connection:
         connection.exec_driver_sql("UPDATE accounts SET spent_epsilon = 0")
-    with pytest.raises(CorruptBundle, match="do not match"):
+    with pytest.raises(CorruptLedger, match="do not match"):
         run("verify", "--ledger", path)
+
+
+def test_verify_of_a_changed_ledger_has_its_own_exit_status(command: Callable[..., Any], path: str) -> None:
+    assert command("ledger", "verify", "--ledger", path).status == 0
+    with Ledger.open(path).store.write() as connection:
+        connection.exec_driver_sql("UPDATE accounts SET spent_epsilon = 0")
+    answer = command("ledger", "verify", "--ledger", path)
+    assert answer.status == CorruptLedger.code == 17
+    assert "account principal=acme" in answer.err
+    assert "restore it from a backup" in answer.err
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])

@@ -15,7 +15,9 @@ def test_codes_are_distinct_and_stable():
     codes = {name: kind.code for name, kind in classes().items()}
     assert len(set(codes.values())) == len(codes)
     assert codes["ReticentError"] == 1
+    assert codes["CorruptBundle"] == 11
     assert codes["BudgetExceeded"] == 12
+    assert codes["CorruptLedger"] == 17
 
 
 def test_the_drawn_tree_is_the_tree():

@@ -14,7 +14,7 @@ from reticent.accounting.chain import Entry, genesis
 from reticent.accounting.schema import head
 from reticent.accounting.store import Store
 from reticent.accounting.verification import stored_entries
-from reticent.core.errors import CorruptBundle, InvalidInput, LedgerUnavailable, UnknownName, WriteFailed
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable, UnknownName, WriteFailed
 
 Format = Literal["jsonl", "csv"]
 COLUMNS = (*Entry._fields, "previous", "digest")
@@ -82,7 +82,7 @@ def check_export(lines: Iterable[str]) -> int:
     """Recomputes the chain of a JSON Lines export without its ledger; the number of entries.
 
     Raises:
-        CorruptBundle: an entry does not match its digest or does not follow the one before.
+        CorruptLedger: an entry does not match its digest or does not follow the one before.
         InvalidInput: a line is not an entry.
     """
     previous, seq = "", 0
@@ -95,7 +95,7 @@ def check_export(lines: Iterable[str]) -> int:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"line {seq + 1}: expected an exported entry in JSON ({error})") from error
         if entry.seq != seq + 1 or (seq and before.hex() != previous) or entry.digest(before) != stored:
-            raise CorruptBundle(f"line {seq + 1}: entry {entry.seq} was changed, dropped or moved; export the ledger again")
+            raise CorruptLedger(f"line {seq + 1}: entry {entry.seq} was changed, dropped or moved; export the ledger again")
         previous, seq = stored.hex(), entry.seq
     return seq
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput
+from reticent.core.errors import BudgetExceeded, CorruptLedger, InvalidInput
 from reticent.core.files import output_file
 from reticent.core.guarantees import AddRemove, Adjacency, Guarantee, GuaranteeKind, Neighborhood, Replace
 from reticent.core.norms import Norm
@@ -179,13 +179,13 @@ def verify(
     ledger: LedgerUrl,
     anchor: Annotated[str | None, typer.Option(help="Anchor of an earlier report: nothing up to there may have changed.")] = None,
 ) -> None:
-    """Recompute the chain and every total. The exit status is 11 where something does not match."""
+    """Recompute the chain and every total. The exit status is 17 where something does not match."""
     with _opened(ledger) as book:
         found = book.verify(anchor=anchor)
     if not found.ok:
         for problem in found.problems:
             typer.echo(problem, err=True)
-        raise CorruptBundle(
+        raise CorruptLedger(
             f"ledger: {len(found.problems)} thing(s) do not match its entries; restore it from a backup, release nothing"
         )
     typer.echo(f"{found.entries} entries in order; every total is the sum of its entries; anchor {found.anchor}")

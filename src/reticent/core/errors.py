@@ -17,7 +17,8 @@
     ├── LedgerUnavailable           13   the ledger cannot be reached or written
     ├── DataUnavailable             14   a data set that is neither local nor downloadable
     ├── MissingExtra (ImportError)  15   an optional dependency that is not installed
-    └── WriteFailed (OSError)       16   an output that could not be written whole
+    ├── WriteFailed (OSError)       16   an output that could not be written whole
+    └── CorruptLedger               17   entries or totals of a ledger do not match its hash chain
 
 The codes are the exit statuses of the command line and the problem types of the service. A withheld
 answer is a result, never an error. No message contains private input, its embedding, its local
@@ -123,3 +124,9 @@ class WriteFailed(ReticentError, OSError):
     """An output that could not be written whole; nothing is left half-written."""
 
     code = 16
+
+
+class CorruptLedger(ReticentError):
+    """Entries or totals of a ledger, or entries of its export, do not match its hash chain."""
+
+    code = 17
