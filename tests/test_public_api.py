@@ -28,8 +28,8 @@ PUBLIC = {
         "operator_norm sign_patterns"
     ),
     "reticent.datasets": (
-        "DATASETS DATA_VARIABLE Dataset Table load load_adult load_atlas load_blobs load_cifar10 load_covertype load_digits "
-        "load_fashion load_higgs load_imdb load_mnist load_pneumonia load_utkface"
+        "DATASETS DATA_VARIABLE Dataset Table load load_adult load_adult_sample load_atlas load_blobs load_cifar10 "
+        "load_covertype load_digits load_fashion load_higgs load_imdb load_mnist load_pneumonia load_utkface"
     ),
     "reticent.neighbours": (
         "NeighbourLists NeighbourSearch POINT_RADIUS PointGrid Records SampledNeighbours VOTE_STEPS clipped_votes label_votes "

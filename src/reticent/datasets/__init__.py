@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reticent.core.errors import UnknownName
-from reticent.datasets.adult import load_adult
+from reticent.datasets.adult import load_adult, load_adult_sample
 from reticent.datasets.blobs import load_blobs
 from reticent.datasets.cifar10 import load_cifar10
 from reticent.datasets.covertype import load_covertype
@@ -27,6 +27,7 @@ __all__ = [
     "Table",
     "load",
     "load_adult",
+    "load_adult_sample",
     "load_atlas",
     "load_blobs",
     "load_cifar10",

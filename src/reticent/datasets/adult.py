@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import zlib
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.datasets import fetch_openml
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.files import DATA_VARIABLE, data_folder
-from reticent.datasets.table import Labels, Rows, Table
+from reticent.datasets.table import Labels, Rows, Table, last_fifth_held_out
 
 COLUMNS = (
     "age",
@@ -33,7 +35,13 @@ COLUMNS = (
 NUMERIC = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 
 _FILES = {"adult.data.gz": (32561, 7841), "adult.test.gz": (16281, 3846)}
+_CLASSES = ("<=50K", ">50K")
 _ORIGIN = "Adult, Becker and Kohavi 1996, UCI (CC BY 4.0)"
+
+SAMPLE_FILE = "adult_sample.csv.gz"
+SAMPLE_ROWS = 8000
+SAMPLE_LABEL = "income"
+"""Name of the sample's last column; the others are ``COLUMNS``."""
 
 
 def load_adult(folder: str | Path | None = None) -> Table:
@@ -63,10 +71,48 @@ def load_adult(folder: str | Path | None = None) -> Table:
                 "fetch the file again"
             )
     (train_rows, train_labels), (test_rows, test_labels) = parts
-    return Table("adult", COLUMNS, train_rows, train_labels, test_rows, test_labels, ("<=50K", ">50K"), _ORIGIN)
+    return Table("adult", COLUMNS, train_rows, train_labels, test_rows, test_labels, _CLASSES, _ORIGIN)
 
 
-def _from_file(path: Path) -> tuple[Rows, Labels]:
+def load_adult_sample() -> Table:
+    """A random sample of Adult that comes with the package, so nothing is downloaded; a fixed fifth of it is held out.
+
+    All 8,000 records are from the official *training* part (``reticent.datasets.draw_adult_sample`` draws them again), so
+    figures from this sample's held-out part are not figures on Adult's official one.
+
+    Returns:
+        6,400 training and 1,600 held-out records, typed as ``load_adult`` types them.
+
+    Raises:
+        DataUnavailable: the file is missing from the installation, or damaged.
+
+    Example:
+        >>> table = load_adult_sample()
+        >>> table.train_rows.shape, table.test_rows.shape
+        ((6400, 14), (1600, 14))
+    """
+    try:
+        lines = gzip.decompress(files("reticent.datasets").joinpath(SAMPLE_FILE).read_bytes()).decode("ascii").splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise DataUnavailable(f"{SAMPLE_FILE}: expected a whole gzip file of text; install the package again") from error
+    header, *records = csv.reader(lines)
+    if header != [*COLUMNS, SAMPLE_LABEL] or len(records) != SAMPLE_ROWS or {len(record) for record in records} != {len(header)}:
+        raise DataUnavailable(
+            f"{SAMPLE_FILE}: expected {SAMPLE_ROWS} records of {len(COLUMNS) + 1} fields; install the package again"
+        )
+    table = np.array(records, dtype=object)
+    rows, labels = _typed(table[:, :-1]), np.array([label == _CLASSES[1] for label in table[:, -1]], dtype=np.int64)
+    train, test = last_fifth_held_out(SAMPLE_ROWS)
+    origin = f"a random sample of {SAMPLE_ROWS:,} training records of {_ORIGIN}"
+    return Table("adult-sample", COLUMNS, rows[train], labels[train], rows[test], labels[test], _CLASSES, origin)
+
+
+def adult_fields(path: Path) -> list[list[str]]:
+    """The records of one of Adult's files as they stand there: 15 words each, the label last.
+
+    Raises:
+        DataUnavailable: the file is missing, damaged, or holds other records.
+    """
     if not path.is_file():
         raise DataUnavailable(
             f"adult: expected {path.name} in {str(path.parent)!r}; copy the file there, or unset {DATA_VARIABLE} to download"
@@ -78,7 +124,11 @@ def _from_file(path: Path) -> tuple[Rows, Labels]:
     fields = [line.split(", ") for line in lines if line and not line.startswith("|")]
     if any(len(record) != len(COLUMNS) + 1 for record in fields):
         raise DataUnavailable(f"{path.name}: expected {len(COLUMNS) + 1} fields in every line; fetch the file again")
-    table = np.array(fields, dtype=object)
+    return fields
+
+
+def _from_file(path: Path) -> tuple[Rows, Labels]:
+    table = np.array(adult_fields(path), dtype=object)
     return _typed(table[:, :-1]), np.array([label.startswith(">50K") for label in table[:, -1]], dtype=np.int64)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
+from reticent.datasets.parts import Labels, check_labels, tuning_cut
 
 Images = npt.NDArray[np.float32]
-Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,9 @@ class Dataset:
                 raise InvalidInput(
                     f"{part}_images: expected float32 of shape (n, height, width), got dtype={images.dtype} shape={images.shape}"
                 )
-            if labels.shape != images.shape[:1] or labels.dtype != np.int64:
-                raise InvalidInput(
-                    f"{part}_labels: expected int64 of shape ({len(images)},), got dtype={labels.dtype} shape={labels.shape}"
-                )
             if images.min() < 0 or images.max() > 1:
                 raise InvalidInput(f"{part}_images: expected values in [0, 1]")
-            if labels.min() < 0 or labels.max() >= len(self.class_names):
-                raise InvalidInput(f"{part}_labels: expected values in 0..{len(self.class_names) - 1}")
+            check_labels(labels, rows=len(images), classes=self.classes, name=f"{part}_labels")
         if self.train_images.shape[1:] != self.test_images.shape[1:]:
             raise InvalidInput(
                 f"test_images: expected pictures of shape {self.image_shape} as in training, got {self.test_images.shape[1:]}"
@@ -85,15 +80,11 @@ class Dataset:
         Raises:
             InvalidParameter: ``held_out`` leaves one side empty.
         """
-        rows = len(self.train_images)
-        kept = rows - round(rows * held_out)
-        if not 0 < kept < rows:
-            raise InvalidParameter(f"held_out={held_out!r}: expected a share in (0, 1) that leaves both parts non-empty")
-        order = np.random.default_rng(seed).permutation(rows)
+        train, score = tuning_cut(len(self.train_images), held_out=held_out, seed=seed)
         return replace(
             self,
-            train_images=self.train_images[order[:kept]],
-            train_labels=self.train_labels[order[:kept]],
-            test_images=self.train_images[order[kept:]],
-            test_labels=self.train_labels[order[kept:]],
+            train_images=self.train_images[train],
+            train_labels=self.train_labels[train],
+            test_images=self.train_images[score],
+            test_labels=self.train_labels[score],
         )

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
+from reticent.datasets.parts import Labels, check_labels, tuning_cut
 
 Rows = npt.NDArray[Any]
-Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,7 @@ class Table:
             labels: Labels = getattr(self, f"{part}_labels")
             if rows.ndim != 2 or rows.shape[1] != len(self.columns) or len(rows) == 0:
                 raise InvalidInput(f"{part}_rows: expected shape (n, {len(self.columns)}), got shape={rows.shape}")
-            if labels.shape != rows.shape[:1] or labels.dtype != np.int64:
-                raise InvalidInput(
-                    f"{part}_labels: expected int64 of shape ({len(rows)},), got dtype={labels.dtype} shape={labels.shape}"
-                )
-            if labels.min() < 0 or labels.max() >= len(self.class_names):
-                raise InvalidInput(f"{part}_labels: expected values in 0..{len(self.class_names) - 1}")
+            check_labels(labels, rows=len(rows), classes=self.classes, name=f"{part}_labels")
 
     @property
     def classes(self) -> int:
@@ -72,17 +67,13 @@ class Table:
         Raises:
             InvalidParameter: ``held_out`` leaves one side empty.
         """
-        rows = len(self.train_rows)
-        kept = rows - round(rows * held_out)
-        if not 0 < kept < rows:
-            raise InvalidParameter(f"held_out={held_out!r}: expected a share in (0, 1) that leaves both parts non-empty")
-        order = np.random.default_rng(seed).permutation(rows)
+        train, score = tuning_cut(len(self.train_rows), held_out=held_out, seed=seed)
         return replace(
             self,
-            train_rows=self.train_rows[order[:kept]],
-            train_labels=self.train_labels[order[:kept]],
-            test_rows=self.train_rows[order[kept:]],
-            test_labels=self.train_labels[order[kept:]],
+            train_rows=self.train_rows[train],
+            train_labels=self.train_labels[train],
+            test_rows=self.train_rows[score],
+            test_labels=self.train_labels[score],
         )
 
 

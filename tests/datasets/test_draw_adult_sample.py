@@ -1,0 +1,56 @@
+"""The bundled sample of Adult is exactly the stated draw from the full training file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from reticent.core.errors import DataUnavailable
+from reticent.datasets import adult
+from reticent.datasets.draw_adult_sample import main, sample_content, sample_text
+
+BUNDLED = Path(adult.__file__).with_name(adult.SAMPLE_FILE)
+
+
+@pytest.mark.data
+def test_the_bundled_file_is_the_draw(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = os.environ.get("RETICENT_DATA")
+    if not folder or not os.path.isfile(os.path.join(folder, "adult.data.gz")):
+        pytest.skip("RETICENT_DATA names no folder with adult.data.gz")
+    main([str(tmp_path / "again.csv.gz")])
+    assert "8000 records" in capsys.readouterr().out
+    again = (tmp_path / "again.csv.gz").read_bytes()
+    text = gzip.decompress(BUNDLED.read_bytes())
+    assert gzip.decompress(again) == text  # the compressed bytes are equal too where zlib is the same
+    # Independent of the drawing code: the records are 8,000 of the training file's lines, none taken more often than it is there.
+    full = Counter(gzip.decompress(Path(folder, "adult.data.gz").read_bytes()).decode().splitlines())
+    drawn = Counter(", ".join(record) for record in list(csv.reader(text.decode().splitlines()))[1:])
+    assert drawn.total() == 8000
+    assert drawn <= full
+
+
+def test_a_draw_from_a_small_file(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reticent.datasets.draw_adult_sample.SAMPLE_ROWS", 2)
+    lines = [", ".join([str(index), *["word"] * 13, "<=50K"]) for index in range(5)]
+    (tmp_path / "adult.data.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    header, *records = sample_text(tmp_path).splitlines()
+    assert header.startswith("age,workclass,")
+    assert header.endswith(",income")
+    assert len(set(records)) == 2
+    assert set(records) <= {line.replace(", ", ",") for line in lines}
+    content = sample_content(tmp_path)
+    assert content == sample_content(tmp_path)
+    assert content[4:8] == b"\0\0\0\0"  # no time in the header
+
+
+def test_without_the_file_nothing_is_drawn(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RETICENT_DATA", raising=False)
+    with pytest.raises(DataUnavailable, match="expected RETICENT_DATA to name a folder"):
+        sample_text()
+    with pytest.raises(DataUnavailable, match=r"expected adult\.data\.gz"):
+        sample_text(tmp_path)
