@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput
-from reticent.datasets.parts import Labels, check_labels, tuning_cut
+from reticent.datasets.parts import check_labels, tuning_cut
 
 Rows = npt.NDArray[Any]
+Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
