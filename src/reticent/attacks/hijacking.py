@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
 from torch.nn import functional
+from typing_extensions import override
 
-from reticent.core.checks import count, finite_array, positive
+from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
+from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
-from reticent.training.networks import minimise, relu_network
 from reticent.training.progress import Report, silent
 
 Array = npt.NDArray[np.float64]
@@ -25,30 +25,13 @@ Group = tuple[str, slice, bool]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HijackingConfig:
-    """Settings of the attacker's decoder.
+class HijackingConfig(DecoderConfig):
+    """Settings of the attacker's decoder of rows; see ``DecoderConfig``."""
 
-    Attributes:
-        hidden: widths of its hidden layers.
-        epochs: passes over the attacker's rows.
-        batch_size: rows per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        seed: of weights and order.
-    """
-
-    hidden: tuple[int, ...] = (256, 256)
     epochs: int = 20
-    batch_size: int = 250
-    learning_rate: float = 2e-3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            count(getattr(self, name), name=name)
-        positive(self.learning_rate, name="learning_rate")
 
 
-class Hijacker(nn.Module):
+class Hijacker(Decoder):
     """A trained decoder from released values to encoded rows.
 
     Args:
@@ -57,21 +40,9 @@ class Hijacker(nn.Module):
         hidden: widths of the hidden layers.
     """
 
-    center: torch.Tensor
-    spread: torch.Tensor
-    guess: torch.Tensor
-
-    def __init__(self, inputs: int, outputs: int, hidden: tuple[int, ...]) -> None:
-        super().__init__()
-        self.network = relu_network([inputs, *hidden, outputs])
-        self.register_buffer("center", torch.zeros(inputs))
-        self.register_buffer("spread", torch.ones(inputs))
-        self.register_buffer("guess", torch.zeros(outputs))
-
+    @override
     def forward(self, released: torch.Tensor) -> torch.Tensor:
-        """Encoded rows, shape (n, outputs), of released values of shape (n, inputs)."""
-        rows: torch.Tensor = self.guess + self.network((released - self.center) / self.spread)
-        return rows
+        return self.guess + super().forward(released)
 
     def reconstruct(self, released: npt.ArrayLike) -> Array:
         """Encoded rows, shape (n, outputs); for a withheld row (NaN) the mean of the attacker's own rows.
@@ -79,14 +50,7 @@ class Hijacker(nn.Module):
         Raises:
             InvalidInput: another number of released values than the attack was trained on.
         """
-        values = np.asarray(released, dtype=np.float32)
-        if values.ndim != 2 or values.shape[1] != len(self.center):
-            raise InvalidInput(f"released: expected shape (n, {len(self.center)}), got shape={values.shape}")
-        withheld = np.asarray(~np.isfinite(values).all(axis=1), dtype=np.bool_)
-        with torch.no_grad():
-            rows = self.forward(torch.from_numpy(np.where(withheld[:, None], np.float32(0), values))).double().numpy()
-        rows[withheld] = self.guess.double().numpy()
-        return np.asarray(rows)
+        return self.decoded(released).astype(np.float64)
 
 
 def train_hijacker(released: npt.ArrayLike, rows: npt.ArrayLike, config: HijackingConfig, *, report: Report = silent) -> Hijacker:
@@ -112,25 +76,13 @@ def train_hijacker(released: npt.ArrayLike, rows: npt.ArrayLike, config: Hijacki
     decoder = Hijacker(values.shape[1], targets.shape[1], config.hidden)
     points = torch.from_numpy(values[kept].astype(np.float32))
     wanted = torch.from_numpy(targets[kept].astype(np.float32))
-    decoder.center.copy_(points.mean(dim=0))
-    decoder.spread.copy_(points.std(dim=0, correction=0).clamp(min=1e-6))
-    decoder.guess.copy_(torch.from_numpy(targets.mean(axis=0)))
+    decoder.adapt(points, targets.mean(axis=0))
 
-    def loss(batch: torch.Tensor, _: float) -> torch.Tensor:
+    def loss(batch: torch.Tensor) -> torch.Tensor:
         return functional.mse_loss(decoder(points[batch]), wanted[batch])
 
-    minimise(
-        loss,
-        decoder.network.parameters(),
-        rows=len(points),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        decay=True,
-        stage="hijacking attack",
-        report=report,
-    )
-    return decoder.eval()
+    train_decoder(decoder, loss, config, rows=len(points), stage="hijacking attack", report=report)
+    return decoder
 
 
 @dataclass(frozen=True)

@@ -12,43 +12,26 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
 from torch.nn import functional
+from typing_extensions import override
 
-from reticent.core.checks import count, finite_array, positive
+from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
+from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
 from reticent.training.heads import AddNoise
-from reticent.training.networks import minimise, relu_network
 from reticent.training.progress import Report, silent
 
 Images = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReconstructionConfig:
-    """Settings of the attacker's decoder.
+class ReconstructionConfig(DecoderConfig):
+    """Settings of the attacker's decoder of pictures; see ``DecoderConfig``."""
 
-    Attributes:
-        hidden: widths of its hidden layers.
-        epochs: passes over the attacker's own pictures.
-        batch_size: pictures per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        seed: seed of weights, order and noise.
-    """
-
-    hidden: tuple[int, ...] = (256, 256)
     epochs: int = 30
-    batch_size: int = 250
-    learning_rate: float = 2e-3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            count(getattr(self, name), name=name)
-        positive(self.learning_rate, name="learning_rate")
 
 
-class Reconstructor(nn.Module):
+class Reconstructor(Decoder):
     """A trained decoder of released values.
 
     Args:
@@ -57,22 +40,13 @@ class Reconstructor(nn.Module):
         hidden: widths of the hidden layers.
     """
 
-    center: torch.Tensor
-    spread: torch.Tensor
-    mean_picture: torch.Tensor
-
     def __init__(self, inputs: int, image_shape: tuple[int, int], hidden: tuple[int, ...]) -> None:
-        super().__init__()
+        super().__init__(inputs, image_shape[0] * image_shape[1], hidden)
         self.image_shape = image_shape
-        self.network = relu_network([inputs, *hidden, image_shape[0] * image_shape[1]])
-        self.register_buffer("center", torch.zeros(inputs))
-        self.register_buffer("spread", torch.ones(inputs))
-        self.register_buffer("mean_picture", torch.zeros(image_shape))
 
-    def forward(self, released: torch.Tensor) -> torch.Tensor:
-        """Pixel logits, shape (n, height * width), of released values of shape (n, inputs)."""
-        logits: torch.Tensor = self.network((released - self.center) / self.spread)
-        return logits
+    @override
+    def decode(self, released: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.forward(released))  # the network's outputs are logits of pixels
 
     def reconstruct(self, released: npt.ArrayLike) -> Images:
         """Pictures in [0, 1], shape (n, height, width), of released values of shape (n, inputs).
@@ -82,16 +56,7 @@ class Reconstructor(nn.Module):
         Raises:
             InvalidInput: another number of released values than the attack was trained on.
         """
-        values = np.asarray(released, dtype=np.float32)
-        if values.ndim != 2 or values.shape[1] != len(self.center):
-            raise InvalidInput(f"released: expected shape (n, {len(self.center)}), got shape={values.shape}")
-        withheld = np.asarray(~np.isfinite(values).all(axis=1), dtype=np.bool_)
-        self.eval()
-        with torch.no_grad():
-            seen = torch.from_numpy(np.where(withheld[:, None], np.float32(0), values))
-            pictures: Images = torch.sigmoid(self.forward(seen)).numpy().reshape(-1, *self.image_shape)
-        pictures[withheld] = self.mean_picture.numpy()
-        return pictures
+        return self.decoded(released).reshape(-1, *self.image_shape)
 
 
 def train_reconstructor(
@@ -138,23 +103,11 @@ def train_reconstructor(
     height, width = pictures.shape[1:]
     decoder = Reconstructor(raw.shape[1], (height, width), config.hidden)
     seen = points if noise is None else noise(points)
-    decoder.center.copy_(seen.mean(dim=0))
-    decoder.spread.copy_(seen.std(dim=0, correction=0).clamp(min=1e-6))
-    decoder.mean_picture.copy_(torch.from_numpy(mean))
+    decoder.adapt(seen, mean.reshape(-1))
 
-    def loss(rows: torch.Tensor, _: float) -> torch.Tensor:
+    def loss(rows: torch.Tensor) -> torch.Tensor:
         batch = points[rows] if noise is None else noise(points[rows])
         return functional.binary_cross_entropy_with_logits(decoder(batch), targets[rows])
 
-    minimise(
-        loss,
-        decoder.parameters(),
-        rows=len(points),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        decay=True,
-        stage="reconstruction attack",
-        report=report,
-    )
-    return decoder.eval()
+    train_decoder(decoder, loss, config, rows=len(points), stage="reconstruction attack", report=report)
+    return decoder

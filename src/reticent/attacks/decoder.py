@@ -1,0 +1,126 @@
+"""What the attacks that train a decoder share: its settings, its scaling of released values, and its training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from reticent.core.checks import count, positive
+from reticent.core.errors import InvalidInput
+from reticent.training.networks import minimise, relu_network
+from reticent.training.progress import Report
+
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderConfig:
+    """Settings of an attacker's decoder.
+
+    Attributes:
+        hidden: widths of its hidden layers.
+        epochs: passes over the attacker's own rows.
+        batch_size: rows per step.
+        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
+        seed: of weights, order, and noise where there is some.
+    """
+
+    hidden: tuple[int, ...] = (256, 256)
+    epochs: int
+    batch_size: int = 250
+    learning_rate: float = 2e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            count(getattr(self, name), name=name)
+        positive(self.learning_rate, name="learning_rate")
+
+
+class Decoder(nn.Module):
+    """A network of released values, which are first brought to zero mean and unit variance.
+
+    Args:
+        inputs: number of released values.
+        outputs: number of decoded values.
+        hidden: widths of the hidden layers.
+    """
+
+    center: torch.Tensor
+    spread: torch.Tensor
+    guess: torch.Tensor
+
+    def __init__(self, inputs: int, outputs: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.network = relu_network([inputs, *hidden, outputs])
+        self.register_buffer("center", torch.zeros(inputs))
+        self.register_buffer("spread", torch.ones(inputs))
+        self.register_buffer("guess", torch.zeros(outputs))
+
+    def adapt(self, seen: torch.Tensor, guess: npt.NDArray[np.floating]) -> None:
+        """Sets the scaling by released values ``seen`` (n, inputs), and the ``guess`` (outputs,) in place of a withheld row."""
+        self.center.copy_(seen.mean(dim=0))
+        self.spread.copy_(seen.std(dim=0, correction=0).clamp(min=1e-6))
+        self.guess.copy_(torch.from_numpy(guess))
+
+    def forward(self, released: torch.Tensor) -> torch.Tensor:
+        """What the loss reads, shape (n, outputs), of released values of shape (n, inputs)."""
+        outputs: torch.Tensor = self.network((released - self.center) / self.spread)
+        return outputs
+
+    def decode(self, released: torch.Tensor) -> torch.Tensor:
+        """Decoded rows, shape (n, outputs), in the units of ``guess``."""
+        return self.forward(released)
+
+    def decoded(self, released: npt.ArrayLike) -> Array:
+        """Decoded rows, shape (n, outputs); about a withheld row (NaN) nothing is known, and ``guess`` stands there.
+
+        Raises:
+            InvalidInput: another number of released values than the decoder was trained on.
+        """
+        values = np.asarray(released, dtype=np.float32)
+        if values.ndim != 2 or values.shape[1] != len(self.center):
+            raise InvalidInput(f"released: expected shape (n, {len(self.center)}), got shape={values.shape}")
+        withheld = np.asarray(~np.isfinite(values).all(axis=1), dtype=np.bool_)
+        with torch.no_grad():
+            rows: Array = self.decode(torch.from_numpy(np.where(withheld[:, None], np.float32(0), values))).numpy()
+        rows[withheld] = self.guess.numpy()
+        return rows
+
+
+def train_decoder(
+    decoder: Decoder,
+    loss: Callable[[torch.Tensor], torch.Tensor],
+    config: DecoderConfig,
+    *,
+    rows: int,
+    stage: str,
+    report: Report,
+) -> None:
+    """Trains ``decoder`` in place; draws from torch's global generator, which the caller seeds.
+
+    Args:
+        decoder: left in evaluation mode.
+        loss: to lower, given the row numbers of a batch.
+        config: settings.
+        rows: number of training rows.
+        stage: name given to ``report``.
+        report: told after every epoch.
+    """
+    minimise(
+        lambda batch, _: loss(batch),
+        decoder.parameters(),
+        rows=rows,
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        decay=True,
+        stage=stage,
+        report=report,
+    )
+    decoder.eval()

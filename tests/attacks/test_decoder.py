@@ -1,0 +1,69 @@
+"""A decoder scales what it reads, guesses where nothing was released, and is left ready for use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+
+def scaled() -> tuple[Decoder, np.ndarray]:
+    """A decoder that passes scaled values through, and the values that it was scaled by."""
+    seen = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0]], dtype=np.float32)
+    decoder = Decoder(2, 2, ())
+    with torch.no_grad():
+        decoder.network[0].weight.copy_(torch.eye(2))
+        decoder.network[0].bias.zero_()
+    decoder.adapt(torch.from_numpy(seen), np.array([0.25, -0.5]))
+    return decoder, seen
+
+
+def test_values_come_to_zero_mean_and_unit_variance_and_constant_ones_to_zero() -> None:
+    decoder, seen = scaled()
+    expected = np.array([[-np.sqrt(1.5), 0.0], [0.0, 0.0], [np.sqrt(1.5), 0.0]])
+    np.testing.assert_allclose(decoder.decoded(seen), expected, atol=1e-6)
+
+
+def test_the_guess_stands_for_every_withheld_row() -> None:
+    decoder, _ = scaled()
+    found = decoder.decoded([[np.nan, np.nan], [3.0, np.inf], [3.0, 5.0]])
+    np.testing.assert_array_equal(found, [[0.25, -0.5], [0.25, -0.5], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("released", [np.zeros((1, 3)), np.zeros(2), np.zeros((1, 2, 2))])
+def test_another_number_of_values_is_refused(released: np.ndarray) -> None:
+    with pytest.raises(InvalidInput, match=r"released: expected shape \(n, 2\)"):
+        scaled()[0].decoded(released)
+
+
+def test_training_finds_the_least_squares_line() -> None:
+    """One affine layer and the squared error: the minimum is the solution of the normal equations, the oracle."""
+    random = np.random.default_rng(0)
+    values = random.normal(size=(400, 2)).astype(np.float32)
+    target = (values @ [[1.0], [-2.0]] + 3.0 + random.normal(size=(400, 1))).astype(np.float32)
+    torch.manual_seed(0)
+    decoder, points, wanted = Decoder(2, 1, ()), torch.from_numpy(values), torch.from_numpy(target)
+    decoder.adapt(points, target.mean(axis=0))
+    told: list[tuple[str, int, int]] = []
+    train_decoder(
+        decoder,
+        lambda batch: (decoder(points[batch]) - wanted[batch]).square().mean(),
+        DecoderConfig(epochs=60, batch_size=100, learning_rate=0.1),
+        rows=400,
+        stage="line",
+        report=lambda *step: told.append(step[:3]),
+    )
+    design = np.concatenate([values, np.ones((400, 1))], axis=1)
+    oracle = design @ np.linalg.lstsq(design, target, rcond=None)[0]
+    np.testing.assert_allclose(decoder.decoded(values), oracle, atol=0.02)
+    assert not decoder.training
+    assert told[-1] == ("line", 60, 60)
+
+
+@pytest.mark.parametrize("changes", [{"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"learning_rate": float("nan")}])
+def test_settings_out_of_range_are_refused(changes: dict[str, float]) -> None:
+    with pytest.raises(InvalidParameter, match=next(iter(changes))):
+        DecoderConfig(**{"epochs": 1, **changes})
