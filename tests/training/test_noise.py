@@ -8,7 +8,8 @@ import torch
 from scipy import stats
 
 from reticent.core import Norm
-from reticent.training.noise import training_noise
+from reticent.core.errors import InvalidParameter
+from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 
 
 @pytest.mark.parametrize(("norm", "shape"), [(Norm.L1, 3), (Norm.LINF, 3), (Norm.L2, 3)])
@@ -27,3 +28,27 @@ def test_symmetric_in_every_coordinate(norm: Norm) -> None:
     noise = training_noise(20_000, 4, output_norm=norm).numpy()
     assert np.abs((noise > 0).mean(axis=0) - 0.5).max() < 0.02
     assert np.abs(np.corrcoef(noise.T) - np.eye(4)).max() < 0.04
+
+
+@pytest.mark.parametrize(
+    ("norm", "variance"),
+    # Laplace: 2. Cube: E[Gamma(m + 1)^2] / 3 = (m + 1)(m + 2) / 3. Sphere: E[Gamma(m)^2] / m = m + 1.
+    [(Norm.L1, 2.0), (Norm.LINF, 20 / 3), (Norm.L2, 4.0)],
+)
+def test_the_spread_is_that_of_the_law(norm: Norm, variance: float) -> None:
+    torch.manual_seed(2)
+    assert noise_spread(3, output_norm=norm) == pytest.approx(np.sqrt(variance), rel=0.03)
+
+
+def test_the_share_rises_geometrically_and_stays_at_one() -> None:
+    shares = np.array([noise_share(done, first=0.04) for done in np.linspace(0, 0.75, 4)])
+    np.testing.assert_allclose(shares, [0.04, 0.04 ** (2 / 3), 0.04 ** (1 / 3), 1.0])
+    assert noise_share(0.9, first=0.04) == 1.0
+    assert noise_share(0.0, first=1.0) == 1.0
+
+
+@pytest.mark.parametrize("first", [0.0, -0.1, 1.01, float("nan"), float("inf")])
+def test_a_first_share_out_of_range_is_refused(first: float) -> None:
+    assert check_first_noise(1.0) is None
+    with pytest.raises(InvalidParameter, match="first_noise="):
+        check_first_noise(first)

@@ -15,15 +15,12 @@ from torch import nn
 from torch.nn import functional
 
 from reticent.core.checks import count, positive
-from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.training.heads import Head
 from reticent.training.lipschitz_objective import input_directions, lipschitz_bound, output_functionals
 from reticent.training.networks import labelled, minimise, relu_network, rescale
-from reticent.training.noise import training_noise
+from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
-
-_RAMP = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +65,7 @@ class NoiseAwareConfig:
             positive(getattr(self, name), name=name)
         for name in ("outputs", "epochs", "batch_size"):
             count(getattr(self, name), name=name)
-        if positive(self.first_noise, name="first_noise") > 1:
-            raise InvalidParameter(f"first_noise={self.first_noise!r}: expected a share in (0, 1]")
+        check_first_noise(self.first_noise)
         object.__setattr__(self, "output_norm", Norm.parse(self.output_norm))
         object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
 
@@ -116,7 +112,7 @@ def train_noise_aware(
     network = relu_network([points.shape[1], *config.hidden, config.outputs])
     head = Head(config.outputs, classes, config.head_hidden)
     scale = config.radius / config.epsilon
-    unit = training_noise(10_000, config.outputs, output_norm=config.output_norm).std().item()
+    unit = noise_spread(config.outputs, output_norm=config.output_norm)
 
     def values(rows: torch.Tensor, share: float) -> torch.Tensor:
         """Released values at ``share`` of the full noise, in units that keep their size near 1 throughout."""
@@ -126,8 +122,7 @@ def train_noise_aware(
         return outputs / max(share * scale * unit, 1.0)
 
     def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
-        share = min(1.0, config.first_noise ** (1.0 - done / _RAMP))
-        logits = head.network(values(rows, share))
+        logits = head.network(values(rows, noise_share(done, first=config.first_noise)))
         if done < config.warm_up:
             return functional.cross_entropy(logits, targets[rows])
         return -torch.softmax(logits, dim=1).gather(1, targets[rows][:, None]).mean()

@@ -23,10 +23,9 @@ from reticent.core.norms import Norm
 from reticent.networks import Affine, Network, Residual
 from reticent.networks.layers import Activation, ActivationKind, Layer
 from reticent.training.networks import labelled, minimise, relu_network
-from reticent.training.noise import training_noise
+from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
 
-_RAMP = 0.75
 _ITERATIONS = 12  # of the orthonormalisation; each squares the distance from orthonormal
 
 
@@ -66,8 +65,7 @@ class LipschitzEncoderConfig:
             positive(getattr(self, name), name=name)
         for name in ("outputs", "epochs", "batch_size"):
             count(getattr(self, name), name=name)
-        if positive(self.first_noise, name="first_noise") > 1:
-            raise InvalidParameter(f"first_noise={self.first_noise!r}: expected a share in (0, 1]")
+        check_first_noise(self.first_noise)
         for width in self.hidden:
             if count(width, name="hidden") % 2:
                 raise InvalidParameter(f"hidden={width!r}: expected even widths, because values are sorted in pairs")
@@ -179,11 +177,11 @@ def train_lipschitz_encoder(
     torch.manual_seed(config.seed)
     network = SortingNetwork((points.shape[1], *config.hidden, config.outputs))
     head = relu_network([config.outputs, *config.head_hidden, classes])
-    unit = 1.0 if config.delta else training_noise(10_000, config.outputs, output_norm=Norm.L2).std().item()
+    unit = 1.0 if config.delta else noise_spread(config.outputs, output_norm=Norm.L2)
     last = [0.0]
 
     def noisy_loss(batch: torch.Tensor, done: float) -> torch.Tensor:
-        scale = sigma * min(1.0, config.first_noise ** (1.0 - done / _RAMP))
+        scale = sigma * noise_share(done, first=config.first_noise)
         values = network(points[batch])
         noise = (
             torch.randn(len(batch), config.outputs)
