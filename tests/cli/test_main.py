@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reticent.cli import main, posthoc
+from reticent.cli import bundles, main
 
 
 def test_version_and_help(command):
@@ -27,7 +27,7 @@ def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkey
     def fault(folder):
         raise RuntimeError("row 7 is [0.25, 0.75]")
 
-    monkeypatch.setattr(posthoc, "_card_of", fault)
+    monkeypatch.setattr(bundles, "open_bundle", fault)
     answer = command("card", tmp_path)
     assert answer.status == 70
     assert answer.err.startswith("error: internal error (RuntimeError)")
@@ -42,6 +42,6 @@ def test_an_interrupt_ends_quietly(command, monkeypatch, tmp_path):
     def interrupt(folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(posthoc, "_card_of", interrupt)
+    monkeypatch.setattr(bundles, "open_bundle", interrupt)
     answer = command("card", tmp_path)
     assert (answer.status, answer.err) == (130, "")

@@ -13,8 +13,22 @@ import numpy.typing as npt
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 
+NPY = b"\x93NUMPY"
+"""First bytes of an .npy file."""
+
 _ROOM_FOR_THE_REST = 16384
 """Bytes that receipt and zip headers take at most."""
+
+
+def starts_with(path: Path, mark: bytes) -> bool:
+    """Whether ``mark`` is how the file begins; False for one that cannot be read, or only once, as a pipe."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.peek(len(mark))[: len(mark)] == mark
+    except OSError:
+        return False
 
 
 def read_array(path: Path, *, name: str) -> npt.NDArray[Any]:
@@ -27,7 +41,7 @@ def read_array(path: Path, *, name: str) -> npt.NDArray[Any]:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"{name}={str(path)!r}: cannot be read ({error.strerror}); expected an .npy file") from error
-    if not content.startswith(b"\x93NUMPY"):
+    if not content.startswith(NPY):
         raise InvalidInput(f"{name}={str(path)!r}: not an .npy file; write one with numpy.save")
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)

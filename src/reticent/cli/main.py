@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import Abort, Exit, TyperException
 
 from reticent import __version__
-from reticent.cli import demo, posthoc, power
+from reticent.cli import bundles, demo, power
 from reticent.cli.ledger import ledger_app
 from reticent.core.errors import ReticentError
 
@@ -33,9 +33,9 @@ app = typer.Typer(
 demo.app.command()(power.power)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
-app.command()(posthoc.certify)
-app.command()(posthoc.release)
-app.command()(posthoc.card)
+app.command()(bundles.certify)
+app.command()(bundles.release)
+app.command()(bundles.card)
 
 
 @app.callback(invoke_without_command=True)

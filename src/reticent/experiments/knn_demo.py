@@ -16,7 +16,6 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.datasets import Dataset
 from reticent.experiments.page_parts import card_section, document, figure_table, percent
 from reticent.systems import PrivateKNNStudent
-from reticent.systems.private_knn_cards import private_knn_card
 from reticent.training.progress import Report
 from reticent.training.students import StudentConfig
 
@@ -102,8 +101,7 @@ def run_demo(data: Dataset, student: PrivateKNNStudent, *, report: Report) -> Kn
         "released right": float((released == truth[asked]).mean()),
         "student": float((student.predict(data.test_images) == data.test_labels).mean()),
     }
-    card = private_knn_card(student.plan_, student.feature_map_, keyed=False, classes_given=True)
-    return KnnDemo(student, card, results, _figure(public[asked], released, truth[asked]))
+    return KnnDemo(student, student.card(), results, _figure(public[asked], released, truth[asked]))
 
 
 def page(demo: KnnDemo) -> str:

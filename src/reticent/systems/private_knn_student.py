@@ -19,12 +19,12 @@ from reticent.accounting.ledger import Ledger
 from reticent.accounting.scopes import Scope
 from reticent.core.checks import count, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, ReticentError
-from reticent.core.guarantees import Guarantee
+from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
 from reticent.systems.bundle import Bundle
 from reticent.systems.posthoc_settings import progress
-from reticent.systems.private_knn_cards import private_knn_card
+from reticent.systems.private_knn_cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn_inputs import checked_records, feature_map_of, input_rows, picture_shape
 from reticent.systems.private_knn_plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
@@ -175,7 +175,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
         plan = self._plan(sum(rounds), len(classes))
         self.feature_map_ = feature_map
-        card = private_knn_card(plan, feature_map, keyed=keys is not None, classes_given=self.classes is not None).to_markdown()
+        circumstances = KnnCircumstances(feature_map.name, feature_map.origin, keys is not None, self.classes is not None)
         desk = KnnDesk(plan)
         charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
         with charge as reservation, torch.random.fork_rng(devices=[]), progress(self.verbose and report is None) as shown:
@@ -203,7 +203,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         self.booked_ = "" if reservation is None else reservation.id
         self.released_ = _named(labels, classes)
         self.rounds_ = asked
-        self._become(plan, card, student, classes)
+        self._become(plan, circumstances, student, classes)
         return self
 
     def predict_proba(self, X: npt.ArrayLike) -> Array:
@@ -225,10 +225,10 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         self._fitted()
         return self.plan_.guarantee
 
-    def card(self) -> str:
-        """The guarantee in plain words, as Markdown."""
+    def card(self) -> GuaranteeCard:
+        """The guarantee in plain words."""
         self._fitted()
-        return self._card
+        return knn_card(self.plan_, self._circumstances)
 
     def bundle(self) -> Bundle:
         """The student with its guarantee, ready to be written; no private record is in it."""
@@ -237,12 +237,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         settings = {
             "steps": asdict(self.plan_.steps),
             "delta": self.plan_.delta,
+            "card": self._circumstances.to_dict(),
             "classes": self.classes_.tolist(),
             "image_shape": list(self.student_.image_shape),
             "channels": [self.student_.features[0].out_channels, self.student_.features[3].out_channels],
             "width": self.student_.head.in_features,
         }
-        return Bundle(type(self).__name__, settings, arrays, self._card)
+        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Writes the bundle, whole or not at all; see ``Bundle.write``."""
@@ -267,11 +268,12 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             student = Student((planes, height, width), len(classes), channels=(first, second), width=settings["width"])
             student.load_state_dict({name: torch.from_numpy(array) for name, array in bundle.arrays.items()})
             plan = KnnPlan(PrivateKnnSteps(**settings["steps"]), settings["delta"], len(classes))
+            circumstances = KnnCircumstances.from_dict(settings["card"])
             total = plan.total
         except (KeyError, TypeError, ValueError, RuntimeError, ReticentError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
         loaded = cls(epsilon=total.epsilon, delta=total.delta, queries=(plan.steps.queries,))
-        loaded._become(plan, bundle.card, student.eval(), classes)
+        loaded._become(plan, circumstances, student.eval(), classes)
         return loaded
 
     def _plan(self, queries: int, classes: int) -> KnnPlan:
@@ -300,8 +302,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         steps = plan.steps
         return SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability), grid
 
-    def _become(self, plan: KnnPlan, card: str, student: Student, classes: npt.NDArray[Any]) -> None:
-        self.plan_, self._card, self.student_, self.classes_ = plan, card, student, classes
+    def _become(self, plan: KnnPlan, circumstances: KnnCircumstances, student: Student, classes: npt.NDArray[Any]) -> None:
+        self.plan_, self._circumstances, self.student_, self.classes_ = plan, circumstances, student, classes
         self.n_features_in_ = int(np.prod(student.image_shape))
 
     def _fitted(self) -> None:

@@ -122,9 +122,9 @@ class Categorical:
         Raises:
             InvalidInput: a value that is not in the list, and no ``other``. Values are never shown.
         """
-        found, inverse = np.unique(np.asarray([_word(value) for value in rows[:, 0]], dtype=str), return_inverse=True)
-        codes = {_word(value): code for code, value in enumerate(self.categories)}
-        fallback = -1 if self.other is None else codes[_word(self.other)]
+        found, inverse = np.unique(np.asarray([word_of(value) for value in rows[:, 0]], dtype=str), return_inverse=True)
+        codes = {word_of(value): code for code, value in enumerate(self.categories)}
+        fallback = -1 if self.other is None else codes[word_of(self.other)]
         numbers = np.array([codes.get(str(word), fallback) for word in found], dtype=np.int64)[inverse]
         unknown = int((numbers < 0).sum())
         if unknown:
@@ -227,6 +227,15 @@ class TabularSchema:
         return sum(attribute.columns for attribute in self.attributes)
 
     @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the table's columns, in order; an attribute of several columns has a name for each."""
+        return tuple(
+            name
+            for attribute in self.attributes
+            for name in (attribute.names if isinstance(attribute, OneHot) else (attribute.name,))
+        )
+
+    @property
     def dimension(self) -> int:
         """Encoded coordinates."""
         return sum(attribute.width for attribute in self.attributes)
@@ -308,8 +317,13 @@ class TabularSchema:
         return cls.from_dict(values)
 
 
-def _word(value: Any) -> str:
-    """One spelling for 3, 3.0 and numpy's own numbers."""
+def word_of(value: Any) -> str:
+    """One spelling of a category, the same for 3, 3.0 and numpy's own numbers.
+
+    Example:
+        >>> word_of(3.0), word_of(2.5), word_of("office")
+        ('3', '2.5', 'office')
+    """
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value)

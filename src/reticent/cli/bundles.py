@@ -1,39 +1,54 @@
-"""Commands on a fitted bundle: certify, release, card."""
+"""Commands on a fitted bundle, whatever system it holds: certify, release, card."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 
 from reticent.cli.arrays import npy_content, read_array, release_content, release_size
+from reticent.cli.tables import read_table
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 
 if TYPE_CHECKING:
-    from reticent.core.guarantees import GuaranteeCard
+    from reticent.systems import PowerEncoder, PrivateKNNStudent
     from reticent.systems.certified_system import CertifiedSystem
     from reticent.systems.posthoc_system import PosthocSystem
 
+    System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
+    AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
+
 BundleFolder = Annotated[Path, typer.Argument(help="Folder of a fitted bundle.")]
-InputFile = Annotated[Path, typer.Option("--input", help=".npy file with one input per row, in the units seen in training.")]
 
 
 def release(
     bundle: BundleFolder,
-    input_: InputFile,
+    input_: Annotated[
+        Path,
+        typer.Option(
+            "--input",
+            help=".npy file with one input per row, in the units seen in training; for rows of a table also a .csv or .csv.gz "
+            "file, with the schema's column names in its first line.",
+        ),
+    ],
     output: Annotated[Path, typer.Option(help=".npz file to write: values, withheld, receipt (JSON text as bytes).")],
     ledger: Annotated[str | None, typer.Option(help="Ledger to book the cost in: a file or a database URL.")] = None,
     client: Annotated[str, typer.Option(help="With --ledger: who asks.")] = "",
     subject: Annotated[str, typer.Option(help="With --ledger: whose privacy is spent.")] = "",
+    ignore_column: Annotated[
+        list[str] | None, typer.Option(help="Column of the CSV file that is not read, such as a label; may be repeated.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output file if it exists.")] = False,
 ) -> None:
     """Answer every input row with the bundle's guarantee, and write the answers whole or not at all.
@@ -41,8 +56,8 @@ def release(
     Each row costs the epsilon and delta that `reticent card` shows, withheld or not. Noise comes from the operating
     system; there is no seed.
     """
-    inputs = read_array(input_, name="input")
-    system = _load_any(bundle)
+    system = _answering(bundle)
+    inputs = _read_inputs(input_, system, ignore=ignore_column or ())
     if ledger is None and (client or subject):
         raise InvalidInput("client, subject: expected together with --ledger, which says where to book them")
     room = release_size(len(np.atleast_1d(inputs)), _numbers_per_answer(system))
@@ -65,7 +80,7 @@ def release(
 
 def certify(
     bundle: BundleFolder,
-    input_: InputFile,
+    input_: Annotated[Path, typer.Option("--input", help=".npy file with one PUBLIC input per row, in the units of training.")],
     radius: Annotated[float, typer.Option(help="Radius around each input's embedding, in the embedding's units.")],
     output: Annotated[Path | None, typer.Option(help=".npy file for the bound of every row.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output file if it exists.")] = False,
@@ -77,7 +92,7 @@ def certify(
     """
     inputs = read_array(input_, name="input")
     positive(radius, name="radius")
-    system = _load(bundle)
+    system = _with_local_bounds(bundle)
     points = system.embed(inputs)
     if output is None:
         bounds = system.query_.bound.bound(points, radius)
@@ -101,7 +116,7 @@ def card(
     as_json: Annotated[bool, typer.Option("--json", help="Plain JSON instead of Markdown.")] = False,
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which assumptions."""
-    shown = _card_of(bundle)
+    shown = open_bundle(bundle).card()
     console = Console()
     if as_json:
         typer.echo(json.dumps(shown.to_dict(), indent=2))
@@ -111,42 +126,74 @@ def card(
         typer.echo(shown.to_markdown())
 
 
-def _load(folder: Path) -> PosthocSystem:
-    """The fitted system in ``folder``, whichever of the two it is."""
-    from reticent.systems import PosthocClassifier, PosthocEncoder
+def open_bundle(folder: Path) -> System:
+    """The fitted system in ``folder``, whatever kind it is.
+
+    Raises:
+        InvalidInput: no such folder, a system that is not known here, or one that needs a module of the user's own.
+        CorruptBundle: the bundle is damaged.
+    """
+    from reticent import systems
     from reticent.systems.bundle import Bundle
 
-    doors: dict[str, type[PosthocSystem]] = {door.__name__: door for door in (PosthocEncoder, PosthocClassifier)}
+    known: tuple[type[System], ...] = (
+        systems.PosthocEncoder,
+        systems.PosthocClassifier,
+        systems.CertifiedClassifier,
+        systems.CertifiedEnsemble,
+        systems.PowerEncoder,
+        systems.PrivateKNNStudent,
+    )
+    doors = {door.__name__: door for door in known}
     name = Bundle.read(folder).system
     if name not in doors:
         raise InvalidInput(f"bundle={str(folder)!r}: holds a {name}, expected one of {', '.join(doors)}")
     return doors[name].load(folder)
 
 
-def _load_any(folder: Path) -> PosthocSystem | CertifiedSystem:
-    """The fitted system in ``folder``, of any kind that answers rows from a bundle."""
-    from reticent.systems import CertifiedClassifier, CertifiedEnsemble
-    from reticent.systems.bundle import Bundle
+def _answering(folder: Path) -> AnsweringSystem:
+    from reticent.systems import PrivateKNNStudent
 
-    doors: dict[str, type[CertifiedSystem]] = {door.__name__: door for door in (CertifiedClassifier, CertifiedEnsemble)}
-    name = Bundle.read(folder).system
-    return doors[name].load(folder) if name in doors else _load(folder)
+    system = open_bundle(folder)
+    if isinstance(system, PrivateKNNStudent):
+        raise InvalidInput(
+            f"bundle={str(folder)!r}: holds a PrivateKNNStudent, which has nothing left to release: its predictions are "
+            "post-processing and cost nothing; use PrivateKNNStudent.load(folder).predict(inputs)"
+        )
+    return system
 
 
-def _card_of(folder: Path) -> GuaranteeCard:
-    """The card of the bundle in ``folder``: of what answers rows of numbers, or rows of a table."""
+def _with_local_bounds(folder: Path) -> PosthocSystem:
+    from reticent.systems.posthoc_system import PosthocSystem
+
+    system = open_bundle(folder)
+    if not isinstance(system, PosthocSystem):
+        raise InvalidInput(
+            f"bundle={str(folder)!r}: holds a {type(system).__name__}, expected one of PosthocEncoder, PosthocClassifier, whose "
+            "noise rests on bounds around single inputs; `reticent card` says what this one rests on"
+        )
+    return system
+
+
+def _read_inputs(path: Path, system: AnsweringSystem, *, ignore: Sequence[str]) -> npt.NDArray[Any]:
     from reticent.systems import PowerEncoder
-    from reticent.systems.bundle import Bundle
 
-    if Bundle.read(folder).system == PowerEncoder.__name__:
-        return PowerEncoder.load(folder).card()
-    return _load_any(folder).card()
+    if isinstance(system, PowerEncoder):
+        return read_table(path, system.query_.schema, ignore=ignore, name="input")
+    if ignore:
+        raise InvalidInput(f"ignore_column: is for rows of a table; the inputs of a {type(system).__name__} have no column names")
+    return read_array(path, name="input")
 
 
-def _numbers_per_answer(system: PosthocSystem | CertifiedSystem) -> int:
+def _numbers_per_answer(system: AnsweringSystem) -> int:
     """8-byte numbers that one answer takes in a file, at most; a label in words takes 4 bytes a letter."""
+    from reticent.systems import PosthocClassifier, PowerEncoder
     from reticent.systems.certified_system import CertifiedSystem
+    from reticent.systems.power_query import PowerQuery
 
-    if isinstance(system, CertifiedSystem):
+    if isinstance(system, PowerEncoder):
+        assert isinstance(system.query_, PowerQuery)  # the published mode is never stored
+        return system.query_.outputs
+    if isinstance(system, CertifiedSystem | PosthocClassifier):
         return 1 + max(len(str(label)) for label in system.classes_.tolist()) // 2
     return system.query_.network.output_dimension

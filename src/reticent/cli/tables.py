@@ -1,0 +1,37 @@
+"""Rows of a table from a file, for the command line: CSV with a header line, or an array of numbers or words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from reticent.cli.arrays import NPY, read_array, starts_with
+from reticent.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from reticent.systems.tabular import TabularSchema
+
+
+def read_table(path: Path, schema: TabularSchema, *, ignore: Sequence[str], name: str) -> npt.NDArray[Any]:
+    """Rows as ``schema`` describes them, shape (n, columns): a CSV file's by name, an .npy file's by position.
+
+    Args:
+        path: CSV file, plain or gzipped, or .npy file; told apart by their first bytes.
+        schema: what the columns are.
+        ignore: columns of a CSV file that are not read.
+        name: what the caller calls the file; used in messages.
+
+    Raises:
+        InvalidInput: see ``read_rows`` and ``read_array``; or columns to ignore in a file that names none.
+    """
+    from reticent.systems.tabular_files import read_rows, rows_of_words
+
+    if not starts_with(path, NPY):
+        return read_rows(path, schema, ignore=ignore, name=name)
+    if ignore:
+        raise InvalidInput(f"{name}={str(path)!r}: an .npy file has no names of columns to ignore; take the columns out")
+    array = read_array(path, name=name)
+    return rows_of_words(array, schema, name=f"{name}={str(path)!r}") if array.dtype.kind == "U" else array
