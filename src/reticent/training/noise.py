@@ -59,7 +59,7 @@ def noise_share(done: float, *, first: float) -> float:
         >>> [round(noise_share(done, first=0.25), 3) for done in (0.0, 0.375, 0.75, 1.0)]
         [0.25, 0.5, 1.0, 1.0]
     """
-    return min(1.0, first ** (1.0 - done / _RAMP))
+    return min(1.0, float(first ** (1.0 - done / _RAMP)))
 
 
 def check_first_noise(first_noise: float) -> None:
