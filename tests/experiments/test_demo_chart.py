@@ -36,3 +36,20 @@ def test_every_marker_is_drawn_and_words_are_escaped():
         drawn = ElementTree.fromstring(line_chart([Series("a & b", ((1.0, 0.5, 0.1),), "ours", marker)], [], **WORDS))
         assert len([one for one in drawn.iter(tag) if one.get("class") == "mark"]) == 1
         assert drawn.findtext("title") == "a < b"
+
+
+def test_a_part_of_the_axis_fills_the_chart():
+    points = ((1.0, 0.70, 0.0), (10.0, 0.80, 0.05), (100.0, 0.95, 0.0))
+    line = Series("one", points, "ours")
+    drawn = ElementTree.fromstring(line_chart([line], [], y_range=(0.7, 0.9), name="near", **WORDS))
+    heights = [float(mark.get("cy")) for mark in drawn.iter("circle")]
+    grid = {one.text: float(one.get("y")) - 4 for one in drawn.iter("text") if one.text.endswith("%")}
+    assert list(grid) == ["70 %", "75 %", "80 %", "85 %", "90 %"]
+    assert heights[0] == pytest.approx(grid["70 %"], abs=0.15)
+    assert heights[1] == pytest.approx(grid["80 %"], abs=0.15)
+    assert heights[2] == pytest.approx(grid["90 %"], abs=0.15)  # beyond the end: drawn at the end
+    [spread] = [one for one in drawn.iter("line") if one.get("class") == "spread"]
+    ends = sorted((float(spread.get("y1")), float(spread.get("y2"))))
+    assert ends == pytest.approx([grid["85 %"], grid["75 %"]], abs=0.15)
+    assert drawn.get("aria-labelledby") == "near-title near-description"
+    assert {one.get("id") for one in drawn.iter() if one.get("id")} == {"near-title", "near-description"}

@@ -38,9 +38,17 @@ class Level:
 
 
 def line_chart(
-    series: Sequence[Series], levels: Sequence[Level], *, title: str, description: str, x_name: str, y_name: str
+    series: Sequence[Series],
+    levels: Sequence[Level],
+    *,
+    title: str,
+    description: str,
+    x_name: str,
+    y_name: str,
+    y_range: tuple[float, float] = (0.0, 1.0),
+    name: str = "chart",
 ) -> str:
-    """The chart as an ``<svg>`` element; x on a logarithmic axis, y from 0 to 1.
+    """The chart as an ``<svg>`` element; x on a logarithmic axis, y in percent.
 
     Args:
         series: lines, the most important one last (it is drawn on top).
@@ -48,6 +56,8 @@ def line_chart(
         title: short name, for screen readers and as a tooltip.
         description: what the chart shows, in words.
         x_name, y_name: names of the axes.
+        y_range: ends of the y axis, within [0, 1]; what lies outside is drawn at the end that it is beyond.
+        name: begins the ids of its title and description; different for every chart of a page.
 
     Example:
         >>> one = Series("ours", ((1.0, 0.5, 0.0), (10.0, 0.9, 0.0)), "ours")
@@ -57,19 +67,22 @@ def line_chart(
     values = sorted({x for line in series for x, _, _ in line.points})
     low, high = math.log(values[0]), math.log(values[-1])
     width = (high - low) or 1.0
+    floor, ceiling = y_range
 
     def place(x: float, y: float) -> tuple[float, float]:
+        share = (min(max(y, floor), ceiling) - floor) / (ceiling - floor)
         return (
             _LEFT + 14 + (_WIDTH - _LEFT - _RIGHT - 28) * (math.log(x) - low) / width,
-            _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1.0 - y),
+            _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1.0 - share),
         )
 
     right = _WIDTH - _RIGHT
     parts = [
-        f'<svg class="chart" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-labelledby="chart-title chart-description">',
-        f'<title id="chart-title">{escape(title)}</title><desc id="chart-description">{escape(description)}</desc>',
+        f'<svg class="chart" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-labelledby="{name}-title {name}-description">',
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-description">{escape(description)}</desc>',
     ]
-    for percent in range(0, 101, 20):
+    step = 20 if ceiling - floor > 0.5 else 5
+    for percent in range(step * math.ceil(100 * floor / step - 1e-9), math.floor(100 * ceiling + 1e-9) + 1, step):
         _, y = place(values[0], percent / 100)
         parts.append(f'<line class="grid" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text class="tick" x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{percent} %</text>')
@@ -89,7 +102,8 @@ def line_chart(
         parts.append(f'<line class="level" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
         ends.append((y, level.name, "level-name"))
     for line in series:
-        parts += _drawn(line, [(*place(x, y), place(x, y - half)[1] - place(x, y)[1]) for x, y, half in line.points])
+        points = [(*place(x, y), place(x, y - half)[1], place(x, y + half)[1], bool(half)) for x, y, half in line.points]
+        parts += _drawn(line, points)
         ends.append((place(*line.points[-1][:2])[1], line.name, line.style))
     for y, name, style in _apart(ends):
         parts.append(f'<text class="end {style}" x="{right + 10:g}" y="{y + 4:.1f}">{escape(name)}</text>')
@@ -97,15 +111,16 @@ def line_chart(
     return "\n".join(parts)
 
 
-def _drawn(line: Series, points: Sequence[tuple[float, float, float]]) -> list[str]:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
+def _drawn(line: Series, points: Sequence[tuple[float, float, float, float, bool]]) -> list[str]:
+    """The line with its marks; points are x, y, the lower and the upper end of the interval, and whether there is one."""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y, *_ in points)
     drawn = [f'<g class="series {line.style}">', f'<polyline points="{path}"/>']
     drawn += [
-        f'<line class="spread" x1="{x:.1f}" x2="{x:.1f}" y1="{y - half:.1f}" y2="{y + half:.1f}"/>'
-        for x, y, half in points
-        if half
+        f'<line class="spread" x1="{x:.1f}" x2="{x:.1f}" y1="{upper:.1f}" y2="{lower:.1f}"/>'
+        for x, _, lower, upper, there in points
+        if there
     ]
-    return [*drawn, *(_marker(line.marker, x, y) for x, y, _ in points), "</g>"]
+    return [*drawn, *(_marker(line.marker, x, y) for x, y, *_ in points), "</g>"]
 
 
 def _marker(shape: str, x: float, y: float) -> str:
