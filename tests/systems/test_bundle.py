@@ -28,6 +28,12 @@ def test_round_trip_keeps_everything(stored: Path) -> None:
     assert sorted(path.name for path in stored.iterdir()) == ["bundle.json", "card.md", "weights.safetensors"]
 
 
+def test_a_bundle_of_another_system_is_refused_where_one_is_expected(stored: Path) -> None:
+    assert Bundle.read(stored, system="Nothing").identity == Bundle.read(stored).identity
+    with pytest.raises(InvalidInput, match=r"one'.*: holds a Nothing, expected a Something"):
+        Bundle.read(stored, system="Something")
+
+
 def test_identity_depends_on_every_part(stored: Path) -> None:
     base = Bundle.read(stored)
     changed = [

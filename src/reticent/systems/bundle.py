@@ -76,11 +76,15 @@ class Bundle:
         return output.target
 
     @classmethod
-    def read(cls, folder: str | Path) -> Bundle:
+    def read(cls, folder: str | Path, *, system: str | None = None) -> Bundle:
         """The bundle in ``folder``, every checksum verified.
 
+        Args:
+            folder: where it was written.
+            system: name of the class that must have written it, or None for any.
+
         Raises:
-            InvalidInput: no such folder.
+            InvalidInput: no such folder, or a bundle of another system.
             CorruptBundle: a file is missing, damaged, or of another format or version.
         """
         source = Path(folder)
@@ -98,9 +102,12 @@ class Bundle:
                 raise CorruptBundle(f"bundle {str(source)!r}: {name} does not match its checksum; fetch or fit it again")
         try:
             arrays = load_tensors(contents[_WEIGHTS])
-            return cls(str(head["system"]), dict(head["settings"]), arrays, contents[_CARD].decode())
+            found = cls(str(head["system"]), dict(head["settings"]), arrays, contents[_CARD].decode())
         except (KeyError, TypeError, ValueError, SafetensorError) as error:
             raise CorruptBundle(f"bundle {str(source)!r}: damaged ({error}); fetch or fit it again") from error
+        if system is not None and found.system != system:
+            raise InvalidInput(f"folder={str(folder)!r}: holds a {found.system}, expected a {system}")
+        return found
 
 
 def _digest(content: bytes) -> str:

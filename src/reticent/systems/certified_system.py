@@ -1,4 +1,4 @@
-"""What ``CertifiedClassifier`` and ``CertifiedEnsemble`` share: checked settings, answering, budgets, saving and explaining."""
+"""What ``CertifiedClassifier`` and ``CertifiedEnsemble`` share: checked settings, training, budgets, storing and explaining."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import nn
+from typing_extensions import override
 
 from reticent.accounting.calibration import epsilon_per_answer
 from reticent.accounting.composition import Composition, smallest_epsilon
@@ -22,16 +23,16 @@ from reticent.certify.record_keys import record_buckets, record_keys
 from reticent.certify.training import ParameterIntervals, parameter_intervals
 from reticent.certify.training_settings import TrainingSettings
 from reticent.core.checks import count, positive, probability
-from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
-from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
+from reticent.core.guarantees import GuaranteeCard
 from reticent.core.releases import Release
-from reticent.noise import Sampler, SecureSampler, SeededSampler
-from reticent.systems.booking import answer_and_book
+from reticent.noise import Sampler
 from reticent.systems.bundle import Bundle
 from reticent.systems.certified_cards import certified_card
 from reticent.systems.certified_query import CertifiedLaw, CertifiedQuery, features_of
 from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
 from reticent.systems.posthoc_settings import progress
+from reticent.systems.releasing_system import ReleasingSystem, with_class_names
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -51,7 +52,7 @@ TRAINING = (
 """Constructor arguments that go into ``TrainingSettings`` as they are."""
 
 
-class CertifiedSystem(ClassifierMixin, BaseEstimator):
+class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     """A classifier trained without noise, whose labels are released with a guarantee for its training records.
 
     Use ``CertifiedClassifier`` or ``CertifiedEnsemble``.
@@ -67,8 +68,6 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
     members_: tuple[ParameterIntervals, ...]
     extractor_: Embedding
     classes_: npt.NDArray[Any]
-    n_features_in_: int
-    input_shape_: tuple[int, ...]
 
     epsilon: float
     delta: float
@@ -134,25 +133,6 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
         self._become(tuple(fitted), extractor, classes, shape)
         return self
 
-    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
-        """One label for each row of X, charged before it is computed; randomness from the operating system.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``; queries are not protected.
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
-
-        Returns:
-            ``values`` (labels; -1, or None, where withheld), ``withheld`` and ``receipt``.
-
-        Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
-        """
-        return self._answer(X, SecureSampler(), ledger, scope)
-
-    def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """As ``release`` with randomness from a seed: for experiments, *not private*, and the receipt says so."""
-        return self._answer(X, SeededSampler(seed), None, None)
-
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The model's (or the vote's) own labels, without noise. Private: for the owner of the records, never to be sent."""
         labels, _ = self.stable_distances(X)
@@ -188,22 +168,17 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
         return smallest_epsilon(epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=own)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return self.query_.mechanism.guarantee
-
-    @property
     def query_(self) -> CertifiedQuery:
         """The fitted query with the law and epsilon that are set now."""
         if not hasattr(self, "members_"):
-            name = type(self).__name__
-            raise NotFittedYet(f"this {name} is not fitted yet; call fit, or {name}.load on a bundle")
+            raise self._not_fitted()
         return CertifiedQuery(self.extractor_, self.members_, self._law())
 
     @property
+    @override
     def bundle_identity_(self) -> str:
         """SHA-256 of the bundle, with the law and epsilon that are set now; goes into every receipt."""
-        law = self._law()
+        law = self._fitted().law
         if law not in self._identities:
             self._identities[law] = self.bundle().identity
         return self._identities[law]
@@ -212,17 +187,14 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
         """The guarantee in plain words."""
         return certified_card(self.query_, classes_given=self.classes is not None)
 
+    @override
     def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written. It is as private as the records."""
+        """Everything that ``release`` needs, ready to be written. As private as the records: keep it where they are kept."""
         settings, arrays = self.query_.describe()
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self.classes_.tolist()
         settings["classes_given"] = self.classes is not None
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the bundle, whole or not at all; see ``Bundle.write``. Keep it where the records are kept."""
-        return self.bundle().write(folder, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | Path, *, extractor: nn.Module | None = None) -> Self:
@@ -236,9 +208,7 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
             InvalidInput: no such folder, a bundle of another system, or a module that is missing.
             CorruptBundle: the bundle is damaged.
         """
-        bundle = Bundle.read(folder)
-        if bundle.system != cls.__name__:
-            raise InvalidInput(f"folder={str(folder)!r}: holds a {bundle.system}, expected a {cls.__name__}")
+        bundle = Bundle.read(folder, system=cls.__name__)
         query = CertifiedQuery.from_description(bundle.settings, bundle.arrays, extractor)
         training = query.members[0].settings
         try:
@@ -286,18 +256,15 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
         self.members_ = members
         self.extractor_ = extractor
         self.classes_ = classes
-        self.input_shape_ = shape
-        self.n_features_in_ = int(np.prod(shape))
+        self._takes(shape)
 
+    @override
+    def _fitted(self) -> CertifiedQuery:
+        return self.query_
+
+    @override
     def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scope | None) -> Release:
-        query = self.query_
-        inputs = self._inputs(X)
-        release = answer_and_book(query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope)
-        if np.array_equal(self.classes_, np.arange(len(self.classes_))):
-            return release
-        names = self.classes_[np.maximum(release.values, 0)].astype(object)
-        names[release.withheld] = None
-        return Release(names, release.withheld, release.receipt)
+        return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
 
     def _encoded(self, y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Integers]:
         if y is None:
@@ -318,18 +285,6 @@ class CertifiedSystem(ClassifierMixin, BaseEstimator):
         if not bool((classes[codes] == labels).all()):
             raise InvalidInput("y: expected labels from classes only; labels are not shown")
         return classes, codes.astype(np.int64)
-
-    def _inputs(self, X: npt.ArrayLike) -> Array:
-        _ = self.query_
-        inputs, shape = check_pictures(X, name="X")
-        if inputs.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"X has {inputs.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        if len(shape) > 1 and len(self.input_shape_) > 1 and shape != self.input_shape_:
-            raise InvalidInput(f"X: expected inputs of shape {self.input_shape_}, got {shape}")
-        return inputs
 
 
 def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) -> Embedding:

@@ -23,6 +23,7 @@ from reticent.systems.plans import LABEL_LAWS
 from reticent.systems.posthoc_settings import PosthocSettings, Prepared, prepare, progress
 from reticent.systems.posthoc_system import Array, PosthocSystem
 from reticent.systems.private_query import PrivateQuery
+from reticent.systems.releasing_system import with_class_names
 from reticent.training.heads import HeadConfig
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.progress import Report
@@ -166,12 +167,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
 
     def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Any, scope: Any) -> Release:
         """As for vectors, with positions turned into the user's own labels; withheld answers stay -1 (or None)."""
-        release = super()._answer(X, sampler, ledger, scope)
-        if np.array_equal(self.classes_, np.arange(len(self.classes_))):
-            return release
-        names = self.classes_[np.maximum(release.values, 0)].astype(object)
-        names[release.withheld] = None
-        return Release(names, release.withheld, release.receipt)
+        return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
 
     def _candidate(self, prepared: Prepared, law: str, report: Report) -> Candidate:
         settings = prepared.settings

@@ -1,4 +1,4 @@
-"""What the two front doors of posthoc release share once they are fitted: answering, saving and explaining."""
+"""What the two front doors of posthoc release share once they are fitted: embedding, storing and explaining."""
 
 from __future__ import annotations
 
@@ -7,25 +7,20 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from torch import nn
+from typing_extensions import override
 
-from reticent.accounting.ledger import Ledger
-from reticent.accounting.scopes import Scope
-from reticent.core.errors import CorruptBundle, InvalidInput, NotFittedYet
-from reticent.core.guarantees import Guarantee, GuaranteeCard
-from reticent.core.releases import Release
-from reticent.noise import Sampler, SecureSampler, SeededSampler
-from reticent.systems.booking import answer_and_book
+from reticent.core.errors import CorruptBundle
+from reticent.core.guarantees import GuaranteeCard
 from reticent.systems.bundle import Bundle
-from reticent.systems.embedding import check_pictures
 from reticent.systems.posthoc_cards import posthoc_card
 from reticent.systems.private_query import PrivateQuery
+from reticent.systems.releasing_system import ReleasingSystem
 
 Array = npt.NDArray[np.float64]
 
 
-class PosthocSystem(BaseEstimator):
+class PosthocSystem(ReleasingSystem):
     """A fitted posthoc release; use ``PosthocEncoder`` or ``PosthocClassifier``.
 
     Attributes:
@@ -33,33 +28,10 @@ class PosthocSystem(BaseEstimator):
         input_shape_: shape of one input.
         n_features_in_: number of input features.
         classes_: labels seen in ``fit``, None without labels.
-        bundle_identity_: SHA-256 of the bundle; goes into every receipt.
     """
 
     query_: PrivateQuery
-    input_shape_: tuple[int, ...]
-    n_features_in_: int
     classes_: npt.NDArray[Any] | None
-    bundle_identity_: str
-
-    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
-        """One answer for each row of X, charged before it is computed; noise from the operating system.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``.
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
-
-        Returns:
-            ``values`` (vectors with NaN, or labels with -1, where withheld), ``withheld`` and ``receipt``.
-
-        Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
-        """
-        return self._answer(X, SecureSampler(), ledger, scope)
-
-    def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt says so."""
-        return self._answer(X, SeededSampler(seed), None, None)
 
     def embed(self, X: npt.ArrayLike) -> Array:
         """Embeddings of X, clipped to the public domain, shape (n, d). Private: never to be sent."""
@@ -70,24 +42,23 @@ class PosthocSystem(BaseEstimator):
         return self._fitted().exact(self._inputs(X))
 
     @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return self._fitted().mechanism.guarantee
+    @override
+    def bundle_identity_(self) -> str:
+        """SHA-256 of the bundle; goes into every receipt."""
+        self._fitted()
+        return self._identity
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
         return posthoc_card(self._fitted())
 
+    @override
     def bundle(self) -> Bundle:
         """Everything that ``release`` needs, ready to be written."""
         settings, arrays = self._fitted().describe()
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self._stored_labels()
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
-        return self.bundle().write(folder, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | Path, *, embedder: nn.Module | None = None) -> Self:
@@ -101,9 +72,7 @@ class PosthocSystem(BaseEstimator):
             InvalidInput: no such folder, a bundle of another system, or a module that is missing.
             CorruptBundle: the bundle is damaged.
         """
-        bundle = Bundle.read(folder)
-        if bundle.system != cls.__name__:
-            raise InvalidInput(f"folder={str(folder)!r}: holds a {bundle.system}, expected a {cls.__name__}")
+        bundle = Bundle.read(folder, system=cls.__name__)
         query = PrivateQuery.from_description(bundle.settings, bundle.arrays, embedder)
         total = query.requirement
         loaded = cls(
@@ -123,33 +92,15 @@ class PosthocSystem(BaseEstimator):
 
     def _become(self, query: PrivateQuery, shape: tuple[int, ...], classes: npt.NDArray[Any] | None) -> None:
         self.query_ = query
-        self.input_shape_ = shape
-        self.n_features_in_ = int(np.prod(shape))
+        self._takes(shape)
         self.classes_ = classes
-        self.bundle_identity_ = self.bundle().identity
+        self._identity = self.bundle().identity
 
     def _stored_labels(self) -> list[Any] | None:
         return None if self.classes_ is None else self.classes_.tolist()
 
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scope | None) -> Release:
-        query = self._fitted()
-        inputs = self._inputs(X)
-        return answer_and_book(query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope)
-
+    @override
     def _fitted(self) -> PrivateQuery:
         if not hasattr(self, "query_"):
-            name = type(self).__name__
-            raise NotFittedYet(f"this {name} is not fitted yet; call fit, or {name}.load on a bundle")
+            raise self._not_fitted()
         return self.query_
-
-    def _inputs(self, X: npt.ArrayLike) -> Array:
-        self._fitted()
-        inputs, shape = check_pictures(X, name="X")
-        if inputs.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"X has {inputs.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        if len(shape) > 1 and len(self.input_shape_) > 1 and shape != self.input_shape_:
-            raise InvalidInput(f"X: expected inputs of shape {self.input_shape_}, got {shape}")
-        return inputs

@@ -23,6 +23,7 @@ from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.systems.private_knn_cards import private_knn_card
 from reticent.systems.private_knn_inputs import checked_records, feature_map_of, input_rows
 from reticent.systems.private_knn_plan import UNANSWERED, KnnDesk, KnnPlan
+from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.training.features import FeatureMap
 
 Array = npt.NDArray[np.float64]
@@ -287,11 +288,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             seeded=sampler.seeded,
             booked=booked,
         )
-        if np.array_equal(self.classes_, np.arange(len(self.classes_))):
-            return Release(labels, withheld, receipt)
-        names = self.classes_[np.maximum(labels, 0)].astype(object)
-        names[withheld] = None
-        return Release(names, withheld, receipt)
+        return with_class_names(Release(labels, withheld, receipt), self.classes_)
 
     def _fitted(self) -> None:
         if not hasattr(self, "plan_") or not hasattr(self, "classes_"):
@@ -299,15 +296,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
 
     def _queries(self, X: npt.ArrayLike) -> Array:
         self._fitted()
-        inputs, shape = input_rows(X)
-        if inputs.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"X has {inputs.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        if len(shape) > 1 and len(self.input_shape_) > 1 and shape != self.input_shape_:
-            raise InvalidInput(f"X: expected inputs of shape {self.input_shape_}, got {shape}")
-        return inputs
+        return inputs_as_fitted(self, *input_rows(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,132 @@
+"""What certified and posthoc systems share once they are fitted: answering, saving, and checking what they are asked."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from reticent.accounting.ledger import Ledger
+from reticent.accounting.scopes import Scope
+from reticent.core.errors import InvalidInput, NotFittedYet
+from reticent.core.guarantees import Guarantee
+from reticent.core.releases import Release
+from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.systems.booking import Query, answer_and_book
+from reticent.systems.bundle import Bundle
+from reticent.systems.embedding import check_pictures
+
+Array = npt.NDArray[np.float64]
+
+
+class ReleasingSystem(BaseEstimator):
+    """A system that answers each row of its input by a released value.
+
+    Attributes:
+        input_shape_: shape of one input.
+        n_features_in_: number of input features.
+    """
+
+    input_shape_: tuple[int, ...]
+    n_features_in_: int
+
+    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
+        """One answer for each row of X, charged before it is computed; randomness from the operating system.
+
+        Args:
+            X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee`` says what is protected: X, or the
+                records seen in ``fit``.
+            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+
+        Returns:
+            ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld`` and ``receipt``.
+
+        Raises:
+            NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
+        """
+        return self._answer(X, SecureSampler(), ledger, scope)
+
+    def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
+        """As ``release`` with randomness from a seed: for experiments, *not private*, and the receipt says so."""
+        return self._answer(X, SeededSampler(seed), None, None)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one answer."""
+        return self._fitted().mechanism.guarantee
+
+    @property
+    @abstractmethod
+    def bundle_identity_(self) -> str:
+        """SHA-256 of the bundle; goes into every receipt."""
+
+    @abstractmethod
+    def bundle(self) -> Bundle:
+        """Everything that ``release`` needs, ready to be written."""
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
+        return self.bundle().write(folder, overwrite=overwrite)
+
+    @abstractmethod
+    def _fitted(self) -> Query:
+        """The fitted query, or ``NotFittedYet``."""
+
+    def _not_fitted(self) -> NotFittedYet:
+        name = type(self).__name__
+        return NotFittedYet(f"this {name} is not fitted yet; call fit, or {name}.load on a bundle")
+
+    def _takes(self, shape: tuple[int, ...]) -> None:
+        self.input_shape_ = shape
+        self.n_features_in_ = int(np.prod(shape))
+
+    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scope | None) -> Release:
+        query = self._fitted()
+        inputs = self._inputs(X)
+        return answer_and_book(query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope)
+
+    def _inputs(self, X: npt.ArrayLike) -> Array:
+        self._fitted()
+        return inputs_as_fitted(self, *check_pictures(X, name="X"))
+
+
+class TakesInputs(Protocol):
+    """A system that knows what it was fitted on."""
+
+    input_shape_: tuple[int, ...]
+    n_features_in_: int
+
+
+def inputs_as_fitted(system: TakesInputs, inputs: Array, shape: tuple[int, ...]) -> Array:
+    """``inputs``, if they are such as ``system`` was fitted on.
+
+    Args:
+        system: fitted.
+        inputs: shape (n, features).
+        shape: of one input before it was flattened.
+
+    Raises:
+        InvalidInput: another number of features, or another shape where both have one.
+    """
+    if inputs.shape[1] != system.n_features_in_:
+        name, expected = type(system).__name__, system.n_features_in_
+        raise InvalidInput(f"X has {inputs.shape[1]} features, but {name} is expecting {expected} features as input")
+    if len(shape) > 1 and len(system.input_shape_) > 1 and shape != system.input_shape_:
+        raise InvalidInput(f"X: expected inputs of shape {system.input_shape_}, got {shape}")
+    return inputs
+
+
+def with_class_names(release: Release, classes: npt.NDArray[Any]) -> Release:
+    """A release of positions in ``classes`` as one of the classes themselves.
+
+    Withheld answers stay -1 where the classes are 0, 1, ..., and are None otherwise.
+    """
+    if np.array_equal(classes, np.arange(len(classes))):
+        return release
+    names = classes[np.maximum(release.values, 0)].astype(object)
+    names[release.withheld] = None
+    return Release(names, release.withheld, release.receipt)

@@ -1,0 +1,79 @@
+"""What every releasing system does alike: who may be asked what, and how labels are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from reticent.core import AddRemove, Guarantee
+from reticent.core.errors import InvalidInput, NotFittedYet
+from reticent.core.releases import Receipt, Release
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder
+from reticent.systems.releasing_system import ReleasingSystem, inputs_as_fitted, with_class_names
+
+X, Y = load_iris(return_X_y=True)
+POSTHOC = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "epochs": 2, "random_state": 0}
+RECEIPT = Receipt("test", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "seeded", seeded=True, booked="")
+
+SYSTEMS = {
+    "encoder": lambda: PosthocEncoder(epsilon=8.0, outputs=2, law="laplace", **POSTHOC),
+    "classifier": lambda: PosthocClassifier(epsilon=4.0, law="softmax", **POSTHOC),
+    "certified": lambda: CertifiedClassifier(epsilon=1.0, k_max=2, epochs=1),
+    "ensemble": lambda: CertifiedEnsemble(epsilon=1.0, members=2, k_max=1, epochs=1),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_an_unfitted_system_answers_and_stores_nothing(name: str, tmp_path: Path) -> None:
+    system = SYSTEMS[name]()
+    kind = type(system).__name__
+    for ask in (
+        lambda: system.release(X),
+        lambda: system.simulate(X, seed=0),
+        lambda: system.guarantee,
+        lambda: system.bundle_identity_,
+        lambda: system.save(tmp_path / "bundle"),
+    ):
+        with pytest.raises(NotFittedYet, match=f"this {kind} is not fitted yet; call fit, or {kind}.load on a bundle"):
+            ask()
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_stored_system_releases_the_same_under_one_seed(name: str, tmp_path: Path) -> None:
+    system: ReleasingSystem = SYSTEMS[name]().fit(X, np.array(["a", "b", "c"])[Y])
+    loaded = type(system).load(system.save(tmp_path / "bundle"))
+    assert loaded.bundle_identity_ == system.bundle_identity_
+    assert loaded.guarantee == system.guarantee
+    first, second = (one.simulate(X, seed=3) for one in (system, loaded))
+    assert first.values.tolist() == second.values.tolist()
+    assert first.receipt.bundle == system.bundle_identity_
+    with pytest.raises(InvalidInput, match=f"X has 3 features, but {type(system).__name__} is expecting 4 features"):
+        system.release(X[:, :3])
+    other = SYSTEMS["certified" if name == "encoder" else "encoder"]()
+    with pytest.raises(InvalidInput, match=f"holds a {type(system).__name__}, expected a {type(other).__name__}"):
+        type(other).load(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected", "fits"),
+    [((2, 3), (2, 3), True), ((6,), (2, 3), True), ((2, 3), (6,), True), ((3, 2), (2, 3), False), ((1, 2, 3), (2, 3), False)],
+)
+def test_inputs_have_the_shape_of_fit_or_are_flat(shape: tuple[int, ...], expected: tuple[int, ...], fits: bool) -> None:
+    system, inputs = SimpleNamespace(n_features_in_=6, input_shape_=expected), np.zeros((4, 6))
+    if fits:
+        assert inputs_as_fitted(system, inputs, shape) is inputs
+        return
+    with pytest.raises(InvalidInput, match="X: expected inputs of shape"):
+        inputs_as_fitted(system, inputs, shape)
+
+
+def test_labels_are_named_and_withheld_answers_are_none_or_minus_one() -> None:
+    release = Release(np.array([1, -1, 0]), np.array([False, True, False]), RECEIPT)
+    assert with_class_names(release, np.array(["no", "yes"])).values.tolist() == ["yes", None, "no"]
+    assert with_class_names(release, np.array([0, 1])) is release
+    assert with_class_names(release, np.array([1, 2])).values.tolist() == [2, None, 1]
