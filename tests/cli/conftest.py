@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 from reticent.cli.main import run
-from reticent.systems import PosthocClassifier, PosthocEncoder
+from reticent.datasets import load_digits
+from reticent.systems import (
+    Categorical,
+    Numeric,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    PrivateKNNStudent,
+    TabularSchema,
+)
+from reticent.training.students import StudentConfig
 
 SETTINGS = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "epochs": 2, "random_state": 0}
 
@@ -29,6 +40,52 @@ def classifier_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = iris.target_names[iris.target]
     classifier = PosthocClassifier(epsilon=8.0, law="softmax", **SETTINGS).fit(iris.data, names)
     return classifier.save(tmp_path_factory.mktemp("bundles") / "classifier")
+
+
+FLOWERS = ("sepal length", "sepal width", "petal length", "petal width")
+FLOWER_SCHEMA = TabularSchema(
+    (
+        *(Numeric(name, 0, 8) for name in FLOWERS[:3]),
+        Numeric(FLOWERS[3], 0, 8, missing=-1),
+        Categorical("garden", ("north", "south")),
+    )
+)
+
+
+@pytest.fixture(scope="session")
+def flowers() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Iris with a category that tells a little about the kind, and the kinds."""
+    numbers, kinds = load_iris(return_X_y=True)
+    rows = np.empty((len(numbers), 5), dtype=object)
+    rows[:, :4] = numbers
+    rows[:, 4] = np.where((np.arange(len(numbers)) % 5 == 0) ^ (kinds == 2), "south", "north")
+    return rows, kinds
+
+
+@pytest.fixture(scope="session")
+def power_bundle(flowers: tuple[np.ndarray[Any, Any], ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Near records are neighbours, and epsilon is so large that what is released is the exact value to four digits."""
+    settings = {"law": "k-norm-l2", "outputs": 2, "hidden": (8,), "epochs": 2, "head_epochs": 1, "random_state": 0}
+    encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=FLOWER_SCHEMA, **settings)
+    return encoder.fit(*flowers).save(tmp_path_factory.mktemp("bundles") / "power")
+
+
+@pytest.fixture(scope="session")
+def student_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pictures = load_digits()
+    student = PrivateKNNStudent(
+        epsilon=4.0,
+        delta=1e-5,
+        queries=(20,),
+        neighbours=20,
+        sampling_probability=0.5,
+        feature_map="identity",
+        reduce_to=None,
+        student=StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1),
+        random_state=0,
+    )
+    student.fit(pictures.train_images[:600], pictures.train_labels[:600], public=pictures.train_images[600:640])
+    return student.save(tmp_path_factory.mktemp("bundles") / "student")
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from reticent.accounting import Ledger, Scope
-from reticent.core import AddRemove, Guarantee
+from reticent.core import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
 from reticent.datasets import load_digits
 from reticent.systems import Bundle, PrivateKNNStudent
+from reticent.systems.private_knn_cards import private_knn_card
 from reticent.training.students import StudentConfig
 
 DATA = load_digits()
@@ -58,7 +59,7 @@ def test_a_bundle_predicts_the_same_and_holds_nothing_private(fitted: PrivateKNN
     loaded = PrivateKNNStudent.load(folder)
     assert (loaded.predict_proba(PUBLIC[:20]) == fitted.predict_proba(PUBLIC[:20])).all()
     assert loaded.guarantee == fitted.guarantee
-    assert loaded.card() == fitted.card()
+    assert loaded.bundle().identity == fitted.bundle().identity
     bundle = Bundle.read(folder)
     assert set(bundle.arrays) == set(fitted.student_.state_dict())
     (folder / "weights.safetensors").write_bytes(b"x")
@@ -67,6 +68,34 @@ def test_a_bundle_predicts_the_same_and_holds_nothing_private(fitted: PrivateKNN
     other = Bundle("PosthocEncoder", {}, bundle.arrays, "").write(tmp_path / "other")
     with pytest.raises(InvalidInput, match="holds a PosthocEncoder"):
         PrivateKNNStudent.load(other)
+
+
+@pytest.mark.parametrize(
+    ("classes", "keyed", "assumed", "protected"),
+    [
+        (range(10), False, "no person owns more than one record", "any one private record"),
+        (None, True, "the set of labels that occur is public", "all records of one key"),
+    ],
+)
+def test_the_card_travels_with_the_bundle(tmp_path: Path, classes: Any, keyed: bool, assumed: str, protected: str) -> None:
+    config = StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1)
+    changes = {"queries": (10,), "student": config, "feature_map": "hog", "reduce_to": None, "classes": classes}
+    student = PrivateKNNStudent(**{**SETTINGS, **changes})
+    student.fit(X, Y, list(range(len(X))) if keyed else None, public=PUBLIC[:30])
+    card = student.card()
+    assert isinstance(card, GuaranteeCard)
+    assert card == private_knn_card(student.plan_, student.feature_map_, keyed=keyed, classes_given=classes is not None)
+    assert assumed in " ".join(card.assumptions)
+    assert protected in card.protected
+    assert card.guarantee == student.guarantee
+    folder = student.save(tmp_path / "student")
+    assert PrivateKNNStudent.load(folder).card() == card
+    assert (folder / "card.md").read_text() == card.to_markdown()
+    stored = Bundle.read(folder)
+    for spoiled in ({}, {**stored.settings["card"], "origin": "a guess"}, {**stored.settings["card"], "keyed": 1}, None):
+        Bundle(stored.system, {**stored.settings, "card": spoiled}, stored.arrays, "").write(tmp_path / "other", overwrite=True)
+        with pytest.raises(CorruptBundle, match="do not fit together"):
+            PrivateKNNStudent.load(tmp_path / "other")
 
 
 def test_the_plan_is_charged_before_anything_is_asked(tmp_path: Path) -> None:
@@ -98,3 +127,5 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], public: Any, erro
 def test_an_unfitted_student_says_so() -> None:
     with pytest.raises(NotFittedYet, match="not fitted yet"):
         PrivateKNNStudent(**SETTINGS).predict(PUBLIC)
+    with pytest.raises(NotFittedYet, match="not fitted yet"):
+        PrivateKNNStudent(**SETTINGS).card()

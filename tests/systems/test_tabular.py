@@ -54,6 +54,7 @@ def test_encoded_values() -> None:
     np.testing.assert_allclose(encoded[1], [1.0, np.log(1000) / np.log(1001), 0, 0, 0, root, root, 0, 0])
     assert SCHEMA.dimension == 9
     assert SCHEMA.columns == 6
+    assert SCHEMA.column_names == ("age", "gain", "work", "zone1", "zone2", "zone3")
 
 
 def test_numbers_and_words_are_the_same_category() -> None:

@@ -1,0 +1,193 @@
+"""release on rows of a table: from a CSV file to booked answers, and every spoiled file that must cost nothing."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.accounting import Ledger, Scope
+from reticent.cli.main import run
+from reticent.core import Guarantee
+from reticent.systems import PowerEncoder, TabularSchema
+
+FLOWERS = ("sepal length", "sepal width", "petal length", "petal width")
+HEADER = [*FLOWERS, "garden"]
+NOISE = 1e-4
+"""Bound on a released value's error: radius 0.2 at epsilon 1e5 gives a scale of 2e-6. The norm of the noise in two dimensions
+is Gamma(2): beyond 50 scales lies less than 1e-19 of it, for each row."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A ledger with a grant, and a place for the answers."""
+
+    book: Path
+    output: Path
+
+    def spent(self) -> tuple[float, int]:
+        """Epsilon spent under the grant, and entries of the ledger beyond it."""
+        book = Ledger.open(self.book)
+        try:
+            report = book.report()
+        finally:
+            book.close()
+        return sum(account.spent_epsilon for account in report.accounts) / 1e6, report.entries - 1
+
+
+@pytest.fixture
+def desk(power_bundle: Path, tmp_path: Path) -> Desk:
+    cost = PowerEncoder.load(power_bundle).guarantee
+    book = Ledger.create(tmp_path / "book.sqlite")
+    book.grant(Scope(subject="gardeners"), Guarantee(200 * cost.epsilon, 0.0, cost.adjacency))
+    book.close()
+    return Desk(tmp_path / "book.sqlite", tmp_path / "answers" / "out.npz")
+
+
+def written(path: Path, rows: np.ndarray[Any, Any], *, order: list[str], notes: bool = False) -> Path:
+    """``rows`` as a CSV file with the columns in ``order``."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(order)
+        for row in rows:
+            cells = dict(zip(HEADER, row, strict=True), note="a, b")
+            writer.writerow([cells[name] for name in order])
+    return path
+
+
+def words(bundle: Path, desk: Desk, rows: Path, *more: object) -> list[str]:
+    """The command line of a booked release."""
+    line = ["release", bundle, "--input", rows, "--output", desk.output]
+    return [str(word) for word in (*line, "--ledger", desk.book, "--client", "server", "--subject", "gardeners", *more)]
+
+
+def test_rows_are_released_by_their_columns_names_and_booked(power_bundle, flowers, desk, tmp_path, capsys) -> None:
+    rows = flowers[0][::2]
+    file = written(tmp_path / "rows.csv", rows, order=["garden", "note", *reversed(FLOWERS)])
+    assert run(words(power_bundle, desk, file, "--ignore-column", "note")) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "75 answer(s)" in said.out
+    assert "booked as" in said.out
+    encoder = PowerEncoder.load(power_bundle)
+    with np.load(desk.output, allow_pickle=False) as answers:
+        np.testing.assert_allclose(answers["values"], encoder.exact(rows), rtol=0, atol=NOISE)
+        assert answers["withheld"].tolist() == [False] * 75
+        receipt = json.loads(answers["receipt"].tobytes())
+    assert receipt["answers"] == 75
+    assert receipt["seeded"] is False
+    assert receipt["bundle"] == encoder.bundle_identity_
+    assert receipt["booked"] != ""
+    epsilon, entries = desk.spent()
+    assert epsilon == pytest.approx(75 * encoder.guarantee.epsilon)
+    assert entries == 2  # reserved, committed
+    assert np.ptp(encoder.exact(rows), axis=0).min() > 100 * NOISE  # rows or columns in another order would show
+
+
+def test_gzip_and_arrays_say_the_same(power_bundle, flowers, desk, tmp_path) -> None:
+    rows = flowers[0][:20]
+    plain = written(tmp_path / "rows.csv", rows, order=HEADER)
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    np.save(tmp_path / "rows.npy", rows.astype(str), allow_pickle=False)
+    expected = PowerEncoder.load(power_bundle).exact(rows)
+    for name in ("rows.csv.gz", "rows.npy"):
+        assert run(words(power_bundle, desk, tmp_path / name, "--overwrite")) == 0
+        with np.load(desk.output, allow_pickle=False) as answers:
+            np.testing.assert_allclose(answers["values"], expected, rtol=0, atol=NOISE)
+
+
+def test_an_array_of_numbers_for_a_schema_of_numbers(power_bundle, flowers, tmp_path) -> None:
+    rows, kinds = flowers
+    numbers = rows[:, :4].astype(float)
+    settings: dict[str, Any] = {"law": "k-norm-l2", "hidden": (8,), "epochs": 1, "head_epochs": 1, "random_state": 0}
+    schema = TabularSchema(PowerEncoder.load(power_bundle).query_.schema.attributes[:4])
+    encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=schema, **settings).fit(numbers, kinds)
+    folder = encoder.save(tmp_path / "bundle")
+    np.save(tmp_path / "rows.npy", numbers[:7])
+    line = ["release", folder, "--input", tmp_path / "rows.npy", "--output", tmp_path / "out.npz"]
+    assert run([str(word) for word in line]) == 0
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as answers:
+        np.testing.assert_allclose(answers["values"], encoder.exact(numbers[:7]), rtol=0, atol=NOISE)
+
+
+def test_nothing_is_answered_when_nothing_is_left(power_bundle, flowers, desk, tmp_path, capsys) -> None:
+    rows = flowers[0]
+    file = written(tmp_path / "rows.csv", rows, order=HEADER)
+    assert run(words(power_bundle, desk, file)) == 0
+    before = desk.spent()
+    desk.output.unlink()
+    assert run(words(power_bundle, desk, file)) == 12
+    assert "largest" in capsys.readouterr().err
+    assert list(desk.output.parent.iterdir()) == []
+    assert desk.spent() == before
+
+
+LINE = "5.1,3.5,1.4,0.2,north\n"
+TOP = ",".join(HEADER) + "\n"
+SPOILED: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty"),
+    "no rows": (TOP.encode(), "has a header line and no rows"),
+    "no header": (b"5.1,3.5,1.4,0.2,secret\n" * 2, "names 0 of 5 columns"),
+    "a column missing": (b"sepal length,sepal width,petal length,petal width\n5.1,3.5,1.4,0.2\n", "not 'garden'"),
+    "a column repeated": ((TOP[:-1] + ",garden\n" + LINE[:-1] + ",north\n").encode(), "more than one column 'garden'"),
+    "a label": ((TOP[:-1] + ",kind\n" + LINE[:-1] + ",secret\n").encode(), "'kind'; take such columns out, or say"),
+    "a ragged line": ((TOP + LINE + "5.1,3.5,1.4,0.2\n").encode(), "line 3 has 4 cells"),
+    "no number": ((TOP + LINE + "secret,3.5,1.4,0.2,north\n").encode(), "line 3, column 'sepal length': cannot be read"),
+    "NaN": ((TOP + LINE + "5.1,NaN,1.4,0.2,north\n").encode(), "line 3, column 'sepal width': is NaN or infinity"),
+    "infinity": ((TOP + LINE + "5.1,3.5,inf,0.2,north\n").encode(), "line 3, column 'petal length': is NaN or infinity"),
+    "an empty cell": ((TOP + LINE + ",3.5,1.4,0.2,north\n").encode(), "line 3, column 'sepal length': is empty"),
+    "no category": ((TOP + LINE + "5.1,3.5,1.4,0.2,secret\n").encode(), "line 3, column 'garden': is not among"),
+    "an empty category": ((TOP + LINE + "5.1,3.5,1.4,0.2,\n").encode(), "line 3, column 'garden': is empty"),
+    "an open quotation": ((TOP + LINE + '5.1,3.5,1.4,0.2,"secret\n').encode(), "line 3 cannot be read"),
+    "Latin letters": ((TOP + LINE).encode() + b"5.1,3.5,1.4,0.2,n\xf6rth\n", "is not UTF-8 text"),
+    "gzip cut short": (gzip.compress((TOP + LINE * 50).encode())[:-12], "cut short gzip file"),
+    "an array cut short": (b"\x93NUMPY\x01\x00secret", "damaged, cut short"),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED)
+def test_a_spoiled_file_costs_nothing_and_shows_nothing(power_bundle, desk, tmp_path, capsys, case) -> None:
+    content, message = SPOILED[case]
+    (tmp_path / "rows").write_bytes(content)
+    assert run(words(power_bundle, desk, tmp_path / "rows")) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.startswith("error: input=")
+    assert said.err.count("\n") == 1
+    assert "secret" not in said.err
+    assert said.out == ""
+    assert not desk.output.parent.exists()
+    assert desk.spent() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("none.csv", (), "cannot be read (No such file or directory); expected a CSV file"),
+        (".", (), "cannot be read (Is a directory)"),
+        ("rows.npy", ("--ignore-column", "x"), "an .npy file has no names of columns to ignore"),
+        ("narrow.npy", (), "X has 3 features, but PowerEncoder is expecting 5 features"),
+        ("numbers.npy", (), "column 'garden': 2 of 2 values are not among"),
+        ("words.npy", (), "row 1, column 'sepal length': cannot be read as a number"),
+        ("rows.csv", ("--ignore-column", "kind"), "has no column 'kind' to ignore"),
+        ("rows.csv", ("--ignore-column", "garden"), "the schema needs 'garden'"),
+    ],
+)
+def test_inputs_that_do_not_fit_cost_nothing(power_bundle, desk, tmp_path, capsys, name, more, message) -> None:
+    (tmp_path / "rows.csv").write_text(TOP + LINE)
+    np.save(tmp_path / "rows.npy", np.array([LINE.strip().split(",")]))
+    np.save(tmp_path / "narrow.npy", np.ones((2, 3)))
+    np.save(tmp_path / "numbers.npy", np.ones((2, 5)))
+    np.save(tmp_path / "words.npy", np.array([["secret"] * 5]))
+    assert run(words(power_bundle, desk, tmp_path / name, *more)) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "secret" not in said
+    assert not desk.output.exists()
+    assert desk.spent() == (0, 0)
