@@ -11,6 +11,7 @@ from reticent.core.errors import InvalidInput
 from reticent.datasets.parts import check_labels, tuning_cut
 
 Images = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 
@@ -59,6 +60,16 @@ class Dataset:
             )
 
     @property
+    def train_rows(self) -> Rows:
+        """Training pictures one after another, shape (n, height * width), float64 in [0, 1]."""
+        return _rows(self.train_images)
+
+    @property
+    def test_rows(self) -> Rows:
+        """The same of the held-out part, shape (k, height * width)."""
+        return _rows(self.test_images)
+
+    @property
     def image_shape(self) -> tuple[int, int]:
         """Height and width in pixels."""
         return (int(self.train_images.shape[1]), int(self.train_images.shape[2]))
@@ -89,3 +100,7 @@ class Dataset:
             test_images=self.train_images[score],
             test_labels=self.train_labels[score],
         )
+
+
+def _rows(images: Images) -> Rows:
+    return images.reshape(len(images), -1).astype(np.float64)

@@ -19,7 +19,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reticent.accounting import epsilon_per_answer
-from reticent.core.files import output_file
 from reticent.datasets import load_blobs
 from reticent.experiments.certified_chart import Chart, figure_of, png
 from reticent.experiments.certified_measurements import (
@@ -38,6 +37,7 @@ from reticent.experiments.certified_measurements import (
     queries_until,
 )
 from reticent.experiments.certified_problems import PROBLEMS, Problem, problem_of
+from reticent.experiments.result_files import write_result
 
 TOTAL = {"epsilon": 10.0, "delta": 1e-5}
 """Total budget of Figure 5 and Table 1, the paper's."""
@@ -262,9 +262,9 @@ def run(figure: str, data: str, folder: Path) -> Path:
         charts = _FIGURES[figure](problem_of(data), cache)
         picture, content = figure_of(charts), json.dumps([chart.to_dict() for chart in charts], indent=1)
         text = "\n".join(chart.markdown() for chart in charts) + f"\n![figure {figure}]({name}.png)\n"
-    for suffix, body in (("json", content.encode()), ("md", text.encode()), ("png", picture)):
-        with output_file(folder / f"{name}.{suffix}", size=len(body), overwrite=True) as put:
-            put(body)
+    write_result(folder / f"{name}.json", content)
+    write_result(folder / f"{name}.md", text)
+    write_result(folder / f"{name}.png", picture)
     return folder / f"{name}.md"
 
 

@@ -104,9 +104,9 @@ def _digits() -> Problem:
     data = load_digits()
     return Problem(
         name="digits",
-        X=_flat(data.train_images),
+        X=_scaled(data.train_rows),
         y=data.train_labels,
-        queries=_flat(data.test_images),
+        queries=_scaled(data.test_rows),
         truth=data.test_labels,
         classes=10,
         k_max=30,
@@ -115,8 +115,8 @@ def _digits() -> Problem:
     )
 
 
-def _flat(images: npt.NDArray[np.float32]) -> Array:
-    return 2.0 * images.reshape(len(images), -1).astype(np.float64) - 0.65
+def _scaled(rows: Array) -> Array:
+    return 2.0 * rows - 0.65
 
 
 def _pneumonia() -> Problem:

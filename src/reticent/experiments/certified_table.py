@@ -18,10 +18,10 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from reticent.accounting import epsilon_per_answer
-from reticent.core.files import output_file
 from reticent.core.guarantees import AddRemove
 from reticent.experiments.certified_measurements import DP_SGD, TUNED, Answers, answers_of, argmax_sigma, private_training
 from reticent.experiments.certified_problems import Problem, problem_of
+from reticent.experiments.result_files import write_result
 from reticent.mechanisms import NoisyArgmax, StabilityResponse
 from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy
@@ -167,10 +167,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=20)
     chosen = parser.parse_args(arguments)
     results = run(tuple(chosen.data), chosen.out / "cache", seeds=chosen.seeds)
-    for name, text in (("table1.json", json.dumps(results, indent=1)), ("table1.md", markdown(results))):
-        content = text.encode()
-        with output_file(chosen.out / name, size=len(content), overwrite=True) as put:
-            put(content)
+    write_result(chosen.out / "table1.json", json.dumps(results, indent=1))
+    write_result(chosen.out / "table1.md", markdown(results))
     print(chosen.out / "table1.md")
 
 

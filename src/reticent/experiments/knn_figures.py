@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from reticent.accounting import PldAccountant, PrivacyEvent, ScreeningDpEvent, screening_rdp
 from reticent.accounting.screening import largest_divergence, screening_pairs
 from reticent.core import AddRemove, Guarantee
-from reticent.core.files import output_file
+from reticent.experiments.result_files import write_result
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
@@ -206,10 +206,8 @@ def main(arguments: list[str] | None = None) -> None:
     for number, draw in enumerate(drawings, start=1):
         draw(results).savefig(folder / f"figure-{number}.png", dpi=120)
     numbers = {name: value for name, value in results.items() if name != "surface"}
-    for name, text in (("figures.json", json.dumps(numbers, indent=1)), ("figures.md", markdown(results))):
-        content = text.encode()
-        with output_file(folder / name, size=len(content), overwrite=True) as put:
-            put(content)
+    write_result(folder / "figures.json", json.dumps(numbers, indent=1))
+    write_result(folder / "figures.md", markdown(results))
     print(folder / "figures.md")
 
 

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import torch
 
 from reticent.accounting import calibrate_private_knn, epsilon_per_answer
-from reticent.core.files import output_file
 from reticent.datasets import Dataset, load
+from reticent.experiments.result_files import write_result
 from reticent.noise import SecureSampler
 from reticent.systems import PrivateKNNClassifier, PrivateKNNStudent
 from reticent.systems.private_knn_inputs import feature_map_of
@@ -143,17 +143,16 @@ class Parts:
 def parts_of(data: Dataset, settings: HeadlineSettings) -> Parts:
     """The private, the public and the scored part."""
 
-    def flat(images: npt.NDArray[np.float32]) -> Array:
-        rows = images.astype(np.float64).reshape(len(images), -1)
+    def straight(rows: Array) -> Array:
         if not settings.upright:
             return rows
         shape = settings.image_shape[1:]
         return np.clip(np.stack([upright(row.reshape(shape)).reshape(-1) for row in rows]), 0, 1)
 
-    test = flat(data.test_images)
+    test = straight(data.test_rows)
     cut = 9 * len(test) // 10
     return Parts(
-        flat(data.train_images),
+        straight(data.train_rows),
         data.train_labels,
         test[:cut],
         data.test_labels[:cut],
@@ -337,9 +336,7 @@ def run(data: str, names: list[str], *, folder: Path, seed: int, report: Report 
         parts = parts_of(load(data), settings)
         for name in missing:
             rows[name] = ROWS[name](parts, settings, seed, report)
-            content = json.dumps(rows, indent=2, allow_nan=False).encode() + b"\n"
-            with output_file(path, size=len(content), overwrite=True) as put:
-                put(content)
+            write_result(path, json.dumps(rows, indent=2, allow_nan=False) + "\n")
     return {name: rows[name] for name in ROWS if name in rows}
 
 
@@ -352,11 +349,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    arguments.out.mkdir(parents=True, exist_ok=True)
     with bar() as report:
         rows = run(arguments.data, arguments.rows, folder=arguments.out, seed=arguments.seed, report=report)
     text = table(arguments.data, rows)
-    (arguments.out / f"headline-{arguments.data}.md").write_text(text)
+    write_result(arguments.out / f"headline-{arguments.data}.md", text)
     print(text)
 
 

@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, private_knn_total
-from reticent.core.files import output_file
 from reticent.datasets import Dataset, load
+from reticent.experiments.result_files import write_result
 from reticent.mechanisms import NoisyAttributes
 from reticent.neighbours import (
     VOTE_STEPS,
@@ -108,7 +108,7 @@ def run(data: Dataset, settings: MultiLabelSettings, *, seed: int) -> Results:
         settings: fixed settings.
         seed: of noise and samples (so: not private).
     """
-    private, public = _rows(data.train_images), _rows(data.test_images)
+    private, public = data.train_rows, data.test_rows
     asked, unseen = public[: settings.queries], public[settings.queries :]
     plain = HogFeatures(
         image_shape=(1, *data.image_shape), cell=settings.cell, orientations=settings.orientations, upright=settings.upright
@@ -280,24 +280,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the command line, compute, and write the page, its picture and its numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", choices=sorted(SETTINGS), required=True)
-    parser.add_argument("--out", type=Path, help="output folder (default: runs/knn-multi-label)")
+    parser.add_argument("--out", type=Path, default=Path("runs") / "knn-multi-label", help="output folder")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
-    folder = Path("runs") / "knn-multi-label" if chosen.out is None else chosen.out
-    folder.mkdir(parents=True, exist_ok=True)
+    chosen.out.mkdir(parents=True, exist_ok=True)
     results, published = run(load(chosen.data), SETTINGS[chosen.data], seed=chosen.seed), published_setting()
     name = f"multi-label-{chosen.data}"
-    figure(results).savefig(folder / f"{name}.png", dpi=120)
-    page = markdown(results, published) + f"\n![Student accuracy]({name}.png)\n"
-    for suffix, text in (("json", json.dumps({**results, "published": published}, indent=1)), ("md", page)):
-        content = text.encode()
-        with output_file(folder / f"{name}.{suffix}", size=len(content), overwrite=True) as put:
-            put(content)
-    print(folder / f"{name}.md")
-
-
-def _rows(pictures: npt.NDArray[np.float32]) -> Array:
-    return np.asarray(pictures.reshape(len(pictures), -1), dtype=np.float64)
+    figure(results).savefig(chosen.out / f"{name}.png", dpi=120)
+    write_result(chosen.out / f"{name}.json", json.dumps({**results, "published": published}, indent=1))
+    write_result(chosen.out / f"{name}.md", markdown(results, published) + f"\n![Student accuracy]({name}.png)\n")
+    print(chosen.out / f"{name}.md")
 
 
 if __name__ == "__main__":

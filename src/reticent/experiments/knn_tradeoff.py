@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
-from reticent.core.files import output_file
 from reticent.datasets import Dataset, load
+from reticent.experiments.result_files import write_result
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import Sampler, SeededSampler
@@ -119,7 +119,7 @@ def run(data: Dataset, settings: TradeoffSettings, *, seed: int) -> Results:
     most = max(settings.queries)
     shape = (1, *data.image_shape)
     plain = HogFeatures(image_shape=shape, cell=settings.cell, orientations=settings.orientations, upright=settings.upright)
-    private, public = _rows(data.train_images), _rows(data.test_images)
+    private, public = data.train_rows, data.test_rows
     features = ReducedFeatures.of(plain, public[:most], dimension=settings.dimension)
     seen = features.features(public)
     place = _Place(
@@ -308,23 +308,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the command line, compute, and write the page, its picture and its numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", choices=sorted(SETTINGS), required=True)
-    parser.add_argument("--out", type=Path, help="output folder (default: runs/knn-tradeoff)")
+    parser.add_argument("--out", type=Path, default=Path("runs") / "knn-tradeoff", help="output folder")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
-    folder = Path("runs") / "knn-tradeoff" if chosen.out is None else chosen.out
-    folder.mkdir(parents=True, exist_ok=True)
+    chosen.out.mkdir(parents=True, exist_ok=True)
     results = run(load(chosen.data), SETTINGS[chosen.data], seed=chosen.seed)
     name = f"tradeoff-{chosen.data}"
-    figure(results).savefig(folder / f"{name}.png", dpi=120)
-    for suffix, text in (("json", json.dumps(results, indent=1)), ("md", markdown(results))):
-        content = text.encode()
-        with output_file(folder / f"{name}.{suffix}", size=len(content), overwrite=True) as put:
-            put(content)
-    print(folder / f"{name}.md")
-
-
-def _rows(pictures: npt.NDArray[np.float32]) -> Array:
-    return np.asarray(pictures.reshape(len(pictures), -1), dtype=np.float64)
+    figure(results).savefig(chosen.out / f"{name}.png", dpi=120)
+    write_result(chosen.out / f"{name}.json", json.dumps(results, indent=1))
+    write_result(chosen.out / f"{name}.md", markdown(results))
+    print(chosen.out / f"{name}.md")
 
 
 if __name__ == "__main__":
