@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from reticent.core.files import output_file
 from reticent.datasets import Dataset, load
 from reticent.experiments.cached_embedder import cached_embedder
 from reticent.experiments.posthoc_settings import TableSettings, settings_of
+from reticent.experiments.result_files import write_result
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.systems import PosthocEncoder
 from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
@@ -200,13 +200,8 @@ def main(arguments: list[str] | None = None) -> None:
         f"Certificates: {chosen.data}, 8-16-8 obfuscator ({chosen.row}), R = {settings.radius:g}, "
         f"delta {chosen.delta:g}, {chosen.rows} pictures"
     )
-    for name, text in {
-        "results.json": json.dumps([asdict(row) for row in table], indent=2),
-        "table.md": markdown(table, title=title),
-    }.items():
-        content = text.encode()
-        with output_file(folder / name, size=len(content), overwrite=True) as put:
-            put(content)
+    write_result(folder / "results.json", json.dumps([asdict(row) for row in table], indent=2))
+    write_result(folder / "table.md", markdown(table, title=title))
     print(folder / "table.md")
 
 

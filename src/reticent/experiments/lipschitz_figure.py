@@ -32,8 +32,8 @@ from sklearn.decomposition import PCA
 from reticent.certify import Limits, lipschitz_constant, milp_lipschitz
 from reticent.core import Box
 from reticent.core.errors import CertificationFailed
-from reticent.core.files import output_file
 from reticent.datasets import load_digits
+from reticent.experiments.result_files import write_result
 from reticent.networks import Network, from_torch
 from reticent.training.progress import Report, bar
 
@@ -261,16 +261,10 @@ def main(arguments: list[str] | None = None) -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     with bar() as report:
         results = run(FigureSettings(points=chosen.points, limit=chosen.limit), seed=chosen.seed, report=report)
-    _write(chosen.out / "lipschitz.json", json.dumps(results, indent=2))
-    _write(chosen.out / "lipschitz.md", markdown(results))
+    write_result(chosen.out / "lipschitz.json", json.dumps(results, indent=2))
+    write_result(chosen.out / "lipschitz.md", markdown(results))
     figure(results).savefig(chosen.out / "lipschitz.png", dpi=150)
     print(chosen.out / "lipschitz.md")
-
-
-def _write(path: Path, text: str) -> None:
-    content = text.encode()
-    with output_file(path, size=len(content), overwrite=True) as put:
-        put(content)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import nn
 
-from reticent.core.files import output_file
 from reticent.datasets import Dataset, load
 from reticent.experiments.cached_embedder import cached_embedder
 from reticent.experiments.posthoc_measurements import (
@@ -37,6 +36,7 @@ from reticent.experiments.posthoc_measurements import (
     vector_release,
 )
 from reticent.experiments.posthoc_settings import DELTAS, EPSILONS, TableSettings, settings_of
+from reticent.experiments.result_files import write_result
 from reticent.systems.plans import Path as PlanPath
 from reticent.training.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import Report, bar
@@ -68,7 +68,7 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
         nonlocal done
         path = cells / f"{name}.json"
         if not path.is_file():
-            _write(path, json.dumps(compute().to_dict()))
+            write_result(path, json.dumps(compute().to_dict()))
         done += 1
         report("table, at most", done, total, nan)
         figures: Results = json.loads(path.read_text(encoding="utf-8"))
@@ -199,8 +199,8 @@ def main(arguments: list[str] | None = None) -> None:
     folder = chosen.out if chosen.out is not None else Path("runs") / f"posthoc-table-{chosen.data}"
     with bar() as report:
         results = run(load(chosen.data), settings_of(chosen.data), folder, seed=chosen.seed, report=report)
-    _write(folder / "results.json", json.dumps(results, indent=2))
-    _write(folder / "table.md", markdown(results))
+    write_result(folder / "results.json", json.dumps(results, indent=2))
+    write_result(folder / "table.md", markdown(results))
     figure(results).savefig(folder / "table.png", dpi=150)
     print(folder / "table.md")
 
@@ -208,12 +208,6 @@ def main(arguments: list[str] | None = None) -> None:
 def _cell(measured: Results) -> str:
     withheld = f" ({measured['withheld']:.0%} withheld)" if measured["withheld"] > 0 else ""
     return f"{measured['accuracy']:.3f}{withheld}"
-
-
-def _write(path: Path, text: str) -> None:
-    content = text.encode()
-    with output_file(path, size=len(content), overwrite=True) as put:
-        put(content)
 
 
 if __name__ == "__main__":
