@@ -160,23 +160,22 @@ def neighbouring_votes(random: np.random.Generator, votes: np.ndarray, costs: np
     return others, prices
 
 
-def check_votes(random: np.random.Generator, queries: int, members: int, classes: int) -> None:
+def vote_moves(random: np.random.Generator, queries: int, members: int, classes: int) -> tuple[int, list[int], list[int]]:
+    """The largest move of a distance between neighbours, and the distances that occur on either side where the label moves."""
     votes = random.integers(0, classes, (members, queries))
     costs = random.integers(0, 9, (members, queries)) * random.integers(0, 2, (members, queries))
     here = vote_distances(votes, costs, classes=classes)
     there = vote_distances(*neighbouring_votes(random, votes, costs, classes), classes=classes)
-    assert np.abs(here[1] - there[1]).max() == 1
     differ = here[0] != there[0]
-    assert differ.any()
-    assert (here[1][differ] == 0).all()
-    assert (there[1][differ] == 0).all()
+    move = int(np.abs(here[1] - there[1]).max())
+    return move, np.unique(here[1][differ]).tolist(), np.unique(there[1][differ]).tolist()
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_a_vote_moves_by_at_most_one(classes: int) -> None:
     random = np.random.default_rng(5)
     for members in (1, 3, 10, 25):
-        check_votes(random, 20_000, members, classes)
+        assert vote_moves(random, 20_000, members, classes) == (1, [0], [0])
 
 
 @pytest.mark.slow
@@ -184,7 +183,7 @@ def test_a_million_votes_move_by_at_most_one() -> None:
     random = np.random.default_rng(6)
     for members in (2, 5, 9, 25):
         for classes in (2, 3, 5, 10, 10):
-            check_votes(random, 50_000, members, classes)
+            assert vote_moves(random, 50_000, members, classes) == (1, [0], [0])
 
 
 def test_ignoring_third_labels_would_overstate_the_distance() -> None:
