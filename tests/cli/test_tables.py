@@ -15,7 +15,8 @@ import pytest
 from reticent.accounting import Ledger, Scope
 from reticent.cli.main import run
 from reticent.core import Guarantee
-from reticent.systems import PowerEncoder, TabularSchema
+from reticent.systems import PowerEncoder, TabularSchema, adult_schema
+from reticent.systems.tabular_files import read_rows
 
 FLOWERS = ("sepal length", "sepal width", "petal length", "petal width")
 HEADER = [*FLOWERS, "garden"]
@@ -136,7 +137,10 @@ SPOILED: dict[str, tuple[bytes, str]] = {
     "no header": (b"5.1,3.5,1.4,0.2,secret\n" * 2, "names 0 of 5 columns"),
     "a column missing": (b"sepal length,sepal width,petal length,petal width\n5.1,3.5,1.4,0.2\n", "not 'garden'"),
     "a column repeated": ((TOP[:-1] + ",garden\n" + LINE[:-1] + ",north\n").encode(), "more than one column 'garden'"),
-    "a label": ((TOP[:-1] + ",kind\n" + LINE[:-1] + ",secret\n").encode(), "'kind'; take such columns out, or say"),
+    "a label": (
+        (TOP[:-1] + ",kind\n" + LINE[:-1] + ",secret\n").encode(),
+        "'kind'; take such columns out, or ignore each by name",
+    ),
     "a ragged line": ((TOP + LINE + "5.1,3.5,1.4,0.2\n").encode(), "line 3 has 4 cells"),
     "no number": ((TOP + LINE + "secret,3.5,1.4,0.2,north\n").encode(), "line 3, column 'sepal length': cannot be read"),
     "NaN": ((TOP + LINE + "5.1,NaN,1.4,0.2,north\n").encode(), "line 3, column 'sepal width': is NaN or infinity"),
@@ -191,3 +195,14 @@ def test_inputs_that_do_not_fit_cost_nothing(power_bundle, desk, tmp_path, capsy
     assert "secret" not in said
     assert not desk.output.exists()
     assert desk.spent() == (0, 0)
+
+
+def test_the_example_of_the_docs_is_read_as_adult(tmp_path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    example = page.split("$ cat people.csv\n")[1].split("$ reticent")[0]
+    (tmp_path / "people.csv").write_text(example)
+    rows = read_rows(tmp_path / "people.csv", adult_schema(), ignore=["income"])
+    assert rows.shape == (2, 14)
+    assert rows[0, :4].tolist() == [39.0, "State-gov", 77516.0, "Bachelors"]
+    assert rows[1, 6] == "?"
+    assert adult_schema().encode(rows).shape == (2, adult_schema().dimension)

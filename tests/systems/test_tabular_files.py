@@ -220,7 +220,7 @@ def test_refuses_without_showing_a_cell(tmp_path, content, message) -> None:
 @pytest.mark.parametrize(
     ("ignore", "message"),
     [
-        ((), "does not name 'pay', 'id'; take such columns out, or say of each"),
+        ((), "does not name 'pay', 'id'; take such columns out, or ignore each by name"),
         (("pay",), "does not name 'id'"),
         (("pay", "id", "day"), "has no column 'day' to ignore"),
         (("pay", "id", "b"), "the schema needs 'b'"),

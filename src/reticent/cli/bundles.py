@@ -47,7 +47,8 @@ def release(
     client: Annotated[str, typer.Option(help="With --ledger: who asks.")] = "",
     subject: Annotated[str, typer.Option(help="With --ledger: whose privacy is spent.")] = "",
     ignore_column: Annotated[
-        list[str] | None, typer.Option(help="Column of the CSV file that is not read, such as a label; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Column of the CSV file that is not read, such as a label; may be repeated."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output file if it exists.")] = False,
 ) -> None:
@@ -90,9 +91,9 @@ def certify(
     A local constant depends on the input that it is local to: it is as private as that input. Never run this on an
     input that is to be protected and show anyone what it prints; `release` does its own certifying, under the guarantee.
     """
-    inputs = read_array(input_, name="input")
     positive(radius, name="radius")
     system = _with_local_bounds(bundle)
+    inputs = read_array(input_, name="input")
     points = system.embed(inputs)
     if output is None:
         bounds = system.query_.bound.bound(points, radius)

@@ -309,7 +309,8 @@ def _order(header: Sequence[str], schema: TabularSchema, ignore: Sequence[str], 
     extra = [name for name in found if name not in ignored and name not in wanted]
     if extra:
         raise InvalidInput(
-            f"{where}: the schema does not name {_listed(extra)}; take such columns out, or say of each that it is to be ignored"
+            f"{where}: the schema does not name {_listed(extra)}; take such columns out, or ignore each by name "
+            "(ignore=[...], --ignore-column)"
         )
     repeated = [name for name, count in found.items() if count > 1]
     if repeated:
