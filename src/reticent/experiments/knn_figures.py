@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from dp_accounting import dp_event
 from dp_accounting.rdp import rdp_privacy_accountant
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reticent.accounting import PldAccountant, PrivacyEvent, ScreeningDpEvent, screening_rdp
 from reticent.accounting.screening import largest_divergence, screening_pairs
 from reticent.core import AddRemove, Guarantee
+from reticent.experiments.knn_pages import empty_drawing
 from reticent.experiments.result_files import write_result
 
 Array = npt.NDArray[np.float64]
@@ -113,7 +113,7 @@ def _spending(settings: ScreeningSettings) -> Results:
 
 def surface_figure(results: Results) -> Figure:
     """Figure 1: divergence by order and largest vote, with the worst vote of each order."""
-    drawing, axes = _axes((7, 4.5))
+    drawing, axes = empty_drawing()
     orders, votes = results["orders"], results["votes"]
     picture = axes.pcolormesh(orders, votes, results["surface"], shading="nearest", cmap="viridis", rasterized=True)
     drawing.colorbar(picture, ax=axes, label="Rényi divergence of one bit")
@@ -127,7 +127,7 @@ def surface_figure(results: Results) -> Figure:
 
 def curves_figure(results: Results) -> Figure:
     """Figure 2: divergence by order at five largest votes, beside the search over all of them."""
-    drawing, axes = _axes((7, 4.5))
+    drawing, axes = empty_drawing()
     start = results["votes"][0]
     for vote in results["settings"]["shown"]:
         axes.plot(results["orders"], results["surface"][vote - start], linewidth=1, label=f"largest vote {vote}")
@@ -141,7 +141,7 @@ def curves_figure(results: Results) -> Figure:
 
 def spending_figure(results: Results) -> Figure:
     """Figure 3: epsilon against the number of bits."""
-    drawing, axes = _axes((7, 4.5))
+    drawing, axes = empty_drawing()
     styles = {
         "every largest vote": ("black", "-"),
         "sampled Gaussian, Rényi": ("0.5", "--"),
@@ -209,12 +209,6 @@ def main(arguments: list[str] | None = None) -> None:
     write_result(folder / "figures.json", json.dumps(numbers, indent=1))
     write_result(folder / "figures.md", markdown(results))
     print(folder / "figures.md")
-
-
-def _axes(size: tuple[float, float]) -> tuple[Figure, Any]:
-    drawing = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(drawing)
-    return drawing, drawing.add_subplot()
 
 
 if __name__ == "__main__":

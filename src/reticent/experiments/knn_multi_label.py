@@ -8,21 +8,19 @@ what its settings cost is computed beside its published figure.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, private_knn_total
 from reticent.datasets import Dataset, load
+from reticent.experiments.knn_pages import empty_drawing, read_command, total_axis
 from reticent.experiments.result_files import write_result
 from reticent.mechanisms import NoisyAttributes
 from reticent.neighbours import (
@@ -261,16 +259,12 @@ def markdown(results: Results, published: Results) -> str:
 
 def figure(results: Results) -> Figure:
     """Student accuracy against epsilon, one line for each tau."""
-    drawing = Figure(figsize=(7, 4.5), layout="constrained")
-    FigureCanvasAgg(drawing)
-    axes = drawing.add_subplot()
+    drawing, axes = empty_drawing()
     epsilons = results["settings"]["epsilons"]
     for tau, cells in results["cells"].items():
         axes.plot(epsilons, [cells[f"{epsilon:g}"]["student"] for epsilon in epsilons], marker="o", label=f"tau = {tau}")
     axes.axhline(results["student_with_true_attributes"], color="0.6", linestyle=":", label="true attributes")
-    axes.set_xscale("log")
-    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    axes.set_xlabel(f"proved total epsilon at delta {results['settings']['delta']:g}")
+    total_axis(axes, epsilons, delta=results["settings"]["delta"])
     axes.set_ylabel("student: attributes right")
     axes.legend()
     return drawing
@@ -278,18 +272,13 @@ def figure(results: Results) -> Figure:
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, compute, and write the page, its picture and its numbers."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data", choices=sorted(SETTINGS), required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs") / "knn-multi-label", help="output folder")
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args(arguments)
-    chosen.out.mkdir(parents=True, exist_ok=True)
+    chosen = read_command(arguments, about=__doc__, data=SETTINGS, folder="knn-multi-label")
     results, published = run(load(chosen.data), SETTINGS[chosen.data], seed=chosen.seed), published_setting()
     name = f"multi-label-{chosen.data}"
-    figure(results).savefig(chosen.out / f"{name}.png", dpi=120)
-    write_result(chosen.out / f"{name}.json", json.dumps({**results, "published": published}, indent=1))
-    write_result(chosen.out / f"{name}.md", markdown(results, published) + f"\n![Student accuracy]({name}.png)\n")
-    print(chosen.out / f"{name}.md")
+    figure(results).savefig(chosen.folder / f"{name}.png", dpi=120)
+    write_result(chosen.folder / f"{name}.json", json.dumps({**results, "published": published}, indent=1))
+    write_result(chosen.folder / f"{name}.md", markdown(results, published) + f"\n![Student accuracy]({name}.png)\n")
+    print(chosen.folder / f"{name}.md")
 
 
 if __name__ == "__main__":

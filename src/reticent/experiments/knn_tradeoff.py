@@ -8,20 +8,18 @@ looking at the result: every setting is shown.
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
 from reticent.datasets import Dataset, load
+from reticent.experiments.knn_pages import empty_drawing, read_command, total_axis
 from reticent.experiments.result_files import write_result
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
@@ -287,18 +285,14 @@ def markdown(results: Results) -> str:
 
 def figure(results: Results) -> Figure:
     """Best student of each method against the total."""
-    drawing = Figure(figsize=(7, 4.5), layout="constrained")
-    FigureCanvasAgg(drawing)
-    axes = drawing.add_subplot()
+    drawing, axes = empty_drawing()
     epsilons = results["settings"]["epsilons"]
     for method in methods(results):
         style = "--" if method.startswith("PATE") else "-"
         heights = [best(results, method, epsilon)["student"] for epsilon in epsilons]
         axes.plot(epsilons, heights, linestyle=style, marker="o", label=method)
     axes.axhline(max(results["true_labels"].values()), color="0.6", linestyle=":", label="true labels")
-    axes.set_xscale("log")
-    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    axes.set_xlabel(f"proved total epsilon at delta {results['settings']['delta']:g}")
+    total_axis(axes, epsilons, delta=results["settings"]["delta"])
     axes.set_ylabel("student accuracy, best number of queries")
     axes.legend()
     return drawing
@@ -306,18 +300,13 @@ def figure(results: Results) -> Figure:
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, compute, and write the page, its picture and its numbers."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data", choices=sorted(SETTINGS), required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs") / "knn-tradeoff", help="output folder")
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args(arguments)
-    chosen.out.mkdir(parents=True, exist_ok=True)
+    chosen = read_command(arguments, about=__doc__, data=SETTINGS, folder="knn-tradeoff")
     results = run(load(chosen.data), SETTINGS[chosen.data], seed=chosen.seed)
     name = f"tradeoff-{chosen.data}"
-    figure(results).savefig(chosen.out / f"{name}.png", dpi=120)
-    write_result(chosen.out / f"{name}.json", json.dumps(results, indent=1))
-    write_result(chosen.out / f"{name}.md", markdown(results))
-    print(chosen.out / f"{name}.md")
+    figure(results).savefig(chosen.folder / f"{name}.png", dpi=120)
+    write_result(chosen.folder / f"{name}.json", json.dumps(results, indent=1))
+    write_result(chosen.folder / f"{name}.md", markdown(results))
+    print(chosen.folder / f"{name}.md")
 
 
 if __name__ == "__main__":
