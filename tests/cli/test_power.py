@@ -63,7 +63,7 @@ def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     results = json.loads((target / "results.json").read_text())
     at = {(row["neighbours"], row["epsilon"]): row for row in results["rows"]}
-    # 1,600 rows: one standard error is at most 1.1 points, and every gap below was several times its margin when it was written.
+    # Noise of a release moves an accuracy by about half a point; measured gaps are 5, 8 and 5 points (false alarm below 1e-6).
     assert at["any two records", 3.0]["accuracy"]["boosted"] > results["accuracy_by_chance"] + 0.01
     assert at["any two records", 5.0]["accuracy"]["boosted"] > at["any two records", 5.0]["raw columns"]["boosted"] + 0.03
     assert at["within 0.1", 1.0]["accuracy"]["boosted"] > at["within 0.1", 1.0]["raw columns"]["boosted"] + 0.01

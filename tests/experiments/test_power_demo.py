@@ -200,7 +200,10 @@ def test_the_page_says_what_was_computed(adult: PowerDemo) -> None:
     for quality in results["attacks"]["qualities"]:
         assert f"{100 * quality['all_categories']:.1f} %" in html
     assert "With the encoder in hand, 100 % of those came back to three digits" in html
-    assert "A step of 0.1 is 7.3 of age, 150,000 of fnlwgt, 1.5 of education-num, 9.8 of hours-per-week" in " ".join(html.split())
+    assert (
+        "A step of 0.1 is, for example, 7.3 of age, 150,000 of fnlwgt, 1.5 of education-num, 9.8 of hours-per-week"
+        in " ".join(html.split())
+    )
     assert html.count("<svg") == 2
     card = adult.encoder.card()
     for sentence in (card.protected, *card.assumptions, *card.not_protected):

@@ -116,6 +116,6 @@ def _attacks(axes: Axes, results: dict[str, Any]) -> None:
     axes.set_xlim(0, 1.2 * max(shares))
     axes.set_xticks(np.linspace(0.0, 100.0, 5) if words else axes.get_xticks()[:-1])
     axes.xaxis.set_major_formatter(PercentFormatter(decimals=0 if words else 1))
-    axes.set_xlabel("categories that the attacker gets right" if words else "error of the attacker's numbers, share of range")
+    axes.set_xlabel("categories that the attacker gets right" if words else "error of numbers, share of range")
     axes.set_title("What an attacker gets", loc="left", fontsize=11, fontweight="bold")
     axes.spines[["top", "right"]].set_visible(False)

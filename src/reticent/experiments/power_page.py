@@ -272,9 +272,9 @@ def _within(results: dict[str, Any], reach: dict[str, Any]) -> str:
         else ""
     )
     return f"""<p><strong>Within {radius:g}.</strong> Every attribute is brought to one scale, on which a change of it, however
-large, is a step of at most 1. A step of {radius:g} is {units}: one of these, and nothing else. Rows that near to each other
-are told apart by no more than e<sup>ε</sup>. The largest change of one attribute, such as another category, is {steps} times
-as far; K-norm noise holds the odds there to e<sup>{steps} ε</sup> only, which at ε = {epsilon:g} promises next to nothing.
+large, is a step of at most 1. A step of {radius:g} is, for example, {units}: one of these, and nothing else. Rows that near to
+each other are told apart by no more than e<sup>ε</sup>. The largest change of one attribute, such as another category, is
+{steps} times as far; K-norm noise holds the odds there to e<sup>{steps} ε</sup> only, which at ε = {epsilon:g} promises next to nothing.
 {percent(reach["share_with_a_private_row_within"])} of the held-out rows have one of the private rows within {radius:g}, and half
 have none within {reach["median_distance_to_nearest"]:.2f}. So this hides small differences between records that are alike, and
 not what kind of record it is; the attack above shows that too.{covered}</p>"""
