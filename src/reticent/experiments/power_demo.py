@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import process_time
 from typing import Any
 
@@ -246,6 +246,8 @@ def run_demo(name: str, settings: PowerDemoSettings | None = None, *, report: Re
             "epochs": chosen.epochs,
             "seed": chosen.seed,
             "server_shown": SERVERS[0],
+            "power_config": asdict(chosen.power_config),
+            "hijacking": asdict(chosen.hijacking),
         },
         "accuracy_without_protection": unprotected,
         "accuracy_by_chance": majority,

@@ -274,10 +274,10 @@ def _within(results: dict[str, Any], reach: dict[str, Any]) -> str:
     return f"""<p><strong>Within {radius:g}.</strong> Every attribute is brought to one scale, on which a change of it, however
 large, is a step of at most 1. A step of {radius:g} is, for example, {units}: one of these, and nothing else. Rows that near to
 each other are told apart by no more than e<sup>ε</sup>. The largest change of one attribute, such as another category, is
-{steps} times as far; K-norm noise holds the odds there to e<sup>{steps} ε</sup> only, which at ε = {epsilon:g} promises next to nothing.
-{percent(reach["share_with_a_private_row_within"])} of the held-out rows have one of the private rows within {radius:g}, and half
-have none within {reach["median_distance_to_nearest"]:.2f}. So this hides small differences between records that are alike, and
-not what kind of record it is; the attack above shows that too.{covered}</p>"""
+{steps} times as far; K-norm noise holds the odds there to e<sup>{steps} ε</sup> only, which at ε = {epsilon:g} promises next to
+nothing. {percent(reach["share_with_a_private_row_within"])} of the held-out rows have one of the private rows within {radius:g},
+and half have none within {reach["median_distance_to_nearest"]:.2f}. So this hides small differences between records that are
+alike, and not what kind of record it is; the attack above shows that too.{covered}</p>"""
 
 
 def _use_section(results: dict[str, Any]) -> str:
@@ -290,9 +290,10 @@ def _use_section(results: dict[str, Any]) -> str:
 with the schema's column names, without labels. So this works at once in that folder:</p>
 <pre><code>reticent card bundle
 reticent release bundle --input held-out.csv --output released.npz</code></pre>
-<p>Training was short, for looking around: {settings["epochs"]} passes over the public rows, seed {settings["seed"]}. Which law
-serves best was decided on a fifth of the public rows. Raw columns got noise from a seed, because nobody releases them here.
-The published method learnt from the private rows, as in its paper, and its density estimate has {mode["bandwidth_factor"]:g}
-times Scott's bandwidth. Held-out rows were used for nothing but the figures on this page.</p>
+<p>Training was short, for looking around: {settings["epochs"]} passes over the public rows for encoders,
+{settings["hijacking"]["epochs"]} for the attacker's decoders, seed {settings["seed"]}. Which law serves best was decided on a
+fifth of the public rows. Raw columns got noise from a seed, because nobody releases them here. The published
+method learnt from the private rows, as in its paper, and its density estimate has {mode["bandwidth_factor"]:g} times
+Scott's bandwidth. Held-out rows were used for nothing but the figures on this page.</p>
 <details><summary>Where the time went</summary>{figure_table("", "stage", ("processor time",), seconds)}</details>
 </section>"""
