@@ -15,6 +15,7 @@ from reticent.accounting.chain import Entry, genesis
 from reticent.accounting.schema import accounts, budgets, covers, entries, head, statements
 from reticent.accounting.scopes import Scope
 from reticent.accounting.store import Store
+from reticent.accounting.units import delta_value, epsilon_value
 from reticent.core.errors import InvalidInput, LedgerUnavailable
 
 _MOST_PROBLEMS = 50
@@ -57,6 +58,12 @@ class _Sums:
     answers: int = 0
     reservations: int = 0
     commits: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon={epsilon_value(self.epsilon)}, delta={delta_value(self.delta)}, {self.answers} answer(s) in "
+            f"{self.reservations} call(s), {self.commits} of them committed"
+        )
 
 
 @dataclass
@@ -112,7 +119,7 @@ def verify(store: Store, *, anchor: str | None = None) -> Verification:
             walk.report(
                 f"the anchor names entry {anchor_seq}, the last entry is {seq}; entries were dropped or an old copy was put back"
             )
-        _check_totals(walk, connection)
+        _check_budgets(walk, connection, _check_accounts(walk, connection))
     return Verification(read, f"{top.seq}:{bytes(top.digest).hex()}", tuple(walk.problems))
 
 
@@ -165,17 +172,22 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
         walk.report(f"entry {entry.seq} has no account or budget")
 
 
-def _check_totals(walk: _Walk, connection: Connection) -> None:
-    statement_of_account: dict[int, tuple[Scope, int]] = {}
+def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scope, int]]:
+    """Every account's scope and statement, once its totals are compared with its entries."""
+    found: dict[int, tuple[Scope, int]] = {}
     for row in connection.execute(sa.select(accounts)):
         scope = Scope(row.principal, row.subject, row.bundle)
-        statement_of_account[row.id] = (scope, row.statement_id)
-        sums = walk.spent[row.id]
-        found = _Sums(row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits)
-        if found != sums:
-            walk.report(f"account {scope.describe()} says {found}, its entries say {sums}")
-    for account in walk.spent.keys() - statement_of_account.keys():
+        found[row.id] = (scope, row.statement_id)
+        stored, sums = _Sums(row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits), walk.spent[row.id]
+        if stored != sums:
+            walk.report(f"account {scope.describe()} says {stored}; its entries say {sums}")
+    for account in walk.spent.keys() - found.keys():
         walk.report(f"entries of account {account} have no account")
+    return found
+
+
+def _check_budgets(walk: _Walk, connection: Connection, all_accounts: dict[int, tuple[Scope, int]]) -> None:
+    """Compares every budget with the accounts that it has to count, its grants and what they spent."""
     links: defaultdict[int, set[int]] = defaultdict(set)
     for link in connection.execute(sa.select(covers)):
         links[link.budget_id].add(link.account_id)
@@ -183,10 +195,10 @@ def _check_totals(walk: _Walk, connection: Connection) -> None:
     indexes: dict[tuple[bool, ...], defaultdict[tuple[str, ...], set[int]]] = {}
     for row in rows:
         scope = Scope(row.principal, row.subject, row.bundle)
-        covered = _covered(indexes, scope, statement_of_account)
+        covered = _covered(indexes, scope, all_accounts)
         if covered != links[row.id]:
             walk.report(f"budget {scope.describe()} counts {len(links[row.id])} accounts, expected {len(covered)}")
-        if any(statement_of_account[account][1] != row.statement_id for account in covered):
+        if any(all_accounts[account][1] != row.statement_id for account in covered):
             walk.report(f"budget {scope.describe()} counts an account of another kind or adjacency")
         granted = walk.granted[row.id]
         spent = (sum(walk.spent[account].epsilon for account in covered), sum(walk.spent[account].delta for account in covered))
