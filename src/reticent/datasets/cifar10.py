@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +9,7 @@ import numpy.typing as npt
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.dataset import Dataset
-from reticent.datasets.files import DATA_VARIABLE, data_folder
+from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz
 
 FILE = "cifar10_20k_d2.npz"
 _ROWS = 10000
@@ -36,12 +33,9 @@ def load_cifar10(folder: str | Path | None = None) -> Dataset:
     if place is None or not (place / FILE).is_file():
         where = "no folder was named" if place is None else f"none in {str(place)!r}"
         raise DataUnavailable(f"cifar10: expected {FILE} ({where}); set {DATA_VARIABLE} to the folder that holds it")
-    try:
-        with np.load(io.BytesIO((place / FILE).read_bytes()), allow_pickle=False) as content:
-            parts = [content[name] for name in ("train_d2", "train_y", "test_d2", "test_y")]
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataUnavailable(f"{FILE}: expected a whole npz with four arrays, got {error}; fetch the file again") from error
-    train_images, train_labels, test_images, test_labels = parts
+    names = ("train_d2", "train_y", "test_d2", "test_y")
+    with opened_npz(place / FILE, holds=", ".join(names)) as stored:
+        train_images, train_labels, test_images, test_labels = (stored[name] for name in names)
     counts = tuple(np.bincount(train_labels, minlength=10).tolist())
     if train_images.shape != (_ROWS, 3, 32, 32) or test_images.shape != (_ROWS, 3, 32, 32) or counts != _TRAIN_COUNTS:
         raise DataUnavailable(f"{FILE}: expected 2 x {_ROWS} pictures with the known class counts; fetch the file again")

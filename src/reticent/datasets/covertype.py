@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import fetch_covtype
 
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import DATA_VARIABLE, data_folder
+from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz
 from reticent.datasets.table import Labels, Rows, Table, last_fifth_held_out
 
 FILE = "covtype_581012.npz"
@@ -71,11 +69,8 @@ def _from_file(path: Path) -> tuple[Rows, Labels]:
         raise DataUnavailable(
             f"covertype: expected {FILE} in {str(path.parent)!r}; copy the file there, or unset {DATA_VARIABLE} to download"
         )
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return stored["X"].astype(np.float32), stored["y"].astype(np.int64) - 1
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataUnavailable(f"{FILE}: expected a whole npz file with X and y; fetch the file again") from error
+    with opened_npz(path, holds="X and y") as stored:
+        return stored["X"].astype(np.float32), stored["y"].astype(np.int64) - 1
 
 
 def _from_sklearn() -> tuple[Rows, Labels]:

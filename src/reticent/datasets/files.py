@@ -6,11 +6,15 @@ import gzip
 import hashlib
 import os
 import struct
+import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.npyio import NpzFile
 
 from reticent.core.errors import DataUnavailable
 
@@ -32,6 +36,45 @@ def data_folder(folder: str | Path | None) -> Path | None:
         source = "folder" if folder is not None else DATA_VARIABLE
         raise DataUnavailable(f"{source}={str(path)!r}: expected an existing folder with data files")
     return path
+
+
+def needed_file(folder: str | Path | None, name: str, *, about: str) -> Path:
+    """The file called ``name`` in the folder with data files.
+
+    Args:
+        folder: see ``data_folder``.
+        name: of the file.
+        about: what the file is and where it comes from, for the message.
+
+    Raises:
+        DataUnavailable: no folder is named, or the file is not there.
+    """
+    place = data_folder(folder)
+    if place is None or not (place / name).is_file():
+        raise DataUnavailable(f"expected {name} in the folder that {DATA_VARIABLE} names; {about}")
+    return place / name
+
+
+@contextmanager
+def opened_npz(path: Path, *, holds: str) -> Iterator[NpzFile]:
+    """The arrays of an npz file, without pickle; what goes wrong while they are read and converted is a damaged file.
+
+    Args:
+        path: of the file.
+        holds: names of the arrays that it should hold, for the message.
+
+    Raises:
+        DataUnavailable: cannot be read, is no npz file, is damaged, or lacks an array.
+    """
+    try:
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if not isinstance(stored, NpzFile):
+                raise ValueError("a single array")
+            with stored:
+                yield stored
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataUnavailable(f"{path.name}: expected a whole npz file with {holds}; fetch the file again") from error
 
 
 def read_idx(path: Path, *, sha256: str) -> npt.NDArray[np.uint8]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import DATA_VARIABLE, data_folder
+from reticent.datasets.files import needed_file, opened_npz
 from reticent.datasets.table import Table, last_fifth_held_out
 
 UCI_FILE = "higgs_uci_subset26k.npz"
@@ -71,14 +69,9 @@ def load_atlas(folder: str | Path | None = None) -> Table:
 
 
 def _read(folder: str | Path | None, file: str, names: tuple[str, ...], shape: tuple[int, int]) -> dict[str, npt.NDArray[Any]]:
-    place = data_folder(folder)
-    if place is None or not (place / file).is_file():
-        raise DataUnavailable(f"expected {file} in the folder that {DATA_VARIABLE} names; docs/power.md says how it is made")
-    try:
-        with np.load(place / file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataUnavailable(f"{file}: expected a whole npz file with {', '.join(names)}; fetch the file again") from error
+    path = needed_file(folder, file, about="docs/power.md says how it is made")
+    with opened_npz(path, holds=", ".join(names)) as stored:
+        arrays = {name: stored[name] for name in names}
     if arrays["X"].shape != shape or arrays["y"].shape != shape[:1]:
         raise DataUnavailable(f"{file}: expected X of shape={shape}, got shape={arrays['X'].shape}; fetch the file again")
     return arrays

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import DATA_VARIABLE, data_folder
+from reticent.datasets.files import needed_file, opened_npz
 from reticent.datasets.table import Table, last_fifth_held_out
 
 FILE = "imdb_minilm_l6_384.npz"
@@ -28,18 +26,9 @@ def load_imdb(folder: str | Path | None = None) -> Table:
     Raises:
         DataUnavailable: the file is missing, damaged, or holds other arrays than expected.
     """
-    place = data_folder(folder)
-    path = None if place is None else place / FILE
-    if path is None or not path.is_file():
-        raise DataUnavailable(
-            f"imdb: expected {FILE} in the folder that {DATA_VARIABLE} names: X, the all-MiniLM-L6-v2 embeddings of the distinct "
-            "reviews of the IMDB training half, and y, 1 for positive ones"
-        )
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            rows, labels = stored["X"].astype(np.float64), stored["y"].astype(np.int64)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataUnavailable(f"{FILE}: expected a whole npz file with X and y; fetch the file again") from error
+    about = "it holds X, all-MiniLM-L6-v2 embeddings of the distinct reviews of the IMDB training half, and y, 1 for positive ones"
+    with opened_npz(needed_file(folder, FILE, about=about), holds="X and y") as stored:
+        rows, labels = stored["X"].astype(np.float64), stored["y"].astype(np.int64)
     if rows.shape != (_ROWS, _FEATURES) or labels.shape != (_ROWS,) or not np.isfinite(rows).all() or labels.max() > 1:
         raise DataUnavailable(f"{FILE}: expected X of shape {(_ROWS, _FEATURES)} and as many labels, got shape={rows.shape}")
     train, test = last_fifth_held_out(_ROWS)

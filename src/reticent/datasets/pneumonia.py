@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from reticent.core.errors import DataUnavailable, UnknownName
 from reticent.datasets.dataset import Dataset
-from reticent.datasets.files import DATA_VARIABLE, data_folder
+from reticent.datasets.files import needed_file, opened_npz
 
 FILE = "pneumoniamnist28.npz"
 _SICK = {"train": (4708, 3494), "val": (524, 389), "test": (624, 390)}
@@ -32,18 +30,9 @@ def load_pneumonia(folder: str | Path | None = None, *, held_out: str = "test") 
     """
     if held_out not in _PARTS:
         raise UnknownName(f"held_out={held_out!r}: expected one of {', '.join(_PARTS)}")
-    place = data_folder(folder)
-    path = None if place is None else place / FILE
-    if path is None or not path.is_file():
-        raise DataUnavailable(
-            f"pneumonia: expected {FILE} in the folder that {DATA_VARIABLE} names; it is PneumoniaMNIST of MedMNIST v2, "
-            "28 x 28 (CC BY 4.0)"
-        )
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: (stored[f"{name}_images"], stored[f"{name}_labels"]) for name in _SICK}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataUnavailable(f"{FILE}: expected a whole npz file of pictures and labels; fetch the file again") from error
+    path = needed_file(folder, FILE, about="it is PneumoniaMNIST of MedMNIST v2, 28 x 28 (CC BY 4.0)")
+    with opened_npz(path, holds="pictures and labels") as stored:
+        arrays = {name: (stored[f"{name}_images"], stored[f"{name}_labels"]) for name in _SICK}
     for name, (rows, sick) in _SICK.items():
         images, labels = arrays[name]
         if images.shape != (rows, 28, 28) or labels.shape != (rows, 1) or int((labels == 1).sum()) != sick:

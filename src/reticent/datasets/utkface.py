@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,7 @@ import numpy.typing as npt
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.dataset import Dataset
-from reticent.datasets.files import DATA_VARIABLE, data_folder
+from reticent.datasets.files import needed_file, opened_npz
 
 FILE = "utkface_grey64_d2.npz"
 _SHAPE = (23704, 64, 64)
@@ -33,18 +31,12 @@ def load_utkface(folder: str | Path | None = None) -> Dataset:
     Raises:
         DataUnavailable: the file is missing, damaged, or holds other arrays than expected.
     """
-    place = data_folder(folder)
-    path = None if place is None else place / FILE
-    if path is None or not path.is_file():
-        raise DataUnavailable(
-            f"utkface: expected {FILE} in the folder that {DATA_VARIABLE} names; it cannot be downloaded (non-commercial "
-            "research licence): build it from the aligned and cropped UTKFace pictures as docs/training.md says"
-        )
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            images, gender, stamp = _decode(stored["X_d2"]), stored["gender"], stored["stamp"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataUnavailable(f"{FILE}: expected a whole npz file with X_d2, gender and stamp; fetch the file again") from error
+    about = (
+        "it cannot be downloaded (non-commercial research licence): build it from the aligned and cropped UTKFace pictures as "
+        "docs/training.md says"
+    )
+    with opened_npz(needed_file(folder, FILE, about=about), holds="X_d2, gender and stamp") as stored:
+        images, gender, stamp = _decode(stored["X_d2"]), stored["gender"], stored["stamp"]
     counts = (int((gender == 0).sum()), int((gender == 1).sum()))
     if images.shape != _SHAPE or counts != _GENDER_COUNTS or stamp.shape != gender.shape:
         raise DataUnavailable(
