@@ -26,7 +26,7 @@ def load_imdb(folder: str | Path | None = None) -> Table:
     Raises:
         DataUnavailable: the file is missing, damaged, or holds other arrays than expected.
     """
-    about = "it holds X, all-MiniLM-L6-v2 embeddings of the distinct reviews of the IMDB training half, and y, 1 for positive ones"
+    about = "it holds X, all-MiniLM-L6-v2 embeddings of the distinct reviews of the IMDB training half, and y, 1 if positive"
     with opened_npz(needed_file(folder, FILE, about=about), holds="X and y") as stored:
         rows, labels = stored["X"].astype(np.float64), stored["y"].astype(np.int64)
     if rows.shape != (_ROWS, _FEATURES) or labels.shape != (_ROWS,) or not np.isfinite(rows).all() or labels.max() > 1:
