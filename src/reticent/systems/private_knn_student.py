@@ -257,9 +257,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             InvalidInput: no such folder, or a bundle of another system.
             CorruptBundle: the bundle is damaged.
         """
-        bundle = Bundle.read(folder)
-        if bundle.system != cls.__name__:
-            raise InvalidInput(f"folder={str(folder)!r}: holds a {bundle.system}, expected a {cls.__name__}")
+        bundle = Bundle.read(folder, system=cls.__name__)
         settings = bundle.settings
         try:
             classes = np.asarray(settings["classes"])
