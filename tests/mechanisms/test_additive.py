@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -55,6 +57,20 @@ def test_sensitivity_in_steps_covers_rounding(kind: str, epsilon: float, sensiti
         assert Fraction(law.steps_sensitivity) <= Fraction(law.steps_scale) * (Fraction(epsilon) - charge)
         # Rounding to the grid costs next to nothing.
         assert law.scale == pytest.approx(sensitivity / epsilon, rel=1e-5 if epsilon > 1e-4 else 1e-2)
+
+
+def test_the_sensitivity_is_cached_once_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may read the cache while the value is rounded up: nothing may lie there yet."""
+    law, seen = law_of("l2"), []
+    ceil = math.ceil
+
+    def watched(value: float) -> int:
+        seen.append("steps_sensitivity" in vars(law))
+        return ceil(value)
+
+    monkeypatch.setattr("reticent.mechanisms.k_norm.math", SimpleNamespace(ceil=watched))
+    assert law.steps_sensitivity.is_integer()
+    assert seen == [False]
 
 
 @given(

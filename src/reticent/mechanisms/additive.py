@@ -95,6 +95,10 @@ class AdditiveMechanism(ABC):
     @cached_property
     def steps_sensitivity(self) -> float:
         """Bound on the distance of two neighbours' rounded values in ``norm``, in grid steps, rounded up."""
+        return self._distance_in_steps()
+
+    def _distance_in_steps(self) -> float:
+        """The same, not cached: a subclass that sharpens the cached value must not share its slot with this one."""
         ones = self.norm.of_ones(self.dimension)
         distance = self.sensitivity + 2.0 * self.evaluation_error * ones
         return (distance / self.grid.step + ones) * _ROUND_UP

@@ -71,7 +71,7 @@ class KNormMechanism(AdditiveMechanism):
     @cached_property
     def steps_sensitivity(self) -> float:
         """As for every additive law; for l2 the next integer, because its law rounds norms up."""
-        bound = super().steps_sensitivity
+        bound = self._distance_in_steps()
         return float(math.ceil(bound)) if self.output_norm is Norm.L2 else bound
 
     @cached_property
