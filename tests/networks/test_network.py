@@ -56,6 +56,15 @@ def test_rounding_error_is_a_bound(kind, scale):
     assert bound <= 1e-11 * max(scale, 1.0)
 
 
+def test_rounding_error_covers_underflow():
+    """Two factors of 1e-200 multiply to 0 in doubles; the next layer makes up for them, and the loss is charged."""
+    weights = [[[1e-200]], [[1e-200]], [[1e300]], [[1e100]]]
+    network = Network(tuple(Affine(np.array(weight), np.zeros(1)) for weight in weights), (1,))
+    computed, exact = network.forward([[1.0]])[0, 0], 1.0
+    assert computed == 0.0
+    assert abs(computed - exact) <= network.rounding_error(Box.cube(1, 1.0)) < np.inf
+
+
 def test_forward_reads_flat_and_shaped_inputs():
     network = Network((Affine(np.ones((1, 4)), np.zeros(1)),), (1, 2, 2))
     assert network.forward(np.ones((3, 1, 2, 2))).tolist() == [[4.0]] * 3

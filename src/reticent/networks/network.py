@@ -17,6 +17,7 @@ from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, 
 Array = npt.NDArray[np.float64]
 
 _UNIT_ROUNDOFF = 2.0**-53
+_TINY = 2.0**-1022  # what one operation loses to underflow at most, whether denormal numbers are kept or not
 _ACTIVATION_ULPS = 8.0  # tanh, erf, exp and log1p of numpy and scipy stay within a few ulps
 
 
@@ -85,7 +86,8 @@ class Network:
         """A bound on |computed - exact| of ``forward`` per output, for inputs in ``domain``.
 
         The standard model of floating-point sums, in any order: the error of a sum of k products is at most
-        (k + 2) u times the sum of their magnitudes (Higham, Accuracy and Stability, section 3.1).
+        (k + 2) u times the sum of their magnitudes (Higham, Accuracy and Stability, section 3.1). Underflow adds up to 2^-1022
+        for each product and each entry that is read as 0, and later layers may make that large; it is carried along.
         """
         magnitude = np.maximum(np.abs(domain.lower), np.abs(domain.upper))[None, :]
         error = np.zeros_like(magnitude)
@@ -130,13 +132,17 @@ def _propagate_error(layers: tuple[Layer, ...], magnitude: Array, error: Array) 
             error = layer.kind.lipschitz * error
             if layer.kind is not ActivationKind.RELU:
                 error = error + _ACTIVATION_ULPS * _UNIT_ROUNDOFF * magnitude
+            error = error + 8.0 * _TINY
         elif isinstance(layer, Residual):
             inner, inner_error = _propagate_error(layer.branch, magnitude, error)
             magnitude = magnitude + inner
-            error = error + inner_error + _UNIT_ROUNDOFF * magnitude
+            error = error + inner_error + _UNIT_ROUNDOFF * magnitude + 4.0 * _TINY
         else:
             weight = np.abs(layer.weight)
             sums = layer.map(magnitude + error, weight) + np.abs(layer.bias)
-            error = layer.map(error, weight) + (layer.fan_in + 2) * _UNIT_ROUNDOFF * sums
+            # A product that underflows, or a factor of it that counts as 0, moves a sum by this much at most; and the products
+            # of this bound itself may underflow.
+            lost = (layer.fan_in + 2) * _TINY * (8.0 + float(weight.max(initial=0.0)) + float(magnitude.max(initial=0.0)))
+            error = layer.map(error, weight) + (layer.fan_in + 2) * _UNIT_ROUNDOFF * sums + lost
             magnitude = sums
     return magnitude, error

@@ -5,6 +5,7 @@ On the global path the constant depends on no point, so it only has to be *valid
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from reticent.training.power_lipschitz import pair_sort
 Array = npt.NDArray[np.float64]
 
 _ROUNDOFF = 2.0**-53
+_UNDERFLOW = 2.0**-1000
+_LARGEST_EXPONENT = 300
 _MARGIN = 1.0 + 2.0**-30
 """Covers the rounding of sums of up to 10^5 doubles, twice over, and of a backward stable singular value."""
 
@@ -39,19 +42,48 @@ class EncoderBound:
 def spectral_bound(matrix: npt.ArrayLike) -> float:
     """An upper bound on the largest singular value, sqrt(||W' W||_inf), its rounding included.
 
-    Exact for matrices with orthonormal rows or columns, which is what it is used on.
+    Exact for matrices with orthonormal rows or columns, which is what it is used on. Entries may have any size: see
+    ``_scaled_spectral_bound``.
 
     Example:
         >>> round(spectral_bound([[0.6, 0.8], [-0.8, 0.6]]), 9)
         1.0
     """
-    weight = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+    mantissa, exponent = _scaled_spectral_bound(np.asarray(matrix, dtype=np.float64))
+    return _rounded_up(mantissa, exponent)
+
+
+def _scaled_spectral_bound(matrix: Array) -> tuple[float, int]:
+    """(b, e) such that b 2^e is at least the largest singular value: b from 2^-1 to 2^40, or 0 for a matrix of zeros.
+
+    The largest entry is brought to [1/2, 1) by a power of two first. That is exact but for entries that underflow, and the
+    products of entries that are left may underflow too. Either moves an entry of the Gram matrix by at most 2^-1020 for each
+    term of its sum, whether the processor keeps denormal numbers or not; 2^-1000 is charged.
+    """
+    weight = np.atleast_2d(matrix)
     if weight.shape[0] < weight.shape[1]:
         weight = weight.T
-    gram, magnitude = weight.T @ weight, np.abs(weight).T @ np.abs(weight)
+    largest = float(np.abs(weight).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0, 0
+    exponent = math.frexp(largest)[1]
+    with np.errstate(under="ignore"):
+        weight = np.ldexp(weight, -exponent)
+        gram, magnitude = weight.T @ weight, np.abs(weight).T @ np.abs(weight)
     # Each entry is a sum of len(weight) products: off by at most (len + 2) u times the sum of their magnitudes.
-    error = 2.0 * (len(weight) + 2) * _ROUNDOFF * magnitude
-    return float(np.sqrt((np.abs(gram) + error).sum(axis=1).max()) * (1.0 + 2.0**-40))
+    error = 2.0 * (len(weight) + 2) * _ROUNDOFF * magnitude + len(weight) * _UNDERFLOW
+    rounding = 1.0 + 2.0**-40 + len(gram) * 2.0 * _ROUNDOFF
+    return float(np.sqrt((np.abs(gram) + error).sum(axis=1).max())) * rounding, exponent
+
+
+def _rounded_up(mantissa: float, exponent: int) -> float:
+    """At least mantissa 2^exponent, for a mantissa of at least 0: 0 for 0, infinity beyond the largest double."""
+    try:
+        value = math.ldexp(mantissa, exponent)
+    except OverflowError:
+        return math.inf
+    exact = mantissa == 0.0 or math.ldexp(value, -exponent) == mantissa
+    return value if exact else math.nextafter(value, math.inf)
 
 
 def sorting_bound(network: Network) -> EncoderBound:
@@ -61,16 +93,24 @@ def sorting_bound(network: Network) -> EncoderBound:
     Sorting a pair has constant 1: for a >= b and c >= d, |(a, b) - (c, d)|^2 <= |(a, b) - (d, c)|^2, because
     ac + bd >= ad + bc; so of the orders in which the two pairs may stand, sorting both never moves them farther apart.
 
+    *Floating point.* Rounding is charged in every factor. Powers of two are kept apart until the end, so no product of them
+    underflows on the way.
+
     Raises:
         UnsupportedNetwork: another kind of layer.
+        CertificationFailed: a constant of 0, or beyond 2^-300 to 2^300.
     """
-    constant = 1.0
+    constant, exponent = 1.0, 0
     for layer in network.layers:
         if isinstance(layer, Affine):
-            constant *= spectral_bound(layer.weight)
+            factor, power = _scaled_spectral_bound(layer.weight)
+            constant, carry = math.frexp(constant * factor * (1.0 + 4.0 * _ROUNDOFF))
+            exponent += power + carry
         elif not (isinstance(layer, Residual) and _is_pair_sort(layer)):
             raise UnsupportedNetwork("encoder: expected affine layers and pair sorts")
-    return EncoderBound("sorting", constant * (1.0 + 2.0**-40))
+    if constant == 0.0 or abs(exponent) > _LARGEST_EXPONENT:
+        raise CertificationFailed("encoder: its Lipschitz constant is 0 or beyond 2^-300 to 2^300; expected rescaled weights")
+    return EncoderBound("sorting", _rounded_up(constant * (1.0 + 2.0**-40), exponent))
 
 
 def power_bound(network: PowerNetwork, domain: Box) -> EncoderBound:
