@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -45,6 +47,15 @@ def test_one_attribute_is_at_most_one_whatever_the_other_rows(first, second, oth
         assert distance <= 1 + 1e-12
         moved += distance
     assert np.sqrt(moved) <= SCHEMA.diameter + 1e-12
+
+
+def test_no_change_of_one_attribute_is_longer_than_one_in_exact_arithmetic() -> None:
+    corners = SCHEMA.encode([[0, -1, "farm", 1, 0, 0], [100, 0, "office", 0, 1, 0], [50, 1000, "?", 0, 0, 1]])
+    for _, part, _ in SCHEMA.groups:
+        for one, other in itertools.combinations(corners[:, part].tolist(), 2):
+            distance = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(one, other, strict=True))
+            assert distance <= 1
+    assert Fraction(SCHEMA.domain.upper[-1]) ** 2 * 2 > 1 - Fraction(1, 10**15)
 
 
 def test_encoded_values() -> None:

@@ -24,8 +24,8 @@ from reticent.core.regions import Box
 
 Array = npt.NDArray[np.float64]
 
-HALF_ROOT = math.sqrt(0.5)
-"""Value of the one in a one-hot code: two different categories are then exactly 1 apart in l2."""
+HALF_ROOT = math.nextafter(math.sqrt(0.5), 0.0)
+"""Value of the one in a one-hot code, the root of 1/2 from below: two different categories are 1 apart in l2, and not more."""
 
 _MISSING_INDICATOR = math.sqrt(0.75)  # with the value at 1/2, a missing number is at most 1 from any other
 
