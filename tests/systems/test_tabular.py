@@ -68,6 +68,25 @@ def test_encoded_values() -> None:
     assert SCHEMA.column_names == ("age", "gain", "work", "zone1", "zone2", "zone3")
 
 
+@pytest.mark.parametrize("scale", ["linear", "log"])
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(-1e308, 7.9e307), (0.0, 1.79e308), (1.0, np.nextafter(1.0, 2.0)), (0.0, 2.3e-308), (-1e300, -1e299)]
+)
+def test_every_number_lands_in_the_box_however_wide_or_narrow_the_range(lower: float, upper: float, scale: str) -> None:
+    schema = TabularSchema((Numeric("x", lower, upper, scale=scale),))
+    values = np.array([lower, 0.5 * lower + 0.5 * upper, upper, -1.7e308, 1.7e308, -0.0, 5e-324])
+    encoded = schema.encode(values[:, None])[:, 0]
+    assert encoded[[0, 2]].tolist() == [0.0, 1.0]
+    assert ((encoded >= 0) & (encoded <= 1)).all()
+
+
+def test_rows_that_leave_the_box_are_refused_before_anything_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in (np.nan, 1.0 + 2.0**-52, -1e-300):
+        monkeypatch.setattr(Numeric, "encode", lambda self, rows, wrong=wrong: np.full((len(rows), 1), wrong))
+        with pytest.raises(InvalidInput, match="2 of 2 encoded rows left the public box"):
+            TabularSchema.numbers(1, 0, 1).encode([[0.5], [0.5]])
+
+
 def test_numbers_and_words_are_the_same_category() -> None:
     column = TabularSchema((Categorical("grade", (1, 2, 3)),))
     expected = column.encode([[2]])
@@ -120,6 +139,8 @@ def test_refuses_without_showing_values(rows, message) -> None:
     [
         (lambda: Numeric("x", 1, 1), InvalidParameter, "expected lower < upper"),
         (lambda: Numeric("x", 0, float("nan")), InvalidParameter, "expected lower < upper"),
+        (lambda: Numeric("x", -1e308, 1e308), InvalidParameter, "expected upper - lower from"),
+        (lambda: Numeric("x", 0, 5e-324, scale="log"), InvalidParameter, "expected upper - lower from"),
         (lambda: Numeric("x", 0, 1, scale="root"), UnknownName, "scale='root'"),
         (lambda: Categorical("x", ("a",)), InvalidParameter, "two different categories"),
         (lambda: Categorical("x", ("1", 1)), InvalidParameter, "two different categories"),

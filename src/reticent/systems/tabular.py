@@ -27,7 +27,10 @@ Array = npt.NDArray[np.float64]
 HALF_ROOT = math.nextafter(math.sqrt(0.5), 0.0)
 """Value of the one in a one-hot code, the root of 1/2 from below: two different categories are 1 apart in l2, and not more."""
 
-_MISSING_INDICATOR = math.sqrt(0.75)  # with the value at 1/2, a missing number is at most 1 from any other
+_MISSING_INDICATOR = math.sqrt(0.75)  # this double lies below the root; with 1/2, a missing number is at most 1 from any other
+
+
+_LEAST_SPAN = 2.0**-1022  # below it doubles lose digits
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Numeric:
 
     Attributes:
         name: of the column.
-        lower, upper: public range, in the column's units; lower < upper.
+        lower, upper: public range, in the column's units; lower < upper, and the doubles hold upper - lower.
         scale: "linear", or "log" for log(1 + value - lower).
         missing: the number that stands for "no value", or None where every value must be there. With it the column
             takes two coordinates: a missing value is 1/2 and sqrt(3/4), at most 1 from any other.
@@ -56,6 +59,12 @@ class Numeric:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
             raise InvalidParameter(f"column {self.name!r}: lower={self.lower!r}, upper={self.upper!r}: expected lower < upper")
+        # Of these spans 1/span and log1p(span) are positive and finite too.
+        if not _LEAST_SPAN <= self.upper - self.lower < math.inf:
+            raise InvalidParameter(
+                f"column {self.name!r}: lower={self.lower!r}, upper={self.upper!r}: expected upper - lower from 2^-1022 to "
+                "2^1024; rescale the column"
+            )
         if self.scale not in ("linear", "log"):
             raise UnknownName(f"column {self.name!r}: scale={self.scale!r}: expected linear or log")
 
@@ -275,13 +284,18 @@ class TabularSchema:
         if table.shape[1] != self.columns:
             raise InvalidInput(f"{name}: expected {self.columns} columns as in the schema, got {table.shape[1]}")
         ends = np.cumsum([0, *(attribute.columns for attribute in self.attributes)]).tolist()
-        return np.concatenate(
+        encoded = np.concatenate(
             [
                 attribute.encode(table[:, start:stop])
                 for attribute, start, stop in zip(self.attributes, ends, ends[1:], strict=False)
             ],
             axis=1,
         )
+        # What is charged rests on this; so it is looked at before anything is.
+        outside = len(encoded) - int(self.domain.contains(encoded).sum())
+        if outside:
+            raise InvalidInput(f"{name}: {outside} of {len(encoded)} encoded rows left the public box; report the schema")
+        return encoded
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; ``from_dict`` reads them back."""
