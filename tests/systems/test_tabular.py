@@ -96,6 +96,16 @@ def test_numbers_and_words_are_the_same_category() -> None:
     assert with_other.encode([["z"]]).argmax() == 1
 
 
+def test_one_long_word_costs_no_more_than_itself_and_words_keep_their_ends() -> None:
+    rows = np.full((20_000, 1), "a", dtype=object)
+    rows[7, 0] = "w" * 3_000_000  # as a fixed width, 224 GiB
+    column = TabularSchema((Categorical("word", ("a", "b", "?"), other="?"),))
+    found = column.encode(rows).argmax(axis=1)
+    assert (found[7], np.delete(found, 7).max()) == (2, 0)
+    ends = TabularSchema((Categorical("word", ("a", "a\0", "a ")),))
+    assert ends.encode([["a\0"], ["a"], ["a "]]).argmax(axis=1).tolist() == [1, 0, 2]
+
+
 def test_constant_column_is_no_trouble() -> None:
     rows = np.full((5, 6), 0.0, dtype=object)
     rows[:, 2], rows[:, 3] = "farm", 1.0

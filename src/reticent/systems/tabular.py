@@ -131,17 +131,20 @@ class Categorical:
         Raises:
             InvalidInput: a value that is not in the list, and no ``other``. Values are never shown.
         """
-        found, inverse = np.unique(np.asarray([word_of(value) for value in rows[:, 0]], dtype=str), return_inverse=True)
         codes = {word_of(value): code for code, value in enumerate(self.categories)}
         fallback = -1 if self.other is None else codes[word_of(self.other)]
-        numbers = np.array([codes.get(str(word), fallback) for word in found], dtype=np.int64)[inverse]
+        # One by one: an array of words would be as wide as the longest one, and drop NULs at their ends.
+        found = [codes.get(word_of(value), fallback) for value in rows[:, 0].tolist()]
+        numbers = np.array(found, dtype=np.int64)
         unknown = int((numbers < 0).sum())
         if unknown:
             raise InvalidInput(
                 f"column {self.name!r}: {unknown} of {len(rows)} values are not among its {len(self.categories)} public "
                 "categories; declare them in the schema, or name a category for all others"
             )
-        return np.asarray(np.eye(self.width)[numbers] * HALF_ROOT)
+        encoded = np.zeros((len(numbers), self.width))
+        encoded[np.arange(len(numbers)), numbers] = HALF_ROOT
+        return encoded
 
 
 @dataclass(frozen=True)
