@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +12,12 @@ from reticent.core.errors import UnknownName
 from reticent.datasets import Table
 from reticent.experiments import power_table
 from reticent.experiments.power_baselines import raw_columns, raw_vector
-from reticent.experiments.power_measurements import Parts
+from reticent.experiments.power_convergence import steps_to
+from reticent.experiments.power_figures import default_mode, published_mode
+from reticent.experiments.power_parts import Parts
+from reticent.experiments.power_report import markdown
 from reticent.experiments.power_settings import TABLES, settings_of
+from reticent.experiments.seeds import combined
 from reticent.systems import Categorical, Numeric, TabularSchema
 from reticent.training.power import PowerConfig
 
@@ -47,20 +50,34 @@ def test_all_cells_are_made_once_and_written(tmp_path, monkeypatch: pytest.Monke
         radii=(None, 0.2),
         outputs=(1,),
         epochs=5,
+        cost_epsilons=(8.0,),
+        cost_targets=(0.6, 0.99),
+        server_batch=64,
+        server_steps=120,
     )
-    results = power_table.run(Parts.of(settings, seed=0, tuning=False), tmp_path)
-    text = power_table.markdown(results)
-    for phrase in ("any two records", "within 0.2", "DP-Adam", "Published mode", "Inversion", "majority guess", "lower bound"):
+    parts = [Parts.of(settings, seed=seed, tuning=False) for seed in (0, 1)]
+    runs = [power_table.run(part, tmp_path / str(part.seed)) for part in parts]
+    means, errors = combined(runs)
+    means["seeds"] = 2
+    text = markdown(means, errors)
+    for phrase in ("any two records", "within 0.2", "DP-Adam", "Published mode", "inverted with", "majority guess", "PowerLarge"):
         assert phrase in text, phrase
-    assert results["inversion"]["share below 1e-3"] > 0.95
-    assert results["default"]["any-8"]["boosted"] > results["non-private"]["majority"] + 0.1
-    for found in results["bounds"].values():
-        assert found["bound"] <= found["attack"]
-    json.dumps(results, allow_nan=False)
-    power_table.figure(results).savefig(tmp_path / "figure.png")
-    for name in ("default", "raw", "published", "hijacking", "dp_adam", "inversion"):
+    assert means["inversion"]["encoder and public rows"]["found"] > 0.95
+    assert means["default"]["any-8"]["xgboost"] > means["non-private"]["majority"] + 0.1
+    for found in means["bounds"].values():
+        assert found["bound"] <= min(found["attack"], found["record known"])
+    curve = means["servers"]["NonPriv"]
+    assert steps_to(curve, 0.0) == curve["steps"][0]
+    assert steps_to(curve, 1.1) is None
+    assert means["servers"]["DP-Adam, epsilon 8"]["bytes"] > curve["bytes"]  # gradients per sample
+    for draw, panels in ((default_mode, 2), (published_mode, 9)):
+        drawing = draw(means, errors)
+        assert len(drawing.axes) == panels
+        assert all(axes.get_title() and len(axes.lines) + len(axes.patches) for axes in drawing.axes)
+        drawing.savefig(tmp_path / "figure.png")
+    for name in ("default", "raw", "published", "hijacking", "dp_adam", "inversion", "servers", "clients"):
         monkeypatch.setattr(power_table, name, lambda *_, **__: pytest.fail("computed again"))
-    assert power_table.run(Parts.of(settings, seed=0, tuning=False), tmp_path) == results
+    assert power_table.run(parts[0], tmp_path / "0") == runs[0]
 
 
 def test_tuning_leaves_the_held_out_part_alone() -> None:

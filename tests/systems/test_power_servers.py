@@ -17,7 +17,7 @@ def released() -> tuple[np.ndarray, np.ndarray]:
     return labels[:, None] + 0.2 * random.normal(size=(600, 2)), labels
 
 
-@pytest.mark.parametrize("name", ["network", "forest", "boosted"])
+@pytest.mark.parametrize("name", ["network", "forest", "boosted", "xgboost"])
 def test_learns_and_answers(name: str) -> None:
     values, labels = released()
     values[:50] = np.nan
@@ -37,5 +37,23 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match=r"expected shape \(3, m\)"):
         train_server("boosted", values, labels[:3], seed=0)
     monkeypatch.setitem(sys.modules, "xgboost", None)
-    with pytest.raises(MissingExtra, match="needs the package xgboost; install it, or use boosted"):
+    with pytest.raises(MissingExtra, match="needs the extra"):
         train_server("xgboost", values, labels, seed=0)
+
+
+def test_a_forest_grows_large_leaves_where_values_are_mostly_noise() -> None:
+    random = np.random.default_rng(0)
+    labels = (random.random(6000) < 0.25).astype(np.int64)
+    values = labels[:, None] + 8.0 * random.normal(size=(6000, 1))
+    forest = train_server("forest", values, labels, seed=0)
+    assert forest.model.model.min_samples_leaf >= 100
+    fresh = labels[:, None] + 8.0 * random.normal(size=(6000, 1))
+    assert (forest.predict(fresh) == labels).mean() > (labels == 0).mean() - 0.005  # small leaves lose a point and more
+    clear, few = released()
+    assert train_server("forest", clear, few, seed=0).model.model.min_samples_leaf == 10
+
+
+def test_xgboost_keeps_labels_that_leave_gaps() -> None:
+    values, labels = released()
+    server = train_server("xgboost", values, 3 * labels + 1, seed=0)
+    assert set(server.predict(values).tolist()) == {1, 4}

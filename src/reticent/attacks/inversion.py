@@ -1,7 +1,8 @@
 """Inversion of a power encoder: x from z = G(x), by Newton's method, for anyone who holds the encoder.
 
-Nothing is learnt and no data is needed. Where the encoder is a diffeomorphism, as the paper's theorem demands of it, z
-determines x; this shows that it takes a few linear systems to find it.
+Nothing is learnt. Where the encoder is a diffeomorphism, as the paper's theorem demands of it, z determines x, and it takes
+a few linear systems to find it. Where training bent the map so much that several points have the embedding z, rows of the
+same kind tell which one is a row: the iteration starts from those whose embeddings are nearest to z.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import copy
 import numpy as np
 import numpy.typing as npt
 import torch
+from sklearn.neighbors import NearestNeighbors
 
 from reticent.core.checks import count, finite_array
 from reticent.training.power import PowerNetwork
@@ -19,37 +21,54 @@ Array = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 256
 _HALVINGS = 12
+_PLAUSIBLE = 1e-4  # relative; embeddings in single precision leave about 1e-6
 
 
-def invert(network: PowerNetwork, released: npt.ArrayLike, *, steps: int = 40) -> Array:
+def invert(
+    network: PowerNetwork, released: npt.ArrayLike, *, steps: int = 40, public: npt.ArrayLike | None = None, tries: int = 5
+) -> Array:
     """Rows whose embeddings are ``released``, shape (n, d), float64.
 
     Damped Newton from w = z, one application of the encoder after the other, the last one first: a step is halved until
-    the residual falls. Rows released with noise, or withheld (NaN: left as NaN), have no exact preimage; the answer for the
-    former is where the iteration ends.
+    the residual falls. With ``public`` rows, an answer that lies outside their box, or does not have the embedding, is
+    sought again from the public rows with the nearest embeddings. Rows released with noise, or withheld (NaN: left as
+    NaN), have no exact preimage; the answer for the former is where the iteration ends.
 
     Args:
         network: the encoder, as published.
         released: shape (n, d); rows of NaN are withheld ones.
-        steps: Newton steps per application, at least 1.
+        steps: Newton steps per application and start, at least 1.
+        public: shape (m, d), rows of the same kind that the attacker owns, or None.
+        tries: how many public rows are tried at most for each embedding.
 
     Raises:
         InvalidInput: another number of columns than the encoder has.
     """
     count(steps, name="steps")
+    count(tries, name="tries")
     values = np.array(released, dtype=np.float64, ndmin=2)
     known = np.isfinite(values).all(axis=1)
     finite_array(values[known], name="released", ndim=2, columns=network.dimension, allow_empty=True)
     double = copy.deepcopy(network).double()
     found = np.full_like(values, np.nan)
+    found[known] = _from_images(double, values[known], steps)
+    if public is None or not known.any():
+        return found
+    starts = finite_array(public, name="public", ndim=2, columns=network.dimension)
+    embedded = double.embed(starts)
+    nearest = NearestNeighbors(n_neighbors=min(tries, len(starts))).fit(embedded).kneighbors(values[known], return_distance=False)
     rows = np.flatnonzero(known)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = rows[start : start + _ROWS_AT_ONCE]
-        image = torch.from_numpy(values[part])
-        with torch.no_grad():
-            for _ in range(network.power):
-                image = _invert_step(double, image, steps)
-        found[part] = image.numpy()
+    lower, upper = starts.min(axis=0), starts.max(axis=0)
+    doubt = _doubt(double, found[rows], values[rows], lower, upper)
+    for rank in range(nearest.shape[1]):
+        open_ = np.flatnonzero(~(doubt < _PLAUSIBLE))
+        if not len(open_):
+            break
+        again = _from_starts(double, values[rows[open_]], starts[nearest[open_, rank]], steps)
+        left = _doubt(double, again, values[rows[open_]], lower, upper)
+        better = left < doubt[open_]
+        found[rows[open_[better]]] = again[better]
+        doubt[open_[better]] = left[better]
     return found
 
 
@@ -60,9 +79,46 @@ def relative_errors(found: npt.ArrayLike, rows: npt.ArrayLike) -> Array:
     return np.asarray(distance / np.maximum(np.linalg.norm(truth, axis=1), np.finfo(float).tiny))
 
 
-def _invert_step(network: PowerNetwork, image: torch.Tensor, steps: int) -> torch.Tensor:
-    """w with g(w) = ``image``."""
-    guess = image.clone()
+def _from_images(network: PowerNetwork, values: Array, steps: int) -> Array:
+    """Preimages of ``values``, each application's search started at its own image."""
+    parts = []
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        image = torch.from_numpy(values[start : start + _ROWS_AT_ONCE])
+        with torch.no_grad():
+            for _ in range(network.power):
+                image = _invert_step(network, image, image, steps)
+        parts.append(image.numpy())
+    return np.concatenate(parts) if parts else values.copy()
+
+
+def _from_starts(network: PowerNetwork, values: Array, starts: Array, steps: int) -> Array:
+    """Preimages of ``values``, the searches started at ``starts`` and at what the applications make of them."""
+    parts = []
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        image = torch.from_numpy(values[start : start + _ROWS_AT_ONCE])
+        with torch.no_grad():
+            trail = [torch.from_numpy(starts[start : start + _ROWS_AT_ONCE])]
+            for _ in range(network.power - 1):
+                trail.append(network.step(trail[-1])[0])
+            for guess in reversed(trail):
+                image = _invert_step(network, image, guess, steps)
+        parts.append(image.numpy())
+    return np.concatenate(parts)
+
+
+def _doubt(network: PowerNetwork, found: Array, values: Array, lower: Array, upper: Array) -> Array:
+    """Relative distance of the embeddings of ``found`` to ``values`` plus that of ``found`` to the box of plausible rows."""
+    finite = np.isfinite(found).all(axis=1)
+    doubt = np.full(len(found), np.inf)
+    if finite.any():
+        rows = found[finite]
+        doubt[finite] = relative_errors(network.embed(rows), values[finite]) + relative_errors(rows, np.clip(rows, lower, upper))
+    return doubt
+
+
+def _invert_step(network: PowerNetwork, image: torch.Tensor, guess: torch.Tensor, steps: int) -> torch.Tensor:
+    """w with g(w) = ``image``, searched from ``guess``."""
+    guess = guess.clone()
     reached, jacobian = network.step(guess)
     residual = reached - image
     for _ in range(steps):

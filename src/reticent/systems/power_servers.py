@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from reticent.training.heads import Head, HeadConfig, train_head
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
+
+_LEAVES = (10, 100, 1000)  # least rows in a forest's leaf
 
 SERVERS = ("network", "forest", "boosted", "xgboost")
 """``boosted`` is scikit-learn's histogram gradient boosting with XGBoost's default shape; ``xgboost`` needs that package."""
@@ -86,23 +89,69 @@ class _Network:
         return self.head.predict(released)
 
 
+class _Forest:
+    """A random forest whose leaves are as large as the noise asks for: the size with the best out-of-bag accuracy."""
+
+    model: RandomForestClassifier
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def fit(self, released: Array, labels: Labels) -> None:
+        sizes = [size for size in _LEAVES if size == _LEAVES[0] or 10 * size <= len(released)]
+        forests = [self._grown(released, labels, size) for size in sizes]
+        self.model = max(forests, key=lambda forest: float(forest.oob_score_))
+
+    def predict(self, released: Array) -> Labels:
+        return np.asarray(self.model.predict(released))
+
+    def _grown(self, released: Array, labels: Labels, size: int) -> RandomForestClassifier:
+        forest = RandomForestClassifier(
+            100, min_samples_leaf=size, max_features="sqrt", max_samples=0.5, oob_score=True, random_state=self.seed
+        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")  # a few rows in tiny tables
+            forest.fit(released, labels)
+        return forest
+
+
+class _XGBoost:
+    """XGBoost with its own defaults, stopped when a tenth of the rows that it does not learn from stops to gain."""
+
+    def __init__(self, seed: int) -> None:
+        try:
+            from xgboost import XGBClassifier
+        except ImportError as error:
+            raise MissingExtra("server='xgboost': needs the extra: pip install 'reticent[xgboost]'; or use boosted") from error
+        self.seed = seed
+        self.model = XGBClassifier(random_state=seed, tree_method="hist", early_stopping_rounds=5)
+
+    def fit(self, released: Array, labels: Labels) -> None:
+        self.classes, codes = np.unique(labels, return_inverse=True)
+        order = np.random.default_rng(self.seed).permutation(len(released))
+        held = order[: max(1, len(order) // 10)]
+        learnt = np.setdiff1d(order, held)
+        if len(np.unique(codes[learnt])) < len(self.classes):  # a class of one row: nothing can be held out
+            held = learnt = order
+        self.model.fit(released[learnt], codes[learnt], eval_set=[(released[held], codes[held])], verbose=False)
+
+    def predict(self, released: Array) -> Labels:
+        return np.asarray(self.classes[np.asarray(self.model.predict(released), dtype=np.int64)])
+
+
 def _model(name: str, seed: int) -> Any:
     if name == "network":
         return _Network(seed)
     if name == "forest":
-        return RandomForestClassifier(100, min_samples_leaf=10, max_features="sqrt", max_samples=0.5, random_state=seed)
-    if name == "boosted":
-        return HistGradientBoostingClassifier(
-            learning_rate=0.3,
-            max_depth=6,
-            max_leaf_nodes=64,
-            l2_regularization=1.0,  # without it, rare classes can make boosting stop at once
-            early_stopping=True,
-            n_iter_no_change=5,
-            random_state=seed,
-        )
-    try:
-        from xgboost import XGBClassifier
-    except ImportError as error:
-        raise MissingExtra("server='xgboost': needs the package xgboost; install it, or use boosted") from error
-    return XGBClassifier(random_state=seed, tree_method="hist")
+        return _Forest(seed)
+    if name == "xgboost":
+        return _XGBoost(seed)
+    return HistGradientBoostingClassifier(
+        learning_rate=0.3,
+        max_depth=6,
+        max_leaf_nodes=64,
+        l2_regularization=1.0,  # without it, rare classes can make boosting stop at once
+        early_stopping=True,
+        n_iter_no_change=5,
+        random_state=seed,
+    )

@@ -152,7 +152,6 @@ def train_private(
 
     Reference: Abadi et al. 2016; Yousefpour et al. 2021 (Opacus).
     """
-    wrap, optimizer_of = _opacus()
     points, targets, classes = labelled(X, labels)
     generator = torch.Generator().manual_seed(config.seed)
     torch.manual_seed(config.seed)
@@ -161,33 +160,103 @@ def train_private(
         _start(network, initial)
     rate = 1.0 if config.batch_size is None else min(1.0, config.batch_size / len(points))
     per_epoch = max(1, round(1.0 / rate))
-    steps = config.epochs * per_epoch
-    noise = step_noise(epsilon=config.epsilon, delta=config.delta, sampling_probability=rate, steps=steps)
-    model = wrap(network)
-    plain = _OPTIMIZERS[config.optimizer](model.parameters(), lr=config.learning_rate)
-    optimizer = optimizer_of(
+    training = PrivateSteps(network, points, targets, config, steps=config.epochs * per_epoch, generator=generator)
+    for step in range(config.epochs * per_epoch):
+        loss = training.step()
+        if (step + 1) % per_epoch == 0:
+            report("private training", (step + 1) // per_epoch, config.epochs, loss)
+    guarantee = Guarantee(config.epsilon, config.delta, AddRemove(1))
+    return PrivateModel(network, guarantee, training.noise_multiplier, config.epochs * per_epoch)
+
+
+class PrivateSteps:
+    """The steps of a private training, one at a time: a Poisson sample, clipped gradients, noise, an update.
+
+    **Guarantee.** ``steps`` calls of ``step`` cost (config.epsilon, config.delta) together, as in ``train_private``.
+
+    Args:
+        network: trained in place.
+        points: shape (n, d), float32.
+        targets: shape (n,), int64.
+        config: settings; ``epochs`` is not used.
+        steps: how many steps there will be, which decides the noise.
+        generator: of samples and noise.
+
+    Raises:
+        MissingExtra: Opacus is not installed.
+    """
+
+    def __init__(
+        self,
+        network: nn.Sequential,
+        points: torch.Tensor,
+        targets: torch.Tensor,
+        config: PrivateTraining,
+        *,
+        steps: int,
+        generator: torch.Generator,
+    ) -> None:
+        wrap, _ = _opacus()
+        self.rate = 1.0 if config.batch_size is None else min(1.0, config.batch_size / len(points))
+        self.noise_multiplier = step_noise(
+            epsilon=config.epsilon, delta=config.delta, sampling_probability=self.rate, steps=steps
+        )
+        self._model = wrap(network)
+        self._plain = _OPTIMIZERS[config.optimizer](self._model.parameters(), lr=config.learning_rate)
+        self._optimizer = private_optimizer(
+            self._plain,
+            noise_multiplier=self.noise_multiplier,
+            clip=config.clip,
+            expected_batch_size=max(1, round(self.rate * len(points))),
+            generator=generator,
+        )
+        self._points, self._targets, self._config, self._generator = points, targets, config, generator
+        self._done = 0
+
+    def step(self) -> float:
+        """One step; the loss of its sample, 0 where the sample is empty."""
+        for group in self._plain.param_groups:
+            group["lr"] = self._config.learning_rate / (1.0 + self._config.rate_decay * self._done)
+        count_of = len(self._points)
+        if self.rate < 1:
+            rows = torch.nonzero(torch.rand(count_of, generator=self._generator) < self.rate)[:, 0]
+        else:
+            rows = torch.arange(count_of)
+        self._optimizer.zero_grad()
+        value = 0.0
+        if len(rows):
+            loss = functional.cross_entropy(self._model(self._points[rows]), self._targets[rows])
+            torch.autograd.backward(loss)
+            value = loss.item()
+        else:
+            for parameter in self._model.parameters():
+                parameter.grad_sample = torch.zeros(0, *parameter.shape)
+        self._optimizer.step()
+        self._done += 1
+        return value
+
+
+def private_optimizer(
+    plain: torch.optim.Optimizer,
+    *,
+    noise_multiplier: float,
+    clip: float,
+    expected_batch_size: int,
+    generator: torch.Generator,
+) -> Any:
+    """``plain`` behind Opacus: per-sample gradients (``grad_sample`` of each parameter) are clipped, summed and noised.
+
+    Raises:
+        MissingExtra: Opacus is not installed.
+    """
+    _, optimizer_of = _opacus()
+    return optimizer_of(
         plain,
-        noise_multiplier=noise,
-        max_grad_norm=config.clip,
-        expected_batch_size=max(1, round(rate * len(points))),
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=clip,
+        expected_batch_size=expected_batch_size,
         generator=generator,
     )
-    for step in range(steps):
-        for group in plain.param_groups:
-            group["lr"] = config.learning_rate / (1.0 + config.rate_decay * step)
-        rows = torch.nonzero(torch.rand(len(points), generator=generator) < rate)[:, 0] if rate < 1 else torch.arange(len(points))
-        optimizer.zero_grad()
-        if len(rows):
-            loss = functional.cross_entropy(model(points[rows]), targets[rows])
-            torch.autograd.backward(loss)
-        else:
-            for parameter in model.parameters():
-                parameter.grad_sample = torch.zeros(0, *parameter.shape)
-        optimizer.step()
-        if (step + 1) % per_epoch == 0:
-            report("private training", (step + 1) // per_epoch, config.epochs, loss.item() if len(rows) else 0.0)
-    guarantee = Guarantee(config.epsilon, config.delta, AddRemove(1))
-    return PrivateModel(network, guarantee, noise, steps)
 
 
 def _opacus() -> tuple[Any, Any]:

@@ -198,32 +198,61 @@ def train_power(
     Raises:
         InvalidInput: rows, labels and density that do not fit together.
     """
-    points, targets, classes = labelled(rows, labels)
-    if density.dimension != points.shape[1]:
-        raise InvalidInput(f"density: has {density.dimension} coordinates, rows have {points.shape[1]}; expected the same")
-    torch.manual_seed(config.seed)
-    network = PowerNetwork(points.shape[1], config.hidden, config.power)
-    utility = relu_network([points.shape[1], *config.utility_hidden, classes])
-    optimizer = torch.optim.Adam([*network.parameters(), *utility.parameters()], lr=config.learning_rate)
+    training = PowerSteps(rows, labels, config, density=density)
     privacy_losses, utility_losses = [], []
     for step in range(config.steps):
-        chosen = torch.randint(len(points), (min(config.batch_size, len(points)),))
-        batch = points[chosen]
-        utility_loss = functional.cross_entropy(utility(network(batch)), targets[chosen])
+        privacy_loss, utility_loss = training.step()
+        privacy_losses.append(privacy_loss)
+        utility_losses.append(utility_loss)
+        report("power encoder", step + 1, config.steps, privacy_loss + config.weight * utility_loss)
+    return PowerTraining(training.network.eval(), training.utility.eval(), tuple(privacy_losses), tuple(utility_losses))
+
+
+class PowerSteps:
+    """The steps of ``train_power``, one at a time.
+
+    Args:
+        rows: shape (n, d), encoded rows.
+        labels: shape (n,), integers from 0, at least two classes.
+        config: sizes and settings; ``steps`` is not used.
+        density: estimate of the rows' density.
+
+    Raises:
+        InvalidInput: rows, labels and density that do not fit together.
+    """
+
+    def __init__(self, rows: npt.ArrayLike, labels: npt.ArrayLike, config: PowerConfig, *, density: KernelDensity) -> None:
+        self._points, self._targets, classes = labelled(rows, labels)
+        dimension = self._points.shape[1]
+        if density.dimension != dimension:
+            raise InvalidInput(f"density: has {density.dimension} coordinates, rows have {dimension}; expected the same")
+        torch.manual_seed(config.seed)
+        self.network = PowerNetwork(dimension, config.hidden, config.power)
+        self.utility = relu_network([dimension, *config.utility_hidden, classes])
+        self._optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate)
+        self._config, self._density = config, density
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Parameters of both networks."""
+        return [*self.network.parameters(), *self.utility.parameters()]
+
+    def step(self) -> tuple[float, float]:
+        """One step; the privacy loss and the utility loss of its batch. Draws from torch's global generator."""
+        config = self._config
+        chosen = torch.randint(len(self._points), (min(config.batch_size, len(self._points)),))
+        batch = self._points[chosen]
+        utility_loss = functional.cross_entropy(self.utility(self.network(batch)), self._targets[chosen])
         loss = config.weight * utility_loss
-        score = torch.from_numpy(density.score(batch.numpy()).astype(np.float32))
+        score = torch.from_numpy(self._density.score(batch.numpy()).astype(np.float32))
+        gradient = log_det_gradient(self.network, batch, differentiable=config.private)
+        privacy_loss = (score - gradient).norm(dim=1).mean()
         if config.private:
-            privacy_loss = (score - log_det_gradient(network, batch, differentiable=True)).norm(dim=1).mean()
             loss = loss + privacy_loss
-        else:
-            privacy_loss = (score - log_det_gradient(network, batch)).norm(dim=1).mean()
-        optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
-        optimizer.step()
-        privacy_losses.append(privacy_loss.item())
-        utility_losses.append(utility_loss.item())
-        report("power encoder", step + 1, config.steps, loss.item())
-    return PowerTraining(network.eval(), utility.eval(), tuple(privacy_losses), tuple(utility_losses))
+        self._optimizer.step()
+        return privacy_loss.item(), utility_loss.item()
 
 
 def _parts(points: Array) -> list[Array]:
