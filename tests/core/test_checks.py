@@ -22,6 +22,8 @@ from reticent.core.errors import InvalidInput, InvalidParameter
         ([1j], {}, "x: Complex data not supported; expected real numbers"),
         ([None], {}, "x: contains NaN (1 of 1"),
         ([[1.0], [1.0, 2.0]], {}, "x: expected an array of numbers"),
+        ([10**400], {}, "x: expected real numbers, got entries that are not numbers, or beyond"),
+        (np.ma.array([1.0, 2.0], mask=[False, True]), {}, "x: contains masked values"),
     ],
 )
 def test_bad_arrays(values, options, message):
@@ -49,6 +51,11 @@ def test_messages_never_show_values():
 def test_positive_refuses(value):
     with pytest.raises(InvalidParameter, match="epsilon="):
         positive(value, name="epsilon")
+
+
+def test_positive_refuses_integers_that_no_double_holds():
+    with pytest.raises(InvalidParameter, match="epsilon: expected a number below"):
+        positive(10**5000, name="epsilon")
 
 
 @pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), Fraction(1, 3), 1e-300])

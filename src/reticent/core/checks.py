@@ -33,6 +33,8 @@ def finite_array(
     Raises:
         InvalidInput: not numeric, wrong shape, empty, or with NaN or infinity. Values are never shown.
     """
+    if np.ma.is_masked(values):
+        raise InvalidInput(f"{name}: contains masked values; expected a number in every place")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
@@ -61,9 +63,9 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     """An object array whose entries are all numbers, as float64."""
     try:
         return array.astype(np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         # The original error would show the entry; values of inputs are never shown.
-        raise InvalidInput(f"{name}: expected real numbers, got entries that are not numbers") from None
+        raise InvalidInput(f"{name}: expected real numbers, got entries that are not numbers, or beyond 1.8e308") from None
 
 
 def positive(value: Any, *, name: str) -> float:
@@ -76,7 +78,7 @@ def positive(value: Any, *, name: str) -> float:
         >>> positive(2, name="epsilon")
         2.0
     """
-    number = _real(value, name)
+    number = real(value, name=name)
     if not (np.isfinite(number) and number > 0):
         raise InvalidParameter(f"{name}={value!r}: expected a finite number above 0")
     return number
@@ -88,7 +90,7 @@ def probability(value: Any, *, name: str, allow_zero: bool = True) -> float:
     Raises:
         InvalidParameter: out of that range or not a number.
     """
-    number = _real(value, name)
+    number = real(value, name=name)
     if not (0 <= number < 1) or (number == 0 and not allow_zero):
         raise InvalidParameter(f"{name}={value!r}: expected a number in {'[0' if allow_zero else '(0'}, 1)")
     return number
@@ -105,7 +107,15 @@ def count(value: Any, *, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
-def _real(value: Any, name: str) -> float:
+def real(value: Any, *, name: str) -> float:
+    """``value`` as a float, infinite and NaN ones included.
+
+    Raises:
+        InvalidParameter: not a number, or an integer beyond the largest double.
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise InvalidParameter(f"{name}={value!r}: expected a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidParameter(f"{name}: expected a number below 1.8e308") from None

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from reticent.core.checks import finite_array
-from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.checks import finite_array, real
+from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError, UnknownName
 from reticent.core.regions import Box
 
 Array = npt.NDArray[np.float64]
@@ -57,6 +57,11 @@ class Numeric:
     columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
+        for field in ("lower", "upper", "missing"):
+            if getattr(self, field) is not None or field != "missing":
+                object.__setattr__(self, field, real(getattr(self, field), name=f"column {self.name!r}: {field}"))
+        if self.missing is not None and math.isnan(self.missing):
+            raise InvalidParameter(f"column {self.name!r}: missing=nan: expected a number that a cell can be equal to")
         if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
             raise InvalidParameter(f"column {self.name!r}: lower={self.lower!r}, upper={self.upper!r}: expected lower < upper")
         # Of these spans 1/span and log1p(span) are positive and finite too.
@@ -109,10 +114,13 @@ class Categorical:
     columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
+        if isinstance(self.categories, str):
+            raise InvalidParameter(f"column {self.name!r}: categories={self.categories!r}: expected a list of words or numbers")
         object.__setattr__(self, "categories", tuple(self.categories))
-        if len(self.categories) < 2 or len({str(value) for value in self.categories}) < len(self.categories):
+        words = {word_of(value) for value in self.categories}
+        if len(self.categories) < 2 or len(words) < len(self.categories):
             raise InvalidParameter(f"column {self.name!r}: expected at least two different categories")
-        if self.other is not None and self.other not in self.categories:
+        if self.other is not None and word_of(self.other) not in words:
             raise InvalidParameter(f"column {self.name!r}: other={self.other!r}: expected one of the categories")
 
     @property
@@ -317,7 +325,9 @@ class TabularSchema:
                 rest = dict(fields)
                 attributes.append(_KINDS[rest.pop("kind")](**rest))
             return cls(tuple(attributes))
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, ReticentError):
+                raise
             raise InvalidInput(f"schema: expected attributes of kind {', '.join(_KINDS)} ({error})") from error
 
     @classmethod
@@ -343,7 +353,10 @@ def word_of(value: Any) -> str:
     """
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
-    return str(value)
+    try:
+        return str(value)
+    except ValueError:  # Python writes no integers of more than 4300 digits
+        return f"<{type(value).__name__} that cannot be written>"
 
 
 def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:
@@ -352,6 +365,10 @@ def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:
     Raises:
         InvalidInput: sparse, complex, of another shape, or empty. Values are never shown.
     """
+    if np.ma.is_masked(rows):
+        raise InvalidInput(
+            f"{name}: contains masked values; expected a value in every place, or the schema's code for a missing one"
+        )
     if issparse(rows):
         raise InvalidInput(f"{name}: sparse input is not supported; expected a dense table")
     try:
