@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from reticent.accounting.ledger import Ledger
 from reticent.accounting.scopes import Scope
 from reticent.core.checks import count, positive, probability
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
+from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.noise import Sampler, SecureSampler, SeededSampler
@@ -241,15 +241,19 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         if bundle.system != cls.__name__:
             raise InvalidInput(f"folder={str(folder)!r}: holds a {bundle.system}, expected a {cls.__name__}")
         query = PowerQuery.from_description(bundle.settings, bundle.arrays)
-        plan = query.plan
+        plan, labels = query.plan, bundle.settings.get("labels")
+        if not isinstance(labels, list) or len(labels) < 2:
+            raise CorruptBundle("bundle: names no labels; fetch or fit it again")
         loaded = cls(epsilon=plan.epsilon, delta=plan.delta, radius=plan.radius, schema=query.schema, law=plan.law)
         loaded.query_, loaded.considered_, loaded.training_ = query, (), None
-        loaded.classes_ = np.asarray(bundle.settings.get("labels"))
+        loaded.classes_ = np.asarray(labels)
         loaded._become()
         return loaded
 
     def _become(self) -> None:
         query = self._fitted()
+        if isinstance(query, PowerQuery):
+            query.rehearse()
         self.n_features_in_ = query.schema.columns
         self.bundle_identity_ = "" if isinstance(query, PublishedQuery) else self.bundle().identity
 

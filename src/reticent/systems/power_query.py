@@ -7,6 +7,7 @@ model can read either.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.checks import count, positive, probability, real
 from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError, UnknownName
 from reticent.core.guarantees import Adjacency, Neighborhood, Replace
 from reticent.core.norms import Norm
 from reticent.mechanisms import AdditiveMechanism, GaussianMechanism, KNormMechanism, StabilityResponse
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
-from reticent.noise import Sampler
+from reticent.noise import Sampler, SeededSampler
 from reticent.systems.power_certificates import EncoderBound, sorting_bound
 from reticent.systems.tabular import TabularSchema
 
@@ -30,7 +32,9 @@ Arrays = dict[str, npt.NDArray[Any]]
 LAWS = ("k-norm-l2", "gaussian", "code")
 """Release laws: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised response on codes (pure)."""
 
-SPACE = "encoded record, in public units: a change of any one attribute moves it by at most 1"
+SPACE = "encoded record of schema {digest}, in public units: a change of any one attribute moves it by at most 1"
+"""The space of neighbours within a radius. Distance means nothing without the schema that it is measured by: of two records a
+tenth apart under one schema, another, with narrower ranges, may make any distance. So costs add up within one schema only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +59,19 @@ class PowerPlan:
     def __post_init__(self) -> None:
         if self.law not in LAWS:
             raise UnknownName(f"law={self.law!r}: expected one of {', '.join(LAWS)}")
-        object.__setattr__(self, "codes", tuple(self.codes))
+        positive(self.epsilon, name="epsilon")
+        probability(self.delta, name="delta")
+        if self.radius is not None:
+            positive(self.radius, name="radius")
+        if not math.isfinite(real(self.utility, name="utility")):
+            raise InvalidParameter(f"utility={self.utility!r}: expected a finite number")
+        if not isinstance(self.codes, (list, tuple)):
+            raise InvalidParameter(f"codes={self.codes!r}: expected a list of classes")
+        object.__setattr__(self, "codes", tuple(count(code, name="codes", minimum=0) for code in self.codes))
+        if len(set(self.codes)) < len(self.codes):
+            raise InvalidParameter(f"codes={self.codes!r}: expected each class once")
         if (self.law == "code") != (len(self.codes) >= 2):
             raise InvalidParameter(f"codes={self.codes!r}: expected two or more for the law code, none for others")
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Records at most ``radius`` apart, or one record of the table replaced by any other."""
-        return Replace(1) if self.radius is None else Neighborhood(Norm.L2, self.radius, SPACE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +88,16 @@ class PowerQuery:
     network: Network
     plan: PowerPlan
 
+    @property
+    def adjacency(self) -> Adjacency:
+        """Records at most ``radius`` apart under this schema, or one record replaced by any other.
+
+        The latter holds for any two records whatever the schema, so costs of bundles with different schemas add up.
+        """
+        if self.plan.radius is None:
+            return Replace(1)
+        return Neighborhood(Norm.L2, self.plan.radius, SPACE.format(digest=self.schema.digest))
+
     @cached_property
     def bound(self) -> EncoderBound:
         """The proved constant of the encoder; a randomised response needs none."""
@@ -94,13 +113,13 @@ class PowerQuery:
         """
         plan = self.plan
         if plan.law == "code":
-            return StabilityResponse(classes=len(plan.codes), epsilon=plan.epsilon, adjacency=plan.adjacency)
+            return StabilityResponse(classes=len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency)
         distance = self.schema.diameter * (1.0 + 2.0**-40) if plan.radius is None else plan.radius
         shared: dict[str, Any] = {
             "sensitivity": self.bound.constant * distance,
             "epsilon": plan.epsilon,
             "dimension": self.network.output_dimension,
-            "adjacency": plan.adjacency,
+            "adjacency": self.adjacency,
             "evaluation_error": self.network.rounding_error(self.schema.domain),
         }
         if plan.law == "gaussian":
@@ -133,6 +152,15 @@ class PowerQuery:
             return np.asarray(np.eye(self.outputs)[codes]), kept
         return mechanism.release(values, sampler=sampler), kept
 
+    def rehearse(self) -> None:
+        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer fails before any charge.
+
+        Raises:
+            ReticentError: the encoder has no certificate, or its noise is beyond what the grid holds.
+        """
+        _ = self.mechanism.event
+        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
+
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
         structure, weights = describe(self.network, "encoder")
@@ -161,9 +189,13 @@ class PowerQuery:
         try:
             network = rebuild(settings["network"], arrays, "encoder")
             query = cls(TabularSchema.from_dict(settings["schema"]), network, PowerPlan(**settings["plan"]))
-            _ = query.mechanism
-        except (KeyError, TypeError, ReticentError) as error:
+            fits = (
+                network.input_shape == (query.schema.dimension,) and max(query.plan.codes, default=0) < network.output_dimension
+            )
+            if fits:
+                query.rehearse()
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, ReticentError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
-        if network.input_dimension != query.schema.dimension or max(query.plan.codes, default=0) >= network.output_dimension:
+        if not fits:
             raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")
         return query

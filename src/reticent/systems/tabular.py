@@ -7,6 +7,7 @@ most 1 apart, whatever they hold.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass
@@ -60,8 +61,10 @@ class Numeric:
         for field in ("lower", "upper", "missing"):
             if getattr(self, field) is not None or field != "missing":
                 object.__setattr__(self, field, real(getattr(self, field), name=f"column {self.name!r}: {field}"))
-        if self.missing is not None and math.isnan(self.missing):
-            raise InvalidParameter(f"column {self.name!r}: missing=nan: expected a number that a cell can be equal to")
+        if self.missing is not None and not math.isfinite(self.missing):
+            raise InvalidParameter(
+                f"column {self.name!r}: missing={self.missing!r}: expected a number that a cell can be equal to"
+            )
         if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
             raise InvalidParameter(f"column {self.name!r}: lower={self.lower!r}, upper={self.upper!r}: expected lower < upper")
         # Of these spans 1/span and log1p(span) are positive and finite too.
@@ -116,7 +119,8 @@ class Categorical:
     def __post_init__(self) -> None:
         if isinstance(self.categories, str):
             raise InvalidParameter(f"column {self.name!r}: categories={self.categories!r}: expected a list of words or numbers")
-        object.__setattr__(self, "categories", tuple(self.categories))
+        values = (value.item() if isinstance(value, np.generic) else value for value in self.categories)
+        object.__setattr__(self, "categories", tuple(values))
         words = {word_of(value) for value in self.categories}
         if len(self.categories) < 2 or len(words) < len(self.categories):
             raise InvalidParameter(f"column {self.name!r}: expected at least two different categories")
@@ -307,6 +311,12 @@ class TabularSchema:
         if outside:
             raise InvalidInput(f"{name}: {outside} of {len(encoded)} encoded rows left the public box; report the schema")
         return encoded
+
+    @cached_property
+    def digest(self) -> str:
+        """Short name of the schema: the first 12 hexadecimal digits of SHA-256 of ``to_dict`` as JSON with sorted keys."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; ``from_dict`` reads them back."""
