@@ -58,7 +58,7 @@ def test_all_cells_are_made_once_and_written(tmp_path, monkeypatch: pytest.Monke
     parts = [Parts.of(settings, seed=seed, tuning=False) for seed in (0, 1)]
     runs = [power_table.run(part, tmp_path / str(part.seed)) for part in parts]
     means, errors = combined(runs)
-    means["seeds"] = 2
+    means["seeds"], means["arguments"] = 2, "--data toy --seeds 2"
     text = markdown(means, errors)
     for phrase in ("any two records", "within 0.2", "DP-Adam", "Published mode", "inverted with", "majority guess", "PowerLarge"):
         assert phrase in text, phrase

@@ -39,6 +39,14 @@ def _heading(means: Results, errors: Results) -> list[str]:
     return [
         f"# Power encoder on {means['data']}: accuracy in percent",
         "",
+        "The output of",
+        "",
+        f"    RETICENT_DATA=... python -m reticent.experiments.power_table {means['arguments']}",
+        "",
+        "![Accuracy of the best server against the proved epsilon, ours and raw columns](default.png)",
+        "",
+        "![The paper's figures 4 to 11](published.png)",
+        "",
         (
             f"{means['origin']}. {numbers['public']} public rows, {numbers['private']} private rows (published mode "
             f"{numbers['published']}), {numbers['test']} held-out rows; "

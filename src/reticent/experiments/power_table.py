@@ -101,7 +101,7 @@ def main(arguments: list[str] | None = None) -> None:
         for seed in range(chosen.seeds)
     ]
     means, errors = combined(runs)
-    means["seeds"] = errors["seeds"] = chosen.seeds
+    means["seeds"], means["arguments"] = chosen.seeds, f"--data {chosen.data} --seeds {chosen.seeds}"
     write_result(folder / "results.json", json.dumps(_storable({"means": means, "standard errors": errors}), indent=2))
     write_result(folder / "table.md", markdown(means, errors))
     for name, drawing in (("default.png", default_mode(means, errors)), ("published.png", published_mode(means, errors))):
