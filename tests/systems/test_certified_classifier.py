@@ -59,6 +59,9 @@ def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(fitted: Certif
     replace = CertifiedClassifier(epsilon=1.0, k_max=2, counting="replace").fit(*blobs(50))
     assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1))
     distance = CertifiedClassifier(epsilon=1.0, delta=1e-3, k_max=40, law="distance").fit(*blobs(2000))
+    assert (
+        "probability of any set of answers changes by at most a factor e^1, plus 0.001, per answer." in distance.card().protected
+    )
     assert distance.guarantee == Guarantee(1.0, 1e-3, AddRemove(1))
     release = distance.release([[3.0, 3.0], [0.0, 0.0]])
     assert release.values[0] == 1

@@ -129,6 +129,10 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
     assert len(near.released) == (~near.withheld).sum()
     assert encoder.guarantee.epsilon == pytest.approx(10.0)
     assert encoder.guarantee.delta == pytest.approx(1e-3)
+    factor = f"a factor e^{encoder.guarantee.epsilon:g}"
+    assert (
+        f"the probability of any set of answers changes by at most {factor}, plus 0.001, per answer." in encoder.card().protected
+    )
 
 
 def test_answers_are_charged_before_they_leave_and_refused_without_budget(fitted: PosthocEncoder, points, tmp_path) -> None:

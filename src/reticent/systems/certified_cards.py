@@ -29,11 +29,13 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
     ]
     if not classes_given:
         assumptions.insert(1, "the set of labels that occur is public")
-    protected = (
-        f"Whether any one training record {change}: no observer's odds change by more than a factor e^{guarantee.epsilon:.4g} "
-        "per answer"
+    factor = f"a factor e^{guarantee.epsilon:.4g}"
+    protected = f"Whether any one training record {change}: "
+    protected += (
+        f"the probability of any set of answers changes by at most {factor}, plus {guarantee.delta:g}, per answer."
+        if guarantee.delta
+        else f"no observer's odds change by more than {factor} per answer."
     )
-    protected += f", except with probability {guarantee.delta:g}." if guarantee.delta else "."
     return GuaranteeCard(
         title=f"Labels {what}, with a guarantee for its training records",
         protected=protected,

@@ -12,12 +12,16 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     guarantee = query.mechanism.guarantee
     adjacency, plan = query.requirement.adjacency, query.plan
     what = "label" if plan.law in LABEL_LAWS else "embedding"
+    factor = f"a factor {_factor(guarantee.epsilon)}"
     protected = (
         f"Which of two inputs an answer came from, whenever the two lie within {adjacency.metric.value} distance "
-        f"{adjacency.radius:g} of each other in the {adjacency.space}: no observer's odds between them change by more than a "
-        f"factor {_factor(guarantee.epsilon)} per answer"
+        f"{adjacency.radius:g} of each other in the {adjacency.space}: "
     )
-    protected += f", except with probability {guarantee.delta:g}." if guarantee.delta else "."
+    protected += (
+        f"the probability of any set of answers changes by at most {factor}, plus {guarantee.delta:g}, per answer."
+        if guarantee.delta
+        else f"no observer's odds between them change by more than {factor} per answer."
+    )
     withheld = (
         f"A share of about {1 - plan.released:.1%} of answers is withheld (measured on calibration data); "
         "a withheld answer costs as much as any other."

@@ -75,8 +75,8 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
     return GuaranteeCard(
         title="Labels of public queries from private records",
         protected=(
-            f"Whether {whose} was there at all, label included: over all answers of the plan together, no observer's odds change "
-            f"by more than a factor e^{guarantee.epsilon:.4g}, except with probability {guarantee.delta:g}. A withheld answer "
+            f"Whether {whose} was there at all, label included: over all answers of the plan together, the probability of any "
+            f"set of answers changes by at most a factor e^{guarantee.epsilon:.4g}, plus {guarantee.delta:g}. A withheld answer "
             "costs as much as its screening."
         ),
         from_whom="Anyone who sees all labels and which queries were withheld, with any other knowledge and any computing power; "
