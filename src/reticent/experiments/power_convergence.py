@@ -144,12 +144,13 @@ def _network(parts: Parts, task: _Task) -> nn.Sequential:
 
 
 def _followed(parts: Parts, task: _Task, network: nn.Sequential, step: Callable[[], object]) -> Results:
-    """The accuracy every few steps, and the cost of one more step at the end."""
-    steps, accuracies = [], []
-    every = max(1, parts.settings.server_steps // _POINTS)
+    """The accuracy after steps 1, 2, ... in growing strides, and the cost of one more step at the end."""
+    steps: list[int] = []
+    accuracies: list[float] = []
+    looks = set(np.geomspace(1, parts.settings.server_steps, _POINTS).round().astype(int).tolist())
     for number in range(1, parts.settings.server_steps + 1):
         step()
-        if number % every == 0:
+        if number in looks:
             with torch.no_grad():
                 found: npt.NDArray[np.int64] = network(task.test_rows).argmax(dim=1).numpy()
             steps.append(number)
