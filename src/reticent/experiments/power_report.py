@@ -120,8 +120,8 @@ def _attacks(means: Results, _: Results) -> list[str]:
         "## Hijacking: a decoder trained on public rows (paper's Table 5)",
         "",
         (
-            "*Default*: epsilon 1 within the smallest radius. In the paper all categories came back for 0.36 % of the rows with its "
-            "loss, 3.63 % without, 4.5 % under DP-Adam."
+            "*Default*: epsilon 1 within the smallest radius. In the paper all categories came back for 0.36 % of the rows with "
+            "its loss, 3.63 % without, 4.5 % under DP-Adam."
         ),
         "",
         "| embedding | all categories right | categories right | MSE | squared error of a row |",
