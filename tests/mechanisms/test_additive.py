@@ -73,6 +73,31 @@ def test_the_sensitivity_is_cached_once_and_whole(monkeypatch: pytest.MonkeyPatc
     assert seen == [False]
 
 
+@pytest.mark.parametrize("norm", [Norm.LINF, Norm.L2])
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize("error", [0.0, 3e-7])
+def test_loss_at_any_distance_is_within_the_offset_of_proportional(norm: Norm, dimension: int, error: float) -> None:
+    """Distances from 0 to twice the sensitivity, values on both sides of the grid's cells, errors in the worst direction."""
+    law = KNormMechanism(
+        sensitivity=0.3, epsilon=2.0, dimension=dimension, adjacency=NEAR, output_norm=norm, evaluation_error=error
+    )
+    random, step = np.random.default_rng(0), law.grid.step
+    loss, reached = [], 0.0
+    for distance in [0.0, *(10.0 ** random.uniform(-9, 0, 300) * 0.6), *(random.integers(1, 50, 300) * step)]:
+        way = random.normal(size=dimension)
+        corner = (random.integers(-(10**6), 10**6, dimension) + 0.5) * step
+        first = corner - np.sign(way) * error  # just below a boundary, computed still lower
+        second = corner + distance * way / float(norm.of(way)) + np.sign(way) * (error + 1e-9 * step)
+        moved = (law.grid.round(second[None]) - law.grid.round(first[None] - np.sign(way) * 1e-9 * step))[0]
+        squared = sum(int(part) ** 2 for part in moved)
+        # The loss at the worst point is the norm of the shift, rounded up for l2 (rational: the root of an integer).
+        length = math.isqrt(max(squared - 1, 0)) + (squared > 0) if norm is Norm.L2 else int(np.abs(moved).max())
+        loss.append(length / law.steps_scale - law.epsilon * distance / law.sensitivity)
+        reached = max(reached, loss[-1])
+    assert reached <= law.metric_offset
+    assert reached > 0.5 * law.metric_offset  # and the offset is not idle
+
+
 @given(
     st.lists(st.floats(-50, 50), min_size=3, max_size=3),
     st.lists(st.floats(-1, 1), min_size=3, max_size=3),

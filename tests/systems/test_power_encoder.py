@@ -76,7 +76,7 @@ def test_costs_and_cards(metric: PowerEncoder, local: PowerEncoder) -> None:
     assert metric.guarantee.adjacency.radius == 0.3
     assert local.guarantee == Guarantee(3.0, 0.0, Replace(1))
     for encoder, phrases in (
-        (metric, ("at most 0.3 apart", "one attribute is at most 1", "e^(10 r)", "K-norm noise in l2", "1 (sorting)")),
+        (metric, ("at most 0.3 apart", "one attribute is at most 1", "e^(3 r / 0.3 + ", "K-norm noise in l2", "1 (sorting)")),
         (local, ("any two records", "local differential privacy", "randomised response", "not needed")),
     ):
         text = encoder.card().to_markdown()

@@ -80,6 +80,19 @@ class KNormMechanism(AdditiveMechanism):
         charge = l2_epsilon_margin(self.dimension) if self.output_norm is Norm.L2 else 0.0
         return self.steps_sensitivity / (self.epsilon - charge) * _ROUND_UP
 
+    @property
+    def metric_offset(self) -> float:
+        """What the grid adds to the loss at any distance: two values r apart lose at most epsilon r / sensitivity + this.
+
+        *Why.* Values r apart are integer vectors at most r / step + (1 + 2 evaluation_error / step) ||(1, ..., 1)|| apart, which
+        l2 rounds up (in one dimension they are whole as it is). A step costs 1 / ``steps_scale``, and that is at least
+        sensitivity / (epsilon step). The l2 sampler's arithmetic is charged at every distance.
+        """
+        l2 = self.output_norm is Norm.L2
+        ones = self.norm.of_ones(self.dimension)
+        steps = ones * (1.0 + 2.0 * self.evaluation_error / self.grid.step) + (1.0 if l2 and self.dimension > 1 else 0.0)
+        return (steps / self.steps_scale + (l2_epsilon_margin(self.dimension) if l2 else 0.0)) * (1.0 + 2.0**-40)
+
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
         """Vectors of the K-norm law, shape (rows, dimension)."""
         return k_norm(rows, self.dimension, scale=self.steps_scale, norm=self.output_norm, sampler=sampler)

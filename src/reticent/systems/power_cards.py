@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+
 from reticent.core.guarantees import GuaranteeCard
+from reticent.mechanisms import KNormMechanism
 from reticent.systems.power_published import PublishedQuery
 from reticent.systems.power_query import PowerQuery
+from reticent.systems.tabular import Numeric, TabularSchema
 
 _ASSUMED = (
     "the rows that the encoder was trained and calibrated on are public, or their owners have agreed",
@@ -18,8 +23,13 @@ _ASSUMED = (
 def power_card(query: PowerQuery) -> GuaranteeCard:
     """The card of ``query``: what is protected, from whom, and what is assumed."""
     plan, guarantee = query.plan, query.mechanism.guarantee
-    slack = f", except with probability {guarantee.delta:g}" if guarantee.delta else ""
-    factor = f"no observer's odds between them change by more than a factor e^{guarantee.epsilon:g} per answer{slack}"
+    factor = f"no observer's odds between them change by more than a factor e^{guarantee.epsilon:g} per answer"
+    if guarantee.delta:
+        factor = (
+            f"the probability of any set of answers changes by at most a factor e^{guarantee.epsilon:g}, plus "
+            f"{guarantee.delta:g}, per answer"
+        )
+    details: list[tuple[str, str]] = []
     if plan.radius is None:
         protected = f"The whole record: between any two records of the schema, {factor}. This is local differential privacy."
         limit = "that a record is in the table at all, and its label if that is sent along"
@@ -28,11 +38,14 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
             f"Which of two records an answer came from, whenever they are at most {plan.radius:g} apart in the encoded "
             f"space, where a change of any one attribute is at most 1: {factor}."
         )
-        if plan.law == "k-norm-l2":
+        details.append(("the radius, on one attribute alone", _in_own_units(query.schema, plan.radius)))
+        if isinstance(query.mechanism, KNormMechanism):
+            offset = _rounded_up(query.mechanism.metric_offset)
             protected += (
-                f" Records at any distance r are told apart by at most e^({guarantee.epsilon / plan.radius:g} r), give or take a "
-                "millionth of epsilon: Lipschitz privacy."
+                f" Records at any distance r are told apart by at most e^({guarantee.epsilon:g} r / {plan.radius:g} + {offset}): "
+                "Lipschitz privacy, up to the grid's offset."
             )
+            details.append(("offset of the Lipschitz statement, from the grid", f"{offset} at every distance"))
         limit = f"the record beyond distance {plan.radius:g}: several attributes together may be visible; and its label, if sent"
     law = {"code": "randomised response on a code", "k-norm-l2": "K-norm noise in l2", "gaussian": "Gaussian noise"}[plan.law]
     bound = query.bound
@@ -53,8 +66,36 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
             ("released values per row", str(query.outputs)),
             ("Lipschitz constant", "not needed" if bound.kind == "none" else f"{bound.constant:.9g} ({bound.kind})"),
             ("expected accuracy on calibration rows", f"{plan.utility:.4f}"),
+            *details,
         ),
     )
+
+
+def _rounded_up(value: float) -> str:
+    """``value``, at least 0, to two digits and not below it."""
+    return f"{Decimal(value).normalize(Context(prec=2, rounding=ROUND_CEILING)):.1e}"
+
+
+def _in_own_units(schema: TabularSchema, radius: float) -> str:
+    """What a move of one attribute by ``radius``, and of no other, is in the table's units."""
+    if radius >= 1:
+        return "any change of it"
+    kinds, numbers = [], [attribute for attribute in schema.attributes if isinstance(attribute, Numeric)]
+    if any(number.scale == "linear" for number in numbers):
+        kinds.append(f"{radius:g} of the range of a number")
+    logarithmic = [number for number in numbers if number.scale == "log"]
+    if logarithmic:
+        example = min(logarithmic, key=lambda number: number.upper - number.lower)
+        reach = math.expm1(radius * math.log1p(example.upper - example.lower))
+        kinds.append(
+            "of a number on a logarithmic scale a factor, counted from its lower end ("
+            f"{example.name}: {1 + reach:.3g} in 1 + value - lower, so from {example.lower:g} to {example.lower + reach:.3g})"
+        )
+    if len(numbers) < len(schema.attributes):
+        kinds.append("of a category nothing: two are 1 apart")
+    if any(number.missing is not None for number in numbers) and radius < math.sqrt(0.75):
+        kinds.append("not whether a number is missing")
+    return "; ".join(kinds)
 
 
 def published_card(query: PublishedQuery) -> GuaranteeCard:
@@ -62,9 +103,10 @@ def published_card(query: PublishedQuery) -> GuaranteeCard:
     mechanism = query.mechanism
     return GuaranteeCard(
         title=f"No differential privacy; density-smoothness score eps = {mechanism.stated_epsilon:g}",
-        protected="Nothing. The released embedding is a fixed, invertible function of the record: with the encoder in hand the "
-        "record comes back to seven digits. The score says how fast the density of embeddings changes around a record, in the "
-        "population; it does not bound what one embedding says about its record.",
+        protected="Nothing. The released embedding is a fixed function of the record, without noise. Whoever holds the encoder "
+        "can search for records that have it, and finds them to seven digits; where there are several, a search that starts at "
+        "rows of the same kind finds the record. The score says how fast the density of embeddings changes around a record, in "
+        "the population; it does not bound what one embedding says about its record.",
         from_whom="Nobody who holds the encoder.",
         guarantee=mechanism.guarantee,
         assumptions=("this release is used for research only, on public data",),
