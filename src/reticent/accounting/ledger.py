@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
-from reticent.accounting.chain import Action, Entry
+from reticent.accounting import coverage, postings
 from reticent.accounting.charges import Budget, Charge, charge_of, largest_fitting
+from reticent.accounting.coverage import Cover
 from reticent.accounting.events import PrivacyEvent
 from reticent.accounting.exports import Format, export_to
+from reticent.accounting.postings import Booking, Claim, Tip
 from reticent.accounting.reports import LedgerReport, Spending, report, spending
-from reticent.accounting.schema import accounts, budgets, covers, entries, head, statements
 from reticent.accounting.scopes import Scope
-from reticent.accounting.statements import describe_statement, statement_of
+from reticent.accounting.statements import statement_of
 from reticent.accounting.store import Store, Synchronous
-from reticent.accounting.units import DELTA_UNIT, LARGEST, delta_grant, delta_value, epsilon_grant, epsilon_value
+from reticent.accounting.units import delta_grant, delta_value, epsilon_grant, epsilon_value
 from reticent.accounting.verification import Verification, verify
-from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput, LedgerUnavailable
+from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.core.guarantees import Guarantee
 
 _LONGEST_TEXT = 1000
+_NAMED = 2
+"""Scopes that a refusal names at most."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +56,24 @@ class Reservation:
     receipt does not leave it. A block that raises, or a process that dies, leaves the reservation spent and open.
 
     Attributes:
-        id: goes into the receipt's ``booked``.
-        charge: what was spent.
+        id: goes into the receipt's ``booked``: the ledger's first letters and the entry, as "1a2b3c4d/7"; of a charge to several
+            scopes the first and the last of its consecutive entries, as "1a2b3c4d/7-9".
+        charge: what was spent, by all its scopes together.
+        scopes: how many were charged.
         committed: whether a receipt was booked.
     """
 
-    def __init__(self, ledger: Ledger, booking: _Booking, name: str, charge: Charge) -> None:
+    def __init__(self, ledger: Ledger, bookings: Sequence[Booking], name: str, charge: Charge) -> None:
+        first, last = bookings[0].entry.seq, bookings[-1].entry.seq
         self._ledger = ledger
-        self._booking = booking
-        self.id = f"{name}/{booking.entry.seq}"
+        self._bookings = tuple(bookings)
+        self.id = f"{name[:8]}/{first}" if first == last else f"{name[:8]}/{first}-{last}"
         self.charge = charge
+        self.scopes = len(self._bookings)
         self.committed = False
 
     def commit(self, receipt_id: str) -> None:
-        """Books the receipt; the answer may leave once this returns.
+        """Books the receipt, for every scope that was charged; the answer may leave once this returns.
 
         Args:
             receipt_id: whatever identifies the receipt, 1 to 1000 printable characters.
@@ -77,7 +84,7 @@ class Reservation:
         """
         if self.committed:
             raise InvalidInput(f"reservation {self.id} is committed already; reserve again for another answer")
-        self._ledger._commit(self._booking, _text(receipt_id, "receipt_id"))
+        self._ledger._commit(self._bookings, _text(receipt_id, "receipt_id"))
         self.committed = True
 
     def __enter__(self) -> Self:
@@ -160,15 +167,28 @@ class Ledger:
             BudgetExceeded: the scope has already spent more than this.
             LedgerUnavailable: could not be written.
         """
+        return self.grant_each([scope], total)[0]
+
+    def grant_each(self, scopes: Iterable[Scope], total: Guarantee) -> tuple[Budget, ...]:
+        """Adds the same ``total`` to the budget of every scope: all of them or none. See ``grant``.
+
+        Args:
+            scopes: what the budgets cover, at least one. One that is there several times is granted once.
+            total: how much more may be spent under each budget.
+
+        Returns:
+            The budgets as they stand now, in the order in which their scopes come first.
+
+        Raises:
+            InvalidInput: no scopes, or something else than scopes.
+            IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: as ``grant``; nothing was granted to any.
+        """
+        wanted = tuple(dict.fromkeys(_scopes(scopes)))
         statement = statement_of(total)
         epsilon, delta = epsilon_grant(total.epsilon), delta_grant(total.delta)
         with self.store.write() as connection:
             tip = self._lock(connection)
-            statement_id = _statement_id(connection, statement)
-            row = _add_to_budget(connection, scope, statement, statement_id, epsilon, delta)
-            entry = self._entry(tip, "grant", scope, statement, charge=(epsilon, delta))
-            self._append(connection, tip, entry, statement_id, budget_id=row.id)
-            return Budget.of_row(row, statement)
+            return tuple(postings.post_grants(connection, tip, wanted, statement=statement, epsilon=epsilon, delta=delta))
 
     def reserve(self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0) -> Reservation:
         """Charges every budget that covers ``scope``, durably, before anything is computed. One call, one entry.
@@ -186,20 +206,61 @@ class Ledger:
                 charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
+        _scopes([scope])
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         mechanism = _text(event.mechanism, "mechanism")
         with self.store.write() as connection:
             tip = self._lock(connection)
-            covering = _covering(connection, scope)
-            _check_statements(covering, statement, scope)
-            standing = [Budget.of_row(row, statement) for row in covering]
+            cover = _covered(coverage.covering(connection, scope))
+            coverage.check_statements(cover, statement)
+            standing = [Budget.of_row(row, statement) for row in cover.budgets]
             if all(budget.fits(charge) for budget in standing):
-                units = (charge.epsilon, charge.delta)
-                entry = self._entry(tip, "reserve", scope, statement, charge=units, answers=answers, mechanism=mechanism)
-                return Reservation(self, self._charge(connection, tip, scope, entry, covering), tip.ledger[:8], charge)
+                claims = [Claim(cover, answers, charge)]
+                bookings = postings.post_charges(connection, tip, claims, statement=statement, mechanism=mechanism)
+                return Reservation(self, bookings, tip.ledger, charge)
         # Outside the transaction: finding the largest request that fits must not keep other writers waiting.
         raise BudgetExceeded(_refusal(charge, event, answers, slack_delta, standing))
+
+    def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
+        """Charges every answer to a scope of its own, durably, before anything is computed: all of them or none.
+
+        For the rows of a table that belong to different people: the scope of each row names its person. Each of k answers under
+        one scope is paid for, as ``reserve(scope, event, answers=k)`` does it; each different scope is one entry, and all of
+        them are one transaction. A budget that covers several scopes pays for all of them.
+
+        **Guarantee.** As of the ledger, for each scope by itself, where the answer that is charged to it depends on nothing that
+        belongs to another one.
+
+        Args:
+            scopes: one for each answer, at least one, in any order; withheld answers count.
+            event: the cost of one answer.
+
+        Raises:
+            InvalidInput: no scopes, or something else than scopes.
+            BudgetExceeded: one or more scopes lack budget, by themselves or together; nothing was charged to any. The message
+                says how many, and names two of them at most.
+            IncompatibleGuarantees: the event promises nothing, or a covering budget has another kind or adjacency; nothing was
+                charged.
+            LedgerUnavailable: could not be written; nothing may be released.
+        """
+        answers = Counter(_scopes(scopes))
+        charges = {many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())}
+        statement = statement_of(event.guarantee)
+        mechanism = _text(event.mechanism, "mechanism")
+        with self.store.write() as connection:
+            tip = self._lock(connection)
+            claims = [
+                Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
+                for cover in coverage.covering_each(connection, tuple(answers))
+            ]
+            for claim in claims:
+                coverage.check_statements(claim.cover, statement)
+            short = _short(claims, statement)
+            if not short:
+                bookings = postings.post_charges(connection, tip, claims, statement=statement, mechanism=mechanism)
+                return Reservation(self, bookings, tip.ledger, _together(claims))
+        raise BudgetExceeded(_refusal_of_many(short, len(claims), answers.total(), event))
 
     def preview(self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0) -> Preview:
         """What ``reserve`` would do now; costs nothing and writes nothing.
@@ -212,9 +273,9 @@ class Ledger:
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            covering = _covering(connection, scope)
-        _check_statements(covering, statement, scope)
-        standing = [Budget.of_row(row, statement) for row in covering]
+            cover = _covered(coverage.covering(connection, scope))
+        coverage.check_statements(cover, statement)
+        standing = [Budget.of_row(row, statement) for row in cover.budgets]
         largest = largest_fitting(event, slack_delta, standing)
         return Preview(all(budget.fits(charge) for budget in standing), charge, largest, tuple(standing))
 
@@ -234,212 +295,84 @@ class Ledger:
         """Writes every entry to ``path`` as JSON Lines or CSV; see ``exports.export_to``."""
         return export_to(self.store, path, format=format, overwrite=overwrite)
 
-    def _commit(self, booking: _Booking, receipt: str) -> None:
-        paid = booking.entry
+    def _commit(self, bookings: Sequence[Booking], receipt: str) -> None:
         with self.store.write() as connection:
-            tip = self._lock(connection)
-            entry = self._entry(tip, "commit", booking.scope, paid.statement, reservation=paid.seq, receipt=receipt)
-            self._append(connection, tip, entry, booking.statement_id, account_id=booking.account_id)
-            connection.execute(_COUNT_COMMIT, {"account": booking.account_id})
+            postings.post_commits(connection, self._lock(connection), bookings, receipt=receipt)
 
-    def _lock(self, connection: Connection) -> _Tip:
-        """The last entry's place in the chain; on PostgreSQL also the lock that makes writers take turns."""
-        row = connection.execute(_HEAD).first()
-        if row is None:
+    def _lock(self, connection: Connection) -> Tip:
+        tip = postings.last_entry(connection, at=self._clock())
+        if tip is None:
             raise LedgerUnavailable(f"{self.store.name}: no ledger here; create one with `reticent ledger init`")
-        return _Tip(row.ledger, row.seq, bytes(row.digest), self._clock())
-
-    def _entry(
-        self,
-        tip: _Tip,
-        action: Action,
-        scope: Scope,
-        statement: str,
-        *,
-        charge: tuple[int, int] = (0, 0),
-        answers: int = 0,
-        mechanism: str = "",
-        reservation: int = 0,
-        receipt: str = "",
-    ) -> Entry:
-        names = (scope.principal, scope.subject, scope.bundle)
-        return Entry(tip.seq + 1, tip.at, action, *names, statement, *charge, answers, mechanism, reservation, receipt)
-
-    def _charge(self, connection: Connection, tip: _Tip, scope: Scope, entry: Entry, covering: Sequence[Row[Any]]) -> _Booking:
-        statement_id, account_id = covering[0].statement_id, covering[0].account_id
-        if account_id is None:
-            account_id = _open_account(connection, entry, statement_id, [row.id for row in covering])
-        cost = {"e": entry.epsilon, "d": entry.delta}
-        connection.execute(_CHARGE_BUDGETS, {"ids": [row.id for row in covering], **cost})
-        connection.execute(_CHARGE_ACCOUNT, {"account": account_id, "n": entry.answers, "now": entry.at, **cost})
-        self._append(connection, tip, entry, statement_id, account_id=account_id)
-        return _Booking(scope, entry, statement_id, account_id)
-
-    def _append(
-        self,
-        connection: Connection,
-        tip: _Tip,
-        entry: Entry,
-        statement_id: int,
-        budget_id: int | None = None,
-        account_id: int | None = None,
-    ) -> None:
-        digest = entry.digest(tip.digest)
-        values = {
-            **{
-                name: getattr(entry, name)
-                for name in ("seq", "at", "action", "epsilon", "delta", "answers", "mechanism", "receipt")
-            },
-            "budget_id": budget_id,
-            "account_id": account_id,
-            "statement_id": statement_id,
-            "reservation": entry.reservation or None,
-            "digest": digest,
-        }
-        connection.execute(_INSERT_ENTRY, values)
-        connection.execute(_MOVE_HEAD, {"to": entry.seq, "tip": digest})
+        return tip
 
 
 @dataclass(frozen=True)
-class _Booking:
-    scope: Scope
-    entry: Entry
-    statement_id: int
-    account_id: int
+class _Shortfall:
+    """A budget that many claims do not fit into together, or None where nothing covers a claim; the claims; their cost."""
+
+    budget: Budget | None
+    claims: list[Claim]
+    charge: Charge
 
 
-@dataclass(frozen=True)
-class _Tip:
-    ledger: str
-    seq: int
-    digest: bytes
-    at: int
+def _scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
+    if isinstance(scopes, Scope | str):
+        raise InvalidInput(f"scopes: expected one Scope for each answer, got a single {type(scopes).__name__}")
+    found = tuple(scopes)
+    for scope in found:
+        if not isinstance(scope, Scope):
+            raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
+    if not found:
+        raise InvalidInput("scopes: expected at least one Scope, got none")
+    return found
 
 
-_HEAD = sa.select(head.c.ledger, head.c.seq, head.c.digest).where(head.c.id == 1).with_for_update()
-_MOVE_HEAD = head.update().where(head.c.id == 1).values(seq=sa.bindparam("to"), digest=sa.bindparam("tip"))
-_INSERT_ENTRY = entries.insert()
-_CHARGE_BUDGETS = (
-    budgets.update()
-    .where(budgets.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .values(spent_epsilon=budgets.c.spent_epsilon + sa.bindparam("e"), spent_delta=budgets.c.spent_delta + sa.bindparam("d"))
-)
-_CHARGE_ACCOUNT = (
-    accounts.update()
-    .where(accounts.c.id == sa.bindparam("account"))
-    .values(
-        spent_epsilon=accounts.c.spent_epsilon + sa.bindparam("e"),
-        spent_delta=accounts.c.spent_delta + sa.bindparam("d"),
-        answers=accounts.c.answers + sa.bindparam("n"),
-        reservations=accounts.c.reservations + 1,
-        last_at=sa.bindparam("now"),
-    )
-)
-_COUNT_COMMIT = accounts.update().where(accounts.c.id == sa.bindparam("account")).values(commits=accounts.c.commits + 1)
-_BUDGET_COLUMNS = (*budgets.c, statements.c.statement)
-_OF_ACCOUNT = (
-    sa.select(*_BUDGET_COLUMNS, accounts.c.id.label("account_id"))
-    .join(statements, statements.c.id == budgets.c.statement_id)
-    .join(covers, covers.c.budget_id == budgets.c.id)
-    .join(accounts, accounts.c.id == covers.c.account_id)
-    .where(*(accounts.c[name] == sa.bindparam(name) for name in ("principal", "subject", "bundle")))
-    .order_by(budgets.c.id)
-)
-_BY_PATTERN = (
-    sa.select(*_BUDGET_COLUMNS, sa.null().label("account_id"))
-    .join(statements, statements.c.id == budgets.c.statement_id)
-    .where(*(budgets.c[name].in_(["", sa.bindparam(name)]) for name in ("principal", "subject", "bundle")))
-    .order_by(budgets.c.id)
-)
-
-
-def _add_to_budget(connection: Connection, scope: Scope, statement: str, statement_id: int, epsilon: int, delta: int) -> Row[Any]:
-    """The scope's budget after a grant; a new one starts with what its scope has spent so far."""
-    there = connection.execute(
-        sa.select(budgets).where(*(budgets.c[name] == value for name, value in scope.parts.items()))
-    ).first()
-    if there is not None:
-        if there.statement_id != statement_id:
-            raise _mixed(scope, statement)
-        _check_size(scope, there.granted_epsilon + epsilon, there.granted_delta + delta)
-        more = {"granted_epsilon": there.granted_epsilon + epsilon, "granted_delta": there.granted_delta + delta}
-        return connection.execute(budgets.update().where(budgets.c.id == there.id).values(more).returning(budgets)).one()
-    counted = connection.execute(
-        sa.select(accounts).where(*(accounts.c[name] == value for name, value in scope.parts.items() if value))
-    ).all()
-    if any(row.statement_id != statement_id for row in counted):
-        raise _mixed(scope, statement)
-    spent_epsilon, spent_delta = sum(row.spent_epsilon for row in counted), sum(row.spent_delta for row in counted)
-    if spent_epsilon > epsilon or spent_delta > delta:
+def _covered(cover: Cover) -> Cover:
+    if not cover.budgets:
         raise BudgetExceeded(
-            f"{scope.describe()}: requested a budget of epsilon={epsilon_value(epsilon):g}, delta={delta_value(delta):g}; "
-            f"already spent epsilon={epsilon_value(spent_epsilon):g}, delta={delta_value(spent_delta):g}; grant at least that"
+            f"no budget covers {cover.scope.describe()}; requested more than the 0 that is left; the largest request that would "
+            "fit is 0 answers; grant a budget with `reticent ledger grant`"
         )
-    amounts = {"granted_epsilon": epsilon, "granted_delta": delta, "spent_epsilon": spent_epsilon, "spent_delta": spent_delta}
-    made = connection.execute(
-        budgets.insert().values(**scope.parts, statement_id=statement_id, **amounts).returning(budgets)
-    ).one()
-    if counted:
-        links = [{"account_id": row.id, "budget_id": made.id, "statement_id": statement_id} for row in counted]
-        connection.execute(covers.insert(), links)
-    return made
+    return cover
 
 
-def _check_size(scope: Scope, epsilon: int, delta: int) -> None:
-    if epsilon > LARGEST or delta >= DELTA_UNIT:
-        raise InvalidInput(
-            f"{scope.describe()}: expected a budget with delta below 1 and epsilon at most {epsilon_value(LARGEST):g}, got "
-            f"epsilon={epsilon_value(epsilon):g}, delta={delta_value(delta):g} in total; grant less"
+def _together(claims: Sequence[Claim]) -> Charge:
+    return Charge(sum(claim.charge.epsilon for claim in claims), sum(claim.charge.delta for claim in claims), "basic")
+
+
+def _short(claims: Sequence[Claim], statement: str) -> list[_Shortfall]:
+    """Every budget that cannot pay for all its claims, and the claims that nothing covers."""
+    rows = {row.id: row for claim in claims for row in claim.cover.budgets}
+    paying: defaultdict[int, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        for row in claim.cover.budgets:
+            paying[row.id].append(claim)
+    short = [_Shortfall(None, [claim], claim.charge) for claim in claims if not claim.cover.budgets]
+    for number, mine in paying.items():
+        budget, charge = Budget.of_row(rows[number], statement), _together(mine)
+        if not budget.fits(charge):
+            short.append(_Shortfall(budget, mine, charge))
+    return short
+
+
+def _refusal_of_many(short: Sequence[_Shortfall], scopes: int, answers: int, event: PrivacyEvent) -> str:
+    lacking = {claim.cover.scope for shortfall in short for claim in shortfall.claims}
+    named = []
+    for shortfall in short[:_NAMED]:
+        if shortfall.budget is None:
+            named.append(f"no budget covers {shortfall.claims[0].cover.scope.describe()}")
+            continue
+        asked = sum(claim.answers for claim in shortfall.claims)
+        fit = largest_fitting(event, 0.0, [shortfall.budget])
+        named.append(
+            f"{shortfall.budget.describe()}; requested of it epsilon={epsilon_value(shortfall.charge.epsilon):g}, "
+            f"delta={delta_value(shortfall.charge.delta):g} for {asked} answer(s), of which {fit} would fit"
         )
-
-
-def _covering(connection: Connection, scope: Scope) -> Sequence[Row[Any]]:
-    """Every budget that covers ``scope``, with the account's id where the scope has spent before.
-
-    Raises:
-        BudgetExceeded: there is none.
-    """
-    rows: list[Row[Any]] = list(connection.execute(_OF_ACCOUNT, scope.parts))
-    rows = rows or list(connection.execute(_BY_PATTERN, scope.parts))
-    if not rows:
-        raise BudgetExceeded(
-            f"no budget covers {scope.describe()}; requested more than the 0 that is left; the largest request that would fit is "
-            "0 answers; grant a budget with `reticent ledger grant`"
-        )
-    return rows
-
-
-def _check_statements(covering: Sequence[Row[Any]], statement: str, scope: Scope) -> None:
-    for row in covering:
-        if row.statement != statement:
-            other = Scope(row.principal, row.subject, row.bundle)
-            raise IncompatibleGuarantees(
-                f"{scope.describe()}: costs compose only within one kind and adjacency: the budget of {other.describe()} is for "
-                f"{describe_statement(row.statement)}, the request for {describe_statement(statement)}"
-            )
-
-
-def _open_account(connection: Connection, entry: Entry, statement_id: int, covering: list[int]) -> int:
-    zeros = dict.fromkeys(("spent_epsilon", "spent_delta", "answers", "reservations", "commits"), 0)
-    scope = {"principal": entry.principal, "subject": entry.subject, "bundle": entry.bundle}
-    new = accounts.insert().values(**scope, **zeros, statement_id=statement_id, last_at=entry.at)
-    made = connection.execute(new.returning(accounts.c.id)).scalar_one()
-    links = [{"account_id": made, "budget_id": budget, "statement_id": statement_id} for budget in covering]
-    connection.execute(covers.insert(), links)
-    return int(made)
-
-
-def _statement_id(connection: Connection, statement: str) -> int:
-    there = connection.execute(sa.select(statements.c.id).where(statements.c.statement == statement)).scalar()
-    if there is None:
-        there = connection.execute(statements.insert().values(statement=statement).returning(statements.c.id)).scalar_one()
-    return int(there)
-
-
-def _mixed(scope: Scope, statement: str) -> IncompatibleGuarantees:
-    return IncompatibleGuarantees(
-        f"{scope.describe()}: costs compose only within one kind and adjacency; this scope already holds another than "
-        f"{describe_statement(statement)}; use another scope"
+    more = f" | and {len(short) - len(named)} more" if len(short) > len(named) else ""
+    return (
+        f"requested {answers} answer(s) of {event.mechanism} under {scopes} scope(s), each answer at "
+        f"epsilon={event.guarantee.epsilon:g}, delta={event.guarantee.delta:g}; {len(lacking)} of the scopes lack budget: "
+        f"{' | '.join(named)}{more}; grant more or leave their rows out; nothing was charged"
     )
 
 
