@@ -7,6 +7,7 @@ import pytest
 
 from reticent.attacks.reconstruction_bound import reconstruction_bound, smoothed
 from reticent.core.errors import InvalidParameter
+from reticent.training.power_density import KernelDensity, fisher_bound
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
@@ -23,6 +24,17 @@ def test_the_best_estimator_of_gaussian_rows_stays_above(epsilon: float) -> None
     bound = reconstruction_bound(1, lipschitz_epsilon=epsilon, prior_information=1.0)
     assert bound <= error * 1.02  # standard error of the mean: 1 %
     assert error <= 2.5 * bound  # and it is not idle
+
+
+def test_with_a_density_estimate_the_bound_never_exceeds_the_error_of_someone_who_is_told_the_row() -> None:
+    rows = np.random.default_rng(1).random((500, 3))
+    for bandwidth in (0.01, 0.3):
+        information = fisher_bound(KernelDensity(rows, bandwidth))
+        moved = smoothed(np.repeat(rows, 40, axis=0), bandwidth=bandwidth, seed=0)
+        told = float(np.square(moved - np.repeat(rows, 40, axis=0)).sum(axis=1).mean())
+        for epsilon in (1e-6, 1.0, 100.0):
+            bound = reconstruction_bound(3, lipschitz_epsilon=epsilon, prior_information=information)
+            assert bound <= told * 1.03  # standard error of the mean: 0.6 %
 
 
 def test_smoothed_rows_have_the_bandwidths_variance() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from reticent.core.errors import InvalidInput, UnknownName
-from reticent.training.power_density import KernelDensity, bandwidth, fisher_trace
+from reticent.training.power_density import KernelDensity, bandwidth, fisher_bound
 
 
 def test_is_the_mixture_of_gaussians_that_it_says() -> None:
@@ -65,8 +65,24 @@ def test_far_away_nothing_underflows() -> None:
     assert score[0, 0] == pytest.approx(-(1000 - 1) / 0.01)
 
 
-def test_fisher_trace_of_one_kernel_is_its_closed_form() -> None:
-    assert fisher_trace(KernelDensity(np.zeros((1000, 4)), 0.5)) == pytest.approx(4 / 0.25, rel=0.05)
+@pytest.mark.parametrize(("spread", "attained"), [(0.0, 1.0), (0.5, None), (2.0, None), (50.0, 1.0)])
+def test_fisher_bound_is_never_below_the_information_by_quadrature(spread: float, attained: float | None) -> None:
+    bandwidth = 0.4
+    density = KernelDensity(spread * np.array([[0.0], [0.3], [1.0]]) + 1.0, bandwidth)
+    grid = np.arange(-4.0, 4.0 + spread + 1, 1e-3)
+    parts = np.exp(-0.5 * ((grid - density.centers) / bandwidth) ** 2) / (bandwidth * np.sqrt(2 * np.pi))
+    value = parts.mean(axis=0)
+    slope = (parts * (density.centers - grid) / bandwidth**2).mean(axis=0)
+    information = float((np.square(slope) / np.maximum(value, 1e-300)).sum() * 1e-3)
+    bound = fisher_bound(density)
+    assert 0 < information <= bound * (1 + 1e-6)
+    if attained is not None:
+        assert information == pytest.approx(attained * bound, rel=1e-3)
+
+
+def test_fisher_bound_grows_with_the_dimension_as_independent_coordinates_do() -> None:
+    for dimension in (1, 4):
+        assert fisher_bound(KernelDensity(np.zeros((3, dimension)), 0.5)) == dimension * 4.0
 
 
 def test_bandwidth_rules() -> None:

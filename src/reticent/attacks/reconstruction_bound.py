@@ -23,17 +23,20 @@ Array = npt.NDArray[np.float64]
 def reconstruction_bound(dimension: int, *, lipschitz_epsilon: float, prior_information: float) -> float:
     """Least mean squared l2 error of any estimate of a row.
 
-    **Guarantee.** Holds for rows drawn from a prior with Fisher information ``prior_information`` and an additive release whose
-    log-density has a gradient of norm at most ``lipschitz_epsilon`` in x. *Assumed:* that prior. Data in tables have
+    **Guarantee.** Holds for rows drawn from a prior with Fisher information ``prior_information`` or less, and an additive
+    release whose log-density has a gradient of norm at most ``lipschitz_epsilon`` in x. *Assumed:* that prior. Tables have
     categories and so no density; the bound speaks of rows drawn from a kernel density estimate of them, that is of rows plus
-    Gaussian noise of the bandwidth, and of the continuous law of which the released one is the grid form (2^20 steps per
-    scale). *Differs from the paper:* the paper proves it for unbiased estimators and adds an unknown constant for the error of
-    the estimated prior; with the estimate itself as the prior nothing is left to be estimated.
+    Gaussian noise of the bandwidth h. With the information d / h^2 of such an estimate the bound never exceeds d h^2, the error
+    of someone who is told the row and only misses the noise: where rows are farther apart than h, it says next to nothing
+    about the row itself. The grid form of the law has no Fisher information; its errors are at least e^(-2 o) times the
+    bound, with the offset o of ``KNormMechanism.metric_offset`` (about 1e-6, docs/power.md). *Differs from the paper:* the paper
+    proves it for unbiased estimators and adds an unknown constant for the error of the estimated prior; with the estimate itself
+    as the prior nothing is left to be estimated.
 
     Args:
         dimension: d, coordinates of a row.
         lipschitz_epsilon: epsilon per unit of distance: epsilon over the radius.
-        prior_information: tr I(f); ``training.power_density.fisher_trace`` for a kernel density estimate.
+        prior_information: tr I(f) or more; ``training.power_density.fisher_bound`` for a kernel density estimate.
 
     Raises:
         InvalidParameter: a number out of its range.

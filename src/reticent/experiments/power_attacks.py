@@ -10,7 +10,7 @@ from reticent.experiments.power_default_mode import default_encoder
 from reticent.experiments.power_parts import Array, Parts, Results
 from reticent.experiments.power_published_mode import dp_adam_encoder, published_encoder, published_query
 from reticent.noise import SeededSampler
-from reticent.training.power_density import KernelDensity, bandwidth, fisher_trace
+from reticent.training.power_density import KernelDensity, bandwidth, fisher_bound
 
 ATTACK_ROWS = 4000
 
@@ -42,7 +42,7 @@ def bound_and_attack(parts: Parts, *, epsilon: float, radius: float) -> Results:
     encoder = default_encoder(parts, epsilon=epsilon, radius=radius, law="k-norm-l2")
     own, target = parts.schema.encode(parts.public_rows), parts.schema.encode(parts.test_rows[:ATTACK_ROWS])
     density = KernelDensity(own.astype(np.float32), bandwidth(own, rule="scott"))
-    information = fisher_trace(density)
+    information = fisher_bound(density)
     own = smoothed(own, bandwidth=density.bandwidth, seed=parts.seed)
     random = np.random.default_rng(parts.seed)
     target = smoothed(
