@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reticent.core.errors import InvalidInput
 from reticent.systems import tabular_files
 from reticent.systems.tabular import Categorical, Numeric, OneHot, TabularSchema
-from reticent.systems.tabular_files import read_rows, rows_of_words
+from reticent.systems.tabular_files import read_names, read_rows, rows_of_words
 
 SCHEMA = TabularSchema(
     (
@@ -277,3 +277,70 @@ def test_rows_of_words() -> None:
     for wrong in (words[:, :4], words[:0], words[0]):
         with pytest.raises(InvalidInput, match=r"input: expected shape \(n, 5\)"):
             rows_of_words(wrong, SCHEMA, name="input")
+
+
+NAMES = (
+    st.text(st.characters(categories=("L", "N", "P", "Zs")), min_size=1, max_size=6)
+    .map(str.strip)
+    .filter(lambda name: name and name.isprintable())
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(
+    people=st.lists(NAMES, min_size=1, max_size=6),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    packed=st.booleans(),
+    block=st.sampled_from([1, 2, 100]),
+)
+def test_names_are_those_of_the_rows(tmp_path, people, quoting, ending, packed, block) -> None:
+    """Against csv.DictReader, with a note of several lines between the numbers, which must not shift rows against names."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=quoting, lineterminator=ending)
+    writer.writerow(["a", "note", " who ", "b"])
+    for number, name in enumerate(people):
+        writer.writerow([number, "x\ny," * (number % 3), f" {name} ", 1])
+    content = (text.getvalue() + ending * 2).encode()
+    expected = [row[" who "].strip() for row in csv.DictReader(io.StringIO(text.getvalue(), newline=""))]
+    assert expected == people
+    stored = gzip.compress(content) if packed else content
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular_files, "_BLOCK", block)
+        for source in (stored, file_of(tmp_path, stored)):
+            assert read_names(source, "who") == people
+            rows = read_rows(source, NUMBERS, ignore=("note", "who"))
+            assert rows[:, 0].tolist() == list(range(len(people)))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n", "expected one column 'who' in its first line, got 0"),
+        ("who,a,who\nx,1,y\n", "expected one column 'who' in its first line, got 2"),
+        ("", "is empty"),
+        ("who,a\n", "has a header line and no rows"),
+        ("who,a\nx,1\n ,secret\n", "line 3, column 'who': is empty; expected a name"),
+        ("who,a\nx,1\n,secret\n", "line 3, column 'who': is empty; expected a name"),
+        ('who,a\nx,1\n"secret\tname",2\n', "line 3, column 'who': is no name; expected up to 200 printable characters"),
+        ("who,a\nx,1\n" + "secret" * 34 + ",2\n", "line 3, column 'who': is no name"),
+        ("who,a\nx,1\nsecret\n", "line 3 has 1 cells, expected 2 as in the header"),
+        ("who,a\nx,1\n\nsecret,2\n", "line 3 is blank, and lines follow it"),
+        ('who,a\nx,1\n"secret,2\n', "line 3 cannot be read as comma-separated text"),
+        (b"who,a\nsecr\xe9t,1\n", "is not UTF-8 text"),
+        (gzip.compress(b"who,a\nsecret,1\n" * 50)[:-12], "cut short gzip file"),
+    ],
+)
+def test_names_are_refused_without_showing_a_cell(tmp_path, content, message) -> None:
+    path = file_of(tmp_path, content)
+    for source, where in ((path, f"input={str(path)!r}"), (path.read_bytes(), "input")):
+        with pytest.raises(InvalidInput) as refused:
+            read_names(source, "who", name="input")
+        assert str(refused.value).startswith(where)
+        assert message in str(refused.value)
+        assert "secret" not in str(refused.value)
+
+
+def test_no_file_has_no_names(tmp_path) -> None:
+    with pytest.raises(InvalidInput, match=r"cannot be read .*expected a CSV file"):
+        read_names(tmp_path / "none.csv", "who")

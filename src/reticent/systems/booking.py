@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.accounting.ledger import Ledger
+from reticent.accounting.ledger import Ledger, Reservation
 from reticent.accounting.scopes import Scope
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee
@@ -17,6 +18,8 @@ from reticent.core.releases import Receipt, Release
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
+Scopes = Scope | Sequence[Scope]
+"""Where a release is booked: every row under one scope, or each row under its own."""
 
 
 class Law(Protocol):
@@ -65,7 +68,7 @@ def answer_and_book(
     sampler: Sampler,
     bundle: str,
     ledger: Ledger | None,
-    scope: Scope | None,
+    scope: Scopes | None,
 ) -> Release:
     """One answer for each row of checked ``inputs``, charged durably before anything is computed.
 
@@ -76,21 +79,21 @@ def answer_and_book(
         inputs: shape (n, features), finite.
         sampler: source of randomness.
         bundle: identity of the bundle that answers.
-        ledger, scope: where to book, both or neither; without them the receipt says that nothing was booked.
+        ledger, scope: where to book, both or neither; without them the receipt says that nothing was booked. A sequence has one
+            scope for each row, whose answer must depend on that row only: then all are charged, or none.
 
     Raises:
-        InvalidInput: only one of ``ledger`` and ``scope``, or a ledger together with a seeded sampler.
-        BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve``; nothing is answered.
+        InvalidInput: only one of ``ledger`` and ``scope``, another number of scopes than of rows, or a ledger together with a
+            seeded sampler.
+        BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve`` and ``reserve_each``; nothing is
+            answered.
     """
     if (ledger is None) != (scope is None):
         raise InvalidInput("ledger and scope: expected both or neither")
     if ledger is not None and sampler.seeded:
         raise InvalidInput("ledger: seeded answers are not private and cannot be booked; use release without a seed")
     mechanism = query.mechanism
-    reservation = (
-        nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, mechanism.event, answers=len(inputs))
-    )
-    with reservation as booked:
+    with nullcontext(None) if ledger is None or scope is None else _reserved(ledger, scope, mechanism, len(inputs)) as booked:
         values, withheld = query.answer(inputs, sampler=sampler)
         receipt = Receipt(
             mechanism=mechanism.name,
@@ -105,3 +108,13 @@ def answer_and_book(
         if booked is not None:
             booked.commit(receipt.identifier)
     return Release(values, withheld, receipt)
+
+
+def _reserved(ledger: Ledger, scope: Scopes, mechanism: Law, rows: int) -> Reservation:
+    if isinstance(scope, Scope):
+        return ledger.reserve(scope, mechanism.event, answers=rows)
+    scopes = tuple(scope) if isinstance(scope, Iterable) and not isinstance(scope, str) else None
+    if scopes is None or len(scopes) != rows:
+        got = type(scope).__name__ if scopes is None else f"{len(scopes)} of them"
+        raise InvalidInput(f"scope: expected one Scope, or one for each of the {rows} rows, got {got}")
+    return ledger.reserve_each(scopes, mechanism.event)

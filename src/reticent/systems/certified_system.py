@@ -27,6 +27,7 @@ from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.guarantees import GuaranteeCard
 from reticent.core.releases import Release
 from reticent.noise import Sampler
+from reticent.systems.booking import Scopes
 from reticent.systems.bundle import Bundle
 from reticent.systems.certified_cards import certified_card
 from reticent.systems.certified_query import CertifiedLaw, CertifiedQuery, features_of
@@ -263,7 +264,12 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self.query_
 
     @override
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scope | None) -> Release:
+    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None) -> Release:
+        if not (scope is None or isinstance(scope, Scope)):
+            raise InvalidInput(
+                f"scope: expected one Scope, got {type(scope).__name__}; every answer, whatever its row, is paid for by the "
+                "records seen in fit"
+            )
         return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
 
     def _encoded(self, y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Integers]:

@@ -11,12 +11,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from reticent.accounting.ledger import Ledger
-from reticent.accounting.scopes import Scope
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
 from reticent.noise import Sampler, SecureSampler, SeededSampler
-from reticent.systems.booking import Query, answer_and_book
+from reticent.systems.booking import Query, Scopes, answer_and_book
 from reticent.systems.bundle import Bundle
 from reticent.systems.embedding import check_pictures
 
@@ -34,13 +33,14 @@ class ReleasingSystem(BaseEstimator):
     input_shape_: tuple[int, ...]
     n_features_in_: int
 
-    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
+    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None) -> Release:
         """One answer for each row of X, charged before it is computed; randomness from the operating system.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee`` says what is protected: X, or the
                 records seen in ``fit``.
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+            ledger, scope: where the cost is booked; without them the receipt says that nothing was. A sequence charges each row
+                to a scope of its own, all or none; only where X is what is protected.
 
         Returns:
             ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld`` and ``receipt``.
@@ -84,7 +84,7 @@ class ReleasingSystem(BaseEstimator):
         self.input_shape_ = shape
         self.n_features_in_ = int(np.prod(shape))
 
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scope | None) -> Release:
+    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
         return answer_and_book(query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope)

@@ -14,6 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.accounting.scopes import LONGEST_NAME
 from reticent.core.errors import InvalidInput
 from reticent.systems.tabular import Array, Categorical, Numeric, OneHot, TabularSchema, word_of
 
@@ -33,7 +35,9 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
-def read_rows(path: str | Path, schema: TabularSchema, *, ignore: Sequence[str] = (), name: str = "path") -> npt.NDArray[Any]:
+def read_rows(
+    path: str | Path | bytes, schema: TabularSchema, *, ignore: Sequence[str] = (), name: str = "path"
+) -> npt.NDArray[Any]:
     """The rows of a CSV file with a header line, as ``schema.encode`` takes them, in the order of the file.
 
     Columns may stand in any order. Blanks around cells and names do not count. An empty cell is a missing value: the code
@@ -41,7 +45,7 @@ def read_rows(path: str | Path, schema: TabularSchema, *, ignore: Sequence[str] 
     Numbers outside their public range are left as they are; encoding moves them to its end.
 
     Args:
-        path: comma-separated UTF-8 text, plain or gzipped, quoted as in RFC 4180.
+        path: comma-separated UTF-8 text, plain or gzipped, quoted as in RFC 4180; or the content of such a file.
         schema: names the columns.
         ignore: names of columns of the file that are not read, such as labels; each must be there.
         name: what the caller calls the file; used in messages.
@@ -54,23 +58,53 @@ def read_rows(path: str | Path, schema: TabularSchema, *, ignore: Sequence[str] 
             has a line with another number of cells, or a cell that the schema does not allow. The message names the line and
             the column, never what stands there.
     """
-    where = f"{name}={str(path)!r}"
-    try:
-        with Path(path).open("rb") as raw:
-            unpacked: Any = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw
-            with io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="") as lines:
-                header, first = _header(lines, where)
-                reader = _Reader(schema, _order(header, schema, ignore, where), len(header), where)
-                parts = list(reader.blocks(lines, first))
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InvalidInput(f"{where}: damaged or cut short gzip file; write it again") from None
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{where}: is not UTF-8 text; save it as comma-separated UTF-8") from None
-    except OSError as error:
-        raise InvalidInput(f"{where}: cannot be read ({error.strerror}); expected a CSV file") from error
+    where = _place(path, name)
+    with _lines(path, where) as lines:
+        header, first = _header(lines, where)
+        reader = _Reader(schema, _order(header, schema, ignore, where), len(header), where)
+        parts = list(reader.blocks(lines, first))
     if not parts:
         raise InvalidInput(f"{where}: has a header line and no rows")
     return np.concatenate(parts)
+
+
+def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> list[str]:
+    """The names in one column of a CSV file with a header line, one for each row that ``read_rows`` reads: whose row it is.
+
+    Args:
+        path: as for ``read_rows``.
+        column: which column; blanks around it, and around the names, do not count.
+        name: what the caller calls the file; used in messages.
+
+    Returns:
+        One name for each row, as ``Scope`` takes them.
+
+    Raises:
+        InvalidInput: the file cannot be read whole, has no header or no rows, lacks the column or has it twice, has a line with
+            another number of cells, or a cell that is empty or no name. The message names the line, never what stands there.
+    """
+    where, column = _place(path, name), column.strip()
+    names: list[str] = []
+    with _lines(path, where) as lines:
+        header, first = _header(lines, where)
+        if header.count(column) != 1:
+            raise InvalidInput(f"{where}: expected one column {column!r} in its first line, got {header.count(column)}")
+        at, blank = header.index(column), 0
+        while block := list(islice(lines, _BLOCK)):
+            rows, places, read = _records(block, lines, first, where)
+            first += read
+            for row, line in zip(rows, places, strict=True):
+                if not row:
+                    blank = blank or line
+                    continue
+                if blank:
+                    raise _blank_before_others(where, blank)
+                if len(row) != len(header):
+                    raise _ragged(f"{where}: line {line}", len(row), len(header))
+                names.append(_name(row[at].strip(), f"{where}: line {line}, column {column!r}"))
+    if not names:
+        raise InvalidInput(f"{where}: has a header line and no rows")
+    return names
 
 
 def rows_of_words(words: npt.NDArray[np.str_], schema: TabularSchema, *, name: str) -> npt.NDArray[Any]:
@@ -215,7 +249,7 @@ class _Reader:
         """Checked rows, shape (n, columns)."""
         for row, at in zip(rows, places, strict=True):
             if len(row) != self.width:
-                raise InvalidInput(f"{self.where}: {self.unit} {at} has {len(row)} cells, expected {self.width} as in the header")
+                raise _ragged(f"{self.where}: {self.unit} {at}", len(row), self.width)
         cells = list(zip(*rows, strict=True))
         where = f"{self.where}: {self.unit}"
         table = np.empty((len(rows), len(self.order)), dtype=np.float64 if self._all_numbers else object)
@@ -239,7 +273,7 @@ class _Reader:
 
     def _check_blank(self, blank: int, later: Iterable[int]) -> None:
         if blank and any(place > blank for place in later):
-            raise InvalidInput(f"{self.where}: line {blank} is blank, and lines follow it; take it out, or fill it in")
+            raise _blank_before_others(self.where, blank)
 
     def _check_one_hot(self, table: npt.NDArray[Any], places: Sequence[int]) -> None:
         start = 0
@@ -255,6 +289,42 @@ class _Reader:
                         f"{self.where}: {self.unit} {at}, attribute {attribute.name!r}: expected one 1 in its "
                         f"{attribute.columns} columns, and 0 in the others"
                     )
+
+
+def _place(path: str | Path | bytes, name: str) -> str:
+    return name if isinstance(path, bytes) else f"{name}={str(path)!r}"
+
+
+@contextmanager
+def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
+    """The lines of a file, or of its content; what keeps them from being read is said in plain words."""
+    try:
+        with io.BufferedReader(io.BytesIO(path)) if isinstance(path, bytes) else Path(path).open("rb") as raw:
+            unpacked: Any = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw
+            with io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="") as lines:
+                yield lines
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InvalidInput(f"{where}: damaged or cut short gzip file; write it again") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{where}: is not UTF-8 text; save it as comma-separated UTF-8") from None
+    except OSError as error:
+        raise InvalidInput(f"{where}: cannot be read ({error.strerror}); expected a CSV file") from error
+
+
+def _name(cell: str, where: str) -> str:
+    if not cell:
+        raise InvalidInput(f"{where}: is empty; expected a name")
+    if len(cell) > LONGEST_NAME or not cell.isprintable():
+        raise InvalidInput(f"{where}: is no name; expected up to {LONGEST_NAME} printable characters")
+    return cell
+
+
+def _ragged(where: str, cells: int, expected: int) -> InvalidInput:
+    return InvalidInput(f"{where} has {cells} cells, expected {expected} as in the header")
+
+
+def _blank_before_others(where: str, line: int) -> InvalidInput:
+    return InvalidInput(f"{where}: line {line} is blank, and lines follow it; take it out, or fill it in")
 
 
 def _records(block: Sequence[str], lines: Iterator[str], first: int, where: str) -> tuple[list[list[str]], list[int], int]:
