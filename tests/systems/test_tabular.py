@@ -137,6 +137,7 @@ def bad(**changes):
         (np.ones((0, 6)), r"X: 0 sample\(s\)"),
         (np.ones((2, 6), dtype=complex), "Complex data not supported"),
         (np.ma.array(np.ones((2, 6)), mask=np.eye(2, 6)), "contains masked values"),
+        ([np.ma.array(np.ones(6), mask=np.eye(6)[2])], "contains masked values"),
         (csr_array(np.ones((2, 6))), "sparse input is not supported"),
     ],
 )

@@ -375,7 +375,7 @@ def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:
     Raises:
         InvalidInput: sparse, complex, of another shape, or empty. Values are never shown.
     """
-    if np.ma.is_masked(rows):
+    if np.ma.is_masked(rows) or (isinstance(rows, (list, tuple)) and any(np.ma.is_masked(row) for row in rows)):
         raise InvalidInput(
             f"{name}: contains masked values; expected a value in every place, or the schema's code for a missing one"
         )
