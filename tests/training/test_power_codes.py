@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import InvalidInput, UnknownName
+from reticent.networks import Affine
 from reticent.training.power_codes import CodeConfig, best_codes, best_local_accuracy, train_classifier
 
 
@@ -69,3 +70,45 @@ def test_classifier_learns_and_is_plain_layers() -> None:
     rows = np.eye(3)[labels] + 0.2 * random.normal(size=(600, 3))
     network = train_classifier(rows, labels, CodeConfig(hidden=(8,), epochs=20, batch_size=50))
     assert (network.forward(rows).argmax(axis=1) == labels).mean() > 0.95
+
+
+def crowded(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that fill a hundredth of the public range; the label turns three times within it."""
+    random = np.random.default_rng(seed)
+    place = random.random(rows)
+    return np.stack([0.3 + 0.01 * place, random.random(rows)], axis=1), np.asarray(np.sin(12.0 * place) > 0, dtype=np.int64)
+
+
+def test_thresholds_at_quantiles_see_what_happens_in_a_small_part_of_the_range() -> None:
+    rows, labels = crowded(1500, 0)
+    fresh, wanted = crowded(1500, 1)
+    right = {}
+    for thresholds in ("even", "quantiles"):
+        config = CodeConfig(numeric=(0, 1), thresholds=thresholds, hidden=(16,), epochs=10, batch_size=50)
+        right[thresholds] = (train_classifier(rows, labels, config).forward(fresh).argmax(axis=1) == wanted).mean()
+    assert right["quantiles"] > 0.95
+    assert right["even"] < 0.8
+
+
+def test_first_layer_of_quantile_thresholds_is_in_standard_deviations_of_the_rows() -> None:
+    rows, labels = crowded(1500, 0)
+    config = CodeConfig(numeric=(0,), thresholds="quantiles", hidden=(4,), epochs=1)
+    first = train_classifier(rows, labels, config).layers[0]
+    assert isinstance(first, Affine)
+    values = rows[:, 0]
+    places = -first.bias[2:] / first.weight[2:, 0]  # where each hinge starts
+    assert np.median(places) == pytest.approx(np.median(values), abs=1e-4)
+    assert places.min() > values.min()
+    assert places.max() < values.max()
+    unit = first.forward(rows)[:, 0]
+    assert unit.std() == pytest.approx(1.0, rel=0.05)
+    assert abs(unit.min()) < 0.05
+
+
+def test_a_constant_column_has_one_place() -> None:
+    rows, labels = crowded(200, 0)
+    rows[:, 1] = 0.5
+    network = train_classifier(rows, labels, CodeConfig(numeric=(0, 1), thresholds="quantiles", hidden=(4,), epochs=1))
+    assert np.isfinite(network.forward(rows)).all()
+    with pytest.raises(UnknownName, match="thresholds='log'"):
+        CodeConfig(thresholds="log")

@@ -16,7 +16,7 @@ from reticent.systems.power_query import PowerPlan, PowerQuery
 from reticent.systems.tabular import TabularSchema
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.noise import training_noise
-from reticent.training.power_codes import CodeConfig, best_codes, train_classifier
+from reticent.training.power_codes import THRESHOLDS, CodeConfig, best_codes, train_classifier
 from reticent.training.power_lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 from reticent.training.progress import Report
 
@@ -86,7 +86,7 @@ def fit_query(
     queries: list[PowerQuery] = []
     for law in laws:
         if law == "code":
-            queries.append(_codes(schema, required, rows, settings, report))
+            queries += [_codes(schema, required, rows, settings, thresholds, report) for thresholds in THRESHOLDS]
         elif law == "k-norm-l2" or required.delta > 0:
             queries += [_vectors(schema, required, rows, law, size, settings, report) for size in settings.outputs]
     if not queries:
@@ -95,9 +95,12 @@ def fit_query(
     return best, tuple(sorted((query.plan for query in queries), key=lambda plan: -plan.utility))
 
 
-def _codes(schema: TabularSchema, required: PowerPlan, rows: PublicRows, settings: FitSettings, report: Report) -> PowerQuery:
+def _codes(
+    schema: TabularSchema, required: PowerPlan, rows: PublicRows, settings: FitSettings, thresholds: str, report: Report
+) -> PowerQuery:
     config = CodeConfig(
         numeric=tuple(part.start for _, part, one_hot in schema.groups if not one_hot),
+        thresholds=thresholds,
         hidden=settings.hidden[:1],
         epochs=min(settings.epochs, _CODE_EPOCHS),
         batch_size=int(np.clip(len(rows.train) // 60, 20, 500)),
