@@ -9,6 +9,7 @@ from itertools import compress, product
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, Row
 
 from reticent.accounting.schema import accounts, budgets, covers, statements
@@ -22,8 +23,11 @@ Key = tuple[str, str, str]
 NAMES = ("principal", "subject", "bundle")
 """The columns that hold them."""
 
-_AT_ONCE = 900
-"""Values in one query; SQLite before 3.32 takes 999 parameters."""
+AT_ONCE = 900
+"""Parameters in one query; SQLite before 3.32 takes 999."""
+
+_IN_AN_ARRAY = 50_000
+"""Values in one query where they are one parameter."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,11 @@ def covering_each(connection: Connection, scopes: Sequence[Scope]) -> list[Cover
     keys = [key_of(scope) for scope in scopes]
     found: dict[Key, Row[Any]] = {}
     account_ids: dict[Key, int] = {}
-    for fixed, free, values in _batches(keys, NAMES):
+    for fixed, free, values in _batches(connection, keys, NAMES):
         where = [budgets.c[name].in_(["", value]) for name, value in fixed.items()]
-        for row in connection.execute(_BUDGETS.where(*where, budgets.c[free].in_(["", *values]))):
+        for row in connection.execute(_BUDGETS.where(*where, _among(connection, budgets.c[free], ["", *values]))):
             found[row.principal, row.subject, row.bundle] = row
-        for row in connection.execute(_within(_ACCOUNT_IDS, accounts, fixed, free, values)):
+        for row in connection.execute(_ACCOUNT_IDS.where(*_within(connection, accounts, fixed, free, values))):
             account_ids[row.principal, row.subject, row.bundle] = row.id
     covers_found = []
     for scope, key in zip(scopes, keys, strict=True):
@@ -90,8 +94,8 @@ def check_statements(cover: Cover, statement: str) -> None:
 def budgets_at(connection: Connection, scopes: Sequence[Scope]) -> dict[Key, Row[Any]]:
     """The budgets of exactly these scopes, where there are any."""
     found: dict[Key, Row[Any]] = {}
-    for fixed, free, values in _batches([key_of(scope) for scope in scopes], NAMES):
-        for row in connection.execute(_within(sa.select(budgets), budgets, fixed, free, values)):
+    for fixed, free, values in _batches(connection, [key_of(scope) for scope in scopes], NAMES):
+        for row in connection.execute(sa.select(budgets).where(*_within(connection, budgets, fixed, free, values))):
             found[row.principal, row.subject, row.bundle] = row
     return found
 
@@ -104,8 +108,8 @@ def accounts_within(connection: Connection, scopes: Sequence[Scope]) -> dict[Key
         by_names[tuple(compress(NAMES, key))].append(key)
         found[key] = []
     for names, keys in by_names.items():
-        for fixed, free, values in _batches([tuple(filter(None, key)) for key in keys], names):
-            for row in connection.execute(_within(sa.select(accounts), accounts, fixed, free, values)):
+        for fixed, free, values in _batches(connection, [tuple(filter(None, key)) for key in keys], names):
+            for row in connection.execute(sa.select(accounts).where(*_within(connection, accounts, fixed, free, values))):
                 principal, subject, bundle = (getattr(row, name) if name in names else "" for name in NAMES)
                 found[principal, subject, bundle].append(row)
     return found
@@ -130,11 +134,31 @@ _BY_PATTERN = (
 )
 
 
-def _within(query: sa.Select[Any], table: sa.Table, fixed: dict[str, str], free: str, values: Sequence[str]) -> sa.Select[Any]:
-    return query.where(*(table.c[name] == value for name, value in fixed.items()), table.c[free].in_(values))
+def _within(
+    connection: Connection, table: sa.Table, fixed: dict[str, str], free: str, values: list[str]
+) -> list[sa.ColumnElement[bool]]:
+    return [*(table.c[name] == value for name, value in fixed.items()), _among(connection, table.c[free], values)]
 
 
-def _batches(keys: Sequence[tuple[str, ...]], names: Sequence[str]) -> Iterator[tuple[dict[str, str], str, list[str]]]:
+def _among(connection: Connection, column: sa.ColumnElement[str], values: list[str]) -> sa.ColumnElement[bool]:
+    """Whether the column is one of many values.
+
+    PostgreSQL compares a row with all of them by one hash, but only in a plan that was made for these values; a plan that is kept
+    for any values compares with one after the other.
+    """
+    if _is_postgresql(connection):
+        connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
+        return column == sa.any_(sa.literal(values, ARRAY(sa.Text)))
+    return column.in_(values)
+
+
+def _is_postgresql(connection: Connection) -> bool:
+    return connection.dialect.name == "postgresql"
+
+
+def _batches(
+    connection: Connection, keys: Sequence[tuple[str, ...]], names: Sequence[str]
+) -> Iterator[tuple[dict[str, str], str, list[str]]]:
     """Different keys, those together that agree in all names but one: what they agree in, the name that is left, its values.
 
     The rows of one table mostly share client and bundle, so that thousands of keys are a few batches.
@@ -143,7 +167,8 @@ def _batches(keys: Sequence[tuple[str, ...]], names: Sequence[str]) -> Iterator[
     groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for key in keys:
         groups[key[:free] + key[free + 1 :]].append(key[free])
+    step = _IN_AN_ARRAY if _is_postgresql(connection) else AT_ONCE
     others = [*names[:free], *names[free + 1 :]]
     for agreed, values in groups.items():
-        for start in range(0, len(values), _AT_ONCE):
-            yield dict(zip(others, agreed, strict=True)), names[free], values[start : start + _AT_ONCE]
+        for start in range(0, len(values), step):
+            yield dict(zip(others, agreed, strict=True)), names[free], values[start : start + step]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from reticent.accounting.chain import Entry
 from reticent.accounting.charges import Budget, Charge
-from reticent.accounting.coverage import NAMES, Cover, Key, accounts_within, budgets_at, key_of
+from reticent.accounting.coverage import AT_ONCE, NAMES, Cover, Key, accounts_within, budgets_at, key_of
 from reticent.accounting.schema import accounts, budgets, covers, entries, head, statements
 from reticent.accounting.scopes import Scope
 from reticent.accounting.statements import describe_statement
@@ -93,18 +93,15 @@ def post_charges(
         for row in claim.cover.budgets:
             spent[row.id][0] += claim.charge.epsilon
             spent[row.id][1] += claim.charge.delta
-    connection.execute(_CHARGE_BUDGET, [{"budget": budget, "e": e, "d": d} for budget, (e, d) in spent.items()])
+    _change(connection, _CHARGE_BUDGETS, ((budget, {"e": e, "d": d}) for budget, (e, d) in spent.items()))
     bookings = []
     for seq, (claim, account_id) in enumerate(zip(claims, account_ids, strict=True), tip.seq + 1):
         units = (claim.charge.epsilon, claim.charge.delta)
         entry = Entry(seq, tip.at, "reserve", *key_of(claim.cover.scope), statement, *units, claim.answers, mechanism, 0, "")
         bookings.append(Booking(entry, statement_id, account_id))
-    charged = [
-        {"account": booking.account_id, "e": paid.epsilon, "d": paid.delta, "n": paid.answers, "now": tip.at}
-        for booking in bookings
-        for paid in [booking.entry]
-    ]
-    connection.execute(_CHARGE_ACCOUNT, charged)
+    paid = ((booking.account_id, booking.entry) for booking in bookings)
+    amounts = ((account, {"e": one.epsilon, "d": one.delta, "n": one.answers, "now": tip.at}) for account, one in paid)
+    _change(connection, _CHARGE_ACCOUNTS, amounts)
     _append(connection, tip, [(booking.entry, statement_id, booking.account_id, None) for booking in bookings])
     return tuple(bookings)
 
@@ -118,7 +115,7 @@ def post_commits(connection: Connection, tip: Tip, bookings: Sequence[Booking], 
         entry = Entry(seq, tip.at, "commit", *names, paid.statement, 0, 0, 0, "", paid.seq, receipt)
         lines.append((entry, booking.statement_id, booking.account_id, None))
     _append(connection, tip, lines)
-    connection.execute(_COUNT_COMMIT, [{"account": booking.account_id} for booking in bookings])
+    _change(connection, _COUNT_COMMITS, ((booking.account_id, {}) for booking in bookings))
 
 
 def post_grants(
@@ -150,9 +147,7 @@ def post_grants(
             raise _mixed(scope, statement)
         before = (0, 0) if there is None else (there.granted_epsilon, there.granted_delta)
         _check_size(scope, before[0] + epsilon, before[1] + delta)
-    if standing:
-        more = [{"budget": row.id, "e": epsilon, "d": delta} for row in standing.values()]
-        connection.execute(_RAISE_BUDGET, more)
+    _change(connection, _RAISE_BUDGETS, ((row.id, {"e": epsilon, "d": delta}) for row in standing.values()))
     if new:
         _open_budgets(connection, new, statement, statement_id, epsilon, delta)
     standing = budgets_at(connection, scopes)
@@ -169,21 +164,21 @@ _Line = tuple[Entry, int, int | None, int | None]
 
 _HEAD = sa.select(head.c.ledger, head.c.seq, head.c.digest).where(head.c.id == 1).with_for_update()
 _MOVE_HEAD = head.update().where(head.c.id == 1).values(seq=sa.bindparam("to"), digest=sa.bindparam("tip"))
-_CHARGE_BUDGET = (
+_CHARGE_BUDGETS = (
     budgets.update()
-    .where(budgets.c.id == sa.bindparam("budget"))
+    .where(budgets.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(spent_epsilon=budgets.c.spent_epsilon + sa.bindparam("e"), spent_delta=budgets.c.spent_delta + sa.bindparam("d"))
 )
-_RAISE_BUDGET = (
+_RAISE_BUDGETS = (
     budgets.update()
-    .where(budgets.c.id == sa.bindparam("budget"))
+    .where(budgets.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(
         granted_epsilon=budgets.c.granted_epsilon + sa.bindparam("e"), granted_delta=budgets.c.granted_delta + sa.bindparam("d")
     )
 )
-_CHARGE_ACCOUNT = (
+_CHARGE_ACCOUNTS = (
     accounts.update()
-    .where(accounts.c.id == sa.bindparam("account"))
+    .where(accounts.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(
         spent_epsilon=accounts.c.spent_epsilon + sa.bindparam("e"),
         spent_delta=accounts.c.spent_delta + sa.bindparam("d"),
@@ -192,7 +187,19 @@ _CHARGE_ACCOUNT = (
         last_at=sa.bindparam("now"),
     )
 )
-_COUNT_COMMIT = accounts.update().where(accounts.c.id == sa.bindparam("account")).values(commits=accounts.c.commits + 1)
+_COUNT_COMMITS = (
+    accounts.update().where(accounts.c.id.in_(sa.bindparam("ids", expanding=True))).values(commits=accounts.c.commits + 1)
+)
+
+
+def _change(connection: Connection, update: sa.Update, amounts: Iterable[tuple[int, dict[str, int]]]) -> None:
+    """One statement for all rows that change by the same amounts: people mostly have one row, or two, or three."""
+    alike: defaultdict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
+    for number, change in amounts:
+        alike[tuple(change.items())].append(number)
+    for change_items, ids in alike.items():
+        for start in range(0, len(ids), AT_ONCE):
+            connection.execute(update, {**dict(change_items), "ids": ids[start : start + AT_ONCE]})
 
 
 def _append(connection: Connection, tip: Tip, lines: Sequence[_Line]) -> None:
