@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from reticent.cli.arrays import npy_content, read_array, release_content, release_size
-from reticent.cli.tables import read_table
+from reticent.cli.tables import read_table, read_table_of_subjects
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
@@ -45,7 +46,14 @@ def release(
     output: Annotated[Path, typer.Option(help=".npz file to write: values, withheld, receipt (JSON text as bytes).")],
     ledger: Annotated[str | None, typer.Option(help="Ledger to book the cost in: a file or a database URL.")] = None,
     client: Annotated[str, typer.Option(help="With --ledger: who asks.")] = "",
-    subject: Annotated[str, typer.Option(help="With --ledger: whose privacy is spent.")] = "",
+    subject: Annotated[str, typer.Option(help="With --ledger: whose privacy is spent, by all rows.")] = "",
+    subject_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --ledger: column of the CSV file that says whose privacy each row spends; the bundle does not read it.",
+        ),
+    ] = None,
     ignore_column: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Column of the CSV file that is not read, such as a label; may be repeated."),
@@ -54,13 +62,15 @@ def release(
 ) -> None:
     """Answer every input row with the bundle's guarantee, and write the answers whole or not at all.
 
-    Each row costs the epsilon and delta that `reticent card` shows, withheld or not. Noise comes from the operating
-    system; there is no seed.
+    Each row costs the epsilon and delta that `reticent card` shows, withheld or not. With --subject-column every row is
+    charged to its own subject, all of them or none. Noise comes from the operating system; there is no seed.
     """
     system = _answering(bundle)
-    inputs = _read_inputs(input_, system, ignore=ignore_column or ())
-    if ledger is None and (client or subject):
-        raise InvalidInput("client, subject: expected together with --ledger, which says where to book them")
+    if ledger is None and (client or subject or subject_column is not None):
+        raise InvalidInput("client, subject, subject_column: expected together with --ledger, which says where to book them")
+    if subject and subject_column is not None:
+        raise InvalidInput("subject, subject_column: expected one of them, for one subject of all rows or for one of each row")
+    inputs, subjects = _read_inputs(input_, system, ignore=ignore_column or (), subject_column=subject_column)
     room = release_size(len(np.atleast_1d(inputs)), _numbers_per_answer(system))
     with ExitStack() as stack:
         put = stack.enter_context(output_file(output, size=room, overwrite=overwrite))
@@ -72,11 +82,12 @@ def release(
 
             book = Ledger.open(ledger)
             stack.callback(book.close)
-            answers = system.release(
-                inputs, ledger=book, scope=Scope(principal=client, subject=subject, bundle=system.bundle_identity_)
-            )
+            whole = Scope(principal=client, subject=subject, bundle=system.bundle_identity_)
+            scope = whole if subjects is None else [replace(whole, subject=name) for name in subjects]
+            answers = system.release(inputs, ledger=book, scope=scope)
         put(release_content(answers))
-    typer.echo(f"{answers.receipt.describe()}; {int(answers.withheld.sum())} withheld; written to {output}")
+    charged = "" if subjects is None else f"; charged to {len(set(subjects))} subject(s)"
+    typer.echo(f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; written to {output}")
 
 
 def certify(
@@ -176,14 +187,21 @@ def _with_local_bounds(folder: Path) -> PosthocSystem:
     return system
 
 
-def _read_inputs(path: Path, system: AnsweringSystem, *, ignore: Sequence[str]) -> npt.NDArray[Any]:
+def _read_inputs(
+    path: Path, system: AnsweringSystem, *, ignore: Sequence[str], subject_column: str | None
+) -> tuple[npt.NDArray[Any], list[str] | None]:
+    """The inputs, and the subject of each where a column names them."""
     from reticent.systems import PowerEncoder
 
     if isinstance(system, PowerEncoder):
-        return read_table(path, system.query_.schema, ignore=ignore, name="input")
-    if ignore:
-        raise InvalidInput(f"ignore_column: is for rows of a table; the inputs of a {type(system).__name__} have no column names")
-    return read_array(path, name="input")
+        schema = system.query_.schema
+        if subject_column is not None:
+            return read_table_of_subjects(path, schema, subject_column=subject_column, ignore=ignore, name="input")
+        return read_table(path, schema, ignore=ignore, name="input"), None
+    for name, given in (("ignore_column", bool(ignore)), ("subject_column", subject_column is not None)):
+        if given:
+            raise InvalidInput(f"{name}: is for rows of a table; the inputs of a {type(system).__name__} have no column names")
+    return read_array(path, name="input"), None
 
 
 def _numbers_per_answer(system: AnsweringSystem) -> int:

@@ -91,6 +91,12 @@ def grant(
     adjacency: AdjacencyOption,
     principal: Principal = "",
     subject: Subject = "",
+    subjects_from: Annotated[
+        Path | None, typer.Option(help="CSV file that names subjects: each different one gets a budget of its own.")
+    ] = None,
+    subject_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --subjects-from: the column with the subjects.")
+    ] = None,
     bundle: Bundle = "",
     records: Records = 1,
     metric: Metric = None,
@@ -98,11 +104,24 @@ def grant(
     space: Space = "embedding",
     kind: Kind = KindName.DP,
 ) -> None:
-    """Give a scope a budget, or more of it. Kind and adjacency stay as they were first granted."""
+    """Give a scope a budget, or more of it. Kind and adjacency stay as they were first granted.
+
+    With --subjects-from every subject in a column of a file is given as much, all of them or none.
+    """
     total = _guarantee(epsilon, delta, adjacency, records, metric, radius, space, kind)
-    scope = _scope(principal, subject, bundle)
+    if (subjects_from is None) != (subject_column is None) or (subject and subjects_from is not None):
+        raise InvalidInput("subjects_from, subject_column: expected both or neither, and no --subject with them")
+    if subjects_from is None or subject_column is None:
+        with _opened(ledger) as book:
+            typer.echo(book.grant(_scope(principal, subject, bundle), total).describe())
+        return
+    from reticent.systems.tabular_files import read_names
+
+    scopes = [_scope(principal, name, bundle) for name in read_names(subjects_from, subject_column, name="subjects_from")]
     with _opened(ledger) as book:
-        typer.echo(book.grant(scope, total).describe())
+        budgets = book.grant_each(scopes, total)
+    least = min(budgets, key=lambda budget: (budget.left_epsilon, budget.left_delta))
+    typer.echo(f"granted to each of {len(budgets)} subject(s); the least is left to {least.describe()}")
 
 
 @ledger_app.command()

@@ -13,13 +13,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state, column_or_1d
 
 from reticent.accounting.ledger import Ledger
-from reticent.accounting.scopes import Scope
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.noise import Sampler, SecureSampler, SeededSampler
-from reticent.systems.booking import answer_and_book
+from reticent.systems.booking import Scopes, answer_and_book
 from reticent.systems.bundle import Bundle
 from reticent.systems.posthoc_settings import progress
 from reticent.systems.power_cards import power_card, published_card
@@ -175,12 +174,13 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         self._become()
         return self
 
-    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
+    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None) -> Release:
         """One vector for each row of X, charged before it is computed; noise from the operating system.
 
         Args:
             X: shape (n, columns).
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+            ledger, scope: where the cost is booked; without them the receipt says that nothing was. A sequence charges each row
+                to a scope of its own, all of them or none (docs/ledger.md).
 
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: nothing is answered.
@@ -289,7 +289,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         self.training_ = trained
         return PublishedQuery(schema, trained.network, density, mechanism)
 
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scope | None) -> Release:
+    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
         return answer_and_book(query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope)
