@@ -76,7 +76,39 @@ class LedgerMachine(RuleBasedStateMachine):
     def commit(self, reservation: Reservation | None) -> None:
         if reservation is not None:
             reservation.commit("receipt")
-            self.commits += 1
+            self.commits += reservation.scopes
+
+    @rule(
+        target=open_reservations,
+        handle=st.integers(0, 2),
+        scopes=st.lists(SCOPES, min_size=1, max_size=5),
+        units=st.integers(1, 200_000),
+    )
+    def reserve_each(self, handle: int, scopes: list[Scope], units: int) -> Reservation | None:
+        event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()), dp_event.UnsupportedDpEvent())
+        fits = all(any(budget.covers(scope) for budget in self.granted) for scope in scopes) and all(
+            self.spent(budget) + units * sum(map(budget.covers, scopes)) <= granted for budget, granted in self.granted.items()
+        )
+        try:
+            reservation = self.handles[handle].reserve_each(scopes, event)
+        except BudgetExceeded:
+            assert not fits
+            return None
+        assert fits
+        self.booked += [(scope, units) for scope in scopes]
+        return reservation
+
+    @rule(handle=st.integers(0, 2), scopes=st.lists(SCOPES, min_size=1, max_size=4), units=UNITS)
+    def grant_each(self, handle: int, scopes: list[Scope], units: int) -> None:
+        refused = False
+        try:
+            self.handles[handle].grant_each(scopes, Guarantee(units / 1e6, 0.0, AddRemove()))
+        except BudgetExceeded:
+            refused = True
+        assert refused == any(scope not in self.granted and self.spent(scope) > units for scope in scopes)
+        if not refused:
+            for scope in set(scopes):
+                self.granted[scope] = self.granted.get(scope, 0) + units
 
     @rule(handle=st.integers(0, 2))
     def crash(self, handle: int) -> None:

@@ -24,7 +24,8 @@ class Receipt:
         certificate: kind of certificate ("enumeration", "interval", "exact", "global", "none").
         sampler: where the noise came from.
         seeded: whether a caller's seed drove the noise; such values are *not private*.
-        booked: ledger entry, or "" when no ledger was given.
+        booked: ledger entry, or the first and last of those that charged every row to a scope of its own; "" when no ledger was
+            given.
         identifier: random name of this receipt.
     """
 
