@@ -16,7 +16,7 @@ import pytest
 from reticent.accounting import Ledger
 from reticent.cli import tables
 from reticent.core.errors import InvalidInput
-from reticent.systems import PowerEncoder
+from reticent.systems import PowerEncoder, adult_schema
 
 COLUMNS = ("sepal length", "sepal width", "petal length", "petal width", "garden")
 NOISE = 1e-4
@@ -228,3 +228,13 @@ def test_a_grant_that_one_person_cannot_take_is_made_to_nobody(power_bundle, cli
     book = Ledger.open(clinic.book)
     assert book.report().entries == 1
     book.close()
+
+
+def test_the_example_of_the_docs_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    (tmp_path / "visits.csv").write_text(page.split("$ cat visits.csv\n")[1].split("$ reticent")[0])
+    rows, subjects = tables.read_table_of_subjects(
+        tmp_path / "visits.csv", adult_schema(), subject_column="person", ignore=[], name="input"
+    )
+    assert subjects == ["ana", "ben", "ana"]
+    assert rows[:, 0].tolist() == [39.0, 28.0, 40.0]
