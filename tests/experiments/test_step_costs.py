@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.experiments.step_costs import StepCost, step_cost
+from reticent.experiments.step_costs import step_cost
 
 
 def test_a_product_holds_its_operands_and_its_result() -> None:
@@ -62,7 +62,3 @@ def test_arrays_outside_of_torch_count_too() -> None:
     cost = step_cost(lambda: np.ones(10**6).sum(), held=[], extra_operations=7.0)
     assert cost.operations == 7
     assert cost.peak_bytes == pytest.approx(8 * 10**6, rel=0.02)
-
-
-def test_the_unit_of_the_table() -> None:
-    assert StepCost(2 * 10**9, 0.0).gigabyte_steps(50) == 100

@@ -165,28 +165,26 @@ def _costs(means: Results, _: Results) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for name, curve in means["servers"].items():
-        method = name.split(",")[0]
-        client = means["clients"].get(method)
+        client = means["clients"].get(name.split(",")[0])
         for target in means["cost targets"]:
             steps = steps_to(curve, target)
             if steps is None:
-                best = max(curve["accuracy"])
-                lines.append(_row([name, f"{100 * target:g}", f"not reached (at most {100 * best:.1f})", "", "", ""]))
+                reached = f"not reached (at most {100 * max(curve['accuracy']):.1f})"
+                lines.append(_row([name, f"{100 * target:g}", reached, "", "", ""]))
                 continue
-            here = (curve["bytes"] * steps / 1e9, curve["operations"] * steps / 1e12)
-            first = (0.0, 0.0)
-            if client is not None:
-                first = (client["bytes"] * client["steps"] / 1e9, client["operations"] * client["steps"] / 1e12)
-            else:
-                first, here = here, (0.0, 0.0)
-            total = (first[0] + here[0], first[1] + here[1])
-            lines.append(
-                _row(
-                    [name, f"{100 * target:g}", str(steps), *(f"{cost:.3g} ({flop:.2g})" for cost, flop in (first, here, total))]
-                )
-            )
+            followed, nothing = _cost(curve, steps), (0.0, 0.0)
+            # DP-Adam trains what is followed on the client, and sends it.
+            here, there = (followed, nothing) if client is None else (_cost(client, client["steps"]), followed)
+            total = (here[0] + there[0], here[1] + there[1])
+            costs = [f"{memory:.3g} ({operations:.2g})" for memory, operations in (here, there, total)]
+            lines.append(_row([name, f"{100 * target:g}", str(steps), *costs]))
     clients = ", ".join([*(f"{name} batches of {size}" for name, size in CLIENTS.items()), "NonPriv no privacy loss"])
     return [*lines, "", f"Clients: {clients}."]
+
+
+def _cost(figures: Results, steps: float) -> tuple[float, float]:
+    """Gigabytes times steps, and tera-operations, of ``steps`` steps."""
+    return figures["bytes"] * steps / 1e9, figures["operations"] * steps / 1e12
 
 
 def _row(cells: Sequence[str]) -> str:

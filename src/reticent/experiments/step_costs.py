@@ -14,8 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-_GIGA = 1e9
-
 
 @dataclass(frozen=True)
 class StepCost:
@@ -28,10 +26,6 @@ class StepCost:
 
     peak_bytes: int
     operations: float
-
-    def gigabyte_steps(self, steps: int) -> float:
-        """The paper's unit of cost (its Table 4): memory times number of steps, in gigabytes."""
-        return self.peak_bytes * steps / _GIGA
 
 
 def step_cost(step: Callable[[], object], *, held: Iterable[torch.Tensor], extra_operations: float = 0.0) -> StepCost:
