@@ -142,8 +142,9 @@ def _neighbour_section(outcome: DemoOutcome) -> str:
 <h2 id="neighbours">What the guarantee covers</h2>
 <p>Pictures whose embeddings lie within l<sub>∞</sub> distance R = {radius:g} of each other are <em>neighbours</em>: the
 probability of any answer changes between two of them by at most a factor e<sup>ε</sup>, plus δ. Beyond R the protection
-fades with distance; this is not differential privacy of the whole picture. For comparison, half of the held-out pictures have a training picture of
-their own class within {near["same"]:.2f}, and half have one of another class within {near["other"]:.2f}.</p>
+fades with distance; this is not differential privacy of the whole picture. For comparison, half of the
+held-out pictures have a training picture of their own class within {near["same"]:.2f}, and half have one of another class
+within {near["other"]:.2f}.</p>
 {table}
 </section>"""
 
