@@ -32,9 +32,9 @@ class CodeConfig:
 
     Attributes:
         numeric: coordinates of numeric columns; each is also offered as hinges max(0, s (x - t)) at up to 32 thresholds t,
-            which is how steps in a number are learnt from few rows (two points of accuracy on Adult).
+            which is how steps in a number are learnt from few rows.
         thresholds: "even" over the public range, with s = 4, where steps of the scale matter; or "quantiles" of the rows, with
-            s = 1 / their standard deviation, where the rows fill a small part of the range (four points on HIGGS).
+            s = 1 / their standard deviation, where the rows fill a small part of the range, as on HIGGS.
         hidden: widths of its hidden layers behind them.
         epochs: passes over the rows.
         batch_size: rows per step.
