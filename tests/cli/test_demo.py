@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reticent.experiments import demo_settings
+from reticent.experiments.posthoc import demo_settings
 from reticent.training.heads import HeadConfig
 
 

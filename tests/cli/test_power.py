@@ -11,8 +11,8 @@ from PIL import Image
 
 from reticent.attacks.hijacking import HijackingConfig
 from reticent.cli.main import run
-from reticent.experiments import power_demo
-from reticent.experiments.power_demo import PowerDemoSettings
+from reticent.experiments.power import demo as power_demo
+from reticent.experiments.power.demo import PowerDemoSettings
 from reticent.systems import PowerEncoder
 from reticent.training.power import PowerConfig
 

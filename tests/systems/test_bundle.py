@@ -34,16 +34,17 @@ def test_a_bundle_of_another_system_is_refused_where_one_is_expected(stored: Pat
         Bundle.read(stored, system="Something")
 
 
-def test_identity_depends_on_every_part(stored: Path) -> None:
+def test_identity_is_of_what_decides_an_answer(stored: Path) -> None:
     base = Bundle.read(stored)
     changed = [
         Bundle("Other", base.settings, base.arrays, base.card),
         Bundle(base.system, {**base.settings, "radius": 0.6}, base.arrays, base.card),
         Bundle(base.system, base.settings, {**base.arrays, "weight": base.arrays["weight"] + 1e-12}, base.card),
-        Bundle(base.system, base.settings, base.arrays, "# other\n"),
+        Bundle(base.system, base.settings, {"weights": base.arrays["weight"], "steps": base.arrays["steps"]}, base.card),
     ]
     assert len({bundle.identity for bundle in [base, *changed]}) == 5
     assert Bundle.read(stored).identity == base.identity
+    assert Bundle(base.system, base.settings, base.arrays, "# clearer words\n").identity == base.identity
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "card.md"])

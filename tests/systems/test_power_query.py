@@ -60,7 +60,7 @@ def test_the_digest_of_a_schema_is_of_what_it_says() -> None:
     assert short.to_dict() == {
         "attributes": [{"kind": "numeric", "name": "x0", "lower": 0, "upper": 1, "scale": "linear", "missing": None}]
     }
-    assert short.digest == "5e5218bcaf6f"
+    assert short.digest == "5e5218bcaf6fd44c3de470d09cc04e5e"
     assert query().adjacency == Neighborhood(
         Norm.L2,
         0.3,

@@ -46,3 +46,5 @@ def test_bad_settings() -> None:
         LabelAwareConfig(epsilon=1.0, radius=0.3, law="laplace")
     with pytest.raises(InvalidParameter, match="epsilon"):
         LabelAwareConfig(epsilon=-1.0, radius=0.3, law="softmax")
+    with pytest.raises(InvalidParameter, match="warm_up"):
+        LabelAwareConfig(epsilon=1.0, radius=0.3, law="softmax", warm_up=-0.1)

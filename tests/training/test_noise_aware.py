@@ -79,6 +79,8 @@ def test_its_own_head_reads_released_values() -> None:
         ({"epsilon": 0.0}, InvalidParameter, "epsilon"),
         ({"radius": -1.0}, InvalidParameter, "radius"),
         ({"first_noise": 2.0}, InvalidParameter, "first_noise"),
+        ({"warm_up": 1.5}, InvalidParameter, r"warm_up=1\.5"),
+        ({"warm_up": float("nan")}, InvalidParameter, "warm_up=nan"),
         ({"outputs": 0}, InvalidParameter, "outputs"),
         ({"output_norm": "l3"}, UnknownName, "l3"),
     ],

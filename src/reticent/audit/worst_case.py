@@ -146,13 +146,7 @@ def logits_case(mechanism: SoftmaxRelease | NoisyMaxRelease, *, lead: float, cha
     pair = np.zeros((2, mechanism.classes))
     pair[:, 0] = lead, lead - change
     logs = np.log(mechanism.probabilities(pair))
-    return _label_case(
-        mechanism.name,
-        epsilon,
-        logs[0] - logs[1],
-        lambda runs, sampler: mechanism.release(np.broadcast_to(pair[0], (runs, mechanism.classes)), sampler=sampler),
-        lambda runs, sampler: mechanism.release(np.broadcast_to(pair[1], (runs, mechanism.classes)), sampler=sampler),
-    )
+    return _logits_case(mechanism, epsilon, logs[0] - logs[1], pair)
 
 
 def stability_response_case(
@@ -175,13 +169,18 @@ def stability_release_case(mechanism: StabilityRelease, *, margins: tuple[float,
     pair[:, 0] = margins
     levels = mechanism.levels(pair)
     logs = [_response_logs(mechanism.response, int(pair[i].argmax()), int(levels[i])) for i in (0, 1)]
-    return _label_case(
-        mechanism.name,
-        epsilon,
-        logs[0] - logs[1],
-        lambda runs, sampler: mechanism.release(np.broadcast_to(pair[0], (runs, mechanism.classes)), sampler=sampler),
-        lambda runs, sampler: mechanism.release(np.broadcast_to(pair[1], (runs, mechanism.classes)), sampler=sampler),
-    )
+    return _logits_case(mechanism, epsilon, logs[0] - logs[1], pair)
+
+
+def _logits_case(
+    mechanism: SoftmaxRelease | NoisyMaxRelease | StabilityRelease, epsilon: float, log_ratio: Array, pair: Array
+) -> AuditCase:
+    """Neighbours with the logits ``pair``, shape (2, classes)."""
+
+    def answers(logits: Array) -> Callable[[int, Sampler], npt.NDArray[np.int64]]:
+        return lambda runs, sampler: mechanism.release(np.broadcast_to(logits, (runs, mechanism.classes)), sampler=sampler)
+
+    return _label_case(mechanism.name, epsilon, log_ratio, answers(pair[0]), answers(pair[1]))
 
 
 def _label_case(

@@ -40,8 +40,8 @@ def certified(
     """
     import torch
 
-    from reticent.experiments.certified_demo import run_certified_demo
-    from reticent.experiments.certified_page import figure, page
+    from reticent.experiments.certified.demo import run_certified_demo
+    from reticent.experiments.certified.demo_page import figure, page
     from reticent.training.progress import bar
 
     target = out if out is not None else Path("runs") / f"certified-{data.value}"

@@ -48,10 +48,10 @@ def posthoc(
     import torch
 
     from reticent.datasets import load
-    from reticent.experiments.demo_figure import figure
-    from reticent.experiments.demo_page import page
-    from reticent.experiments.demo_settings import suggested
-    from reticent.experiments.posthoc_demo import run_demo
+    from reticent.experiments.posthoc.demo import run_demo
+    from reticent.experiments.posthoc.demo_figure import figure
+    from reticent.experiments.posthoc.demo_page import page
+    from reticent.experiments.posthoc.demo_settings import suggested
     from reticent.training.progress import bar
 
     target = out if out is not None else Path("runs") / f"posthoc-{data.value}"

@@ -47,11 +47,20 @@ class Bundle:
 
     @property
     def identity(self) -> str:
-        """SHA-256 over settings, weights and card; names the bundle in receipts."""
-        return hashlib.sha256(b"".join(self._files().values())).hexdigest()
+        """SHA-256 of what decides an answer: system, settings and weights; names the bundle in receipts and scopes.
+
+        The card follows from these. It has no part in the name, so that a clearer sentence in a later version does not
+        part a bundle from the budget that was granted to it.
+        """
+        head = json.dumps([self.system, self.settings], sort_keys=True, allow_nan=False).encode()
+        return hashlib.sha256(hashlib.sha256(head).digest() + hashlib.sha256(self._weights()).digest()).hexdigest()
+
+    def _weights(self) -> bytes:
+        weights: bytes = save_tensors({name: np.ascontiguousarray(array) for name, array in sorted(self.arrays.items())})
+        return weights
 
     def _files(self) -> dict[str, bytes]:
-        weights = save_tensors({name: np.ascontiguousarray(array) for name, array in sorted(self.arrays.items())})
+        weights = self._weights()
         card = self.card.encode()
         head = {
             "format": FORMAT,

@@ -32,8 +32,8 @@ from reticent.systems.bundle import Bundle
 from reticent.systems.certified_cards import certified_card
 from reticent.systems.certified_query import CertifiedLaw, CertifiedQuery, features_of
 from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
-from reticent.systems.posthoc_settings import progress
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
+from reticent.training.progress import progress
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

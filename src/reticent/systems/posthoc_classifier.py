@@ -20,13 +20,13 @@ from reticent.noise import Sampler
 from reticent.systems.calibration import Candidate, calibrate
 from reticent.systems.certificates import certificate
 from reticent.systems.plans import LABEL_LAWS
-from reticent.systems.posthoc_settings import PosthocSettings, Prepared, prepare, progress
+from reticent.systems.posthoc_settings import PosthocSettings, Prepared, prepare
 from reticent.systems.posthoc_system import Array, PosthocSystem
 from reticent.systems.private_query import PrivateQuery
 from reticent.systems.releasing_system import with_class_names
 from reticent.training.heads import HeadConfig
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
-from reticent.training.progress import Report
+from reticent.training.progress import Report, progress
 
 
 class PosthocClassifier(ClassifierMixin, PosthocSystem):

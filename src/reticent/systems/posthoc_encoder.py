@@ -15,13 +15,13 @@ from reticent.networks import from_torch
 from reticent.systems.calibration import Candidate, calibrate
 from reticent.systems.certificates import certificate
 from reticent.systems.plans import VECTOR_LAWS, output_of
-from reticent.systems.posthoc_settings import PosthocSettings, Prepared, prepare, progress
+from reticent.systems.posthoc_settings import PosthocSettings, Prepared, prepare
 from reticent.systems.posthoc_system import PosthocSystem
 from reticent.systems.private_query import PrivateQuery
 from reticent.training.heads import HeadConfig
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
-from reticent.training.progress import Report
+from reticent.training.progress import Report, progress
 
 _LARGE_DELTA = 1e-3
 

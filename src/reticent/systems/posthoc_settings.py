@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from torch import nn
 
 from reticent.core.checks import count, positive, probability
@@ -19,10 +17,11 @@ from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.systems.calibration import CalibrationData
 from reticent.systems.certificates import CERTIFICATES
+from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import BetaVaeEmbedding, Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
 from reticent.systems.plans import Path, Requirement
 from reticent.training.embedder import Embedder, EmbedderConfig, train_embedder
-from reticent.training.progress import Report, bar, silent
+from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -140,7 +139,7 @@ def prepare(
         InvalidInput: data that cannot be used; nothing has been trained then.
     """
     inputs, shape = check_pictures(X, name="X")
-    classes, labels = _encoded(y, len(inputs), needed=labels_needed)
+    classes, labels = (None, None) if y is None and not labels_needed else class_labels(y, len(inputs))
     random = check_random_state(random_state)
     held_rows = max(1, round(settings.calibration_share * len(inputs)))
     if len(inputs) - held_rows < 2:
@@ -163,36 +162,6 @@ def prepare(
         None if labels is None else labels[held],
     )
     return Prepared(settings, embedding, domain, data, classes, shape, seed)
-
-
-@contextmanager
-def progress(verbose: bool) -> Iterator[Report]:
-    """A progress bar if ``verbose``, silence otherwise."""
-    if not verbose:
-        yield silent
-        return
-    with bar() as report:
-        yield report
-
-
-def _encoded(y: npt.ArrayLike | None, rows: int, *, needed: bool) -> tuple[npt.NDArray[Any] | None, Labels | None]:
-    if y is None:
-        if needed:
-            raise InvalidInput("y: requires y to be passed, but the target y is None; labels are what the training keeps")
-        return None, None
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = column_or_1d(labels, warn=True)
-    if labels.shape != (rows,):
-        raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")
-    if labels.dtype.kind == "f" and not (np.isfinite(labels).all() and (labels == np.floor(labels)).all()):
-        raise InvalidInput("y: Unknown label type: expected class labels, got continuous or non-finite numbers")
-    if labels.dtype.kind not in "fiubOSU":
-        raise InvalidInput(f"y: expected class labels, got dtype={labels.dtype}")
-    classes, encoded = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise InvalidInput("y: expected at least two classes, got one class")
-    return classes, encoded.astype(np.int64)
 
 
 def _embedding(settings: PosthocSettings, inputs: Array, shape: tuple[int, ...], seed: int, report: Report) -> Embedding:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 
 from reticent.accounting.ledger import Ledger
 from reticent.core.checks import count, positive, probability
@@ -20,7 +20,7 @@ from reticent.core.releases import Release
 from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.systems.booking import Scopes, answer_and_book
 from reticent.systems.bundle import Bundle
-from reticent.systems.posthoc_settings import progress
+from reticent.systems.class_labels import class_labels
 from reticent.systems.power_cards import power_card, published_card
 from reticent.systems.power_fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power_published import PublishedPower, PublishedQuery
@@ -28,7 +28,7 @@ from reticent.systems.power_query import LAWS, PowerPlan, PowerQuery
 from reticent.systems.tabular import TabularSchema, as_table
 from reticent.training.power import PowerConfig, PowerTraining, train_power
 from reticent.training.power_density import KernelDensity, bandwidth
-from reticent.training.progress import Report
+from reticent.training.progress import Report, progress
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -151,7 +151,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         table = as_table(X, name="X")
         schema = self._schema(table)
         rows = schema.encode(table)
-        classes, labels = _encoded(y, len(rows))
+        classes, labels = class_labels(y, len(rows))
         random = check_random_state(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         with torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
@@ -313,21 +313,3 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.non_deterministic = True
         return tags
-
-
-def _encoded(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Labels]:
-    if y is None:
-        raise InvalidInput("y: requires y to be passed, but the target y is None; labels are what the training keeps")
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = column_or_1d(labels, warn=True)
-    if labels.shape != (rows,):
-        raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")
-    if labels.dtype.kind == "f" and not (np.isfinite(labels).all() and (labels == np.floor(labels)).all()):
-        raise InvalidInput("y: Unknown label type: expected class labels, got continuous or non-finite numbers")
-    if labels.dtype.kind not in "fiubOSU":
-        raise InvalidInput(f"y: expected class labels, got dtype={labels.dtype}")
-    classes, encoded = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise InvalidInput("y: expected at least two classes, got one class")
-    return classes, encoded.astype(np.int64)

@@ -23,12 +23,11 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
 from reticent.systems.bundle import Bundle
-from reticent.systems.posthoc_settings import progress
 from reticent.systems.private_knn_cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn_inputs import checked_records, feature_map_of, input_rows, picture_shape
 from reticent.systems.private_knn_plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
-from reticent.training.progress import Report
+from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 

@@ -314,9 +314,9 @@ class TabularSchema:
 
     @cached_property
     def digest(self) -> str:
-        """Short name of the schema: the first 12 hexadecimal digits of SHA-256 of ``to_dict`` as JSON with sorted keys."""
+        """Short name of the schema: the first 32 hexadecimal digits of SHA-256 of ``to_dict`` as JSON with sorted keys."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; ``from_dict`` reads them back."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from reticent.core.checks import count, positive
+from reticent.core.checks import count, positive, probability
 from reticent.core.norms import Norm
 from reticent.training.label_laws import chance_of
 from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
@@ -29,7 +29,7 @@ class LabelAwareConfig:
         epochs: passes over the embeddings.
         batch_size: embeddings per step.
         learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        warm_up: share of training that raises the mean *log* chance of the right label, which has a gradient
+        warm_up: share of training, in [0, 1), that raises the mean *log* chance of the right label, which has a gradient
             everywhere; the rest raises the mean chance, which is the accuracy that will be seen.
         seed: seed of weights and order.
     """
@@ -51,6 +51,7 @@ class LabelAwareConfig:
         for name in ("epochs", "batch_size"):
             count(getattr(self, name), name=name)
         chance_of(self.law)
+        probability(self.warm_up, name="warm_up")
         object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import count, positive
+from reticent.core.checks import count, positive, probability
 from reticent.core.norms import Norm
 from reticent.training.heads import Head
 from reticent.training.lipschitz_objective import input_directions, lipschitz_bound, output_functionals
@@ -41,7 +41,7 @@ class NoiseAwareConfig:
         first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It rises along a
             geometric ramp over the first three quarters: started at full noise a small budget stays in a poor
             optimum (at epsilon 1 that costs up to 8 points).
-        warm_up: share of training with the cross entropy, which has a gradient everywhere; the rest raises the
+        warm_up: share of training, in [0, 1), with the cross entropy, which has a gradient everywhere; the rest raises the
             head's mean probability of the right label, which is nearer to the accuracy that counts.
         seed: seed of weights, order and noise.
     """
@@ -66,6 +66,7 @@ class NoiseAwareConfig:
         for name in ("outputs", "epochs", "batch_size"):
             count(getattr(self, name), name=name)
         check_first_noise(self.first_noise)
+        probability(self.warm_up, name="warm_up")
         object.__setattr__(self, "output_norm", Norm.parse(self.output_norm))
         object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
 

@@ -53,3 +53,13 @@ def bar(*, console: Console | None = None) -> Iterator[Report]:
             progress.update(task, completed=done, total=total, loss=shown)
 
         yield report
+
+
+@contextmanager
+def progress(verbose: bool) -> Iterator[Report]:
+    """A progress bar if ``verbose``, silence otherwise."""
+    if not verbose:
+        yield silent
+        return
+    with bar() as report:
+        yield report

@@ -1,0 +1,26 @@
+"""Drawings of experiments: matplotlib without a window."""
+
+from __future__ import annotations
+
+import io
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+
+def empty_drawing(width: float, height: float) -> Figure:
+    """A white drawing of ``width`` by ``height`` inches that arranges its panels itself."""
+    return Figure(figsize=(width, height), facecolor="white", layout="constrained")
+
+
+def one_panel() -> tuple[Figure, Axes]:
+    """A drawing of one panel, 7 by 4.5 inches."""
+    drawing = empty_drawing(7, 4.5)
+    return drawing, drawing.add_subplot()
+
+
+def png(drawing: Figure, *, dpi: int) -> bytes:
+    """A drawing as the content of a PNG file, ``dpi`` pixels an inch."""
+    buffer = io.BytesIO()
+    drawing.savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()

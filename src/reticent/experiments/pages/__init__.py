@@ -1,0 +1,1 @@
+"""What the demonstrations' HTML pages share."""

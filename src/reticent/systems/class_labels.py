@@ -1,0 +1,48 @@
+"""Labels of public rows as class numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import column_or_1d
+
+from reticent.core.errors import InvalidInput
+
+Labels = npt.NDArray[np.int64]
+
+
+def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Labels]:
+    """The distinct labels in rising order, and for each row the place of its own among them.
+
+    Args:
+        y: one label per row, shape (rows,), or (rows, 1) with scikit-learn's warning; whole numbers, truth values or words.
+        rows: how many.
+
+    Returns:
+        Classes, shape (classes,), and numbers, shape (rows,).
+
+    Raises:
+        InvalidInput: none, another number of them, no class labels, or one class only.
+
+    Example:
+        >>> classes, numbers = class_labels(["no", "yes", "no"], 3)
+        >>> classes.tolist(), numbers.tolist()
+        (['no', 'yes'], [0, 1, 0])
+    """
+    if y is None:
+        raise InvalidInput("y: requires y to be passed, but the target y is None; labels are what the training keeps")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = column_or_1d(labels, warn=True)
+    if labels.shape != (rows,):
+        raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")
+    if labels.dtype.kind == "f" and not (np.isfinite(labels).all() and (labels == np.floor(labels)).all()):
+        raise InvalidInput("y: Unknown label type: expected class labels, got continuous or non-finite numbers")
+    if labels.dtype.kind not in "fiubOSU":
+        raise InvalidInput(f"y: expected class labels, got dtype={labels.dtype}")
+    classes, numbers = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidInput("y: expected at least two classes, got one class")
+    return classes, numbers.astype(np.int64)

@@ -1,0 +1,66 @@
+"""The certified demonstration end to end, its page and its picture."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidParameter, UnknownName
+from reticent.experiments.certified.demo import CertifiedOutcome, run_certified_demo
+from reticent.experiments.certified.demo_page import figure, page
+from reticent.experiments.certified.measurements import GLOBAL, OURS, PUBLISHED
+
+
+@pytest.fixture(scope="module")
+def blobs() -> CertifiedOutcome:
+    return run_certified_demo("blobs-close")
+
+
+def test_what_is_released_is_what_was_promised(blobs: CertifiedOutcome) -> None:
+    results = blobs.results
+    expected = results["accuracy_at_epsilon"]
+    # 2,000 independent labels: beyond 5 standard errors a false alarm is below 1e-6.
+    spread = 5 * np.sqrt(0.25 / results["data"]["queries"])
+    assert abs(results["accuracy_released"] - expected[OURS]) < spread
+    assert expected[OURS] > results["accuracy_noise_free"] - 0.01
+    assert max(expected[PUBLISHED], expected[GLOBAL]) < 0.6
+    assert results["guarantee"]["epsilon"] == 0.03
+    assert results["totals"][0]["epsilon"] <= 0.03
+    assert "seeded" not in results["sampler"]
+    json.dumps(results, allow_nan=False)
+
+
+def test_fraction_is_that_of_the_classifier(blobs: CertifiedOutcome) -> None:
+    _, distances = blobs.classifier.stable_distances(blobs.held_out)
+    for k, share in blobs.results["fraction"]["series"]["ours: certified"]:
+        assert share == (distances >= k).mean()
+
+
+def test_page_and_picture(blobs: CertifiedOutcome) -> None:
+    html = page(blobs)
+    assert html.startswith("<!doctype html>")
+    assert html.count("<svg") == 2
+    assert blobs.classifier.card().protected.split(":")[0] in html
+    assert f"{100 * blobs.results['accuracy_released']:.0f} %" in html
+    assert not re.search(r"(src|href)=\"(?!data:|#)", html)
+    assert "<script" not in html
+    for tag in ("section", "table", "ul", "dl", "svg", "details"):
+        assert len(re.findall(f"<{tag}[ >]", html)) == html.count(f"</{tag}>")
+    assert figure(blobs).startswith(b"\x89PNG")
+
+
+def test_ten_classes_have_no_published_line() -> None:
+    outcome = run_certified_demo("digits")
+    assert list(outcome.accuracy.series) == [OURS]
+    assert "nothing published to compare with" in page(outcome)
+    assert outcome.results["accuracy_released"] > 0.5
+
+
+def test_bad_requests() -> None:
+    with pytest.raises(UnknownName, match="blobs, blobs-close, digits"):
+        run_certified_demo("moons")
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        run_certified_demo("blobs", epsilon=0.0)

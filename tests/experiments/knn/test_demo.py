@@ -1,0 +1,61 @@
+"""The Private-kNN demonstration: its numbers add up, its page stands alone, its files are whole."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from reticent.cli.main import run
+from reticent.datasets import load_digits
+from reticent.experiments.knn import demo as knn_demo
+from reticent.systems import PrivateKNNStudent
+from reticent.training.progress import silent
+
+
+def _short(data: str, *, seed: int) -> PrivateKNNStudent:
+    student = _suggested(data, seed=seed)
+    assert student.student is not None
+    return student.set_params(student=replace(student.student, epochs=2), queries=(30, 10))
+
+
+_suggested = knn_demo.suggested
+
+
+def test_results_are_those_of_the_student() -> None:
+    data = load_digits()
+    demo = knn_demo.run_demo(data, _short("digits", seed=0), report=silent)
+    assert demo.results["private records"] + demo.results["public pictures"] == len(data.train_images)
+    assert demo.results["queries"] == 40
+    assert demo.results["student"] == (demo.student.predict(data.test_images) == data.test_labels).mean()
+    assert demo.results["released right"] > 0.5
+    assert demo.results["epsilon"] == demo.student.guarantee.epsilon <= 4.0
+    html = knn_demo.page(demo)
+    assert "http" not in html.replace("https://doi", "")
+    assert "10 % of" not in html
+    assert f"{100 * demo.results['released right']:.0f} %" in html
+    assert "Whether any one private record was there" in html
+
+
+def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knn_demo, "suggested", _short)
+    assert run(["demo", "knn", "--out", str(tmp_path / "demo")]) == 0
+    names = sorted(path.name for path in (tmp_path / "demo").iterdir())
+    assert names == ["bundle", "card.md", "figure.png", "index.html", "results.json"]
+    results = json.loads((tmp_path / "demo" / "results.json").read_text())
+    assert results["data"] == "digits"
+    loaded = PrivateKNNStudent.load(tmp_path / "demo" / "bundle")
+    assert np.isclose((loaded.predict(load_digits().test_images) == load_digits().test_labels).mean(), results["student"])
+    with Image.open(tmp_path / "demo" / "figure.png") as picture:
+        assert picture.width > 400
+
+
+@pytest.mark.slow
+def test_the_demonstration_learns_digits() -> None:
+    demo = knn_demo.run_demo(load_digits(), _suggested("digits", seed=0), report=silent)
+    assert demo.results["released right"] > 0.75
+    assert demo.results["student"] > 0.8
