@@ -32,7 +32,8 @@ def step_cost(step: Callable[[], object], *, held: Iterable[torch.Tensor], extra
     """The cost of one call of ``step``.
 
     Args:
-        step: a whole training step: loss, gradients, update. It is run twice, so that an optimizer has its state.
+        step: a whole training step: loss, gradients, update. It is run three times: an optimizer gets its state, arrays are
+            measured, tensors are measured.
         held: tensors that are there before the step: parameters, and the rows if they count.
         extra_operations: of arithmetic outside of torch.
 
@@ -40,14 +41,14 @@ def step_cost(step: Callable[[], object], *, held: Iterable[torch.Tensor], extra
     """
     with _Meter(()):  # the first use of anything makes things that stay, and are not the step's
         step()
-    tensors = _Meter(held)
-    tracemalloc.start()
+    tracemalloc.start()  # without the meter, whose own notes would count
     try:
-        with tensors:
-            step()
+        step()
         arrays = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+    with _Meter(held) as tensors:
+        step()
     return StepCost(tensors.peak + arrays, tensors.operations + extra_operations)
 
 
