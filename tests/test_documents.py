@@ -1,0 +1,91 @@
+"""What the documents point at is there: links, modules, benchmarks, commands, and the names that examples import."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from reticent.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+SOURCES = [*PAGES, *sorted(ROOT.glob("src/**/*.py"))]
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings of a page, as GitHub makes them."""
+    heads = re.findall(r"^#+ +(.*)$", without_code(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", head).lower()).strip().replace(" ", "-") for head in heads}
+
+
+@cache
+def without_code(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_there_are_pages() -> None:
+    assert {"README.md", "CHANGELOG.md", "CONTRIBUTING.md"} < {page.name for page in PAGES}
+    assert len(PAGES) > 20
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        place = (page.parent / name).resolve() if name else page
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), target
+
+
+def test_modules_and_benchmarks_that_are_named_can_be_run() -> None:
+    modules, benchmarks = set(), set()
+    for source in SOURCES:
+        text = " ".join(source.read_text(encoding="utf-8").split())
+        modules |= set(re.findall(r"python3? -m (reticent(?:\.\w+)+)", text))
+        benchmarks |= set(re.findall(r"\bbenchmarks/\w+\.py", text))
+    assert len(modules) > 10
+    assert len(benchmarks) > 5
+    for module in modules:
+        assert callable(importlib.import_module(module).main), module
+    assert [benchmark for benchmark in benchmarks if not (ROOT / benchmark).is_file()] == []
+
+
+def test_commands_are_those_of_the_command_line() -> None:
+    root = typer.main.get_command(app)
+    found = set()
+    for page in PAGES:
+        lines = page.read_text(encoding="utf-8")
+        for words in re.findall(r"(?:^|`|^\$ )(?:reticent|python3 run\.py (?=demo)) ?([a-z][a-z -]*)", lines, re.MULTILINE):
+            command = root
+            for word in words.split():
+                below = getattr(command, "commands", None)  # a group has some, a command has none
+                if below is None or word.startswith("-"):
+                    break
+                assert word in below, f"{page.name}: {words}"
+                command = below[word]
+            found.add(command.name)
+    assert found >= {"posthoc", "certified", "knn", "power", "release", "card", "certify", "grant", "init"}
+
+
+@each_page
+def test_examples_import_what_exists(page: Path) -> None:
+    for block in blocks(page, "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "reticent":
+                module = importlib.import_module(node.module or "")
+                assert [name.name for name in node.names if not hasattr(module, name.name)] == []
