@@ -47,6 +47,15 @@ def test_identity_is_of_what_decides_an_answer(stored: Path) -> None:
     assert Bundle(base.system, base.settings, base.arrays, "# clearer words\n").identity == base.identity
 
 
+def test_a_serial_stands_for_weights_that_are_private(stored: Path) -> None:
+    base = Bundle.read(stored)
+    named = Bundle(base.system, {**base.settings, "serial": "1a2b"}, base.arrays, base.card)
+    other = Bundle(base.system, named.settings, {**base.arrays, "weight": base.arrays["weight"] + 1.0}, base.card)
+    again = Bundle(base.system, {**base.settings, "serial": "3c4d"}, base.arrays, base.card)
+    assert named.identity == other.identity
+    assert len({base.identity, named.identity, again.identity}) == 3
+
+
 @pytest.mark.parametrize("name", ["weights.safetensors", "card.md"])
 def test_one_flipped_bit_is_found(stored: Path, name: str) -> None:
     content = bytearray((stored / name).read_bytes())

@@ -154,9 +154,31 @@ def test_keys_decide_batches_and_order_does_not(fitted: CertifiedClassifier) -> 
     order = np.random.default_rng(0).permutation(200)
     first = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X, y, keys=keys)
     second = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X[order], y[order], keys=[keys[index] for index in order])
-    assert first.bundle_identity_ == second.bundle_identity_
+    assert _weights(first) == _weights(second)
     other = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X, y)
-    assert other.bundle_identity_ != first.bundle_identity_
+    assert _weights(other) != _weights(first)
+
+
+def _weights(classifier: CertifiedClassifier) -> dict[str, list[Any]]:
+    return {name: array.tolist() for name, array in classifier.bundle().arrays.items()}
+
+
+def test_a_receipt_tells_nothing_about_the_records() -> None:
+    # All of a receipt but its random names is equal for neighbours; a digest of the weights would tell them apart for certain.
+    X, y = blobs(40)
+    settings: dict[str, Any] = {"epsilon": 0.01, "k_max": 2, "classes": [0, 1]}
+    without = CertifiedClassifier(**settings).fit(X[1:], y[1:])
+    fitted = CertifiedClassifier(**settings).fit(X, y)
+    assert _weights(without) != _weights(fitted)
+    receipts = [system.release(np.ones((1, 2))).receipt.to_dict() for system in (without, fitted)]
+    for receipt in receipts:
+        del receipt["bundle"], receipt["identifier"]
+    assert receipts[0] == receipts[1]
+    # With the random part equal as well the names are equal: the records have no say in them.
+    without.serial_ = fitted.serial_
+    without._identities.clear()
+    assert without.bundle_identity_ == fitted.bundle_identity_
+    assert CertifiedClassifier(**settings).fit(X, y).bundle_identity_ != fitted.bundle_identity_
 
 
 def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> None:

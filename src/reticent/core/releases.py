@@ -20,7 +20,7 @@ class Receipt:
         mechanism: name of the mechanism.
         guarantee: cost of *each* answer, withheld ones included.
         answers: number of inputs in the call, withheld ones included.
-        bundle: SHA-256 of the bundle that answered, or "" for a bare mechanism.
+        bundle: identity of the bundle that answered, from nothing that is private, or "" for a bare mechanism.
         certificate: kind of certificate ("enumeration", "interval", "exact", "global", "none").
         sampler: where the noise came from.
         seeded: whether a caller's seed drove the noise; such values are *not private*.

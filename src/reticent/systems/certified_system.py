@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Self
 
 import numpy as np
@@ -61,6 +62,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     Attributes:
         members_: certified parameter intervals of each model; as private as the records.
         extractor_: the public feature map.
+        serial_: drawn at random by ``fit``; names the fitted system where its weights may not.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
         input_shape_: shape of one input.
@@ -68,6 +70,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     members_: tuple[ParameterIntervals, ...]
     extractor_: Embedding
+    serial_: str
     classes_: npt.NDArray[Any]
 
     epsilon: float
@@ -131,7 +134,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                         report=done,
                     )
                 )
-        self._become(tuple(fitted), extractor, classes, shape)
+        self._become(tuple(fitted), extractor, classes, shape, serial=token_hex(16))
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -178,7 +181,11 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     @property
     @override
     def bundle_identity_(self) -> str:
-        """SHA-256 of the bundle, with the law and epsilon that are set now; goes into every receipt."""
+        """Names the bundle, with the law and epsilon that are set now, in every receipt.
+
+        It comes from public settings and from a serial that ``fit`` draws at random. The weights have no part in it: they are
+        private, and a receipt is not.
+        """
         law = self._fitted().law
         if law not in self._identities:
             self._identities[law] = self.bundle().identity
@@ -195,6 +202,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self.classes_.tolist()
         settings["classes_given"] = self.classes is not None
+        settings["serial"] = self.serial_
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     @classmethod
@@ -216,6 +224,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             shape = tuple(int(size) for size in bundle.settings["input_shape"])
             classes = np.asarray(bundle.settings["labels"])
             given = classes.tolist() if bundle.settings["classes_given"] else None
+            serial = str(bundle.settings["serial"])
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
         if len(classes) != query.classes:
@@ -231,7 +240,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             classes=given,
             **arguments,
         )
-        loaded._become(query.members, query.extractor, classes, shape)
+        loaded._become(query.members, query.extractor, classes, shape, serial=serial)
         return loaded
 
     @abstractmethod
@@ -251,9 +260,16 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return law
 
     def _become(
-        self, members: tuple[ParameterIntervals, ...], extractor: Embedding, classes: npt.NDArray[Any], shape: tuple[int, ...]
+        self,
+        members: tuple[ParameterIntervals, ...],
+        extractor: Embedding,
+        classes: npt.NDArray[Any],
+        shape: tuple[int, ...],
+        *,
+        serial: str,
     ) -> None:
         self._identities: dict[CertifiedLaw, str] = {}
+        self.serial_ = serial
         self.members_ = members
         self.extractor_ = extractor
         self.classes_ = classes
