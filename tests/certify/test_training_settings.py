@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reticent.certify.training import parameter_intervals
 from reticent.certify.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.core import AddRemove, Replace
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import CertificationFailed, InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,8 @@ SHAPES: list[dict[str, Any]] = [
     {"features": 384, "classes": 2, "hidden": (100,), "input_bound": 0.25},
     {"features": 64, "classes": 10, "hidden": (128,), "clip": 1.0},
     {"features": 3, "classes": 3, "hidden": (300, 40), "momentum": 0.9, "learning_rate": 5.0},
+    {"features": 3, "classes": 64, "hidden": (40,), "learning_rate": 1e4},
+    {"features": 3, "classes": 64, "hidden": (8, 8), "learning_rate": 1e2},
 ]
 
 
@@ -74,8 +77,48 @@ def test_every_sum_fits_into_53_bits(fields: dict[str, Any]) -> None:
         low, high = grids.clips(layer)
         assert high - low <= 1
         assert high / 2 ** grids.shift(layer) <= 2**28
-        outputs = min(2, settings.outputs) if layer == len(widths) - 2 else widths[layer + 1]
+        # Over a wide box no two signals are tied: each may be at an end, and below the loss at either end at once.
+        outputs = settings.outputs if layer == len(widths) - 2 else 2 * widths[layer + 1]
         largest_signal *= weight * grids.weight_units[layer] * outputs
+
+
+def test_signals_stay_in_range_over_boxes_as_wide_as_they_get() -> None:
+    """Every distance at least the number of records: all weights end as far from the start as clipping lets them."""
+    settings = TrainingSettings(features=4, classes=16, hidden=(6, 6), learning_rate=100.0, input_bound=1.0)
+    grids = TrainingGrids.build(settings, settings.initial(0))
+    intervals = parameter_intervals(np.ones((2, 4)), np.array([0, 1]), settings, k_max=2, initial=settings.initial(0))
+    network, inputs = intervals.network(2), grids.inputs(np.ones((2, 4)))
+    factors = network.factors(inputs, np.array([0, 1]))
+    assert max(np.abs(factors[0].row_low).max(), factors[0].row_high.max()) <= 2**25
+    for layer in (1, 2):
+        assert max(np.abs(factors[layer].column_low).max(), factors[layer].column_high.max()) <= 2**22
+
+
+@pytest.mark.parametrize("fields", [{"clip": 1e-12}, {"clip": 1e-12, "learning_rate": 1e11}, {"hidden": (256,) * 6}])
+def test_a_clip_below_the_resolution_of_gradients_is_refused(fields: dict[str, Any]) -> None:
+    """Rounded up to one unit, gamma would carry weights out of the range in which sums are exact."""
+    settings = TrainingSettings(features=2, classes=2, **fields)
+    with pytest.raises(CertificationFailed, match=f"clip={settings.clip!r}: fewer than 8 exact bits"):
+        TrainingGrids.build(settings, settings.initial(0))
+
+
+def test_sums_over_all_records_stay_below_two_to_the_63() -> None:
+    wide = TrainingSettings(features=1, classes=2, clip=100.0, input_bound=1.0)
+    for settings in (
+        wide,
+        TrainingSettings(features=1, classes=2),
+        TrainingSettings(features=3, classes=5, hidden=(4,), clip=9.0),
+    ):
+        grids = TrainingGrids.build(settings, settings.initial(0))
+        for layer in range(len(grids.start)):
+            active = 1 / grids.activation_units[layer] if layer == 0 else 2.0**20
+            signal = 2.0**25 if layer == 0 else 2.0**22
+            assert grids.most_records * min(grids.clips(layer)[1], signal * active) < 2**63
+    assert TrainingGrids.build(wide, wide.initial(None)).most_records < 2**22
+    assert TrainingGrids.build(TrainingSettings(features=1, classes=2), [np.zeros((1, 2))]).most_records == 2**24
+    many = np.broadcast_to(np.ones((1, 1)), (2**22, 1))
+    with pytest.raises(InvalidInput, match="records and changes together, got 4194304 records"):
+        parameter_intervals(many, np.broadcast_to(np.int64(1), 2**22), wide, k_max=0)
 
 
 def test_inputs_are_cut_and_moved_to_the_grid() -> None:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.certify.training_network import Factors, IntervalNetwork
-from reticent.certify.training_settings import MOST_RECORDS, RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
-from reticent.certify.training_sums import BlockSums, Clip, block_sums, mean_bound, selected
+from reticent.certify.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
+from reticent.certify.training_sums import BlockSums, Clip, RecordEnds, block_sums, mean_bound
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 
@@ -100,7 +100,7 @@ def parameter_intervals(
     records' keys; positions in a list would shift with every insertion and void the bound.
 
     Args:
-        X: shape (n, features), finite; cut to ``input_bound``. Up to 2**24 records.
+        X: shape (n, features), finite; cut to ``input_bound``. Up to 2**24 records (``TrainingGrids.most_records``).
         labels: shape (n,), integers in 0 .. classes - 1.
         settings: the run, chosen without looking at the records.
         k_max: at least 0.
@@ -131,17 +131,23 @@ def parameter_intervals(
     member = _whole_numbers(np.zeros(len(points), int) if batch is None else batch, "batch", len(points), settings.batches)
     if batch is None and settings.batches > 1:
         raise InvalidInput(f"batch: expected the batch of every record, as batches={settings.batches!r}; see record_buckets")
-    if len(points) > MOST_RECORDS - count(k_max, name="k_max", minimum=0):
-        raise InvalidInput(f"X: expected at most 2**24 records and changes together, got {len(points)} records")
     grids = TrainingGrids.build(settings, settings.initial(None) if initial is None else _weights(initial, settings))
+    most = grids.most_records
+    if len(points) > most - count(k_max, name="k_max", minimum=0):
+        raise InvalidInput(
+            f"X: expected at most {most} records and changes together, got {len(points)} records; 2**24 where clip is small"
+        )
     inputs = grids.inputs(points)
     batches = [(np.ascontiguousarray(inputs[:, member == index]), truth[member == index]) for index in range(settings.batches)]
     group = 1 if settings.hidden else max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
+    clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
+    # All distances start from the same weights: with hidden layers, what the first step sees is looked at once for all of them.
+    first_batch = _gathered(grids, clips, batches[0], list(grids.start), list(grids.start)) if settings.hidden else None
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     for first in range(0, k_max + 1, group):
         distances = np.arange(first, min(first + group, k_max + 1))
-        low, high = _trained(grids, batches, distances)
+        low, high = _trained(grids, clips, batches, distances, first_batch)
         for layer in range(len(grids.start)):
             lower[layer][distances], upper[layer][distances] = low[layer], high[layer]
         if report is not None:
@@ -151,24 +157,50 @@ def parameter_intervals(
     return result
 
 
-def _trained(grids: TrainingGrids, batches: list[tuple[Array, Integers]], distances: Integers) -> tuple[list[Array], list[Array]]:
-    """Lower and upper weights at the given distances, per layer, shape (distances, units, inputs + 1)."""
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Gradients of one batch's records over a box of weights, whatever the distance.
+
+    Attributes:
+        records: their number.
+        blocks: per block of records, per layer.
+        sums: per layer, of negated lower ends and of upper ends.
+    """
+
+    records: int
+    blocks: list[list[Factors]]
+    sums: list[tuple[BlockSums, BlockSums]]
+
+
+def _trained(
+    grids: TrainingGrids,
+    clips: list[Clip],
+    batches: list[tuple[Array, Integers]],
+    distances: Integers,
+    first_batch: _Batch | None,
+) -> tuple[list[Array], list[Array]]:
+    """Lower and upper weights at the given distances, per layer, shape (distances, units, inputs + 1).
+
+    ``first_batch`` is what the first step sees, if that is known already.
+    """
     settings = grids.settings
-    layers = range(len(grids.start))
-    clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in layers]
     low = [np.repeat(start[None], len(distances), axis=0) for start in grids.start]
     high = [ends.copy() for ends in low]
     momentum = [(np.zeros_like(ends), np.zeros_like(ends)) for ends in low]
     for step in range(settings.steps):
-        means = _mean_bounds(grids, clips, batches[step % settings.batches], low, high, distances)
+        batch = first_batch if step == 0 else None
+        if batch is None:
+            boxes = ([ends[0] if settings.hidden else ends for ends in side] for side in (low, high))
+            batch = _gathered(grids, clips, batches[step % settings.batches], *boxes)
         rate = settings.rate(step)
         kept = 1.0 - rate * settings.weight_decay
-        for layer in layers:
-            unit = grids.signal_units[layer] * grids.activation_units[layer] * 2.0 ** clips[layer].shift
+        for layer, clip in enumerate(clips):
+            means = _mean_bounds(batch, layer, clip, low[layer].shape, distances, replace=settings.counting == "replace")
+            unit = grids.signal_units[layer] * grids.activation_units[layer] * 2.0**clip.shift
             size = rate * (unit / grids.weight_units[layer])
             # Each line is one rounded operation per number, monotone in the ends that go in; the last margin is a whole unit,
             # far above all rounding of a step, of ours and of a plain run.
-            for ends, mean in zip(momentum[layer], means[layer], strict=True):
+            for ends, mean in zip(momentum[layer], means, strict=True):
                 ends *= settings.momentum
                 ends += mean
             low[layer] = np.floor(kept * low[layer] - size * momentum[layer][1]) - 1.0
@@ -176,52 +208,37 @@ def _trained(grids: TrainingGrids, batches: list[tuple[Array, Integers]], distan
     return low, high
 
 
-def _mean_bounds(
-    grids: TrainingGrids,
-    clips: list[Clip],
-    records: tuple[Array, Integers],
-    low: list[Array],
-    high: list[Array],
-    distances: Integers,
-) -> list[tuple[Array, Array]]:
-    """Lower and upper bounds on the mean gradient, per layer in coarse units, shape (distances, units, inputs + 1)."""
-    settings = grids.settings
+def _gathered(
+    grids: TrainingGrids, clips: list[Clip], records: tuple[Array, Integers], low: list[Array], high: list[Array]
+) -> _Batch:
+    """One batch's gradients for weights in [low, high]: one box, or for networks without hidden layers many."""
     inputs, labels = records
-    single = bool(settings.hidden)
-    network = IntervalNetwork(
-        grids, [ends[0] if single else ends for ends in low], [ends[0] if single else ends for ends in high]
-    )
-    totals: list[list[BlockSums]] = [[] for _ in low]
+    network = IntervalNetwork(grids, low, high)
     blocks: list[list[Factors]] = []
+    sums: list[tuple[BlockSums, BlockSums]] = []
     for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
         block = slice(start, start + RECORDS_AT_ONCE)
-        factors = network.factors(inputs[:, block], labels[block])
-        for layer, of_layer in enumerate(factors):
-            sums = block_sums(of_layer, clips[layer])
-            totals[layer] = [total.plus(part) for total, part in zip(totals[layer], sums, strict=True)] if blocks else list(sums)
-        blocks.append(factors)
-    means = []
-    for layer, sides in enumerate(totals):
-        parts = [factors[layer] for factors in blocks]
-        largest = np.max([part.largest for part in parts], axis=0)
-        rows_of_box = low[layer].shape[1] if layer == 0 else low[layer].shape[2]
-        of_rows = np.repeat(distances, rows_of_box)
-        ends = []
-        for total, upper in zip(sides, (False, True), strict=True):
-            select = _selector(parts, clips[layer], upper=upper)
-            replace = settings.counting == "replace"
-            bound = mean_bound(total, largest, of_rows, len(labels), clips[layer], select, replace=replace)
-            shaped = bound.reshape(low[layer].shape) if layer == 0 else bound.T[None]
-            ends.append(shaped if upper else -shaped)
-        means.append((ends[0], ends[1]))
-    return means
+        blocks.append(network.factors(inputs[:, block], labels[block]))
+        parts = [block_sums(factors, clip) for factors, clip in zip(blocks[-1], clips, strict=True)]
+        sums = [(old[0].plus(new[0]), old[1].plus(new[1])) for old, new in zip(sums, parts, strict=True)] if sums else parts
+    return _Batch(len(labels), blocks, sums)
 
 
-def _selector(parts: list[Factors], clip: Clip, *, upper: bool) -> Callable[[Integers, int], Array]:
-    def select(rows: Integers, column: int) -> Array:
-        return np.concatenate([selected(part, clip, rows, column, upper=upper) for part in parts], axis=1)
-
-    return select
+def _mean_bounds(
+    batch: _Batch, layer: int, clip: Clip, shape: tuple[int, ...], distances: Integers, *, replace: bool
+) -> tuple[Array, Array]:
+    """Lower and upper bounds on a layer's mean gradient in coarse units, of ``shape`` (distances, units, inputs + 1)."""
+    parts = [factors[layer] for factors in batch.blocks]
+    largest = np.max([part.largest for part in parts], axis=0)
+    of_rows = np.repeat(distances, len(largest) // len(distances))
+    ends = []
+    for sums, upper in zip(batch.sums[layer], (False, True), strict=True):
+        records = RecordEnds(parts, clip, upper)
+        bound = mean_bound(sums, largest, of_rows, batch.records, records, replace=replace)
+        # Rows are units in the first layer, and what enters in later ones.
+        shaped = bound.reshape(shape) if layer == 0 else bound.T[None]
+        ends.append(shaped if upper else -shaped)
+    return ends[0], ends[1]
 
 
 def _check_nested(intervals: ParameterIntervals) -> None:

@@ -30,6 +30,7 @@ _ACTIVATION_BITS = 20
 _SIGNAL_BITS = 22
 _FIRST_SIGNAL_BITS = 25  # nothing is propagated below the first layer
 _CLIP_BITS = 28
+_LEAST_CLIP_BITS = 8
 _MOST_STEPS = 1024
 
 
@@ -195,14 +196,22 @@ class TrainingGrids:
         signal_units: list[float] = []
         range_, terms = 1.0, 4 * settings.outputs
         for layer in reversed(range(len(largest))):
+            # Over wide boxes every class may have a signal of 1, and a signal of either sign counts twice in the layer below.
             spare = _EXACT_BITS - 1 - math.ceil(math.log2(largest[layer] / weight_units[layer])) - math.ceil(math.log2(terms))
             bits = _FIRST_SIGNAL_BITS if layer == 0 else min(_SIGNAL_BITS, spare)
             signal_units.insert(0, power_of_two_at_least(range_) * 2.0 ** -_enough(bits))
-            range_ = range_ * largest[layer] * (min(2, settings.outputs) if layer == len(largest) - 1 else widths[layer + 1])
+            range_ *= 1.01 * largest[layer] * (settings.outputs if layer == len(largest) - 1 else 2 * widths[layer + 1])
             terms = 4 * widths[layer]
         start = tuple(np.rint(weights / unit) for weights, unit in zip(initial, weight_units, strict=True))
         units = tuple(weight_units), tuple(activation_units), tuple(signal_units)
-        return cls(settings, start, input_unit, *units, tuple(caps))
+        grids = cls(settings, start, input_unit, *units, tuple(caps))
+        if min(grids.clips(layer)[0] for layer in range(len(largest))) < 2**_LEAST_CLIP_BITS:
+            # Rounded to whole units gamma would grow, and the weights with it beyond the range that their unit was chosen for.
+            raise CertificationFailed(
+                f"clip={settings.clip!r}: fewer than {_LEAST_CLIP_BITS} exact bits are left for the gradients of a layer; "
+                "expected a larger clip, or a network with fewer layers or units"
+            )
+        return grids
 
     def inputs(self, X: Array) -> Array:
         """Inputs cut to the public bound, on their grid in units, one row more for the bias: (features + 1, n).
@@ -220,6 +229,12 @@ class TrainingGrids:
         """gamma in units of a layer's gradient (signal times activation), rounded down and up."""
         gamma = self.settings.clip / (self.signal_units[layer] * self.activation_units[layer])
         return math.floor(gamma), math.ceil(gamma)
+
+    @property
+    def most_records(self) -> int:
+        """Records and changes together, at most, such that gradients add up below 2**63."""
+        largest = max(min(self.clips(layer)[1], 2 ** (_SIGNAL_BITS + _ACTIVATION_BITS)) for layer in range(len(self.start)))
+        return min(MOST_RECORDS, (2**63 - 1) // largest)
 
     def shift(self, layer: int) -> int:
         """Bits by which a sum of a layer's gradients is coarsened, so that sums over all records stay below 2**52."""
