@@ -52,6 +52,16 @@ def test_a_single_public_row_still_gives_a_scale(features: list[list[float]]) ->
     assert not grid.points(features).any()
 
 
+@pytest.mark.parametrize("value", [1e200, 1e306, 1.7e308])
+@pytest.mark.filterwarnings("error")
+def test_any_finite_record_is_a_point(value: float) -> None:
+    """A record whose features overflow on the way may not be refused: the refusal would tell that it is there."""
+    grid = PointGrid.around([[-1e-3, 0.0], [1e-3, 0.0]])
+    [far] = grid.points([[value, -value]])
+    assert far.tolist() == grid.points([[1e6, -1e6]])[0].tolist()
+    assert PointGrid(np.array([-1.7e308, 0.0]), 1.0).points([[value, 0.0]])[0].tolist() == [2047.0, 0.0]
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_values_that_are_not_finite_are_refused(value: float) -> None:
     with pytest.raises(InvalidInput, match="features: contains"):

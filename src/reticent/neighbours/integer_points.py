@@ -17,6 +17,10 @@ POINT_RADIUS = 2048
 """Largest l2 norm of an integer point: all |x|^2 + |y|^2 + 2 sum |x_i y_i| are at most 4 * 2048^2 = 2^24."""
 
 
+_FARTHEST = 1e300
+"""Coordinates beyond it count as it: differences and products of finite numbers can overflow."""
+
+
 @dataclass(frozen=True, eq=False)
 class PointGrid:
     """The public map from features to integer points: subtract ``center``, multiply by ``per_unit``, round, stay in the ball.
@@ -77,7 +81,8 @@ class PointGrid:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
         values = finite_array(features, name="features", ndim=2, columns=self.dimension, allow_empty=True)
-        columns = np.ascontiguousarray(((values - self.center) * self.per_unit).T)
+        with np.errstate(over="ignore"):  # an overflow is a point far outside, and cut like one
+            columns = np.ascontiguousarray(np.clip((values - self.center) * self.per_unit, -_FARTHEST, _FARTHEST).T)
         largest = np.abs(columns).max(axis=0, initial=0.0)
         # Far rows are first divided by their largest entry: their squares would overflow.
         shrink = np.where(largest > POINT_RADIUS, largest / POINT_RADIUS, 1.0)
