@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reticent.certify.training_network import Factors
-from reticent.certify.training_sums import BlockSums, Clip, block_sums, mean_bound, selected
+from reticent.certify.training_sums import BlockSums, Clip, RecordEnds, block_sums, mean_bound
 
 
 def largest_mean(values: list[int], gamma: int, k: int, *, replace: bool) -> Fraction:
@@ -37,8 +37,7 @@ def bound(values: np.ndarray, gamma: int, k: int, *, replace: bool, largest: flo
         reach,
         np.array([k]),
         len(values),
-        clip,
-        lambda units, column: selected(factors, clip, units, column, upper=True),
+        RecordEnds([factors], clip, upper=True),
         replace=replace,
     )
     return float(found[0, 0])
@@ -96,8 +95,7 @@ def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int)
                     np.full((6, 1), float(gamma)),
                     distances,
                     len(data),
-                    clip,
-                    lambda units, column, factors=factors, clip=clip: selected(factors, clip, units, column, upper=True),
+                    RecordEnds([factors], clip, upper=True),
                     replace=replace,
                 )[:, 0]
             )
@@ -130,5 +128,5 @@ def test_sums_of_clipped_products_are_exact(gamma: float, exact_columns: bool) -
             assert sums[1].total[row, column] == sum(most for _, most in ranges)
             assert sums[0].floored[row, column] <= sum(least == gamma for least, _ in ranges)
             assert sums[1].floored[row, column] <= sum(most == -gamma for _, most in ranges)
-            chosen = selected(factors, clip, np.array([row]), column, upper=False)
+            chosen = RecordEnds([factors], clip, upper=False).all(np.array([row]), column)
             assert (-chosen[0]).tolist() == [least for least, _ in ranges]

@@ -177,16 +177,15 @@ class IntervalNetwork:
         """Signal at the outputs of the layer below ``layer``."""
         lower, upper = self.lower[layer].T[:-1], self.upper[layer].T[:-1]
         signal = np.concatenate([positive_part(high), positive_part(low), positive_part(-high), positive_part(-low)])
-        high_rows = [positive_part(upper), np.minimum(upper, 0.0), -positive_part(lower), -np.minimum(lower, 0.0)]
-        low_rows = [np.minimum(lower, 0.0), positive_part(lower), -np.minimum(upper, 0.0), -positive_part(upper)]
         units = self.grids
         scale = units.weight_units[layer] * units.signal_units[layer] / units.signal_units[layer - 1]
-        above = (scale * np.concatenate(high_rows, axis=1)) @ signal
-        below = (scale * np.concatenate(low_rows, axis=1)) @ signal
+        upper_rows = [positive_part(upper), np.minimum(upper, 0.0), -positive_part(lower), -np.minimum(lower, 0.0)]
+        lower_rows = [np.minimum(lower, 0.0), positive_part(lower), -np.minimum(upper, 0.0), -positive_part(upper)]
         # A neuron that is surely on passes its signal, one that is surely off passes 0, any other either.
         # Rectified ends at the cap are on: the signal of a cut activation is passed straight through.
-        floor = np.where(stack[half : half + len(above)] <= 0.0, 0.0, -np.inf)
-        ceiling = np.where(stack[: len(above)] <= 0.0, 0.0, np.inf)
-        np.minimum(np.maximum(above, floor, out=above), ceiling, out=above)
-        np.maximum(np.minimum(below, np.negative(floor, out=floor), out=below), np.negative(ceiling, out=ceiling), out=below)
-        return np.floor(below, out=below), np.ceil(above, out=above)
+        # Activations are whole numbers, signals below 2^53: a limit is 0 where an activation's end is 0, else beyond any signal.
+        least, most = stack[half : half + len(upper)] * -(2.0**53), stack[: len(upper)] * 2.0**53
+        ends = [(scale * np.concatenate(rows, axis=1)) @ signal for rows in (upper_rows, lower_rows)]
+        np.clip(ends[0], least, most, out=ends[0])
+        np.clip(ends[1], np.negative(most, out=most), np.negative(least, out=least), out=ends[1])
+        return np.floor(ends[1], out=ends[1]), np.ceil(ends[0], out=ends[0])
