@@ -27,7 +27,7 @@ from reticent.accounting import PrivateKnnSteps
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours, label_votes
 from reticent.noise import SecureSampler
 from reticent.noise.coins import coins
-from reticent.systems.private_knn_plan import KnnDesk, KnnPlan
+from reticent.systems.private_knn.plan import KnnDesk, KnnPlan
 
 RECORDS, FEATURES, CLASSES, NEIGHBOURS, RATE = 60_000, 64, 10, 300, 0.15
 STEPS = 2

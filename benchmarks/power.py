@@ -24,7 +24,7 @@ import torch
 
 from reticent.datasets import load_covertype
 from reticent.systems import PowerEncoder, covertype_schema, train_server
-from reticent.training.power import PowerConfig, log_det_gradients
+from reticent.training.power.published import PowerConfig, log_det_gradients
 
 SERVER_ROWS = 50_000
 

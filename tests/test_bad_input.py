@@ -40,7 +40,7 @@ from reticent.core.errors import (
 from reticent.neighbours import SampledNeighbours
 from reticent.networks import from_torch
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder, PrivateKNNClassifier
-from reticent.systems.private_query import PrivateQuery
+from reticent.systems.posthoc.query import PrivateQuery
 
 X, Y = load_iris(return_X_y=True)
 SETTINGS: dict[str, Any] = {

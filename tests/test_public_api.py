@@ -43,7 +43,7 @@ PUBLIC = {
     "reticent.systems": (
         "Bundle Categorical CertifiedClassifier CertifiedEnsemble Numeric OneHot PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier PrivateKNNStudent Server TabularSchema adult_schema atlas_schema covertype_schema higgs_schema "
-        "train_server"
+        "read_names read_rows train_server"
     ),
 }
 

@@ -14,7 +14,7 @@ from reticent.cli.main import run
 from reticent.experiments.power import demo as power_demo
 from reticent.experiments.power.demo import PowerDemoSettings
 from reticent.systems import PowerEncoder
-from reticent.training.power import PowerConfig
+from reticent.training.power.published import PowerConfig
 
 WRITTEN = ["bundle", "card.md", "figure.png", "held-out.csv", "index.html", "results.json"]
 

@@ -174,7 +174,7 @@ def test_people_need_a_table_and_a_ledger(power_bundle, encoder_bundle, clinic, 
 
 
 def test_rows_and_people_that_do_not_pair_are_not_released(power_bundle, clinic, command: Command, monkeypatch) -> None:
-    from reticent.systems import tabular_files
+    from reticent.systems.tables import files as tabular_files
 
     names = tabular_files.read_names
     monkeypatch.setattr(tabular_files, "read_names", lambda *words, **more: names(*words, **more)[1:])

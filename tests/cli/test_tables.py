@@ -16,7 +16,7 @@ from reticent.accounting import Ledger, Scope
 from reticent.cli.main import run
 from reticent.core import Guarantee
 from reticent.systems import PowerEncoder, TabularSchema, adult_schema
-from reticent.systems.tabular_files import read_rows
+from reticent.systems.tables.files import read_rows
 
 FLOWERS = ("sepal length", "sepal width", "petal length", "petal width")
 HEADER = [*FLOWERS, "garden"]

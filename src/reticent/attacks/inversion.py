@@ -15,7 +15,7 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 
 from reticent.core.checks import count, finite_array
-from reticent.training.power import PowerNetwork
+from reticent.training.power.published import PowerNetwork
 
 Array = npt.NDArray[np.float64]
 

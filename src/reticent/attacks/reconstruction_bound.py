@@ -36,7 +36,7 @@ def reconstruction_bound(dimension: int, *, lipschitz_epsilon: float, prior_info
     Args:
         dimension: d, coordinates of a row.
         lipschitz_epsilon: epsilon per unit of distance: epsilon over the radius.
-        prior_information: tr I(f) or more; ``training.power_density.fisher_bound`` for a kernel density estimate.
+        prior_information: tr I(f) or more; ``training.power.density.fisher_bound`` for a kernel density estimate.
 
     Raises:
         InvalidParameter: a number out of its range.

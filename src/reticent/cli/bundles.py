@@ -24,8 +24,8 @@ from reticent.core.files import output_file
 
 if TYPE_CHECKING:
     from reticent.systems import PowerEncoder, PrivateKNNStudent
-    from reticent.systems.certified_system import CertifiedSystem
-    from reticent.systems.posthoc_system import PosthocSystem
+    from reticent.systems.certified.system import CertifiedSystem
+    from reticent.systems.posthoc.system import PosthocSystem
 
     System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
@@ -176,7 +176,7 @@ def _answering(folder: Path) -> AnsweringSystem:
 
 
 def _with_local_bounds(folder: Path) -> PosthocSystem:
-    from reticent.systems.posthoc_system import PosthocSystem
+    from reticent.systems.posthoc.system import PosthocSystem
 
     system = open_bundle(folder)
     if not isinstance(system, PosthocSystem):
@@ -207,8 +207,8 @@ def _read_inputs(
 def _numbers_per_answer(system: AnsweringSystem) -> int:
     """8-byte numbers that one answer takes in a file, at most; a label in words takes 4 bytes a letter."""
     from reticent.systems import PosthocClassifier, PowerEncoder
-    from reticent.systems.certified_system import CertifiedSystem
-    from reticent.systems.power_query import PowerQuery
+    from reticent.systems.certified.system import CertifiedSystem
+    from reticent.systems.power.query import PowerQuery
 
     if isinstance(system, PowerEncoder):
         assert isinstance(system.query_, PowerQuery)  # the published mode is never stored

@@ -115,7 +115,7 @@ def grant(
         with _opened(ledger) as book:
             typer.echo(book.grant(_scope(principal, subject, bundle), total).describe())
         return
-    from reticent.systems.tabular_files import read_names
+    from reticent.systems.tables.files import read_names
 
     scopes = [_scope(principal, name, bundle) for name in read_names(subjects_from, subject_column, name="subjects_from")]
     with _opened(ledger) as book:

@@ -1,16 +1,17 @@
 """The front doors: scikit-learn estimators with release, guarantee, card, save and load."""
 
 from reticent.systems.bundle import Bundle
-from reticent.systems.certified_classifier import CertifiedClassifier
-from reticent.systems.certified_ensemble import CertifiedEnsemble
-from reticent.systems.posthoc_classifier import PosthocClassifier
-from reticent.systems.posthoc_encoder import PosthocEncoder
-from reticent.systems.power_encoder import PowerEncoder
-from reticent.systems.power_servers import Server, train_server
-from reticent.systems.private_knn_classifier import PrivateKNNClassifier
-from reticent.systems.private_knn_student import PrivateKNNStudent
-from reticent.systems.tabular import Categorical, Numeric, OneHot, TabularSchema
-from reticent.systems.tabular_schemas import adult_schema, atlas_schema, covertype_schema, higgs_schema
+from reticent.systems.certified.classifier import CertifiedClassifier
+from reticent.systems.certified.ensemble import CertifiedEnsemble
+from reticent.systems.posthoc.classifier import PosthocClassifier
+from reticent.systems.posthoc.encoder import PosthocEncoder
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.servers import Server, train_server
+from reticent.systems.private_knn.classifier import PrivateKNNClassifier
+from reticent.systems.private_knn.student import PrivateKNNStudent
+from reticent.systems.tables.files import read_names, read_rows
+from reticent.systems.tables.known_schemas import adult_schema, atlas_schema, covertype_schema, higgs_schema
+from reticent.systems.tables.schema import Categorical, Numeric, OneHot, TabularSchema
 
 __all__ = [
     "Bundle",
@@ -30,5 +31,7 @@ __all__ = [
     "atlas_schema",
     "covertype_schema",
     "higgs_schema",
+    "read_names",
+    "read_rows",
     "train_server",
 ]

@@ -118,7 +118,7 @@ def test_certificates_are_cached_by_what_made_them(tmp_path: Path, monkeypatch: 
     def forbidden(*_: object) -> None:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("reticent.systems.certified_system.CertifiedSystem.fit", forbidden)
+    monkeypatch.setattr("reticent.systems.certified.system.CertifiedSystem.fit", forbidden)
     again = answers_of(problem, 3, tmp_path)
     np.testing.assert_array_equal(again.distances, first.distances)
 

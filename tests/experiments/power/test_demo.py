@@ -26,8 +26,8 @@ from reticent.experiments.power.demo import DEMONSTRATIONS, SERVERS, PowerDemo, 
 from reticent.experiments.power.demo_attacks import NEAR, NOTHING, PUBLISHED
 from reticent.experiments.power.demo_chart import figure, half_width, shown_range
 from reticent.experiments.power.demo_page import page
-from reticent.systems.tabular_schemas import adult_schema
-from reticent.training.power import PowerConfig
+from reticent.systems.tables.known_schemas import adult_schema
+from reticent.training.power.published import PowerConfig
 
 VOID = {"meta", "link", "img", "br", "line", "rect", "circle", "path", "polyline"}
 OURS = ("any two records", "within 0.1")

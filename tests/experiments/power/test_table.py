@@ -19,7 +19,7 @@ from reticent.experiments.power.report import markdown
 from reticent.experiments.power.settings import TABLES, settings_of
 from reticent.experiments.seeds import combined
 from reticent.systems import Categorical, Numeric, TabularSchema
-from reticent.training.power import PowerConfig
+from reticent.training.power.published import PowerConfig
 
 SCHEMA = TabularSchema((Numeric("a", 0, 1), Categorical("b", ("x", "y", "z"))))
 

@@ -24,8 +24,8 @@ from reticent.datasets import Dataset, load
 from reticent.experiments.result_files import write_result
 from reticent.noise import SecureSampler
 from reticent.systems import PrivateKNNClassifier, PrivateKNNStudent
-from reticent.systems.private_knn_inputs import feature_map_of
-from reticent.systems.private_knn_plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.inputs import feature_map_of
+from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
 from reticent.training.features import FeatureMap, ReducedFeatures, upright
 from reticent.training.pate import PateTeachers
 from reticent.training.progress import Report, bar, silent

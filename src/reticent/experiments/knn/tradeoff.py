@@ -25,7 +25,7 @@ from reticent.experiments.result_files import write_result
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import Sampler, SeededSampler
-from reticent.systems.private_knn_plan import UNANSWERED, KnnDesk, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.training.features import HogFeatures, ReducedFeatures
 from reticent.training.pate import PateTeachers
 

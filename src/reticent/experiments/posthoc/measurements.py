@@ -19,10 +19,10 @@ from reticent.experiments.posthoc.settings import TableSettings
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
-from reticent.systems.calibration import CalibrationData, Candidate, calibrate, noise_adder
 from reticent.systems.embedding import IdentityEmbedding
-from reticent.systems.plans import LABEL_LAWS, VECTOR_LAWS, Path, Plan, Requirement, output_of
-from reticent.systems.private_query import PrivateQuery
+from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate, noise_adder
+from reticent.systems.posthoc.plans import LABEL_LAWS, VECTOR_LAWS, Path, Plan, Requirement, output_of
+from reticent.systems.posthoc.query import PrivateQuery
 from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
 from reticent.training.label_aware import LabelAwareConfig, train_label_release

@@ -37,7 +37,7 @@ from reticent.experiments.posthoc.measurements import (
 )
 from reticent.experiments.posthoc.settings import DELTAS, EPSILONS, TableSettings, settings_of
 from reticent.experiments.result_files import write_result
-from reticent.systems.plans import Path as PlanPath
+from reticent.systems.posthoc.plans import Path as PlanPath
 from reticent.training.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import Report, bar
 

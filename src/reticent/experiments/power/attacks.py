@@ -10,7 +10,7 @@ from reticent.experiments.power.default_mode import default_encoder
 from reticent.experiments.power.parts import Array, Parts, Results
 from reticent.experiments.power.published_mode import dp_adam_encoder, published_encoder, published_query
 from reticent.noise import SeededSampler
-from reticent.training.power_density import KernelDensity, bandwidth, fisher_bound
+from reticent.training.power.density import KernelDensity, bandwidth, fisher_bound
 
 ATTACK_ROWS = 4000
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 
 from reticent.core.norms import Norm
-from reticent.systems.tabular import HALF_ROOT, TabularSchema
+from reticent.systems.tables.schema import HALF_ROOT, TabularSchema
 from reticent.training.noise import training_noise
 
 Array = npt.NDArray[np.float64]

@@ -20,7 +20,7 @@ from reticent.experiments.power.published_mode import DP_ADAM_DELTA, published_e
 from reticent.experiments.power.step_costs import StepCost, step_cost
 from reticent.training.dpsgd import PrivateSteps, PrivateTraining
 from reticent.training.networks import relu_network
-from reticent.training.power import PowerSteps
+from reticent.training.power.published import PowerSteps
 
 CLIENTS = {"PowerSmall": 128, "PowerLarge": 512}
 """Batch sizes of the paper's two clients."""

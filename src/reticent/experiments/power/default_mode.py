@@ -7,7 +7,7 @@ import numpy as np
 from reticent.experiments.power.baselines import raw_columns, raw_vector
 from reticent.experiments.power.parts import Parts, Results, server_accuracies
 from reticent.experiments.power.settings import SERVERS
-from reticent.systems.power_encoder import PowerEncoder
+from reticent.systems.power.encoder import PowerEncoder
 from reticent.training.dpsgd import PrivateTraining, train_private
 
 DP_ADAM_DELTA = 1e-5

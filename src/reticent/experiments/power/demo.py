@@ -23,12 +23,12 @@ from reticent.datasets.adult import load_adult, load_adult_sample
 from reticent.datasets.table import Table, last_fifth_held_out
 from reticent.experiments.power.baselines import raw_columns, raw_vector
 from reticent.experiments.power.demo_attacks import Target, attack_results
-from reticent.systems.power_encoder import PowerEncoder
-from reticent.systems.power_servers import train_server
-from reticent.systems.tabular import Numeric, OneHot, TabularSchema
-from reticent.systems.tabular_schemas import adult_schema
-from reticent.training.power import PowerConfig
-from reticent.training.power_codes import best_local_accuracy
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.servers import train_server
+from reticent.systems.tables.known_schemas import adult_schema
+from reticent.systems.tables.schema import Numeric, OneHot, TabularSchema
+from reticent.training.power.codes import best_local_accuracy
+from reticent.training.power.published import PowerConfig
 from reticent.training.progress import Report, silent
 
 DEMONSTRATIONS = ("adult-sample", "adult", "breast-cancer")

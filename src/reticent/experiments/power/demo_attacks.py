@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from reticent.attacks.hijacking import HijackingConfig, hijacking_quality, majority_guess, train_hijacker
 from reticent.attacks.inversion import invert, relative_errors
-from reticent.systems.power_encoder import PowerEncoder
-from reticent.systems.power_published import PublishedQuery
-from reticent.systems.tabular import Attribute, Categorical, Numeric, TabularSchema
-from reticent.systems.tabular_decoding import decode
-from reticent.training.power import PowerConfig
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.published import PublishedQuery
+from reticent.systems.tables.decoding import decode
+from reticent.systems.tables.schema import Attribute, Categorical, Numeric, TabularSchema
+from reticent.training.power.published import PowerConfig
 
 Array = npt.NDArray[np.float64]
 

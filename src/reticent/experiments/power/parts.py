@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from reticent.datasets.table import Table
 from reticent.experiments.power.settings import SERVERS, PowerSettings
-from reticent.systems.power_servers import train_server
-from reticent.systems.tabular import TabularSchema
+from reticent.systems.power.servers import train_server
+from reticent.systems.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.experiments.power.parts import Array, Parts, Results, server_hits
-from reticent.systems.power_encoder import PowerEncoder
-from reticent.systems.power_published import PublishedQuery
-from reticent.training.power import PowerTraining
-from reticent.training.power_epsilon import per_sample_epsilon
-from reticent.training.power_private import train_power_privately
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.published import PublishedQuery
+from reticent.training.power.epsilon import per_sample_epsilon
+from reticent.training.power.private import train_power_privately
+from reticent.training.power.published import PowerTraining
 
 ALPHA = 0.05
 QUANTILES = np.linspace(0.0, 1.0, 401)

@@ -1,0 +1,1 @@
+"""Certified private prediction: labels that few records can change."""

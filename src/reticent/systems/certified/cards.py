@@ -1,0 +1,62 @@
+"""Guarantee cards of certified private prediction, in plain words."""
+
+from __future__ import annotations
+
+from reticent.core.guarantees import GuaranteeCard
+from reticent.systems.certified.query import CertifiedQuery
+
+_RESPONSES = {
+    "stability": "the label, or another with a probability that falls with the certified distance",
+    "distance": "the label itself where the certified distance passes a test, otherwise withheld",
+    "smooth-cauchy": "as published: Cauchy noise at the smooth sensitivity, then a threshold",
+    "global": "no certificate used: Laplace noise at sensitivity 1, then a threshold",
+}
+
+
+def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCard:
+    """The card of ``query``: what is protected, from whom, and what is assumed."""
+    guarantee = query.mechanism.guarantee
+    intervals = query.members[0]
+    training = intervals.settings
+    what = "of a vote of " + str(len(query.members)) + " classifiers" if len(query.members) > 1 else "of one classifier"
+    change = "was there at all, label included" if training.counting == "add-remove" else "is this one or any other"
+    assumptions = [
+        "the settings of training and k_max were chosen without looking at the private records",
+        "the feature map, if there is one, is public: it was not trained on the private records",
+        "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
+        "the observer does not see how long an answer took or how much memory it used",
+        "the processor adds and multiplies as IEEE 754 says; numpy, torch and OpenDP compute what they document",
+    ]
+    if not classes_given:
+        assumptions.insert(1, "the set of labels that occur is public")
+    factor = f"a factor e^{guarantee.epsilon:.4g}"
+    protected = f"Whether any one training record {change}: "
+    protected += (
+        f"the probability of any set of answers changes by at most {factor}, plus {guarantee.delta:g}, per answer."
+        if guarantee.delta
+        else f"no observer's odds change by more than {factor} per answer."
+    )
+    return GuaranteeCard(
+        title=f"Labels {what}, with a guarantee for its training records",
+        protected=protected,
+        from_whom="Anyone who sees the released labels and the receipts, with any other knowledge and any computing power. Not "
+        "from anyone who has the bundle: it holds what was learnt from the records, and is as private as they are.",
+        guarantee=guarantee,
+        assumptions=tuple(assumptions),
+        not_protected=(
+            "the queries",
+            "several answers without adding them up: two answers cost up to twice as much, see total(answers=...)",
+            "persons with several records: each record is protected by itself",
+            "what is true of many records together: that is what the labels tell",
+            "whatever else was computed from the records, such as accuracies used to choose settings",
+        ),
+        details=(
+            ("law", f"{query.law.name}: {_RESPONSES[query.law.name]}"),
+            ("certified distances", f"every k from 0 to {intervals.k_max}, counted as {training.counting}"),
+            ("network", " - ".join(str(width) for width in training.widths)),
+            ("training", f"{training.epochs} epochs of {training.batches} batch(es), gradients clipped at {training.clip:g}"),
+            ("rate", f"{training.learning_rate:g} / (1 + {training.rate_decay:g} step)"),
+            ("momentum, weight decay", f"{training.momentum:g}, {training.weight_decay:g}"),
+            ("inputs cut to", f"[-{training.input_bound:g}, {training.input_bound:g}]"),
+        ),
+    )

@@ -1,0 +1,108 @@
+"""``CertifiedClassifier``: labels of a classifier that was trained without noise, released with a proved guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import nn
+from typing_extensions import override
+
+from reticent.certify.training_settings import Counting
+from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.certified.system import CertifiedSystem
+
+
+class CertifiedClassifier(CertifiedSystem):
+    """Releases labels of one classifier, (epsilon, delta) for each label, for the records that it was trained on.
+
+    Training proves how far the weights could have moved if k records had come or gone, for every k up to ``k_max``. A query's
+    label survives as many changes as all those weights agree on it, and the more it survives the less it has to be randomised.
+
+    Guarantee:
+        One released label costs (epsilon, 0), or (epsilon, delta) with the law "distance", for two training sets one of which has
+        one record more (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is assumed and
+        docs/certified.md has the proofs. ``predict`` is the noise-free label and is *not* private, and neither are the fitted
+        object and its bundle.
+
+    Args:
+        epsilon: of one answer, above 0. See ``calibrate`` for a total over many.
+        delta: of one answer, in [0, 1); for the law "distance".
+        law: "stability" (calibrated randomised response), "distance" (the exact label or withheld), "smooth-cauchy" (published),
+            "global" (published baseline without certificates). The last two answer two labels.
+        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero weights.
+        k_max: largest number of changed records that is certified. Training takes k_max + 1 times as long.
+        epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound, counting: see ``TrainingSettings``.
+        extractor: your own torch module from inputs to features, trained on public data only, or None.
+        classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
+        random_state: seed of the starting weights; the randomness of ``release`` never depends on it.
+        verbose: whether training shows a progress bar on standard error.
+
+    Attributes:
+        members_: the certified parameter intervals, one entry; as private as the records.
+        classes_: the labels, sorted.
+        n_features_in_: number of input features.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(600, 2)) + 2.0
+        >>> X[:300] -= 4.0
+        >>> y = np.repeat([0, 1], 300)
+        >>> classifier = CertifiedClassifier(epsilon=0.5, k_max=30).fit(X, y)
+        >>> labels, distances = classifier.stable_distances([[2.0, 2.0], [0.1, -0.1]])
+        >>> labels.tolist(), distances.tolist()
+        ([1, 1], [30, 0])
+        >>> len(classifier.release([[2.0, 2.0]]))
+        1
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        law: str = "stability",
+        hidden: tuple[int, ...] = (),
+        k_max: int = 50,
+        epochs: int = 4,
+        batches: int = 1,
+        learning_rate: float = 1.0,
+        rate_decay: float = 0.6,
+        clip: float = 0.06,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        input_bound: float = 16.0,
+        counting: Counting = "add-remove",
+        extractor: nn.Module | None = None,
+        classes: Sequence[Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.law = law
+        self.hidden = hidden
+        self.k_max = k_max
+        self.epochs = epochs
+        self.batches = batches
+        self.learning_rate = learning_rate
+        self.rate_decay = rate_decay
+        self.clip = clip
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.input_bound = input_bound
+        self.counting = counting
+        self.extractor = extractor
+        self.classes = classes
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @override
+    def _member_count(self) -> int:
+        return 1
+
+    @classmethod
+    @override
+    def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
+        return {}

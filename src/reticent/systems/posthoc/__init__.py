@@ -1,0 +1,1 @@
+"""Posthoc release of one input: an embedding, or a label."""

@@ -1,0 +1,250 @@
+"""Choosing path, law, proposal and split for the highest expected utility at a required total.
+
+Everything here looks at calibration data that is public or belongs to training; never at a point to be protected.
+The release that is chosen is sound whatever was chosen: calibration decides how useful it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from reticent.certify import LipschitzBound
+from reticent.core.errors import CalibrationFailed, InvalidInput
+from reticent.mechanisms import AdditiveMechanism, optimal_test
+from reticent.networks import Network
+from reticent.systems.posthoc.plans import (
+    LABEL_LAWS,
+    Path,
+    Plan,
+    Requirement,
+    effective_radius,
+    law_noise,
+    level_test,
+    plan_law,
+)
+from reticent.training.heads import Head, HeadConfig, train_head
+from reticent.training.progress import Report, silent
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+TEST_SHARES = (0.15, 0.3, 0.45, 0.6)
+"""Shares of epsilon that the test may get on the local path."""
+
+PROPOSAL_QUANTILES = (0.5, 0.75, 0.9, 0.97, 1.0)
+"""Proposals tried, as quantiles of the bound at the largest radius over as many calibration points as the bound affords."""
+
+_GLOBAL_MARGIN = 1.0 + 2.0**-40  # a global bound that involves a singular value may differ in its last bits elsewhere
+_SCALES_PER_DOUBLING = 2
+_NOISE_DRAWS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A released function with the bound that certifies it for one law.
+
+    Attributes:
+        network: the released function, on embeddings.
+        law: name of the release law.
+        bound: isotone bound in the law's output measure.
+    """
+
+    network: Network
+    law: str
+    bound: LipschitzBound
+
+    @cached_property
+    def global_bound(self) -> float:
+        """The bound over the whole public domain."""
+        return self.bound.global_bound()
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationData:
+    """Embeddings that are public or belong to training, with labels if utility is accuracy.
+
+    Attributes:
+        train, held: shapes (n, d) and (k, d); heads are trained on the first and scored on the second.
+        train_labels, held_labels: shapes (n,) and (k,), or None: utility is then the share of signal in the variance.
+    """
+
+    train: Array
+    held: Array
+    train_labels: Labels | None
+    held_labels: Labels | None
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What calibration chose, and what it chose from.
+
+    Attributes:
+        candidate: the chosen function.
+        plan: its setting.
+        head: classifier of released vectors that utility was measured with; None for labels or without labels.
+        considered: every plan that was scored, best first.
+    """
+
+    candidate: Candidate
+    plan: Plan
+    head: Head | None
+    considered: tuple[Plan, ...]
+
+
+def calibrate(
+    candidates: Sequence[Candidate],
+    requirement: Requirement,
+    data: CalibrationData,
+    *,
+    paths: Sequence[Path],
+    head_config: HeadConfig,
+    report: Report = silent,
+) -> Choice:
+    """The candidate and plan of the highest expected utility.
+
+    Args:
+        candidates: functions, each with a law and a bound in that law's output measure.
+        requirement: the total.
+        data: calibration data.
+        paths: which paths may be chosen.
+        head_config: settings of the heads that utility is measured with.
+        report: told after every candidate.
+
+    Raises:
+        CalibrationFailed: no plan meets the requirement, e.g. the local path alone with delta 0.
+    """
+    scored: list[tuple[Plan, Candidate, Head | None]] = []
+    for index, candidate in enumerate(candidates):
+        utility = _Utility(candidate, requirement, data, head_config)
+        for plan, passing in _plans(candidate, requirement, data.held, paths):
+            value = utility.of(plan, passing)
+            scored.append((replace(plan, utility=value), candidate, utility.head_of(plan)))
+        report("calibration", index + 1, len(candidates), 1.0 - max((plan.utility for plan, _, _ in scored), default=0.0))
+    if not scored:
+        raise CalibrationFailed(
+            f"no plan meets epsilon={requirement.epsilon:g}, delta={requirement.delta:g} on path(s) {', '.join(paths)}: "
+            "the local path and the Gaussian law need delta above 0; raise delta or allow the global path"
+        )
+    plan, candidate, head = max(scored, key=lambda entry: entry[0].utility)
+    ranking = sorted((entry[0] for entry in scored), key=lambda entry: -entry.utility)
+    return Choice(candidate, plan, head, tuple(ranking))
+
+
+def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: Sequence[Path]) -> list[tuple[Plan, Array]]:
+    """Plans worth scoring, each with the probability of an answer at every held-out point."""
+    epsilon, delta = requirement.epsilon, requirement.delta
+    gaussian = candidate.law == "gaussian"
+    plans: list[tuple[Plan, Array]] = []
+    if gaussian and delta == 0:
+        return plans
+    top = Plan(
+        path="global",
+        law=candidate.law,
+        proposal=candidate.global_bound * _GLOBAL_MARGIN,
+        epsilon_test=0.0,
+        delta_test=0.0,
+        epsilon_law=epsilon,
+        delta_law=delta if gaussian else 0.0,
+    )
+    if "global" in paths:
+        plans.append((top, np.ones(len(held))))
+    if "local" not in paths or delta == 0:
+        return plans
+    ceiling = _noise_per_answer(candidate, top, requirement) if "global" in paths else np.inf
+    radius = effective_radius(candidate.bound, requirement.adjacency.radius)
+    sample = held[: candidate.bound.affordable_points]
+    for share in TEST_SHARES:
+        split = replace(
+            top,
+            path="local",
+            epsilon_test=share * epsilon,
+            delta_test=0.5 * delta if gaussian else delta,
+            epsilon_law=epsilon - share * epsilon,
+            delta_law=0.5 * delta if gaussian else 0.0,
+        )
+        passing, _ = optimal_test(epsilon=split.epsilon_test, delta=split.delta_test)
+        constants = candidate.bound.bound(sample, radius * (len(passing) - 1))
+        for proposal in sorted({_round_up(float(value)) for value in np.quantile(constants, PROPOSAL_QUANTILES)}):
+            plan = replace(split, proposal=proposal)
+            if proposal <= 0 or _noise_per_answer(candidate, plan, requirement) >= ceiling:
+                continue  # the global path adds less noise and withholds nothing
+            chance = passing[level_test(candidate.bound, plan, requirement).levels(sample)]
+            mean = float(chance.mean())
+            # Points that were not asked about count as their average.
+            plans.append((replace(plan, released=mean), np.concatenate([chance, np.full(len(held) - len(sample), mean)])))
+    return plans
+
+
+def _round_up(value: float) -> float:
+    """``value`` up to 16 bits: quantiles that differ by rounding alone are one proposal, and constants equal to it stay below."""
+    mantissa, exponent = np.frexp(value)
+    return float(np.ldexp(np.ceil(mantissa * 2.0**16), exponent - 16))
+
+
+def _noise_per_answer(candidate: Candidate, plan: Plan, requirement: Requirement) -> float:
+    """Noise scale of a vector law, or temperature of a label law: smaller is better at equal law."""
+    law = plan_law(candidate.network, candidate.bound, plan, requirement)
+    return law.scale if isinstance(law, AdditiveMechanism) else law.sensitivity / law.epsilon
+
+
+class _Utility:
+    """Expected utility of plans for one candidate.
+
+    For vectors, heads are trained at a few noise scales of a geometric grid and shared by all plans near them.
+    """
+
+    def __init__(self, candidate: Candidate, requirement: Requirement, data: CalibrationData, config: HeadConfig) -> None:
+        self._candidate = candidate
+        self._requirement = requirement
+        self._config = config
+        self._data = data
+        self._held = candidate.network.forward(data.held)
+        self._train = candidate.network.forward(data.train).astype(np.float32)
+        self._heads: dict[int, Head] = {}
+
+    def of(self, plan: Plan, passing: Array) -> float:
+        """Expected accuracy (without labels: share of signal in the variance), withheld answers worth nothing."""
+        law = plan_law(self._candidate.network, self._candidate.bound, plan, self._requirement)
+        labels = self._data.held_labels
+        if not isinstance(law, AdditiveMechanism):
+            if labels is None:
+                raise InvalidInput("labels: expected labels to calibrate a label release with, got none")
+            return float((passing * law.probabilities(self._held)[np.arange(len(labels)), labels]).mean())
+        held = torch.from_numpy(self._held.astype(np.float32))
+        if labels is None:
+            noise = law.scale**2 * float(law_noise(plan.law, 4000, held.shape[1]).square().sum(dim=1).mean())
+            signal = float(held.var(dim=0, correction=0).sum())
+            return float(passing.mean()) * signal / (signal + noise)
+        head = self.head_of(plan)
+        assert head is not None
+        right = np.zeros(len(held))
+        for _ in range(_NOISE_DRAWS):
+            released = held + law.scale * law_noise(plan.law, len(held), held.shape[1])
+            right += head.predict(released.numpy()) == labels
+        return float((passing * right / _NOISE_DRAWS).mean())
+
+    def head_of(self, plan: Plan) -> Head | None:
+        """The head trained at the grid scale nearest to the plan's; None for labels or without labels."""
+        if self._data.train_labels is None or plan.law in LABEL_LAWS:
+            return None
+        scale = _noise_per_answer(self._candidate, plan, self._requirement)
+        step = round(float(np.log2(scale)) * _SCALES_PER_DOUBLING)
+        if step not in self._heads:
+            add_noise = noise_adder(plan.law, 2.0 ** (step / _SCALES_PER_DOUBLING))
+            self._heads[step] = train_head(self._train, self._data.train_labels, self._config, noise=add_noise)
+        return self._heads[step]
+
+
+def noise_adder(law: str, scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A function that adds fresh float noise of a vector law to a batch, for training heads."""
+
+    def add(batch: torch.Tensor) -> torch.Tensor:
+        return batch + scale * law_noise(law, len(batch), batch.shape[1])
+
+    return add

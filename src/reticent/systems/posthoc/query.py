@@ -1,0 +1,143 @@
+"""A fitted release: picture -> embedding -> released function -> certificate -> mechanism, one array per stage.
+
+Both front doors of posthoc release hold one of these; it is what a bundle stores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from reticent.certify import LevelTest, LipschitzBound, snap
+from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
+from reticent.core.guarantees import Neighborhood
+from reticent.core.norms import Norm
+from reticent.core.regions import Box
+from reticent.mechanisms import ProposeTestRelease
+from reticent.networks import Network
+from reticent.networks.serial import describe, rebuild
+from reticent.noise import Sampler
+from reticent.systems.embedding import Arrays, Embedding, restore
+from reticent.systems.posthoc.certificates import certificate
+from reticent.systems.posthoc.plans import LabelLaw, Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateQuery:
+    """Everything that answering takes, and nothing that looks at the data it was fitted on.
+
+    Attributes:
+        embedding: from inputs to embeddings.
+        network: the released function, on embeddings.
+        bound: its certificate.
+        requirement: the total that every answer costs.
+        plan: path, law, proposal and split.
+    """
+
+    embedding: Embedding
+    network: Network
+    bound: LipschitzBound
+    requirement: Requirement
+    plan: Plan
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that answers."""
+        return plan_mechanism(self.network, self.bound, self.plan, self.requirement)
+
+    @property
+    def label_law(self) -> LabelLaw:
+        """The law of released labels.
+
+        Raises:
+            InvalidParameter: vectors are released.
+        """
+        law = self.mechanism.law if isinstance(self.mechanism, ProposeTestRelease) else self.mechanism
+        if not isinstance(law, LabelLaw):
+            raise InvalidParameter(f"law={self.plan.law!r}: releases vectors, not labels")
+        return law
+
+    @cached_property
+    def test(self) -> LevelTest | None:
+        """The test's view of points; None on the global path."""
+        return level_test(self.bound, self.plan, self.requirement) if self.plan.path == "local" else None
+
+    def exact(self, inputs: Array) -> Array:
+        """What would be released without noise, shape (n, outputs). Private."""
+        return self.network.forward(self.points(inputs))
+
+    def points(self, inputs: Array) -> Array:
+        """Embeddings, clipped to the public domain and moved to its grid, shape (n, d). Private."""
+        return snap(self.bound, self.embedding.embed(inputs)) * self.bound.input_step
+
+    def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """One answer for each row of checked ``inputs``, and which of them are withheld.
+
+        Args:
+            inputs: shape (n, features), finite.
+            sampler: source of randomness.
+        """
+        points = self.points(inputs)
+        values = self.network.forward(points)
+        if self.test is None:
+            assert not isinstance(self.mechanism, ProposeTestRelease)
+            return self.mechanism.release(values, sampler=sampler), np.zeros(len(values), dtype=bool)
+        assert isinstance(self.mechanism, ProposeTestRelease)
+        return self.mechanism.release(values, self.test.levels(points), sampler=sampler)
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain JSON values and named arrays that ``from_description`` reads."""
+        embedding, arrays = self.embedding.describe()
+        structure, weights = describe(self.network, "released")
+        domain = {"domain.lower": self.bound.domain.lower, "domain.upper": self.bound.domain.upper}
+        adjacency = self.requirement.adjacency
+        settings = {
+            "embedding": embedding,
+            "network": structure,
+            "certificate": self.bound.kind,
+            "input_norm": self.bound.input_norm.value,
+            "requirement": {
+                "epsilon": self.requirement.epsilon,
+                "delta": self.requirement.delta,
+                "radius": adjacency.radius,
+                "space": adjacency.space,
+            },
+            "plan": self.plan.to_dict(),
+        }
+        return settings, {**arrays, **weights, **domain}
+
+    @classmethod
+    def from_description(cls, settings: dict[str, Any], arrays: Arrays, embedder: nn.Module | None) -> PrivateQuery:
+        """The query that ``describe`` took apart.
+
+        Raises:
+            CorruptBundle: fields or arrays that are missing or do not fit together.
+            InvalidInput: the bundle needs the user's own embedder.
+        """
+        embedding = restore(settings.get("embedding", {}), arrays, embedder)
+        try:
+            network = rebuild(settings["network"], arrays, "released")
+            norm = Norm.parse(settings["input_norm"])
+            total = settings["requirement"]
+            adjacency = Neighborhood(norm, total["radius"], total["space"])
+            plan = Plan(**settings["plan"])
+            requirement = Requirement(epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency)
+            bound = certificate(
+                settings["certificate"],
+                network,
+                domain=Box(arrays["domain.lower"], arrays["domain.upper"]),
+                input_norm=norm,
+                output=output_of(plan.law),
+            )
+            query = cls(embedding, network, bound, requirement, plan)
+            _ = query.mechanism, query.test
+        except (KeyError, TypeError, ReticentError) as error:
+            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
+        return query

@@ -1,0 +1,315 @@
+"""``PowerEncoder``: embeddings of table rows that any model can learn from, released with a proved guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+
+from reticent.accounting.ledger import Ledger
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
+from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.releases import Release
+from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.systems.booking import Scopes, answer_and_book
+from reticent.systems.bundle import Bundle
+from reticent.systems.class_labels import class_labels
+from reticent.systems.power.cards import power_card, published_card
+from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
+from reticent.systems.power.published import PublishedPower, PublishedQuery
+from reticent.systems.power.query import LAWS, PowerPlan, PowerQuery
+from reticent.systems.tables.schema import TabularSchema, as_table
+from reticent.training.power.density import KernelDensity, bandwidth
+from reticent.training.power.published import PowerConfig, PowerTraining, train_power
+from reticent.training.progress import Report, progress
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+MODES = ("private", "published")
+
+
+class PowerEncoder(TransformerMixin, BaseEstimator):
+    """Releases embeddings of private table rows to an untrusted server, which may learn from them with any model.
+
+    Guarantee:
+        ``mode="private"``, the default: one released row costs (epsilon, delta). With ``radius=None`` any two records of the
+        schema are neighbours (local differential privacy of the whole record). With a radius, records at most that far apart
+        in l2 of the encoded space are neighbours, where a change of any one attribute is at most 1. With K-norm noise this is
+        (epsilon / radius)-Lipschitz privacy too, up to an offset of about 1e-6 from the grid, which the card states. The
+        encoder itself may be known to everybody. ``card()`` says what is assumed, docs/power.md proves it.
+
+        ``mode="published"``: **no differential privacy**, for research. ``epsilon`` is then the paper's score of the density's
+        smoothness; rows above it are withheld, the others are released without noise and can be found again. A ledger
+        refuses it.
+
+    Args:
+        epsilon: of one answer, above 0.
+        delta: of one answer, in [0, 1); above 0 allows Gaussian noise. In published mode one minus the confidence of the
+            density's interval, above 0.
+        radius: neighbourhood radius, or None for any two records. Not used in published mode.
+        schema: public description of the columns, or a pair (lower, upper): one public range for numeric columns.
+        mode: "private" or "published".
+        law: "auto" (the best on calibration rows), or one of "k-norm-l2", "gaussian", "code". Codes hide any two records
+            from each other whatever the radius, and win where the radius is large.
+        outputs: numbers of released values that are tried for vectors.
+        hidden: hidden widths of the encoder, even numbers.
+        epochs: passes of training over the rows.
+        head_epochs: passes of the models that utility is measured with.
+        calibration_share: share of the fitted rows that laws are compared on, in (0, 1).
+        power_config: settings of the published encoder.
+        bandwidth_factor: published mode: multiple of Scott's bandwidth.
+        density_rows: published mode: at most so many training rows become centers of the density estimate.
+        random_state: seed of *training*; the noise of ``release`` never depends on it.
+        verbose: whether training shows progress bars on standard error.
+
+    Attributes:
+        query_: the fitted release.
+        considered_: every plan that was scored, best first; () in published mode.
+        training_: published mode: networks and loss curves; None otherwise.
+        classes_: labels seen in ``fit``.
+        n_features_in_: columns of the table.
+        bundle_identity_: SHA-256 of the bundle, in every receipt; "" in published mode, which is never stored.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> encoder = PowerEncoder(epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), epochs=3, random_state=0).fit(X, y)
+        >>> encoder.release(X[:2]).receipt.guarantee.describe()
+        'differential privacy with epsilon=4, delta=0 for two data sets of one size that differ in 1 record(s)'
+    """
+
+    query_: PowerQuery | PublishedQuery
+    considered_: tuple[PowerPlan, ...]
+    training_: PowerTraining | None
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        radius: float | None,
+        schema: TabularSchema | tuple[float, float],
+        mode: str = "private",
+        law: str = "auto",
+        outputs: int | tuple[int, ...] = (1, 2),
+        hidden: tuple[int, ...] = (64, 64),
+        epochs: int = 20,
+        head_epochs: int = 5,
+        calibration_share: float = 0.2,
+        power_config: PowerConfig | None = None,
+        bandwidth_factor: float = 1.0,
+        density_rows: int = 20_000,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.radius = radius
+        self.schema = schema
+        self.mode = mode
+        self.law = law
+        self.outputs = outputs
+        self.hidden = hidden
+        self.epochs = epochs
+        self.head_epochs = head_epochs
+        self.calibration_share = calibration_share
+        self.power_config = power_config
+        self.bandwidth_factor = bandwidth_factor
+        self.density_rows = density_rows
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
+        """Trains and calibrates on rows that are public (published mode: on the rows to be released, as in the paper).
+
+        Args:
+            X: shape (n, columns), as the schema says.
+            y: shape (n,), labels that embeddings should keep.
+
+        Raises:
+            InvalidInput, InvalidParameter, UnknownName: before anything is trained.
+            CalibrationFailed: no law meets the requirement.
+        """
+        plan, laws = self._required(), self._laws()
+        sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
+        settings = FitSettings(
+            outputs=tuple(count(size, name="outputs") for size in sizes),
+            hidden=tuple(count(width, name="hidden") for width in self.hidden),
+            epochs=count(self.epochs, name="epochs"),
+            head_epochs=count(self.head_epochs, name="head_epochs"),
+            seed=0,
+        )
+        share = probability(self.calibration_share, name="calibration_share", allow_zero=False)
+        table = as_table(X, name="X")
+        schema = self._schema(table)
+        rows = schema.encode(table)
+        classes, labels = class_labels(y, len(rows))
+        random = check_random_state(self.random_state)
+        order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
+        with torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
+            if self.mode == "published":
+                self.query_ = self._published(schema, rows[order], labels[order], seed, report)
+                self.considered_ = ()
+            else:
+                held = max(1, round(share * len(rows)))
+                train = order[held:]
+                if len(train) < 2 or len(np.unique(labels[train])) < 2:
+                    raise InvalidInput(
+                        f"X: n_samples={len(rows)} is too few to train and calibrate on; expected rows of two classes"
+                    )
+                public = PublicRows(rows[train], rows[order[:held]], labels[train], labels[order[:held]])
+                self.query_, self.considered_ = fit_query(
+                    schema, plan, public, laws=laws, settings=replace(settings, seed=seed), report=report
+                )
+                self.training_ = None
+        self.classes_ = classes
+        self._become()
+        return self
+
+    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None) -> Release:
+        """One vector for each row of X, charged before it is computed; noise from the operating system.
+
+        Args:
+            X: shape (n, columns).
+            ledger, scope: where the cost is booked; without them the receipt says that nothing was. A sequence charges each row
+                to a scope of its own, all of them or none (docs/ledger.md).
+
+        Raises:
+            NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: nothing is answered.
+        """
+        return self._answer(X, SecureSampler(), ledger, scope)
+
+    def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
+        """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt says so."""
+        return self._answer(X, SeededSampler(seed), None, None)
+
+    def transform(self, X: npt.ArrayLike) -> Array:
+        """The values of ``release(X)``: fresh noise, and a cost, at every call; NaN where withheld."""
+        return np.asarray(self.release(X).values)
+
+    def exact(self, X: npt.ArrayLike) -> Array:
+        """What would be released without noise, shape (n, outputs). Private: never to be sent."""
+        query = self._fitted()
+        return query.exact(self._inputs(X))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one answer; of kind "no differential privacy" in published mode."""
+        return self._fitted().mechanism.guarantee
+
+    def card(self) -> GuaranteeCard:
+        """The guarantee in plain words."""
+        query = self._fitted()
+        return published_card(query) if isinstance(query, PublishedQuery) else power_card(query)
+
+    def bundle(self) -> Bundle:
+        """Everything that ``release`` needs, ready to be written.
+
+        Raises:
+            InvalidInput: published mode, whose density estimate holds the training rows.
+        """
+        query = self._fitted()
+        if isinstance(query, PublishedQuery):
+            raise InvalidInput(
+                "mode='published': is for research and is not stored; its density estimate holds the training rows"
+            )
+        settings, arrays = query.describe()
+        settings["labels"] = self.classes_.tolist()
+        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
+        return self.bundle().write(folder, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """An encoder that is ready to release, from what ``save`` wrote.
+
+        Raises:
+            InvalidInput: no such folder, or a bundle of another system.
+            CorruptBundle: the bundle is damaged.
+        """
+        bundle = Bundle.read(folder)
+        if bundle.system != cls.__name__:
+            raise InvalidInput(f"folder={str(folder)!r}: holds a {bundle.system}, expected a {cls.__name__}")
+        query = PowerQuery.from_description(bundle.settings, bundle.arrays)
+        plan, labels = query.plan, bundle.settings.get("labels")
+        if not isinstance(labels, list) or len(labels) < 2:
+            raise CorruptBundle("bundle: names no labels; fetch or fit it again")
+        loaded = cls(epsilon=plan.epsilon, delta=plan.delta, radius=plan.radius, schema=query.schema, law=plan.law)
+        loaded.query_, loaded.considered_, loaded.training_ = query, (), None
+        loaded.classes_ = np.asarray(labels)
+        loaded._become()
+        return loaded
+
+    def _become(self) -> None:
+        query = self._fitted()
+        if isinstance(query, PowerQuery):
+            query.rehearse()
+        self.n_features_in_ = query.schema.columns
+        self.bundle_identity_ = "" if isinstance(query, PublishedQuery) else self.bundle().identity
+
+    def _required(self) -> PowerPlan:
+        if self.mode not in MODES:
+            raise UnknownName(f"mode={self.mode!r}: expected one of {', '.join(MODES)}")
+        epsilon = positive(self.epsilon, name="epsilon")
+        delta = probability(self.delta, name="delta", allow_zero=self.mode == "private")
+        radius = None if self.radius is None else positive(self.radius, name="radius")
+        return PowerPlan(law="k-norm-l2", epsilon=epsilon, delta=delta, radius=radius)
+
+    def _laws(self) -> tuple[str, ...]:
+        if self.law == "auto":
+            return tuple(law for law in LAWS if law != "gaussian" or self.delta > 0)
+        if self.law not in LAWS:
+            raise UnknownName(f"law={self.law!r}: expected auto, {', '.join(LAWS)}")
+        return (self.law,)
+
+    def _schema(self, table: npt.NDArray[Any]) -> TabularSchema:
+        if isinstance(self.schema, TabularSchema):
+            return self.schema
+        if not (isinstance(self.schema, (tuple, list)) and len(self.schema) == 2):
+            raise InvalidParameter(f"schema: expected a TabularSchema or a pair (lower, upper), got {type(self.schema).__name__}")
+        return TabularSchema.numbers(table.shape[1], *self.schema)
+
+    def _published(self, schema: TabularSchema, rows: Array, labels: Labels, seed: int, report: Report) -> PublishedQuery:
+        mechanism = PublishedPower(stated_epsilon=self.epsilon, alpha=self.delta)
+        config = PowerConfig(seed=seed) if self.power_config is None else self.power_config
+        factor = positive(self.bandwidth_factor, name="bandwidth_factor")
+        centers = rows[: count(self.density_rows, name="density_rows", minimum=2)].astype(np.float32)
+        density = KernelDensity(centers, factor * bandwidth(centers, rule="scott"))
+        trained = train_power(rows, labels, config, density=density, report=report)
+        self.training_ = trained
+        return PublishedQuery(schema, trained.network, density, mechanism)
+
+    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None) -> Release:
+        query = self._fitted()
+        inputs = self._inputs(X)
+        return answer_and_book(query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope)
+
+    def _fitted(self) -> PowerQuery | PublishedQuery:
+        if not hasattr(self, "query_"):
+            raise NotFittedYet("this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle")
+        return self.query_
+
+    def _inputs(self, X: npt.ArrayLike) -> Array:
+        query = self._fitted()
+        table = as_table(X, name="X")
+        if table.shape[1] != self.n_features_in_:
+            raise InvalidInput(
+                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+            )
+        return query.schema.encode(table)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.non_deterministic = True
+        return tags

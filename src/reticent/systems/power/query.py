@@ -1,0 +1,201 @@
+"""A fitted release of table rows: encoded row -> encoder -> law, one array per stage.
+
+Two kinds of answer share it. *Vectors* are the outputs of a Lipschitz encoder plus K-norm (l2) or Gaussian noise. *Codes* are
+what a classifier says, out of a few codes, by randomised response; they are released as one-hot vectors, so that every
+model can read either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import count, positive, probability, real
+from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError, UnknownName
+from reticent.core.guarantees import Adjacency, Neighborhood, Replace
+from reticent.core.norms import Norm
+from reticent.mechanisms import AdditiveMechanism, GaussianMechanism, KNormMechanism, StabilityResponse
+from reticent.networks import Network
+from reticent.networks.serial import describe, rebuild
+from reticent.noise import Sampler, SeededSampler
+from reticent.systems.power.certificates import EncoderBound, sorting_bound
+from reticent.systems.tables.schema import TabularSchema
+
+Array = npt.NDArray[np.float64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+LAWS = ("k-norm-l2", "gaussian", "code")
+"""Release laws: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised response on codes (pure)."""
+
+SPACE = "encoded record of schema {digest}, in public units: a change of any one attribute moves it by at most 1"
+"""The space of neighbours within a radius. Distance means nothing without the schema that it is measured by: of two records a
+tenth apart under one schema, another, with narrower ranges, may make any distance. So costs add up within one schema only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerPlan:
+    """One complete setting of a release.
+
+    Attributes:
+        law: one of ``LAWS``.
+        epsilon, delta: cost of one answer.
+        radius: l2 distance of neighbours; None: any two records are neighbours.
+        codes: with the law "code", the classes that are told apart, two or more; () otherwise.
+        utility: expected accuracy of a server's model on calibration rows.
+    """
+
+    law: str
+    epsilon: float
+    delta: float
+    radius: float | None
+    codes: tuple[int, ...] = ()
+    utility: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.law not in LAWS:
+            raise UnknownName(f"law={self.law!r}: expected one of {', '.join(LAWS)}")
+        positive(self.epsilon, name="epsilon")
+        probability(self.delta, name="delta")
+        if self.radius is not None:
+            positive(self.radius, name="radius")
+        if not math.isfinite(real(self.utility, name="utility")):
+            raise InvalidParameter(f"utility={self.utility!r}: expected a finite number")
+        if not isinstance(self.codes, (list, tuple)):
+            raise InvalidParameter(f"codes={self.codes!r}: expected a list of classes")
+        object.__setattr__(self, "codes", tuple(count(code, name="codes", minimum=0) for code in self.codes))
+        if len(set(self.codes)) < len(self.codes):
+            raise InvalidParameter(f"codes={self.codes!r}: expected each class once")
+        if (self.law == "code") != (len(self.codes) >= 2):
+            raise InvalidParameter(f"codes={self.codes!r}: expected two or more for the law code, none for others")
+
+
+@dataclass(frozen=True, eq=False)
+class PowerQuery:
+    """Everything that answering takes, and nothing that looks at the data it was fitted on.
+
+    Attributes:
+        schema: the public description of rows.
+        network: the encoder (vectors) or the classifier (codes), on encoded rows.
+        plan: law and budget.
+    """
+
+    schema: TabularSchema
+    network: Network
+    plan: PowerPlan
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Records at most ``radius`` apart under this schema, or one record replaced by any other.
+
+        The latter holds for any two records whatever the schema, so costs of bundles with different schemas add up.
+        """
+        if self.plan.radius is None:
+            return Replace(1)
+        return Neighborhood(Norm.L2, self.plan.radius, SPACE.format(digest=self.schema.digest))
+
+    @cached_property
+    def bound(self) -> EncoderBound:
+        """The proved constant of the encoder; a randomised response needs none."""
+        return EncoderBound("none", 0.0) if self.plan.law == "code" else sorting_bound(self.network)
+
+    @cached_property
+    def mechanism(self) -> AdditiveMechanism | StabilityResponse:
+        """The mechanism that answers.
+
+        The sensitivity of vectors is P times the radius, or times the l2 diameter of the encoded box where any two records
+        are neighbours. All codes have level 0: plain randomised response, which holds for any two records, and so for
+        near ones.
+        """
+        plan = self.plan
+        if plan.law == "code":
+            return StabilityResponse(classes=len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency)
+        distance = self.schema.diameter * (1.0 + 2.0**-40) if plan.radius is None else plan.radius
+        shared: dict[str, Any] = {
+            "sensitivity": self.bound.constant * distance,
+            "epsilon": plan.epsilon,
+            "dimension": self.network.output_dimension,
+            "adjacency": self.adjacency,
+            "evaluation_error": self.network.rounding_error(self.schema.domain),
+        }
+        if plan.law == "gaussian":
+            return GaussianMechanism(delta=plan.delta, **shared)
+        return KNormMechanism(output_norm=Norm.L2, **shared)
+
+    @property
+    def outputs(self) -> int:
+        """Released values per row."""
+        return len(self.plan.codes) or self.network.output_dimension
+
+    def exact(self, inputs: Array) -> Array:
+        """What would be released without noise, shape (n, outputs). Private."""
+        values = self.network.forward(inputs)
+        if self.plan.law != "code":
+            return values
+        return np.asarray(np.eye(self.outputs)[values[:, list(self.plan.codes)].argmax(axis=1)])
+
+    def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """One vector for each encoded row, shape (n, outputs), and which of them are withheld: none.
+
+        Args:
+            inputs: shape (n, dimension), from ``schema.encode``.
+            sampler: source of randomness.
+        """
+        mechanism, kept = self.mechanism, np.zeros(len(inputs), dtype=np.bool_)
+        values = self.exact(inputs)
+        if isinstance(mechanism, StabilityResponse):
+            codes = mechanism.release(values.argmax(axis=1), np.zeros(len(values), dtype=np.int64), sampler=sampler)
+            return np.asarray(np.eye(self.outputs)[codes]), kept
+        return mechanism.release(values, sampler=sampler), kept
+
+    def rehearse(self) -> None:
+        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer fails before any charge.
+
+        Raises:
+            ReticentError: the encoder has no certificate, or its noise is beyond what the grid holds.
+        """
+        _ = self.mechanism.event
+        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain JSON values and named arrays that ``from_description`` reads."""
+        structure, weights = describe(self.network, "encoder")
+        plan = self.plan
+        settings = {
+            "schema": self.schema.to_dict(),
+            "network": structure,
+            "plan": {
+                "law": plan.law,
+                "epsilon": plan.epsilon,
+                "delta": plan.delta,
+                "radius": plan.radius,
+                "codes": list(plan.codes),
+                "utility": plan.utility,
+            },
+        }
+        return settings, dict(weights)
+
+    @classmethod
+    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> PowerQuery:
+        """The query that ``describe`` took apart.
+
+        Raises:
+            CorruptBundle: fields or arrays that are missing or do not fit together.
+        """
+        try:
+            network = rebuild(settings["network"], arrays, "encoder")
+            query = cls(TabularSchema.from_dict(settings["schema"]), network, PowerPlan(**settings["plan"]))
+            fits = (
+                network.input_shape == (query.schema.dimension,) and max(query.plan.codes, default=0) < network.output_dimension
+            )
+            if fits:
+                query.rehearse()
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, ReticentError) as error:
+            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
+        if not fits:
+            raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")
+        return query

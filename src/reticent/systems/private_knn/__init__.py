@@ -1,0 +1,1 @@
+"""Private-kNN: labels of public queries from private records."""

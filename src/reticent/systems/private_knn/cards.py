@@ -1,0 +1,104 @@
+"""Guarantee cards of Private-kNN releases, in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from reticent.core.guarantees import GuaranteeCard
+from reticent.systems.private_knn.plan import KnnPlan
+from reticent.training.features import FeatureMap, Origin
+
+
+@dataclass(frozen=True)
+class KnnCircumstances:
+    """What a card says beyond its plan; it is stored with a bundle, where the feature map itself is not.
+
+    Attributes:
+        features: name of the feature map (of the first round, if there are several).
+        origin: what it was made from.
+        keyed: whether all records of one key are protected together.
+        classes_given: whether the labels were named, and not taken from the records.
+    """
+
+    features: str
+    origin: Origin
+    keyed: bool
+    classes_given: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; ``from_dict`` reads them back."""
+        return {
+            "features": self.features,
+            "origin": self.origin.value,
+            "keyed": self.keyed,
+            "classes_given": self.classes_given,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The circumstances that ``to_dict`` described.
+
+        Raises:
+            KeyError, TypeError, ValueError: not such a description.
+        """
+        keyed, classes_given = values["keyed"], values["classes_given"]
+        if not (isinstance(values["features"], str) and isinstance(keyed, bool) and isinstance(classes_given, bool)):
+            raise TypeError("expected a name and two truth values")
+        return cls(values["features"], Origin(values["origin"]), keyed, classes_given)
+
+
+def private_knn_card(plan: KnnPlan, feature_map: FeatureMap, *, keyed: bool, classes_given: bool) -> GuaranteeCard:
+    """The card of ``plan`` with a feature map: what is protected, from whom, and what is assumed."""
+    return knn_card(plan, KnnCircumstances(feature_map.name, feature_map.origin, keyed, classes_given))
+
+
+def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
+    """The card of ``plan``: what is protected, from whom, and what is assumed."""
+    features, origin = circumstances.features, circumstances.origin.value
+    guarantee, steps = plan.guarantee, plan.steps
+    whose = "all records of one key" if circumstances.keyed else "any one private record"
+    screening = plan.screening
+    assumptions = [
+        "the queries are public, and chosen without the private records or from earlier answers only",
+        f"the feature map ({features}) is {origin}",
+        "the settings (neighbours, sampling, threshold, noise) were chosen without looking at the private records",
+        "one fitted object answers, and what it holds in memory is not copied; a copy made by pickle has no queries left",
+        "noise and samples come from the operating system's random numbers (an answer that was made with a seed is not private)",
+        "the observer does not see how long an answer took or how much memory it used",
+        "the operating system, the processor, numpy, torch and OpenDP compute what they document",
+    ]
+    if not circumstances.classes_given:
+        assumptions.insert(1, "the set of labels that occur is public")
+    if not circumstances.keyed:
+        assumptions.insert(1, "no person owns more than one record; otherwise name the owners in keys")
+    return GuaranteeCard(
+        title="Labels of public queries from private records",
+        protected=(
+            f"Whether {whose} was there at all, label included: over all answers of the plan together, the probability of any "
+            f"set of answers changes by at most a factor e^{guarantee.epsilon:.4g}, plus {guarantee.delta:g}. A withheld answer "
+            "costs as much as its screening."
+        ),
+        from_whom="Anyone who sees all labels and which queries were withheld, with any other knowledge and any computing power; "
+        "so also anyone who sees a model that was trained on them.",
+        guarantee=guarantee,
+        assumptions=tuple(assumptions),
+        not_protected=(
+            "what is true of many records together: that is what the labels tell",
+            "the queries themselves",
+            "answers of another fitted object about the same records: their costs add up, a ledger keeps the sum",
+        ),
+        details=(
+            ("queries, labels at most", f"{steps.queries}, {steps.answers}"),
+            ("neighbours that vote", str(steps.neighbours)),
+            ("sampling probability", f"{steps.sampling_probability:g}"),
+            ("sample of screening and vote", "shared" if steps.shared_subsample else "fresh for each"),
+            (
+                "screening",
+                "none" if screening is None else f"threshold {screening.threshold:g}, sigma {screening.sigma:.4g} votes",
+            ),
+            ("sigma of the votes", f"{steps.sigma_votes:.4g} votes"),
+            ("feature map", f"{features}; {origin}"),
+            ("bound that proves the total", plan.total.bound),
+        ),
+    )

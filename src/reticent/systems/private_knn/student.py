@@ -1,0 +1,317 @@
+"""``PrivateKNNStudent``: a model that may be published, from private records and public pictures without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from torch import nn
+
+from reticent.accounting import PrivateKnnSteps
+from reticent.accounting.ledger import Ledger
+from reticent.accounting.scopes import Scope
+from reticent.core.checks import count, probability
+from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, ReticentError
+from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
+from reticent.noise import SecureSampler
+from reticent.systems.bundle import Bundle
+from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
+from reticent.systems.private_knn.inputs import checked_records, feature_map_of, input_rows, picture_shape
+from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
+from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
+from reticent.training.progress import Report, progress
+from reticent.training.query_choice import representatives
+from reticent.training.students import Student, StudentConfig, train_student
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
+    """Labels some public pictures by private neighbours, trains a student on them, and does it again with the student's features.
+
+    Guarantee:
+        Everything that comes out - the student, the released labels, which queries were withheld - is (epsilon,
+        delta)-differentially private together, for two sets of private records one of which has one record more; with ``keys``,
+        all records of one key more. ``predict`` is post-processing, for anyone and any number of times. ``card()`` says what is
+        assumed.
+
+    Each round asks for labels of public pictures that were not asked for before, all with the same mechanisms, so that all
+    rounds are one plan with one total. The student learns from the labels so far and from all public pictures. A label of an
+    earlier round that the previous student contradicts is left out: its features were worse.
+
+    Args:
+        epsilon: of the total, above 0.
+        delta: of the total, in (0, 1).
+        queries: public pictures asked for in each round.
+        neighbours: k, how many included records vote.
+        sampling_probability: with which every record is included, afresh for every query and step.
+        threshold: votes, noise included, that the largest count must reach; None to answer all.
+        noise_ratio: sigma of screening / sigma of votes.
+        feature_map: of the first round: "hog", "upright hog" (for handwriting), "identity", a ``FeatureMap``, or a torch module
+            that was trained on public data only.
+        reduce_to: principal directions, of public pictures, that the first round's features are reduced to; None to keep all.
+        student: settings of the students; None for the usual ones. Their seeds come from ``random_state``.
+        last_student: settings of the last one, which is published; None for the same.
+        classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
+        engine: "numpy" or "faiss"; the answers are the same.
+        random_state: seed of training and of the choice of queries; samples and noise never depend on it.
+        verbose: whether training shows progress bars on standard error.
+
+    Attributes:
+        plan_: noise and total.
+        feature_map_: of the first round.
+        student_: the last student.
+        released_: shape (public pictures,), the released labels; -1, or None, where none was asked for or released.
+        rounds_: for each round, the places of the public pictures that were asked for.
+        classes_: the labels, sorted.
+        n_features_in_: number of input features.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> X = X.reshape(-1, 8, 8) / 16
+        >>> settings = StudentConfig(image_shape=(1, 8, 8), epochs=2)
+        >>> student = PrivateKNNStudent(epsilon=4.0, delta=1e-5, queries=(20,), neighbours=20, sampling_probability=0.5,
+        ...                             student=settings, classes=range(10), random_state=0)
+        >>> student.fit(X[:1400], y[:1400], public=X[1400:]).predict(X[1400:1403]).shape
+        (3,)
+    """
+
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    plan_: KnnPlan
+    student_: Student
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        queries: Sequence[int] = (300, 400),
+        neighbours: int = 300,
+        sampling_probability: float = 0.15,
+        threshold: float | None = None,
+        noise_ratio: float = 3.0,
+        feature_map: str | FeatureMap | nn.Module = "hog",
+        reduce_to: int | None = 40,
+        student: StudentConfig | None = None,
+        last_student: StudentConfig | None = None,
+        classes: Sequence[Any] | None = None,
+        engine: str = "numpy",
+        random_state: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.queries = queries
+        self.neighbours = neighbours
+        self.sampling_probability = sampling_probability
+        self.threshold = threshold
+        self.noise_ratio = noise_ratio
+        self.feature_map = feature_map
+        self.reduce_to = reduce_to
+        self.student = student
+        self.last_student = last_student
+        self.classes = classes
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        keys: Sequence[Any] | None = None,
+        *,
+        public: npt.ArrayLike,
+        ledger: Ledger | None = None,
+        scope: Scope | None = None,
+        report: Report | None = None,
+    ) -> Self:
+        """Labels, trains and looks again, once per round; the whole plan is charged before the first label.
+
+        Args:
+            X: shape (n, height, width), (n, channels, height, width) or (n, pixels); private.
+            y: shape (n,), labels of the private records.
+            keys: one per record, equal for the records of one person; see ``PrivateKNNClassifier.fit``.
+            public: pictures of the same shape, without labels.
+            ledger, scope: where the plan is booked, both or neither.
+            report: told after every epoch of training, in place of the progress bars.
+
+        Raises:
+            InvalidInput, InvalidParameter, UnknownName, CalibrationFailed: nothing is charged.
+            BudgetExceeded, LedgerUnavailable: nothing is released.
+        """
+        if (ledger is None) != (scope is None):
+            raise InvalidInput("ledger and scope: expected both or neither")
+        inputs, shape = input_rows(X)
+        classes, codes = checked_records(inputs, y, keys, self.classes)
+        pictures, public_shape = input_rows(public)
+        if public_shape != shape:
+            raise InvalidInput(f"public: expected inputs of shape {shape}, as the private ones have, got {public_shape}")
+        rounds = [count(asked, name="queries") for asked in self.queries]
+        if not rounds or sum(rounds) > len(pictures):
+            raise InvalidParameter(
+                f"queries={self.queries!r}: expected at least one round, and at most {len(pictures)} queries in all"
+            )
+        seed = int(np.random.RandomState(self.random_state).randint(2**31 - 1))
+        config = StudentConfig(image_shape=picture_shape(shape)) if self.student is None else self.student
+        last = config if self.last_student is None else self.last_student
+        for settings in (config, last):
+            if int(np.prod(settings.image_shape)) != inputs.shape[1]:
+                raise InvalidParameter(f"student: expected image_shape of {inputs.shape[1]} pixels, got {settings.image_shape}")
+        feature_map = feature_map_of(self.feature_map, shape)
+        if self.reduce_to is not None:
+            feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
+        plan = self._plan(sum(rounds), len(classes))
+        self.feature_map_ = feature_map
+        circumstances = KnnCircumstances(feature_map.name, feature_map.origin, keys is not None, self.classes is not None)
+        desk = KnnDesk(plan)
+        charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
+        with charge as reservation, torch.random.fork_rng(devices=[]), progress(self.verbose and report is None) as shown:
+            labels = np.full(len(pictures), UNANSWERED, dtype=np.int64)
+            student: Student | None = None
+            asked: list[Integers] = []
+            for number, wanted in enumerate(rounds):
+                earlier = np.concatenate([*asked, np.zeros(0, dtype=np.int64)])
+                lessons = labels.copy()
+                if student is not None:
+                    feature_map = StudentFeatures(student)
+                    contradicted = student.probabilities(pictures).argmax(axis=1) != labels
+                    lessons[earlier[contradicted[earlier]]] = UNANSWERED
+                public_features = feature_map.features(pictures)
+                places = representatives(public_features, wanted, asked=earlier, seed=(seed + number) % 2**31)
+                voters, grid = self._voters(public_features, feature_map.features(inputs), codes, keys, plan)
+                answers = desk.answer(grid.points(public_features[places]), voters, sampler=SecureSampler())
+                labels[places] = lessons[places] = answers
+                asked.append(places)
+                settings = replace(last if number == len(rounds) - 1 else config, seed=seed + number)
+                student = train_student(pictures, lessons, classes=len(classes), config=settings, report=report or shown)
+            if reservation is not None:
+                reservation.commit("student")
+        assert student is not None
+        self.booked_ = "" if reservation is None else reservation.id
+        self.released_ = _named(labels, classes)
+        self.rounds_ = asked
+        self._become(plan, circumstances, student, classes)
+        return self
+
+    def predict_proba(self, X: npt.ArrayLike) -> Array:
+        """The student's probability of every class, shape (n, classes); anyone may ask, as often as they like."""
+        self._fitted()
+        inputs, _ = input_rows(X)
+        if inputs.shape[1] != self.n_features_in_:
+            raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
+        return self.student_.probabilities(inputs)
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The student's labels, shape (n,)."""
+        likely = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likely])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of the student and all released labels together."""
+        self._fitted()
+        return self.plan_.guarantee
+
+    def card(self) -> GuaranteeCard:
+        """The guarantee in plain words."""
+        self._fitted()
+        return knn_card(self.plan_, self._circumstances)
+
+    def bundle(self) -> Bundle:
+        """The student with its guarantee, ready to be written; no private record is in it."""
+        self._fitted()
+        arrays = {name: value.detach().numpy() for name, value in self.student_.state_dict().items()}
+        settings = {
+            "steps": asdict(self.plan_.steps),
+            "delta": self.plan_.delta,
+            "card": self._circumstances.to_dict(),
+            "classes": self.classes_.tolist(),
+            "image_shape": list(self.student_.image_shape),
+            "channels": [self.student_.features[0].out_channels, self.student_.features[3].out_channels],
+            "width": self.student_.head.in_features,
+        }
+        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
+        return self.bundle().write(folder, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """A student that predicts, from what ``save`` wrote; it has nothing private and nothing left to ask.
+
+        Raises:
+            InvalidInput: no such folder, or a bundle of another system.
+            CorruptBundle: the bundle is damaged.
+        """
+        bundle = Bundle.read(folder, system=cls.__name__)
+        settings = bundle.settings
+        try:
+            classes = np.asarray(settings["classes"])
+            planes, height, width = settings["image_shape"]
+            first, second = settings["channels"]
+            student = Student((planes, height, width), len(classes), channels=(first, second), width=settings["width"])
+            student.load_state_dict({name: torch.from_numpy(array) for name, array in bundle.arrays.items()})
+            plan = KnnPlan(PrivateKnnSteps(**settings["steps"]), settings["delta"], len(classes))
+            circumstances = KnnCircumstances.from_dict(settings["card"])
+            total = plan.total
+        except (KeyError, TypeError, ValueError, RuntimeError, ReticentError) as error:
+            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
+        loaded = cls(epsilon=total.epsilon, delta=total.delta, queries=(plan.steps.queries,))
+        loaded._become(plan, circumstances, student.eval(), classes)
+        return loaded
+
+    def _plan(self, queries: int, classes: int) -> KnnPlan:
+        probability(self.delta, name="delta", allow_zero=False)
+        return KnnPlan.of(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            queries=queries,
+            answers=None,
+            neighbours=self.neighbours,
+            sampling_probability=self.sampling_probability,
+            threshold=self.threshold,
+            sigma_screening=None,
+            sigma_votes=None,
+            noise_ratio=self.noise_ratio,
+            shared_subsample=False,
+            classes=classes,
+        )
+
+    def _voters(
+        self, public: Array, private: Array, codes: Integers, keys: Sequence[Any] | None, plan: KnnPlan
+    ) -> tuple[SampledNeighbours, PointGrid]:
+        """The private records on a grid around all public pictures."""
+        grid = PointGrid.around(public)
+        search = NeighbourSearch(Records.of(grid.points(private), codes, keys), engine=self.engine)
+        steps = plan.steps
+        return SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability), grid
+
+    def _become(self, plan: KnnPlan, circumstances: KnnCircumstances, student: Student, classes: npt.NDArray[Any]) -> None:
+        self.plan_, self._circumstances, self.student_, self.classes_ = plan, circumstances, student, classes
+        self.n_features_in_ = int(np.prod(student.image_shape))
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "student_"):
+            raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
+
+
+def _named(labels: Integers, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Codes as the user's own labels; -1, or None where labels are not 0, 1, ..., for none."""
+    if np.array_equal(classes, np.arange(len(classes))):
+        return labels
+    names = classes[np.maximum(labels, 0)].astype(object)
+    names[labels == UNANSWERED] = None
+    return np.asarray(names)

@@ -1,0 +1,1 @@
+"""Tables: what is public about them, their files, and the way back from coordinates to words."""

@@ -1,0 +1,110 @@
+"""Calibration: what it may choose, that it chooses the best, and that nothing costs more than was asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.certify import EnumerationBound
+from reticent.core import Box, Neighborhood, Norm
+from reticent.core.errors import CalibrationFailed, InvalidParameter, UnknownName
+from reticent.networks import affine_chain
+from reticent.noise import SeededSampler
+from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
+from reticent.systems.posthoc.plans import LABEL_LAWS, VECTOR_LAWS, Plan, Requirement, output_of, plan_mechanism
+from reticent.training.heads import HeadConfig
+
+NEAR = Neighborhood(Norm.LINF, 0.1, "plane")
+DOMAIN = Box.cube(2, 4.0)
+HEAD = HeadConfig(epochs=1, seed=0)
+
+
+def candidate(law: str, seed: int = 0) -> Candidate:
+    random = np.random.default_rng(seed)
+    network = affine_chain([random.normal(size=(6, 2)), random.normal(size=(3, 6)) / 3], [random.normal(size=6), np.zeros(3)])
+    bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=output_of(law))
+    return Candidate(network, law, bound)
+
+
+def unlabelled(rows: int = 400) -> CalibrationData:
+    points = DOMAIN.clip(np.random.default_rng(1).normal(size=(2 * rows, 2)))
+    return CalibrationData(points[:rows], points[rows:], None, None)
+
+
+def labelled() -> CalibrationData:
+    data = unlabelled()
+    return CalibrationData(data.train, data.held, (data.train[:, 0] > 0).astype(int), (data.held[:, 0] > 0).astype(int))
+
+
+@pytest.mark.parametrize("law", VECTOR_LAWS)
+@pytest.mark.parametrize("delta", [1e-5, 0.05])
+def test_every_considered_plan_costs_at_most_the_requirement(law: str, delta: float) -> None:
+    required = Requirement(epsilon=3.0, delta=delta, adjacency=NEAR)
+    chosen = candidate(law)
+    choice = calibrate([chosen], required, unlabelled(), paths=("global", "local"), head_config=HEAD)
+    assert choice.considered[0].utility == max(plan.utility for plan in choice.considered)
+    for plan in choice.considered:
+        cost = plan_mechanism(chosen.network, chosen.bound, plan, required).guarantee
+        assert cost.epsilon <= 3.0 * (1 + 1e-12)
+        assert cost.delta <= delta * (1 + 1e-12)
+        assert cost.adjacency == NEAR
+        assert 0 <= plan.released <= 1
+
+
+@pytest.mark.parametrize("law", LABEL_LAWS)
+def test_label_utility_is_the_expected_accuracy_of_real_answers(law: str) -> None:
+    required = Requirement(epsilon=3.0, delta=0.0, adjacency=NEAR)
+    random = np.random.default_rng(0)
+    network = affine_chain([random.normal(size=(6, 2)), random.normal(size=(2, 6))], [random.normal(size=6), np.zeros(2)])
+    bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output="spread")
+    data = labelled()
+    choice = calibrate([Candidate(network, law, bound)], required, data, paths=("global",), head_config=HEAD)
+    mechanism = plan_mechanism(network, bound, choice.plan, required)
+    sampler = SeededSampler(0)
+    answers = np.stack([mechanism.release(network.forward(data.held), sampler=sampler) for _ in range(50)])
+    assert (answers == data.held_labels).mean() == pytest.approx(choice.plan.utility, abs=0.02)
+
+
+def test_the_better_of_two_functions_is_chosen() -> None:
+    steep = affine_chain([[[1.0, 0.0], [0.0, 50.0]], np.eye(2)], [np.zeros(2), np.zeros(2)])
+    fair = affine_chain([[[1.0, 0.0], [0.0, 1.0]], np.eye(2)], [np.zeros(2), np.zeros(2)])
+    candidates = [
+        Candidate(network, "laplace", EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=Norm.L1))
+        for network in (steep, fair)
+    ]
+    data = labelled()  # only the first coordinate matters, and the steep function drowns it in noise
+    required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
+    choice = calibrate(candidates, required, data, paths=("global",), head_config=HeadConfig(epochs=5, seed=0))
+    assert choice.candidate is candidates[1]
+
+
+def test_delta_zero_leaves_the_global_path_with_pure_laws() -> None:
+    required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
+    laws = [candidate(law) for law in VECTOR_LAWS]
+    choice = calibrate(laws, required, unlabelled(), paths=("global", "local"), head_config=HEAD)
+    assert {plan.path for plan in choice.considered} == {"global"}
+    assert "gaussian" not in {plan.law for plan in choice.considered}
+    with pytest.raises(CalibrationFailed, match="raise delta or allow the global path"):
+        calibrate(laws, required, unlabelled(), paths=("local",), head_config=HEAD)
+
+
+def test_a_plan_that_costs_too_much_or_proves_too_little_is_refused() -> None:
+    chosen = candidate("laplace")
+    required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
+    honest = Plan(
+        path="global",
+        law="laplace",
+        proposal=chosen.global_bound,
+        epsilon_test=0.0,
+        delta_test=0.0,
+        epsilon_law=1.0,
+        delta_law=0.0,
+    )
+    plan_mechanism(chosen.network, chosen.bound, honest, required)
+    with pytest.raises(InvalidParameter, match="more than is required"):
+        plan_mechanism(chosen.network, chosen.bound, Plan(**{**honest.to_dict(), "epsilon_law": 1.1}), required)
+    smaller = Plan(**{**honest.to_dict(), "proposal": 0.9 * chosen.global_bound})
+    with pytest.raises(InvalidParameter, match="over the whole domain"):
+        plan_mechanism(chosen.network, chosen.bound, smaller, required)
+    with pytest.raises(UnknownName, match="law='cauchy'"):
+        Plan(**{**honest.to_dict(), "law": "cauchy"})

@@ -1,0 +1,264 @@
+"""PowerEncoder end to end: what it costs, keeps, refuses and stores; the whole release under audit; the published mode."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from reticent.accounting.ledger import Ledger
+from reticent.accounting.scopes import Scope
+from reticent.attacks.inversion import invert, relative_errors
+from reticent.audit import epsilon_lower_bound
+from reticent.core import Guarantee, GuaranteeKind, Neighborhood, Norm, Replace
+from reticent.core.errors import (
+    BudgetExceeded,
+    CalibrationFailed,
+    CorruptBundle,
+    IncompatibleGuarantees,
+    InvalidInput,
+    InvalidParameter,
+    NotFittedYet,
+    ReticentError,
+    UnknownName,
+)
+from reticent.mechanisms import KNormMechanism
+from reticent.noise import SeededSampler
+from reticent.systems.bundle import Bundle
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.published import PublishedQuery
+from reticent.systems.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.training.power.published import PowerConfig
+
+SCHEMA = TabularSchema((Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))
+SMALL = {"schema": SCHEMA, "hidden": (8,), "epochs": 15, "head_epochs": 3, "outputs": 1, "random_state": 0}
+RUNS = 100_000
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    labels = np.arange(1500) % 2
+    rows = np.empty((1500, 3), dtype=object)
+    rows[:, 0] = np.clip(2 + 6 * labels + random.normal(size=1500), 0, 10)
+    rows[:, 1] = random.uniform(-1, 1, 1500)
+    rows[:, 2] = np.where(random.random(1500) < 0.8, np.array(["x", "y"])[labels], "z")
+    return rows, np.array(["no", "yes"])[labels]
+
+
+@pytest.fixture(scope="module")
+def metric(table) -> PowerEncoder:
+    return PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, law="k-norm-l2", **SMALL).fit(*table)
+
+
+@pytest.fixture(scope="module")
+def local(table) -> PowerEncoder:
+    return PowerEncoder(epsilon=3.0, delta=0.0, radius=None, **SMALL).fit(*table)
+
+
+@pytest.fixture(scope="module")
+def published(table) -> PowerEncoder:
+    config = PowerConfig(steps=20, learning_rate=1e-3)
+    return PowerEncoder(
+        epsilon=4.0, delta=0.05, radius=None, schema=SCHEMA, mode="published", power_config=config, random_state=0
+    ).fit(*table)
+
+
+def test_costs_and_cards(metric: PowerEncoder, local: PowerEncoder) -> None:
+    assert isinstance(metric.guarantee.adjacency, Neighborhood)
+    assert (metric.guarantee.epsilon, metric.guarantee.delta) == (3.0, 0.0)
+    assert metric.guarantee.adjacency.metric is Norm.L2
+    assert metric.guarantee.adjacency.radius == 0.3
+    assert local.guarantee == Guarantee(3.0, 0.0, Replace(1))
+    for encoder, phrases in (
+        (metric, ("at most 0.3 apart", "one attribute is at most 1", "e^(3 r / 0.3 + ", "K-norm noise in l2", "1 (sorting)")),
+        (local, ("any two records", "local differential privacy", "randomised response", "not needed")),
+    ):
+        text = encoder.card().to_markdown()
+        for phrase in (*phrases, "Assumed", "trained and calibrated on are public", "Not protected", "encoder included"):
+            assert phrase in text, phrase
+
+
+def test_labels_survive_in_both_kinds_of_answer(metric: PowerEncoder, local: PowerEncoder, table) -> None:
+    rows, labels = table
+    for encoder, least in ((metric, 0.9), (local, 0.9)):
+        answer = encoder.release(rows)
+        model = LogisticRegression().fit(answer.values[:700], labels[:700])
+        assert model.score(answer.values[700:], labels[700:]) > least
+        assert not answer.withheld.any()
+        assert answer.receipt.bundle == encoder.bundle_identity_
+    assert set(np.unique(local.release(rows).values)) == {0.0, 1.0}
+
+
+def test_sensitivity_is_constant_times_radius_or_diameter(table, metric: PowerEncoder) -> None:
+    law = metric.query_.mechanism
+    assert isinstance(law, KNormMechanism)
+    assert law.sensitivity == pytest.approx(0.3, rel=1e-8)
+    whole = PowerEncoder(epsilon=3.0, delta=0.0, radius=None, law="k-norm-l2", **SMALL).fit(*table).query_.mechanism
+    assert isinstance(whole, KNormMechanism)
+    assert whole.sensitivity == pytest.approx(np.sqrt(3), rel=1e-8)
+    gauss = PowerEncoder(epsilon=3.0, delta=1e-5, radius=0.3, law="gaussian", **SMALL).fit(*table)
+    assert gauss.guarantee.delta == 1e-5
+
+
+def test_auto_takes_the_code_where_the_radius_is_large(table) -> None:
+    far = PowerEncoder(epsilon=3.0, delta=0.0, radius=1.5, **SMALL).fit(*table)
+    assert far.query_.plan.law == "code"
+    assert isinstance(far.guarantee.adjacency, Neighborhood)
+    assert [plan.utility for plan in far.considered_] == sorted((plan.utility for plan in far.considered_), reverse=True)
+
+
+def worst_pair(encoder: PowerEncoder) -> tuple[np.ndarray, np.ndarray]:
+    """Two encoded rows at the radius, along the encoder's own gradient."""
+    random = np.random.default_rng(1)
+    query, radius = encoder.query_, encoder.radius
+    here = random.uniform(0.35, 0.65, (4000, query.schema.dimension))
+    step = 1e-4 * np.eye(query.schema.dimension)
+    gradient = np.stack([(query.exact(here + move) - query.exact(here - move))[:, 0] / 2e-4 for move in step], axis=1)
+    there = here + radius * gradient / np.maximum(np.linalg.norm(gradient, axis=1, keepdims=True), 1e-12)
+    apart = np.abs(query.exact(there) - query.exact(here))[:, 0]
+    best = int(apart.argmax())
+    assert apart[best] > 0.9 * radius  # the encoder is as steep as its certificate allows
+    return here[best], there[best]
+
+
+def audited(encoder: PowerEncoder, here: np.ndarray, there: np.ndarray) -> float:
+    query = encoder.query_
+    values = query.exact(np.stack([here, there]))
+
+    def scores(row: np.ndarray, seed: int) -> np.ndarray:
+        released = query.answer(np.tile(row, (RUNS, 1)), sampler=SeededSampler(seed))[0]
+        return np.linalg.norm(released - values[1], axis=1) - np.linalg.norm(released - values[0], axis=1)
+
+    return epsilon_lower_bound(scores(here, 2), scores(there, 3), delta=0.0, confidence=0.999).epsilon_lower
+
+
+def test_audit_of_vectors_on_the_worst_pair_and_on_one_too_far_apart(metric: PowerEncoder) -> None:
+    here, there = worst_pair(metric)
+    assert 0.7 * 3.0 < audited(metric, here, there) <= 3.0
+    # Planted fault: neighbours twice as far apart as the noise covers.
+    assert audited(metric, here, here + 2.0 * (there - here)) > 3.0
+
+
+def test_audit_of_codes_on_records_that_share_nothing(local: PowerEncoder) -> None:
+    query = local.query_
+    rows = SCHEMA.encode([[0, -1, "x"], [10, 1, "y"]])
+    assert query.exact(rows).argmax(axis=1).tolist() == [0, 1]
+    assert 0.9 * 3.0 < audited(local, rows[0], rows[1]) <= 3.0
+    cheaper = query.mechanism.guarantee.epsilon / 2
+    assert audited(local, rows[0], rows[1]) > cheaper  # a claim of half the cost is refuted
+
+
+def test_stores_and_answers_as_before(metric: PowerEncoder, local: PowerEncoder, table, tmp_path) -> None:
+    for name, encoder in (("metric", metric), ("local", local)):
+        loaded = PowerEncoder.load(encoder.save(tmp_path / name))
+        np.testing.assert_array_equal(loaded.simulate(table[0], seed=1).values, encoder.simulate(table[0], seed=1).values)
+        assert loaded.bundle_identity_ == encoder.bundle_identity_
+        assert loaded.guarantee == encoder.guarantee
+        assert loaded.classes_.tolist() == ["no", "yes"]
+        assert (tmp_path / name / "card.md").read_text() == encoder.card().to_markdown()
+    stored = metric.bundle()
+    for change in ({"codes": [0, 9], "law": "code"}, {"epsilon": -1.0}, {"law": "none"}):
+        plan = {**stored.settings["plan"], **change}
+        Bundle(stored.system, {**stored.settings, "plan": plan}, stored.arrays, stored.card).write(
+            tmp_path / "bad", overwrite=True
+        )
+        with pytest.raises(CorruptBundle, match="fit"):
+            PowerEncoder.load(tmp_path / "bad")
+
+
+def test_budget_is_charged_first(metric: PowerEncoder, table, tmp_path) -> None:
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        scope = Scope(principal="clinic")
+        ledger.grant(scope, Guarantee(15.0, 1e-9, metric.guarantee.adjacency))
+        assert metric.release(table[0][:4], ledger=ledger, scope=scope).receipt.booked
+        with pytest.raises(BudgetExceeded):
+            metric.release(table[0][:4], ledger=ledger, scope=scope)
+        with pytest.raises(InvalidInput, match="both or neither"):
+            metric.release(table[0][:4], ledger=ledger)
+
+
+def test_published_mode_is_no_privacy_and_no_ledger_takes_it(published: PowerEncoder, table, tmp_path) -> None:
+    query = published.query_
+    assert isinstance(query, PublishedQuery)
+    assert published.guarantee.kind is GuaranteeKind.NO_PRIVACY
+    text = published.card().to_markdown()
+    assert "No differential privacy; density-smoothness score eps = 4" in text
+    assert "**Statement:** no differential privacy" in text
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        scope = Scope(principal="clinic")
+        ledger.grant(scope, Guarantee(100.0, 0.5, Replace(1)))
+        with pytest.raises(IncompatibleGuarantees):
+            published.release(table[0][:4], ledger=ledger, scope=scope)
+    with pytest.raises(InvalidInput, match="is not stored"):
+        published.save(tmp_path / "bundle")
+
+
+def test_published_filter_and_inversion(published: PowerEncoder, table) -> None:
+    rows = SCHEMA.encode(table[0])
+    answer = published.release(table[0])
+    scores = published.query_.scores(rows)
+    np.testing.assert_array_equal(answer.withheld, ~(scores <= 4.0))
+    assert 0 < answer.withheld.mean() < 1
+    assert np.isnan(answer.values[answer.withheld]).all()
+    found = invert(published.query_.network, answer.values)
+    errors = relative_errors(found, rows)[~answer.withheld]
+    assert (errors < 1e-3).mean() >= 0.95
+
+
+def test_noise_is_fresh_and_training_leaves_the_global_generator(metric: PowerEncoder, table) -> None:
+    assert not np.array_equal(metric.transform(table[0][:20]), metric.transform(table[0][:20]))
+    assert metric.simulate(table[0][:3], seed=1).receipt.seeded
+    torch.manual_seed(7)
+    before = torch.random.get_rng_state()
+    again = PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, law="k-norm-l2", **SMALL).fit(*table)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert again.bundle_identity_ == metric.bundle_identity_
+
+
+def test_in_a_pipeline_and_cloned(table) -> None:
+    encoder = PowerEncoder(epsilon=6.0, delta=0.0, radius=None, **{**SMALL, "epochs": 5, "law": "code"})
+    pipeline = make_pipeline(encoder, LogisticRegression()).fit(*table)
+    assert pipeline.score(*table) > 0.8
+    assert clone(encoder).set_params(epsilon=1.0).epsilon == 1.0
+
+
+REFUSED: list[tuple[str, dict[str, object], type[ReticentError], str]] = [
+    ("epsilon zero", {"epsilon": 0.0}, InvalidParameter, "epsilon=0.0"),
+    ("delta one", {"delta": 1.0}, InvalidParameter, "delta=1.0"),
+    ("radius zero", {"radius": 0.0}, InvalidParameter, "radius=0.0"),
+    ("unknown mode", {"mode": "secret"}, UnknownName, "mode='secret': expected one of private, published"),
+    ("unknown law", {"law": "laplace"}, UnknownName, "law='laplace': expected auto, k-norm-l2"),
+    ("gaussian without delta", {"law": "gaussian"}, CalibrationFailed, "needs delta above 0"),
+    ("published without alpha", {"mode": "published"}, InvalidParameter, "delta=0"),
+    ("schema of another kind", {"schema": "adult"}, InvalidParameter, "expected a TabularSchema or a pair"),
+    ("no outputs", {"outputs": 0}, InvalidParameter, "outputs=0"),
+    ("odd width", {"hidden": (7,), "law": "k-norm-l2"}, InvalidParameter, "even widths"),
+    ("no calibration rows", {"calibration_share": 0.0}, InvalidParameter, "calibration_share=0.0"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_refuses_settings(changes, error, message, table) -> None:
+    with pytest.raises(error, match=message):
+        PowerEncoder(**{"epsilon": 1.0, "delta": 0.0, "radius": None, **SMALL, **changes}).fit(*table)
+
+
+def test_refuses_rows_and_labels(metric: PowerEncoder, table) -> None:
+    rows, labels = table
+    with pytest.raises(NotFittedYet, match="call fit"):
+        PowerEncoder(epsilon=1.0, delta=0.0, radius=None, schema=SCHEMA).release(rows)
+    fresh = PowerEncoder(epsilon=1.0, delta=0.0, radius=None, **SMALL)
+    for targets, message in ((None, "requires y"), (labels[:-1], "expected 1500 labels"), (np.zeros(1500), "two classes")):
+        with pytest.raises(InvalidInput, match=message):
+            fresh.fit(rows, targets)
+    with pytest.raises(InvalidInput, match="column 'c': 1 of 1 values are not among"):
+        metric.release([[5, 0, "w"]])
+    with pytest.raises(InvalidInput, match="X has 2 features, but PowerEncoder is expecting 3"):
+        metric.release([[5, 0]])
+    np.testing.assert_array_equal(metric.exact([[99, 0, "x"]]), metric.exact([[10, 0, "x"]]))  # clipped to the public range

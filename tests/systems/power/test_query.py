@@ -1,0 +1,133 @@
+"""Fitted releases of table rows without training: what neighbours are, what adds up, and what is refused when it is loaded."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.accounting.ledger import Ledger
+from reticent.accounting.scopes import Scope
+from reticent.core import Guarantee, Neighborhood, Norm, Replace
+from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidParameter
+from reticent.networks import Affine, Network
+from reticent.noise import SecureSampler
+from reticent.systems.booking import answer_and_book
+from reticent.systems.bundle import Bundle
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.query import PowerPlan, PowerQuery
+from reticent.systems.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.training.power.lipschitz import pair_sort
+
+SCHEMA = TabularSchema((Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))
+
+
+def query(schema: TabularSchema = SCHEMA, **changes: Any) -> PowerQuery:
+    plan = PowerPlan(**{"law": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.3, **changes})
+    first = np.eye(2, schema.dimension)
+    return PowerQuery(
+        schema, Network((Affine(first, np.zeros(2)), pair_sort(2), Affine(np.eye(2), np.ones(2))), (schema.dimension,)), plan
+    )
+
+
+def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> None:
+    wide = TabularSchema((Numeric("a", 0, 1e9), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))
+    same = TabularSchema((Numeric("a", 0.0, 10.0), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))
+    one, other = query(), query(wide)
+    # Ten apart in "a": neighbours under the wide schema, as far apart as can be under the other.
+    rows = [[0, 0, "x"], [10, 0, "x"]]
+    assert [np.ptp(schema.encode(rows)[:, 0]) < 0.3 for schema in (SCHEMA, wide)] == [False, True]
+    assert one.adjacency == query(same).adjacency
+    assert one.adjacency != other.adjacency
+    assert SCHEMA.digest in one.mechanism.guarantee.describe()
+    assert query(radius=None).adjacency == query(wide, radius=None).adjacency == Replace(1)
+    scope = Scope(principal="clinic")
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(scope, Guarantee(100.0, 1e-9, one.adjacency))
+        asked = {"sampler": SecureSampler(), "bundle": "", "ledger": ledger, "scope": scope}
+        assert answer_and_book(one, SCHEMA.encode(rows), **asked).receipt.booked
+        with pytest.raises(IncompatibleGuarantees):
+            answer_and_book(other, wide.encode(rows), **asked)
+
+
+def test_the_digest_of_a_schema_is_of_what_it_says() -> None:
+    # SHA-256 of the canonical text, by coreutils: printf '%s' '{"attributes":[...]}' | sha256sum.
+    short = TabularSchema((Numeric("x0", 0, 1),))
+    assert short.to_dict() == {
+        "attributes": [{"kind": "numeric", "name": "x0", "lower": 0, "upper": 1, "scale": "linear", "missing": None}]
+    }
+    assert short.digest == "5e5218bcaf6fd44c3de470d09cc04e5e"
+    assert query().adjacency == Neighborhood(
+        Norm.L2,
+        0.3,
+        f"encoded record of schema {SCHEMA.digest}, in public units: a change of any one attribute moves it by at most 1",
+    )
+
+
+def plan(**changes: Any) -> Any:
+    return lambda settings, arrays: settings["plan"].update(changes)
+
+
+def layers(index: int, value: Any) -> Any:
+    return lambda settings, arrays: settings["network"]["layers"].__setitem__(index, value)
+
+
+def attribute(index: int, **changes: Any) -> Any:
+    return lambda settings, arrays: settings["schema"]["attributes"][index].update(changes)
+
+
+def scaled(factor: float) -> Any:
+    return lambda settings, arrays: arrays.update({"encoder.0.weight": factor * arrays["encoder.0.weight"]})
+
+
+SPOILT = {
+    "utility in words": plan(utility="high"),
+    "no utility": plan(utility=None),
+    "codes in a word": plan(law="code", codes="01"),
+    "codes that are floats": plan(law="code", codes=[0.0, 1.0]),
+    "codes below 0": plan(law="code", codes=[-1, 0]),
+    "a code twice": plan(law="code", codes=[0, 0]),
+    "codes beyond the outputs": plan(law="code", codes=[0, 2]),
+    "radius beyond the grid": plan(radius=1e300),
+    "radius below the grid": plan(radius=1e-300),
+    "radius beyond doubles": plan(radius=10**400),
+    "epsilon below the noise's resolution": plan(epsilon=1e-9),
+    "epsilon beyond the grid": plan(epsilon=1e300),
+    "delta below the grid's resolution": plan(law="gaussian", delta=1e-49, epsilon=1e-9),
+    "an unknown activation": layers(1, {"type": "activation", "kind": "sine"}),
+    "an empty branch": layers(1, {"type": "residual", "branch": []}),
+    "a schema of another width": lambda settings, arrays: settings["schema"]["attributes"].pop(),
+    "a range beyond doubles": attribute(0, upper=10**400),
+    "a range whose width overflows": attribute(0, lower=-1e308, upper=1e308),
+    "a range in words": attribute(0, lower="0"),
+    "weights that are too large": scaled(1e200),
+    "weights of zeros": scaled(0.0),
+    "no labels": lambda settings, arrays: settings.pop("labels"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+def test_a_bundle_that_cannot_answer_is_refused_when_it_is_loaded(spoil: Any, tmp_path: Path) -> None:
+    settings, arrays = query().describe()
+    settings["labels"] = ["no", "yes"]
+    Bundle("PowerEncoder", settings, arrays, "# card").write(tmp_path / "good")
+    assert PowerEncoder.load(tmp_path / "good").release([[5, 0, "x"]]).values.shape == (1, 2)
+    settings = copy.deepcopy(settings)
+    spoil(settings, arrays)
+    Bundle("PowerEncoder", settings, arrays, "# card").write(tmp_path / "bad")
+    with pytest.raises(CorruptBundle):
+        PowerEncoder.load(tmp_path / "bad")
+
+
+def test_settings_that_cannot_answer_fail_before_there_is_an_encoder(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows, labels = random.random((60, 2)), np.arange(60) % 2
+    small = {"schema": (0.0, 1.0), "hidden": (4,), "epochs": 1, "head_epochs": 1, "outputs": 1, "random_state": 0}
+    encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, law="k-norm-l2", **small)
+    with pytest.raises(InvalidParameter, match="scale="):
+        encoder.fit(rows, labels)

@@ -1,0 +1,119 @@
+"""Plans and desks: what is promised, when queries run out, and that fresh samples are fresh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.accounting import private_knn_total
+from reticent.core import AddRemove
+from reticent.core.errors import BudgetExceeded, CalibrationFailed, InvalidParameter
+from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
+from reticent.neighbours.search import NeighbourLists
+from reticent.noise import SecureSampler, SeededSampler
+from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
+
+SETTINGS: dict[str, Any] = {
+    "epsilon": 2.0,
+    "delta": 1e-5,
+    "queries": 20,
+    "answers": None,
+    "neighbours": 10,
+    "sampling_probability": 0.3,
+    "threshold": None,
+    "sigma_screening": None,
+    "sigma_votes": None,
+    "noise_ratio": 3.0,
+    "shared_subsample": False,
+    "classes": 2,
+}
+
+
+def _plan(**changes: Any) -> KnnPlan:
+    return KnnPlan.of(**{**SETTINGS, **changes})
+
+
+def _voters(plan: KnnPlan, records: int = 200) -> SampledNeighbours:
+    """All records on a line, the labels of the two halves differ."""
+    places = np.arange(float(records))[:, None]
+    held = Records.of(places, (places[:, 0] >= records / 2).astype(int), None)
+    steps = plan.steps
+    return SampledNeighbours(NeighbourSearch(held), neighbours=steps.neighbours, probability=steps.sampling_probability)
+
+
+def test_chosen_noise_meets_the_total_from_below() -> None:
+    for changes in ({}, {"threshold": 6.0}, {"threshold": 6.0, "shared_subsample": True, "answers": 5}):
+        plan = _plan(**changes)
+        assert 1.9 < plan.guarantee.epsilon <= 2.0
+        assert plan.guarantee.adjacency == AddRemove(1)
+        assert plan.total == private_knn_total(plan.steps, delta=1e-5, interval=None)
+        assert plan.event.guarantee == plan.guarantee
+        assert (plan.screening is None) == ("threshold" not in changes)
+
+
+def test_given_noise_is_taken_if_it_fits_and_refused_if_not() -> None:
+    assert _plan(sigma_votes=8.0).steps.sigma_votes == 8.0
+    with pytest.raises(CalibrationFailed, match="the total is epsilon="):
+        _plan(sigma_votes=1.0)
+    with pytest.raises(CalibrationFailed, match="expected sigma_votes as well"):
+        _plan(threshold=6.0, sigma_screening=4.0)
+    with pytest.raises(InvalidParameter, match="threshold and sigma_screening"):
+        _plan(sigma_votes=8.0, sigma_screening=4.0)
+
+
+def test_queries_run_out_and_a_refusal_counts_nothing() -> None:
+    plan = _plan(sigma_votes=6.0, epsilon=50.0)
+    desk, voters = KnnDesk(plan), _voters(plan)
+    assert (desk.answer(np.array([[10.0]] * 12), voters, sampler=SecureSampler()) != UNANSWERED).all()
+    with pytest.raises(BudgetExceeded, match="requested 9, 12 of 20 asked and 12 of 20 labels given out; at most 8 more"):
+        desk.answer(np.array([[10.0]] * 9), voters, sampler=SecureSampler())
+    assert (desk.asked, desk.answered, desk.remaining) == (12, 12, 8)
+    desk.answer(np.array([[10.0]] * 8), voters, sampler=SecureSampler())
+    assert desk.remaining == 0
+
+
+def test_no_label_is_given_out_beyond_the_cap() -> None:
+    plan = _plan(answers=3, threshold=1.0, sigma_votes=1.0, sigma_screening=0.3, epsilon=500.0)
+    desk, voters = KnnDesk(plan), _voters(plan)
+    labels = desk.answer(np.array([[10.0], [190.0]] * 5), voters, sampler=SecureSampler())
+    assert (labels[:3] == [0, 1, 0]).all()
+    assert (labels[3:] == UNANSWERED).all()
+    assert desk.remaining == 0
+    with pytest.raises(BudgetExceeded, match="at most 0 more"):
+        desk.answer(np.array([[10.0]]), voters, sampler=SecureSampler())
+
+
+def test_queries_that_fail_their_screening_are_withheld() -> None:
+    plan = _plan(threshold=9.0, sigma_votes=1.0, sigma_screening=0.3, epsilon=500.0)
+    labels = KnnDesk(plan).answer(np.array([[20.0], [100.0], [180.0]]), _voters(plan), sampler=SecureSampler())
+    assert (labels[0], labels[2]) == (0, 1)
+    assert labels[1] in (UNANSWERED, 0, 1)
+
+
+class _Watched(SampledNeighbours):
+    """Counts how many samples are drawn of how many queries."""
+
+    def draw(self, lists: NeighbourLists, *, sampler: Any) -> Any:
+        self.drawn = [*getattr(self, "drawn", []), len(lists)]
+        return super().draw(lists, sampler=sampler)
+
+
+@pytest.mark.parametrize(
+    ("changes", "samples"), [({}, [4]), ({"threshold": 1.0}, [4, 4]), ({"threshold": 1.0, "shared_subsample": True}, [4])]
+)
+def test_every_step_draws_its_own_sample_unless_it_is_shared(changes: dict[str, Any], samples: list[int]) -> None:
+    plan = _plan(sigma_votes=2.0, epsilon=500.0, sigma_screening=0.3 if changes else None, **changes)
+    plain = _voters(plan)
+    voters = _Watched(plain.search, neighbours=plain.neighbours, probability=plain.probability)
+    KnnDesk(plan).answer(np.array([[20.0]] * 4), voters, sampler=SecureSampler())
+    assert voters.drawn == samples
+
+
+def test_blocks_change_nothing_but_memory() -> None:
+    plan = _plan(queries=600, sigma_votes=1.0, epsilon=50_000.0)
+    queries = np.random.default_rng(0).integers(0, 200, size=(600, 1)).astype(float)
+    labels = KnnDesk(plan).answer(queries, _voters(plan), sampler=SeededSampler(0))
+    sure = np.abs(queries[:, 0] - 99.5) > 50
+    assert (labels[sure] == (queries[sure, 0] > 99.5)).all()

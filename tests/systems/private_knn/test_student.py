@@ -1,0 +1,131 @@
+"""The loop: rounds under one total, a student that predicts for anyone, and a bundle without private records."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.accounting import Ledger, Scope
+from reticent.core import AddRemove, Guarantee, GuaranteeCard
+from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
+from reticent.datasets import load_digits
+from reticent.systems import Bundle, PrivateKNNStudent
+from reticent.systems.private_knn.cards import private_knn_card
+from reticent.training.students import StudentConfig
+
+DATA = load_digits()
+X, Y = DATA.train_images[:1000], DATA.train_labels[:1000]
+PUBLIC, TRUTH = DATA.train_images[1000:], DATA.train_labels[1000:]
+SETTINGS: dict[str, Any] = {
+    "epsilon": 6.0,
+    "delta": 1e-5,
+    "queries": (60, 40),
+    "neighbours": 30,
+    "sampling_probability": 0.5,
+    "feature_map": "identity",
+    "reduce_to": 20,
+    "student": StudentConfig(
+        image_shape=(1, 8, 8), channels=(8, 16), width=32, epochs=60, learning_rate=5e-3, turn=0.1, zoom=0.05, shift=0.05
+    ),
+    "classes": range(10),
+    "random_state": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> PrivateKNNStudent:
+    return PrivateKNNStudent(**SETTINGS).fit(X, Y, public=PUBLIC)
+
+
+def test_the_student_learns_under_one_total(fitted: PrivateKNNStudent) -> None:
+    # The noise is never seeded. More than eight labels in ten are right on average: six in ten leave six standard deviations.
+    assert (fitted.predict(DATA.test_images) == DATA.test_labels).mean() > 0.5
+    assert 5.8 < fitted.guarantee.epsilon <= 6.0
+    assert fitted.plan_.steps.queries == 100
+    assert [len(places) for places in fitted.rounds_] == [60, 40]
+    asked = np.concatenate(fitted.rounds_)
+    assert len(set(asked.tolist())) == 100
+    assert (fitted.released_[np.setdiff1d(np.arange(len(PUBLIC)), asked)] == -1).all()
+    assert (fitted.released_[asked] == TRUTH[asked]).mean() > 0.6
+    np.testing.assert_allclose(fitted.predict_proba(PUBLIC[:5]).sum(axis=1), 1, atol=1e-5)
+
+
+def test_a_bundle_predicts_the_same_and_holds_nothing_private(fitted: PrivateKNNStudent, tmp_path: Path) -> None:
+    folder = fitted.save(tmp_path / "student")
+    loaded = PrivateKNNStudent.load(folder)
+    assert (loaded.predict_proba(PUBLIC[:20]) == fitted.predict_proba(PUBLIC[:20])).all()
+    assert loaded.guarantee == fitted.guarantee
+    assert loaded.bundle().identity == fitted.bundle().identity
+    bundle = Bundle.read(folder)
+    assert set(bundle.arrays) == set(fitted.student_.state_dict())
+    (folder / "weights.safetensors").write_bytes(b"x")
+    with pytest.raises(CorruptBundle):
+        PrivateKNNStudent.load(folder)
+    other = Bundle("PosthocEncoder", {}, bundle.arrays, "").write(tmp_path / "other")
+    with pytest.raises(InvalidInput, match="holds a PosthocEncoder"):
+        PrivateKNNStudent.load(other)
+
+
+@pytest.mark.parametrize(
+    ("classes", "keyed", "assumed", "protected"),
+    [
+        (range(10), False, "no person owns more than one record", "any one private record"),
+        (None, True, "the set of labels that occur is public", "all records of one key"),
+    ],
+)
+def test_the_card_travels_with_the_bundle(tmp_path: Path, classes: Any, keyed: bool, assumed: str, protected: str) -> None:
+    config = StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1)
+    changes = {"queries": (10,), "student": config, "feature_map": "hog", "reduce_to": None, "classes": classes}
+    student = PrivateKNNStudent(**{**SETTINGS, **changes})
+    student.fit(X, Y, list(range(len(X))) if keyed else None, public=PUBLIC[:30])
+    card = student.card()
+    assert isinstance(card, GuaranteeCard)
+    assert card == private_knn_card(student.plan_, student.feature_map_, keyed=keyed, classes_given=classes is not None)
+    assert assumed in " ".join(card.assumptions)
+    assert protected in card.protected
+    assert card.guarantee == student.guarantee
+    folder = student.save(tmp_path / "student")
+    assert PrivateKNNStudent.load(folder).card() == card
+    assert (folder / "card.md").read_text() == card.to_markdown()
+    stored = Bundle.read(folder)
+    for spoiled in ({}, {**stored.settings["card"], "origin": "a guess"}, {**stored.settings["card"], "keyed": 1}, None):
+        Bundle(stored.system, {**stored.settings, "card": spoiled}, stored.arrays, "").write(tmp_path / "other", overwrite=True)
+        with pytest.raises(CorruptBundle, match="do not fit together"):
+            PrivateKNNStudent.load(tmp_path / "other")
+
+
+def test_the_plan_is_charged_before_anything_is_asked(tmp_path: Path) -> None:
+    student = PrivateKNNStudent(**{**SETTINGS, "student": StudentConfig(image_shape=(1, 8, 8), epochs=1), "queries": (10,)})
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        scope = Scope(principal="everyone", subject="digits")
+        ledger.grant(scope, Guarantee(7.0, 1e-4, AddRemove(1)))
+        assert student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope).booked_ != ""
+        with pytest.raises(BudgetExceeded):
+            student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope)
+
+
+@pytest.mark.parametrize(
+    ("changes", "public", "error", "message"),
+    [
+        ({"queries": ()}, PUBLIC, InvalidParameter, "expected at least one round"),
+        ({"queries": (400, 400)}, PUBLIC, InvalidParameter, "at most 438 queries"),
+        ({"queries": (0,)}, PUBLIC, InvalidParameter, "queries=0"),
+        ({}, PUBLIC[:, :4], InvalidInput, "public: expected inputs of shape"),
+        ({"student": StudentConfig(image_shape=(1, 28, 28))}, PUBLIC, InvalidParameter, "image_shape of 64 pixels"),
+        ({"delta": 0.0}, PUBLIC, InvalidParameter, r"delta=0\.0"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, Any], public: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        PrivateKNNStudent(**{**SETTINGS, **changes}).fit(X, Y, public=public)
+
+
+def test_an_unfitted_student_says_so() -> None:
+    with pytest.raises(NotFittedYet, match="not fitted yet"):
+        PrivateKNNStudent(**SETTINGS).predict(PUBLIC)
+    with pytest.raises(NotFittedYet, match="not fitted yet"):
+        PrivateKNNStudent(**SETTINGS).card()

@@ -1,0 +1,74 @@
+"""The sorting encoder: orthonormal, 1-Lipschitz, described as it computes, and worth more with its noise than without."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from reticent.core.errors import InvalidParameter
+from reticent.training.power.lipschitz import (
+    LipschitzEncoderConfig,
+    SortingNetwork,
+    orthonormal,
+    pair_sort,
+    train_lipschitz_encoder,
+)
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (7, 3), (6, 6), (1, 5)])
+@pytest.mark.parametrize("start", ["orthogonal", "normal", "rank one", "zero"])
+def test_singular_values_reach_one_and_never_pass_it(shape: tuple[int, int], start: str) -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(shape, dtype=torch.float64)
+    if start == "orthogonal":
+        torch.nn.init.orthogonal_(weight)
+    elif start == "rank one":
+        weight = torch.randn(shape[0], 1, dtype=torch.float64) @ torch.randn(1, shape[1], dtype=torch.float64)
+    elif start == "zero":
+        weight = torch.zeros(shape, dtype=torch.float64)
+    values = torch.linalg.svdvals(orthonormal(weight))
+    assert values.max() <= 1 + 1e-12
+    if start == "orthogonal":
+        assert values.min() >= 1 - 1e-12
+
+
+def test_description_computes_the_same_and_nothing_moves_apart() -> None:
+    torch.manual_seed(1)
+    network = SortingNetwork((9, 8, 6, 2)).double()
+    random = np.random.default_rng(0)
+    first, second = random.normal(size=(2, 2000, 9))
+    described = network.description()
+    values = [described.forward(rows) for rows in (first, second)]
+    with torch.no_grad():
+        np.testing.assert_allclose(values[0], network(torch.from_numpy(first)).numpy(), atol=1e-12)
+    ratio = np.linalg.norm(values[0] - values[1], axis=1) / np.linalg.norm(first - second, axis=1)
+    assert ratio.max() <= 1 + 1e-12
+
+
+def test_pairs_are_sorted() -> None:
+    branch = pair_sort(4).branch
+    rows = np.array([[1.0, 3.0, 5.0, 2.0]])
+    moved = rows + branch[2].forward(branch[1].kind.apply(branch[0].forward(rows)))
+    assert moved.tolist() == [[3.0, 1.0, 5.0, 2.0]]
+
+
+def test_training_finds_the_direction_that_matters() -> None:
+    random = np.random.default_rng(0)
+    labels = np.arange(2000) % 2
+    rows = random.uniform(0, 1, (2000, 20))
+    rows[:, 7] = 0.25 + 0.5 * labels + random.uniform(-0.1, 0.1, 2000)
+    config = LipschitzEncoderConfig(epsilon=8.0, delta=0.0, radius=1.0, outputs=1, hidden=(8,), epochs=15, batch_size=100)
+    trained = train_lipschitz_encoder(rows, labels, config, sigma=1 / 8)
+    values = trained.network.forward(rows)[:, 0]
+    apart = abs(values[labels == 1].mean() - values[labels == 0].mean())
+    assert 0.4 < apart <= 0.5 + 0.1  # the two halves are 0.5 apart, and the encoder cannot pull them farther apart
+    assert trained.loss < np.log(2)
+
+
+def test_refuses_odd_widths_and_noise_out_of_range() -> None:
+    shared = {"epsilon": 1.0, "delta": 0.0, "radius": 1.0, "outputs": 1}
+    with pytest.raises(InvalidParameter, match="even widths"):
+        LipschitzEncoderConfig(hidden=(7,), **shared)
+    with pytest.raises(InvalidParameter, match="first_noise=2"):
+        LipschitzEncoderConfig(first_noise=2.0, **shared)
