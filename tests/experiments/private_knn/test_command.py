@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reticent.experiments.drawings import one_panel
-from reticent.experiments.knn.command import Chosen, read_command, total_axis
+from reticent.experiments.private_knn.command import Chosen, read_command, total_axis
 
 
 def test_the_command_line_names_data_folder_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""Private-kNN with several attributes per query, each record's votes clipped: ``python -m reticent.experiments.knn.multi_label``.
+"""Private-kNN with several attributes per query, each record's votes clipped.
+
+``python -m reticent.experiments.private_knn.multi_label``
 
 Every digit has attributes (even, prime, has a loop, ...). Private records are the training pictures; the public queries are the
 first held-out ones, whose attributes are read for scoring only. For each clip tau and total epsilon: how many of the released
@@ -21,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, private_knn_total
 from reticent.datasets import Dataset, load
 from reticent.experiments.drawings import one_panel, png
-from reticent.experiments.knn.command import read_command, total_axis
+from reticent.experiments.private_knn.command import read_command, total_axis
 from reticent.experiments.result_files import write_result
 from reticent.mechanisms import NoisyAttributes
 from reticent.neighbours import (
@@ -219,7 +221,8 @@ def markdown(results: Results, published: Results) -> str:
         f"{settings['queries']} public queries, k = {settings['neighbours']}, samples of rate",
         f"{settings['sampling_probability']:g}, delta = {settings['delta']:g}; all attributes of all queries",
         "together cost epsilon, under the addition or removal of one record. The noise is seeded, so that the figures repeat:",
-        f"these releases were not private. Command: `python -m reticent.experiments.knn.multi_label --data {settings['data']}`.",
+        "these releases were not private. Command:",
+        f"`python -m reticent.experiments.private_knn.multi_label --data {settings['data']}`.",
         "",
         "Attributes: " + ", ".join(ATTRIBUTES) + ".",
         f"Guessing the more frequent value of each is right in {results['base_rate']:.3f}.",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reticent.experiments.knn import tradeoff as knn_tradeoff
-from reticent.experiments.knn.tradeoff import SETTINGS, best, methods
+from reticent.experiments.private_knn import tradeoff as knn_tradeoff
+from reticent.experiments.private_knn.tradeoff import SETTINGS, best, methods
 
 
 @pytest.mark.slow

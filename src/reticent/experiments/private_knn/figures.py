@@ -1,4 +1,6 @@
-"""The Private-kNN supplement's Figures 1 to 3, what noisy screening costs: ``python -m reticent.experiments.knn.figures``.
+"""The Private-kNN supplement's Figures 1 to 3, what noisy screening costs.
+
+``python -m reticent.experiments.private_knn.figures``
 
 Figure 1: Rényi divergence of a screening bit by order and largest vote. Figure 2: five largest votes in one plot. Figure 3:
 epsilon of up to 8,192 bits on Poisson samples. Beside the paper's curves stand the search over every largest vote, and in
@@ -166,7 +168,7 @@ def markdown(results: Results) -> str:
         "",
         f"k = {settings['neighbours']}, T = {settings['threshold']:g}, sigma = {settings['sigma']:g} votes, continuous noise as",
         f"in the paper; Figure 3 with samples of rate {settings['sampling_probability']:g}, delta = {settings['delta']:g}.",
-        "Command: `python -m reticent.experiments.knn.figures`.",
+        "Command: `python -m reticent.experiments.private_knn.figures`.",
         "",
         "![Figure 1](figure-1.png)",
         "![Figure 2](figure-2.png)",

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from reticent.datasets import load
-from reticent.experiments.knn import multi_label as knn_multi_label
-from reticent.experiments.knn.multi_label import ATTRIBUTES, SETTINGS, attributes_of, markdown, published_setting, run
+from reticent.experiments.private_knn import multi_label as knn_multi_label
+from reticent.experiments.private_knn.multi_label import ATTRIBUTES, SETTINGS, attributes_of, markdown, published_setting, run
 
 SMALL = replace(SETTINGS["digits"], queries=60, epsilons=(0.5, 50.0), taus=(2, 5))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.experiments.knn import figures as knn_figures
-from reticent.experiments.knn.figures import ScreeningSettings
+from reticent.experiments.private_knn import figures as knn_figures
+from reticent.experiments.private_knn.figures import ScreeningSettings
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "accounting" / "golden.json").read_text(encoding="utf-8"))
 

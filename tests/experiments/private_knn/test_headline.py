@@ -10,8 +10,8 @@ import pytest
 
 from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.datasets import Dataset, load_digits
-from reticent.experiments.knn import headline as knn_headline
-from reticent.experiments.knn.headline import ROWS, parts_of, run, settings_of, table
+from reticent.experiments.private_knn import headline as knn_headline
+from reticent.experiments.private_knn.headline import ROWS, parts_of, run, settings_of, table
 from reticent.noise import SeededSampler
 from reticent.training.progress import silent
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from reticent.cli.main import run
 from reticent.datasets import load_digits
-from reticent.experiments.knn import demo as knn_demo
+from reticent.experiments.private_knn import demo as knn_demo
 from reticent.systems import PrivateKNNStudent
 from reticent.training.progress import silent
 

@@ -1,4 +1,6 @@
-"""The Private-kNN supplement's Figure 4, utility against privacy: ``python -m reticent.experiments.knn.tradeoff --data mnist``.
+"""The Private-kNN supplement's Figure 4, utility against privacy.
+
+``python -m reticent.experiments.private_knn.tradeoff --data mnist``
 
 The paper shows it on Market1501, which is not here; this is the same comparison on digits. Private-kNN and PATE (GNMax) see the
 same public features and answer the same public queries at the same proved total; their labels train the same simple student.
@@ -20,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
 from reticent.datasets import Dataset, load
 from reticent.experiments.drawings import one_panel, png
-from reticent.experiments.knn.command import read_command, total_axis
+from reticent.experiments.private_knn.command import read_command, total_axis
 from reticent.experiments.result_files import write_result
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
@@ -248,7 +250,7 @@ def markdown(results: Results) -> str:
         f"proved totals at delta {settings['delta']:g}. Private-kNN samples at {settings['sampling_probability']:g}. PATE's",
         "teachers are ridge regressions on the same features. The noise is seeded, so that the figures repeat: these releases",
         "were not private.",
-        f"Command: `python -m reticent.experiments.knn.tradeoff --data {settings['data']}`.",
+        f"Command: `python -m reticent.experiments.private_knn.tradeoff --data {settings['data']}`.",
         "",
         f"![Figure 4](tradeoff-{settings['data']}.png)",
         "",

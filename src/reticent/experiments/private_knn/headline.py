@@ -1,4 +1,4 @@
-"""The Private-kNN paper's headline, with totals that hold: ``python -m reticent.experiments.knn.headline --data mnist``.
+"""The Private-kNN paper's headline, with totals that hold: ``python -m reticent.experiments.private_knn.headline --data mnist``.
 
 Private records are the training part; public pictures the first nine tenths of the held-out part, whose labels are read for
 scoring only; students are scored on the last tenth, which nothing else sees. Rows: Private-kNN calibrated to a total, in rounds;
@@ -311,7 +311,7 @@ def table(data: str, rows: dict[str, Results]) -> str:
     lines = [
         f"# Private-kNN on {data}",
         "",
-        f"`python -m reticent.experiments.knn.headline --data {data}`; delta = {DELTA:g};",
+        f"`python -m reticent.experiments.private_knn.headline --data {data}`; delta = {DELTA:g};",
         f"{PUBLISHED.get(data, 'not in the paper')}.",
         "",
         "| row | epsilon | queries | labels right | student, unseen pictures | student, public pictures | bound |",
