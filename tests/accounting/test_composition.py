@@ -105,3 +105,29 @@ def test_bad_parameters_are_refused(epsilon: float, answers: int, delta: float) 
 def test_large_numbers_neither_overflow_nor_warn() -> None:
     assert optimal_epsilon(epsilon=800.0, answers=3, delta=1e-5, answer_delta=0.0) == pytest.approx(2400, rel=1e-6)
     assert optimal_epsilon(epsilon=0.01, answers=100_000, delta=1e-9, answer_delta=0.0) < 30
+
+
+@pytest.mark.parametrize(("epsilon", "answers"), [(1.0, 5000), (0.1, 20_000), (0.1, 1000), (2.0, 50)])
+def test_without_delta_pure_answers_cost_their_sum(epsilon: float, answers: int) -> None:
+    """At any smaller total the loss of answers * epsilon, which has a probability above 0, needs a delta above 0."""
+    for delta in (0.0, 1e-300):
+        total = smallest_epsilon(epsilon=epsilon, answers=answers, delta=delta, answer_delta=0.0)
+        assert total.epsilon == pytest.approx(answers * epsilon, rel=1e-15)
+    assert math.isinf(optimal_epsilon(epsilon=epsilon, answers=answers, delta=0.0, answer_delta=1e-9))
+
+
+def test_the_total_of_many_answers_is_not_below_the_exact_one() -> None:
+    """The sum over all outcomes in 60 digits."""
+    epsilon, answers, delta = 0.01, 60_000, 1e-9
+    total = optimal_epsilon(epsilon=epsilon, answers=answers, delta=delta, answer_delta=0.0)
+    with mpmath.workdps(60):
+        step = mpmath.mpf(epsilon)
+        lie = 1 / (1 + mpmath.exp(step))
+        weight, exact = (1 - lie) ** answers, mpmath.mpf(0)
+        for lies in range(answers + 1):
+            loss = (answers - 2 * lies) * step
+            if loss <= total:
+                break
+            exact += weight * (1 - mpmath.exp(total - loss))
+            weight *= lie / (1 - lie) * (answers - lies) / (lies + 1)
+        assert delta * (1 - 1e-8) < exact <= delta

@@ -15,6 +15,7 @@ from reticent.core.errors import InvalidParameter
 
 _BISECTIONS = 200
 _DISCRETISATION = 1e-4
+_SMALLEST_DELTA = 1e-280
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,11 @@ def optimal_delta(*, epsilon: float, answers: int, total_epsilon: float, answer_
 
 
 def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta: float) -> float:
-    """Smallest total epsilon at ``delta``; the inverse of ``optimal_delta``, rounded up to the next bisection point.
+    """Smallest total epsilon at ``delta``; the inverse of ``optimal_delta``, rounded up.
 
     Returns:
-        Total epsilon, or infinity where the answers' own delta already exceeds ``delta``.
+        Total epsilon, or infinity where the answers' own delta already exceeds ``delta``. For delta below 1e-280 the sum of
+        epsilons: smaller probabilities leave the range of doubles.
 
     Example:
         >>> round(optimal_epsilon(epsilon=0.1, answers=1000, delta=1e-5, answer_delta=0.0), 3)
@@ -109,10 +111,14 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
     log_kept = answers * math.log1p(-probability(answer_delta, name="answer_delta"))
+    if delta < _SMALLEST_DELTA:
+        # Probabilities that a double rounds to 0 are not 0: what is left without any delta to speak of is the sum.
+        return answers * epsilon if _with_failures(0.0, log_kept) <= delta else math.inf
     pure = _pure_delta(epsilon, answers)
+    rounding = 1.0 + 1e-12 + 1e-14 * answers
 
     def excess(total: float) -> bool:
-        return _with_failures(pure(total), log_kept) > delta
+        return _with_failures(rounding * pure(total), log_kept) > delta
 
     return _smallest(excess, answers * epsilon)
 
