@@ -233,7 +233,8 @@ class TrainingGrids:
     @property
     def most_records(self) -> int:
         """Records and changes together, at most, such that gradients add up below 2**63."""
-        largest = max(min(self.clips(layer)[1], 2 ** (_SIGNAL_BITS + _ACTIVATION_BITS)) for layer in range(len(self.start)))
+        unclipped: int = 2 ** (_SIGNAL_BITS + _ACTIVATION_BITS)
+        largest = max(min(int(self.clips(layer)[1]), unclipped) for layer in range(len(self.start)))
         return min(MOST_RECORDS, (2**63 - 1) // largest)
 
     def shift(self, layer: int) -> int:
