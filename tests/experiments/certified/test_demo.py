@@ -40,7 +40,7 @@ def test_fraction_is_that_of_the_classifier(blobs: CertifiedOutcome) -> None:
 
 
 def test_page_and_picture(blobs: CertifiedOutcome) -> None:
-    html = page(blobs)
+    html = page(blobs).replace("\u00a0", " ")
     assert html.startswith("<!doctype html>")
     assert html.count("<svg") == 2
     assert blobs.classifier.card().protected.split(":")[0] in html

@@ -39,7 +39,7 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html(tiny_outcome) -> str:
-    return page(tiny_outcome)
+    return page(tiny_outcome).replace("\u00a0", " ")
 
 
 @pytest.fixture(scope="module")

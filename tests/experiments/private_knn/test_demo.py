@@ -34,7 +34,7 @@ def test_results_are_those_of_the_student() -> None:
     assert demo.results["student"] == (demo.student.predict(data.test_images) == data.test_labels).mean()
     assert demo.results["released right"] > 0.5
     assert demo.results["epsilon"] == demo.student.guarantee.epsilon <= 4.0
-    html = knn_demo.page(demo)
+    html = knn_demo.page(demo).replace("\u00a0", " ")
     assert "http" not in html.replace("https://doi", "")
     assert "10 % of" not in html
     assert f"{100 * demo.results['released right']:.0f} %" in html

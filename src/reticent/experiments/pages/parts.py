@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -10,6 +11,8 @@ from reticent.core.guarantees import GuaranteeCard
 
 _FOOTER = """<footer><p>Every number and picture on this page was computed by the run that wrote it. Answers were released with
 noise from the operating system, so another run differs a little. Nothing here loads from anywhere else.</p></footer>"""
+
+_NUMBER_AND_PERCENT = re.compile(r"(?<=\d) %")  # a line must not end between the two
 
 
 def document(*, title: str, about: str, body: Sequence[str]) -> str:
@@ -29,7 +32,7 @@ def document(*, title: str, about: str, body: Sequence[str]) -> str:
             '<link rel="icon" href="data:,">',
             f"<title>{escape(title)}</title>",
             f"<style>\n{style}</style>\n</head>\n<body>",
-            *body,
+            *(_NUMBER_AND_PERCENT.sub("\u00a0%", part) for part in body),
             _FOOTER,
             "</body>\n</html>\n",
         ]
