@@ -111,6 +111,17 @@ def test_intervals_nest_across_blocks_of_records() -> None:
     assert inside(second, first)
 
 
+def test_intervals_nest_where_gradients_are_far_above_gamma() -> None:
+    """Nearly all records may have to be looked at: removing one that is clipped at gamma pays by the rounding of sums alone."""
+    X = np.array([[-16.0, 14.0], [12.0, -16.0], [-7.0, 11.0], [10.0, 9.0], [-12.0, 6.0], [16.0, -12.0]])
+    labels = np.array([3, 3, 4, 2, 0, 1])
+    for rate in (1.1958899399742162, *np.random.default_rng(11).uniform(0.5, 2.0, 20).tolist()):
+        settings = TrainingSettings(features=2, classes=6, epochs=1, clip=0.8311702616647709, learning_rate=rate)
+        first, second = certified(settings, (X, labels), 5), certified(settings, (X[:5], labels[:5]), 5)
+        assert inside(first, second)
+        assert inside(second, first)
+
+
 def test_the_order_of_records_and_groups_of_distances_do_not_matter() -> None:
     random = np.random.default_rng(10)
     for name in ("logistic", "two hidden layers, three labels"):

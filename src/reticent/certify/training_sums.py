@@ -128,7 +128,8 @@ class RecordEnds:
         """
         places, values = [], []
         for part in self.parts:
-            ends = self._ends(part, rows, column)
+            # Clipped first: an end far above gamma counts as gamma, which the limit may lie above.
+            ends = self._clipped(self._ends(part, rows, column))
             found = np.flatnonzero(ends < limit[:, None])
             places.append(found // max(ends.shape[1], 1))
             values.append(ends.ravel()[found])
@@ -136,7 +137,7 @@ class RecordEnds:
         order = np.argsort(place, kind="stable")
         numbers = np.bincount(place, minlength=len(rows))
         packed = np.full((len(rows), int(numbers.max(initial=0))), limit.max(initial=0.0))
-        packed[np.arange(packed.shape[1]) < numbers[:, None]] = self._clipped(np.concatenate(values)[order])
+        packed[np.arange(packed.shape[1]) < numbers[:, None]] = np.concatenate(values)[order]
         return numbers, packed
 
     def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
