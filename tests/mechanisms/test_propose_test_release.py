@@ -22,6 +22,8 @@ SETTINGS = [
     *[(e, d) for e in (0.05, 0.5, 1.0, 2.0, 5.0) for d in (1e-9, 1e-5, 1e-2, 0.2, 0.7)],
     (30.0, 1e-12),
     (600.0, 1e-5),
+    (600.0, 1e-30),  # epsilon has no digits left for a margin of 2^-44
+    (30.0, 1e-300),  # the last probability to withhold is below 1e-308
     (1e4, 1e-300),
     (1e-3, 1e-4),
 ]

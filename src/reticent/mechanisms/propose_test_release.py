@@ -54,6 +54,9 @@ Booleans = npt.NDArray[np.bool_]
 _MARGIN = 2.0**-44
 """Taken off epsilon and (relatively) off delta in the recursion: more than its double arithmetic can add to them."""
 
+_LEAST_NORMAL = 2.0**-1022
+"""Below it doubles lose digits, and quotients are rounded up."""
+
 _MOST_LEVELS = 100_000
 
 
@@ -180,14 +183,16 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
         >>> passing.round(4).tolist()
         [0.05, 0.1859, 0.5554, 0.8548, 0.965, 1.0]
     """
-    # A smaller epsilon or delta is always sound; 700 keeps exp in range.
-    growth, floor = math.exp(min(epsilon - _MARGIN, 700.0)), delta * (1.0 - _MARGIN)
+    # A smaller epsilon or delta is always sound; 500 keeps exp in range, and the margin more than a rounding of epsilon.
+    growth, floor = math.exp(min(epsilon - _MARGIN, 500.0)), delta * (1.0 - _MARGIN)
     passing, withholding = [floor], [1.0 - floor]
     while withholding[-1] > 0.0:
         if len(passing) > _MOST_LEVELS:
             raise InvalidParameter(f"epsilon={epsilon!r}, delta={delta!r}: the test needs over 100,000 levels; raise either")
         climb = growth * passing[-1] + floor
         rest = max(0.0, (withholding[-1] - floor) / growth)
+        if withholding[-1] > floor and rest < _LEAST_NORMAL:
+            rest = math.nextafter(rest, 1.0)
         # Whichever inequality binds; the recursion runs on the side that is computed without cancellation.
         passing.append(min(climb, 1.0 - rest))
         withholding.append(rest if climb >= 1.0 - rest else 1.0 - climb)
