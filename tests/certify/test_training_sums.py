@@ -25,22 +25,21 @@ def largest_mean(values: list[int], gamma: int, k: int, *, replace: bool) -> Fra
     return max(means)
 
 
-def bound(values: np.ndarray, gamma: int, k: int, *, replace: bool, largest: float | None = None, count: bool = False) -> float:
-    rows = values[None].astype(float)
-    factors = Factors(rows, rows, np.ones((1, len(values))), np.ones((1, len(values))))
-    clip = Clip(gamma, gamma, 0)
-    floored = np.array([[int((values == -gamma).sum()) if count else 0]])
-    sums = BlockSums(np.array([[values.sum()]], dtype=np.int64), floored)
-    reach = np.array([[float(np.abs(values).max(initial=0)) if largest is None else largest]])
-    found = mean_bound(
-        sums,
-        reach,
-        np.array([k]),
-        len(values),
-        RecordEnds([factors], clip, upper=True),
-        replace=replace,
-    )
-    return float(found[0, 0])
+def record_ends(
+    values: np.ndarray, clip: Clip, *, blocks: int = 1, least: float | None = None, count: bool = False
+) -> RecordEnds:
+    """Upper ends of one row and column that are ``values``; of the sums over blocks only the least end may be known loosely."""
+    parts, sums = [], []
+    for block in np.array_split(values.astype(float)[None], blocks, axis=1):
+        parts.append(Factors(block, block, np.ones((1, block.shape[1])), np.ones((1, block.shape[1]))))
+        total, floored = int(block.sum()), int((block == -clip.below).sum()) if count else 0
+        lowest = float(block.min(initial=clip.above)) if least is None else least
+        sums.append(BlockSums(np.array([[total]]), np.array([[floored]]), np.array([[lowest]])))
+    return RecordEnds(parts, sums, clip, upper=True)
+
+
+def bound(values: np.ndarray, gamma: int, k: int, *, replace: bool) -> float:
+    return float(mean_bound(record_ends(values, Clip(gamma, gamma, 0)), np.array([k]), replace=replace)[0, 0])
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -56,17 +55,32 @@ def test_bounds_are_the_exact_maximum(replace: bool) -> None:
         assert bound(values, gamma, k, replace=replace) == float(expected)
 
 
-def test_shortcuts_never_change_a_bound() -> None:
-    """With the weakest knowledge of single gradients every maximum is searched; the result is the same."""
+def searched(values: np.ndarray, clip: Clip, k: int) -> float:
+    """The bound by sorting all records and trying every number of removed ones, sums rounded up to coarse units."""
+    ordered = sorted(int(value) for value in values)
+    sums = [-(-sum(ordered[j:]) // 2**clip.shift) + (k - j) * -(-int(clip.above) // 2**clip.shift) for j in range(k + 1)]
+    return max(total / (len(values) + k - 2 * j) for j, total in enumerate(sums))
+
+
+@pytest.mark.parametrize("shift", [0, 3])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
+    """Whatever is known of single gradients, and however few are looked at, the result is that of looking at all."""
     random = np.random.default_rng(1)
-    for _ in range(200):
-        gamma = 1000
-        values = random.integers(-100 * int(random.integers(1, 11)), 1001, 40)
-        k = int(random.integers(1, 20))
-        values[: int(random.integers(0, 41))] = -gamma
-        searched = bound(values, gamma, k, replace=False, largest=1e9)
-        assert bound(values, gamma, k, replace=False) == searched
-        assert bound(values, gamma, k, replace=False, largest=1e9, count=True) == searched
+    removals = 0
+    for _ in range(400):
+        clip = Clip(1000 - int(random.integers(2)), 1000, shift)
+        values = random.integers(-100 * int(random.integers(1, 11)), int(random.integers(0, 1001)), 40)
+        values[: int(random.integers(0, 41))] = -clip.below
+        values = np.clip(values, -clip.below, clip.above)
+        random.shuffle(values)
+        k = int(random.integers(1, 40))
+        expected = searched(values, clip, k)
+        removals += expected > (-(-values.sum() // 2**shift) + k * clip.coarse) / (40 + k)
+        for least, count in ((None, False), (-1000.0, False), (None, True), (-1000.0, True)):
+            ends = record_ends(values, clip, blocks=blocks, least=least, count=count)
+            assert mean_bound(ends, np.array([k]), replace=False)[0, 0] == expected
+    assert removals > 50
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -89,16 +103,11 @@ def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int)
             distances = np.arange(first, first + 6)
             rows = np.repeat(data[None], 6, axis=0)
             factors = Factors(rows, rows, np.ones((1, len(data))), np.ones((1, len(data))))
-            bounds.append(
-                mean_bound(
-                    BlockSums(np.full((6, 1), int(data.sum()), dtype=np.int64), np.zeros((6, 1), np.int64)),
-                    np.full((6, 1), float(gamma)),
-                    distances,
-                    len(data),
-                    RecordEnds([factors], clip, upper=True),
-                    replace=replace,
-                )[:, 0]
+            sums = BlockSums(
+                np.full((6, 1), int(data.sum()), dtype=np.int64), np.zeros((6, 1), np.int64), np.full((6, 1), -float(gamma))
             )
+            ends = RecordEnds([factors], [sums], clip, upper=True)
+            bounds.append(mean_bound(ends, distances, replace=replace)[:, 0])
         assert (bounds[1][:-1] <= bounds[0][1:]).all()
 
 
@@ -128,5 +137,7 @@ def test_sums_of_clipped_products_are_exact(gamma: float, exact_columns: bool) -
             assert sums[1].total[row, column] == sum(most for _, most in ranges)
             assert sums[0].floored[row, column] <= sum(least == gamma for least, _ in ranges)
             assert sums[1].floored[row, column] <= sum(most == -gamma for _, most in ranges)
-            chosen = RecordEnds([factors], clip, upper=False).all(np.array([row]), column)
+            assert sums[0].least[row, column] <= min(-least for least, _ in ranges)
+            assert sums[1].least[row, column] <= min(most for _, most in ranges)
+            chosen = RecordEnds([factors], [sums[0]], clip, upper=False).all(np.array([row]), column)
             assert (-chosen[0]).tolist() == [least for least, _ in ranges]

@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.certify.training_network import Factors, IntervalNetwork
+from reticent.certify.training_network import IntervalNetwork
 from reticent.certify.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
-from reticent.certify.training_sums import BlockSums, Clip, RecordEnds, block_sums, mean_bound
+from reticent.certify.training_sums import Clip, RecordEnds, block_sums, mean_bound
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 
@@ -141,13 +141,13 @@ def parameter_intervals(
     batches = [(np.ascontiguousarray(inputs[:, member == index]), truth[member == index]) for index in range(settings.batches)]
     group = 1 if settings.hidden else max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
     clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
-    # All distances start from the same weights: with hidden layers, what the first step sees is looked at once for all of them.
-    first_batch = _gathered(grids, clips, batches[0], list(grids.start), list(grids.start)) if settings.hidden else None
+    # All distances start from the same weights: with hidden layers, the first step's gradients are the same for all.
+    first_gradients = _gradients(grids, clips, batches[0], list(grids.start), list(grids.start)) if settings.hidden else None
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     for first in range(0, k_max + 1, group):
         distances = np.arange(first, min(first + group, k_max + 1))
-        low, high = _trained(grids, clips, batches, distances, first_batch)
+        low, high = _trained(grids, clips, batches, distances, first_gradients)
         for layer in range(len(grids.start)):
             lower[layer][distances], upper[layer][distances] = low[layer], high[layer]
         if report is not None:
@@ -157,19 +157,8 @@ def parameter_intervals(
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """Gradients of one batch's records over a box of weights, whatever the distance.
-
-    Attributes:
-        records: their number.
-        blocks: per block of records, per layer.
-        sums: per layer, of negated lower ends and of upper ends.
-    """
-
-    records: int
-    blocks: list[list[Factors]]
-    sums: list[tuple[BlockSums, BlockSums]]
+Layers = list[tuple[RecordEnds, RecordEnds]]
+"""Gradients of a batch per layer: negated lower ends, and upper ends."""
 
 
 def _trained(
@@ -177,30 +166,30 @@ def _trained(
     clips: list[Clip],
     batches: list[tuple[Array, Integers]],
     distances: Integers,
-    first_batch: _Batch | None,
+    first_gradients: Layers | None,
 ) -> tuple[list[Array], list[Array]]:
     """Lower and upper weights at the given distances, per layer, shape (distances, units, inputs + 1).
 
-    ``first_batch`` is what the first step sees, if that is known already.
+    ``first_gradients`` are those of the first step, if they are known already.
     """
     settings = grids.settings
     low = [np.repeat(start[None], len(distances), axis=0) for start in grids.start]
     high = [ends.copy() for ends in low]
     momentum = [(np.zeros_like(ends), np.zeros_like(ends)) for ends in low]
     for step in range(settings.steps):
-        batch = first_batch if step == 0 else None
-        if batch is None:
+        gradients = first_gradients if step == 0 else None
+        if gradients is None:
             boxes = ([ends[0] if settings.hidden else ends for ends in side] for side in (low, high))
-            batch = _gathered(grids, clips, batches[step % settings.batches], *boxes)
+            gradients = _gradients(grids, clips, batches[step % settings.batches], *boxes)
         rate = settings.rate(step)
         kept = 1.0 - rate * settings.weight_decay
         for layer, clip in enumerate(clips):
-            means = _mean_bounds(batch, layer, clip, low[layer].shape, distances, replace=settings.counting == "replace")
+            lower, upper = _mean_bounds(gradients[layer], layer, low[layer].shape, distances, settings)
             unit = grids.signal_units[layer] * grids.activation_units[layer] * 2.0**clip.shift
             size = rate * (unit / grids.weight_units[layer])
             # Each line is one rounded operation per number, monotone in the ends that go in; the last margin is a whole unit,
             # far above all rounding of a step, of ours and of a plain run.
-            for ends, mean in zip(momentum[layer], means, strict=True):
+            for ends, mean in zip(momentum[layer], (lower, upper), strict=True):
                 ends *= settings.momentum
                 ends += mean
             low[layer] = np.floor(kept * low[layer] - size * momentum[layer][1]) - 1.0
@@ -208,37 +197,33 @@ def _trained(
     return low, high
 
 
-def _gathered(
-    grids: TrainingGrids, clips: list[Clip], records: tuple[Array, Integers], low: list[Array], high: list[Array]
-) -> _Batch:
+def _gradients(
+    grids: TrainingGrids, clips: list[Clip], batch: tuple[Array, Integers], low: list[Array], high: list[Array]
+) -> Layers:
     """One batch's gradients for weights in [low, high]: one box, or for networks without hidden layers many."""
-    inputs, labels = records
+    inputs, labels = batch
     network = IntervalNetwork(grids, low, high)
-    blocks: list[list[Factors]] = []
-    sums: list[tuple[BlockSums, BlockSums]] = []
+    blocks = []
     for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
         block = slice(start, start + RECORDS_AT_ONCE)
-        blocks.append(network.factors(inputs[:, block], labels[block]))
-        parts = [block_sums(factors, clip) for factors, clip in zip(blocks[-1], clips, strict=True)]
-        sums = [(old[0].plus(new[0]), old[1].plus(new[1])) for old, new in zip(sums, parts, strict=True)] if sums else parts
-    return _Batch(len(labels), blocks, sums)
+        factors = network.factors(inputs[:, block], labels[block])
+        blocks.append([(part, *block_sums(part, clip)) for part, clip in zip(factors, clips, strict=True)])
+    layers = []
+    for layer, clip in enumerate(clips):
+        parts, lower, upper = zip(*(block[layer] for block in blocks), strict=True)
+        layers.append((RecordEnds(parts, lower, clip, upper=False), RecordEnds(parts, upper, clip, upper=True)))
+    return layers
 
 
 def _mean_bounds(
-    batch: _Batch, layer: int, clip: Clip, shape: tuple[int, ...], distances: Integers, *, replace: bool
+    gradients: tuple[RecordEnds, RecordEnds], layer: int, shape: tuple[int, ...], distances: Integers, settings: TrainingSettings
 ) -> tuple[Array, Array]:
     """Lower and upper bounds on a layer's mean gradient in coarse units, of ``shape`` (distances, units, inputs + 1)."""
-    parts = [factors[layer] for factors in batch.blocks]
-    largest = np.max([part.largest for part in parts], axis=0)
-    of_rows = np.repeat(distances, len(largest) // len(distances))
-    ends = []
-    for sums, upper in zip(batch.sums[layer], (False, True), strict=True):
-        records = RecordEnds(parts, clip, upper)
-        bound = mean_bound(sums, largest, of_rows, batch.records, records, replace=replace)
-        # Rows are units in the first layer, and what enters in later ones.
-        shaped = bound.reshape(shape) if layer == 0 else bound.T[None]
-        ends.append(shaped if upper else -shaped)
-    return ends[0], ends[1]
+    # Rows are units in the first layer, and what enters in later ones.
+    of_rows = np.repeat(distances, shape[1] if layer == 0 else shape[2])
+    bounds = [mean_bound(ends, of_rows, replace=settings.counting == "replace") for ends in gradients]
+    lower, upper = (bound.reshape(shape) if layer == 0 else bound.T[None] for bound in bounds)
+    return -lower, upper
 
 
 def _check_nested(intervals: ParameterIntervals) -> None:

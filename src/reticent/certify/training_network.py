@@ -185,7 +185,7 @@ class IntervalNetwork:
         # Rectified ends at the cap are on: the signal of a cut activation is passed straight through.
         # Activations are whole numbers, signals below 2^53: a limit is 0 where an activation's end is 0, else beyond any signal.
         least, most = stack[half : half + len(upper)] * -(2.0**53), stack[: len(upper)] * 2.0**53
-        ends = [(scale * np.concatenate(rows, axis=1)) @ signal for rows in (upper_rows, lower_rows)]
-        np.clip(ends[0], least, most, out=ends[0])
-        np.clip(ends[1], np.negative(most, out=most), np.negative(least, out=least), out=ends[1])
-        return np.floor(ends[1], out=ends[1]), np.ceil(ends[0], out=ends[0])
+        above, below = ((scale * np.concatenate(rows, axis=1)) @ signal for rows in (upper_rows, lower_rows))
+        np.minimum(np.maximum(above, least, out=above), most, out=above)
+        np.maximum(np.minimum(below, np.negative(least, out=least), out=below), np.negative(most, out=most), out=below)
+        return np.floor(below, out=below), np.ceil(above, out=above)

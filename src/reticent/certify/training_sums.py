@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -39,14 +41,16 @@ class BlockSums:
     Attributes:
         total: sums of clipped ends, exact whole numbers.
         floored: a number of records, at least, whose end is gamma's negative; 0 where none was looked at.
+        least: a number that no record's end is below.
     """
 
     total: Integers
     floored: Integers
+    least: Array
 
     def plus(self, other: BlockSums) -> BlockSums:
         """Both blocks together."""
-        return BlockSums(self.total + other.total, self.floored + other.floored)
+        return BlockSums(self.total + other.total, self.floored + other.floored, np.minimum(self.least, other.least))
 
 
 def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
@@ -62,55 +66,77 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
         Two sums for rows and columns.
     """
     clipped = factors.largest > clip.below
-    doubled, spread = factors.row_low + factors.row_high, factors.row_high - factors.row_low
-    sums = (np.empty(clipped.shape), np.empty(clipped.shape)) if clipped.all() else _unclipped_sums(factors, doubled, spread)
-    floored = np.zeros(clipped.shape, np.int64), np.zeros(clipped.shape, np.int64)
-    ones = np.ones(doubled.shape[1])
-    for column in np.flatnonzero(clipped.any(axis=0)).tolist():
-        rows: slice | Integers = slice(None) if clipped[:, column].all() else np.flatnonzero(clipped[:, column])
-        for side, ends in enumerate(_both_ends(factors, doubled[rows], spread[rows], column)):
+    # Where most rows are clipped, looking at all of them is faster than to pick them.
+    picked = np.where(clipped.mean(axis=0) > 0.75, True, clipped)
+    sums = (np.empty(clipped.shape), np.empty(clipped.shape)) if picked.all() else _unclipped_sums(factors)
+    floored = np.zeros((2, *clipped.shape), np.int64)
+    least = np.repeat(-np.minimum(factors.largest, clip.above)[None], 2, axis=0)
+    ones = np.ones(factors.row_low.shape[1])
+    for column in np.flatnonzero(picked.any(axis=0)).tolist():
+        rows: slice | Integers = slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
+        for side, ends in enumerate(_both_ends(factors, rows, column)):
             np.clip(ends, -clip.below, clip.above, out=ends)
             sums[side][rows, column] = ends @ ones
+            least[side, rows, column] = ends.min(axis=1, initial=clip.above)
             # Eight comparisons to a byte, and bits are counted: several times faster than np.count_nonzero along an axis.
             at_floor = np.packbits(ends == -clip.below, axis=1)
-            floored[side][rows, column] = np.bitwise_count(at_floor).sum(axis=1)
-    return BlockSums(sums[0].astype(np.int64), floored[0]), BlockSums(sums[1].astype(np.int64), floored[1])
+            floored[side, rows, column] = np.bitwise_count(at_floor).sum(axis=1)
+    totals = sums[0].astype(np.int64), sums[1].astype(np.int64)
+    return BlockSums(totals[0], floored[0], least[0]), BlockSums(totals[1], floored[1], least[1])
 
 
-def _unclipped_sums(factors: Factors, doubled: Array, spread: Array) -> tuple[Array, Array]:
+def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
     """Sums over one block of negated lower ends, and of upper ends, if none reaches gamma."""
     lower, upper = factors.column_low, factors.column_high
+    doubled, spread = factors.row_low + factors.row_high, factors.row_high - factors.row_low
     middle, reach = doubled @ upper.T, spread @ np.abs(upper).T
     if lower is upper:
         return 0.5 * (reach - middle), 0.5 * (reach + middle)
     return 0.5 * (spread @ np.abs(lower).T - doubled @ lower.T), 0.5 * (reach + middle)
 
 
-def _both_ends(factors: Factors, doubled: Array, spread: Array, column: int) -> tuple[Array, Array]:
-    """Negated lower ends, and upper ends, of the gradients of some rows and one column, not clipped: (rows, n) each.
-
-    Twice the middle of a row's interval times half the column, plus the spread times half its magnitude: every product is exact.
-    """
-    lower, upper = 0.5 * factors.column_low[column], 0.5 * factors.column_high[column]
-    middle, reach = doubled * upper, spread * np.abs(upper)
+def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[Array, Array]:
+    """Negated lower ends, and upper ends, of the gradients of some rows and one column, not clipped: (rows, n) each."""
+    lower, upper = factors.column_low[column], factors.column_high[column]
+    low, high = factors.row_low[rows], factors.row_high[rows]
+    if lower.min(initial=0.0) >= 0.0:
+        return low * -lower, high * upper
+    # Either the column is known exactly or the rows are non-negative: of both ends' products one is the least, one the largest.
+    upper_ends = low * upper
+    others = high * upper
     if factors.column_low is factors.column_high:
-        return reach - middle, np.add(reach, middle, out=middle)
-    return spread * np.abs(lower) - doubled * lower, np.add(reach, middle, out=middle)
+        lower_ends = np.minimum(upper_ends, others)
+    else:
+        lower_ends = low * lower
+        np.minimum(lower_ends, high * lower, out=lower_ends)
+    return np.negative(lower_ends, out=lower_ends), np.maximum(upper_ends, others, out=upper_ends)
 
 
 @dataclass(frozen=True, eq=False)
 class RecordEnds:
-    """Single records' ends of clipped gradients over a whole batch: upper ends, or negated lower ends.
+    """Ends of clipped gradients of one layer over a whole batch: upper ends, or negated lower ends.
 
     Attributes:
         parts: factors of every block of records.
+        of_parts: sums over every block.
         clip: gamma.
         upper: which ends.
     """
 
-    parts: list[Factors]
+    parts: Sequence[Factors]
+    of_parts: Sequence[BlockSums]
     clip: Clip
     upper: bool
+
+    @cached_property
+    def sums(self) -> BlockSums:
+        """Sums over the batch."""
+        return reduce(BlockSums.plus, self.of_parts)
+
+    @cached_property
+    def records(self) -> int:
+        """Number of records."""
+        return sum(part.row_low.shape[1] for part in self.parts)
 
     def all(self, rows: Integers, column: int) -> Array:
         """Every record's end for some rows and one column: (rows, n)."""
@@ -126,12 +152,15 @@ class RecordEnds:
         Returns:
             Their number in each row, shape (rows,); and the ends in any order, padded to (rows, most) by what is no end.
         """
-        places, values = [], []
-        for part in self.parts:
+        places, values = [np.zeros(0, np.int64)], [np.zeros(0)]
+        for part, sums in zip(self.parts, self.of_parts, strict=True):
+            here = np.flatnonzero(sums.least[rows, column] < limit)
+            if not len(here):
+                continue
             # Clipped first: an end far above gamma counts as gamma, which the limit may lie above.
-            ends = self._clipped(self._ends(part, rows, column))
-            found = np.flatnonzero(ends < limit[:, None])
-            places.append(found // max(ends.shape[1], 1))
+            ends = self._clipped(self._ends(part, rows[here], column))
+            found = np.flatnonzero(ends < limit[here, None])
+            places.append(here[found // ends.shape[1]])
             values.append(ends.ravel()[found])
         place = np.concatenate(places)
         order = np.argsort(place, kind="stable")
@@ -156,7 +185,7 @@ class RecordEnds:
         return np.asarray(np.clip(ends, -self.clip.below, self.clip.above, out=ends))
 
 
-def mean_bound(sums: BlockSums, largest: Array, distances: Integers, records: int, ends: RecordEnds, *, replace: bool) -> Array:
+def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array:
     """Upper bounds on the mean gradient of every batch at the given distances, in coarse units.
 
     With u_1 >= u_2 >= ... the upper ends of the b records' gradients, the bound at distance k is the maximum over
@@ -164,29 +193,26 @@ def mean_bound(sums: BlockSums, largest: Array, distances: Integers, records: in
     at j = l = k. It is gamma once k reaches b.
 
     Args:
-        sums: of the upper ends of the whole batch.
-        largest: bound on |u|, shape (rows, columns).
+        ends: the b records' upper ends; single ones are looked at where their sum alone does not decide.
         distances: k of each row's box, shape (rows,).
-        records: b.
-        ends: single records' upper ends, looked at where the sum alone does not decide.
         replace: which of the two.
 
     Returns:
         Shape (rows, columns).
     """
-    clip, total = ends.clip, sums.total
-    gamma = clip.coarse
+    clip, sums, records = ends.clip, ends.sums, ends.records
+    gamma, total = clip.coarse, sums.total
     bound = np.where(distances[:, None] > 0, gamma, 0.0) + np.zeros(total.shape)
     open_ = (distances < records)[:, None] & np.ones(total.shape, dtype=bool)
     if records == 0:
         return bound
     if replace:
-        return _replaced(total, distances, records, ends, bound, open_)
+        return _replaced(ends, distances, bound, open_)
     k = distances[:, None].astype(np.float64)
     added = _up(total, clip.shift) + k * gamma
     np.copyto(bound, added / (records + k), where=open_)
     limit = _worth_removing(added, records - k, clip) * 2.0**clip.shift
-    unsettled = open_ & (k > 0) & (-np.minimum(largest, clip.above) < limit)
+    unsettled = open_ & (k > 0) & (sums.least < limit)
     for column in np.flatnonzero(unsettled.any(axis=0)).tolist():
         # Where k records or more are at the least possible end, the k smallest are known without looking for them.
         known = unsettled[:, column] & (sums.floored[:, column] >= distances)
@@ -225,21 +251,19 @@ def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
     return np.asarray(2.0 * np.clip(largest, 0.0, clip.coarse) - clip.coarse + 2.0)
 
 
-def _replaced(
-    total: Integers, distances: Integers, records: int, ends: RecordEnds, bound: Array, open_: npt.NDArray[np.bool_]
-) -> Array:
+def _replaced(ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]) -> Array:
     """k removed and k added. Every record's entry is coarsened by itself, so that all sums of entries are exact."""
     rows = np.flatnonzero(open_[:, 0])
     if not len(rows):
         return bound
     most = int(distances[rows].max())
-    for column in range(total.shape[1]):
+    for column in range(bound.shape[1]):
         entries = _up(ends.all(rows, column).astype(np.int64), ends.clip.shift)
         sums = entries.sum(axis=1)
         if most:
             removed = np.concatenate([np.zeros((len(rows), 1)), _smallest_sums(entries, most)], axis=1)
             sums -= removed[np.arange(len(rows)), distances[rows]]
-        bound[rows, column] = (sums + distances[rows] * ends.clip.coarse) / records
+        bound[rows, column] = (sums + distances[rows] * ends.clip.coarse) / ends.records
     return bound
 
 
