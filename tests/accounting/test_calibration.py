@@ -21,6 +21,14 @@ def test_calibrating_an_answer_and_recomputing_the_total_round_trips(epsilon: fl
     assert epsilon - 1e-6 <= total <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.parametrize(("epsilon", "answers"), [(1.0, 1000), (1.0, 10_000), (10.0, 5000), (636.0, 20_000), (0.1, 3)])
+def test_without_delta_answers_share_the_total(epsilon: float, answers: int) -> None:
+    """However many there are: that all of them lie the same way is improbable, and not impossible."""
+    each = epsilon_per_answer(epsilon=epsilon, delta=0.0, answers=answers)
+    assert answers * each <= epsilon
+    assert each == pytest.approx(epsilon / answers, rel=1e-15)
+
+
 @pytest.mark.parametrize(("epsilon", "answers"), [(0.5, 1), (3.0, 100)])
 @pytest.mark.parametrize("rate", [1.0, 0.05])
 def test_calibrating_noise_and_recomputing_the_total_round_trips(

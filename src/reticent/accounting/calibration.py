@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from reticent.accounting.accountants import Accountant, RdpAccountant
-from reticent.accounting.composition import optimal_delta
+from reticent.accounting.composition import SMALLEST_DELTA, optimal_delta
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import CalibrationFailed
@@ -30,6 +30,9 @@ def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
     """
     target, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
+    if delta < SMALLEST_DELTA:
+        each = target / answers
+        return each if answers * each <= target else math.nextafter(each, 0.0)
 
     def fits(per_answer: float) -> bool:
         # Optimal composition is never above the others, so it alone decides.

@@ -15,7 +15,8 @@ from reticent.core.errors import InvalidParameter
 
 _BISECTIONS = 200
 _DISCRETISATION = 1e-4
-_SMALLEST_DELTA = 1e-280
+SMALLEST_DELTA = 1e-280
+"""Below it nothing but basic composition is used: smaller probabilities leave the range of doubles."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def optimal_delta(*, epsilon: float, answers: int, total_epsilon: float, answer_
         answer_delta: delta of one answer, in [0, 1).
 
     Returns:
-        The closed form to float64 accuracy (a relative 1e-12 or so).
+        The closed form, rounded up by a relative 1e-12 + 1e-14 ``answers``; what is below 1e-300 may come out as 0.
 
     Reference: Kairouz, Oh and Viswanath 2015, Theorem 3.3, for any total epsilon instead of their grid.
 
@@ -111,14 +112,13 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
     log_kept = answers * math.log1p(-probability(answer_delta, name="answer_delta"))
-    if delta < _SMALLEST_DELTA:
-        # Probabilities that a double rounds to 0 are not 0: what is left without any delta to speak of is the sum.
+    if delta < SMALLEST_DELTA:
+        # Probabilities that a double rounds to 0 are not 0: without any delta to speak of, only the sum holds.
         return answers * epsilon if _with_failures(0.0, log_kept) <= delta else math.inf
     pure = _pure_delta(epsilon, answers)
-    rounding = 1.0 + 1e-12 + 1e-14 * answers
 
     def excess(total: float) -> bool:
-        return _with_failures(rounding * pure(total), log_kept) > delta
+        return _with_failures(pure(total), log_kept) > delta
 
     return _smallest(excess, answers * epsilon)
 
@@ -188,16 +188,19 @@ def _basic_of(parts: Sequence[tuple[float, float]], delta: float) -> float:
 
 
 def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
-    """Delta of ``answers`` pure answers as a function of total epsilon, on precomputed binomial weights."""
+    """Delta of ``answers`` pure answers as a function of total epsilon, rounded up, on precomputed binomial weights."""
     lies = np.arange(answers + 1)
     losses = np.asarray((answers - 2.0 * lies) * epsilon, dtype=np.float64)
     # A lie has probability 1/(1 + e^epsilon); the logarithmic weights neither overflow nor cancel at any number of answers.
     lie = 1.0 / (1.0 + math.exp(min(epsilon, 700.0)))
     weights = np.asarray(np.exp(stats.binom.logpmf(lies, answers, lie)), dtype=np.float64)
 
+    # More than the errors of logarithms of binomial coefficients, which grow with the number of answers.
+    rounding = 1.0 + 1e-12 + 1e-14 * answers
+
     def delta(total: float) -> float:
         above = losses > total
-        return float(np.sum(weights[above] * -np.expm1(total - losses[above])))
+        return rounding * float(np.sum(weights[above] * -np.expm1(total - losses[above])))
 
     return delta
 
