@@ -105,7 +105,7 @@ def test_intervals_nest_between_neighbours(name: str) -> None:
 
 def test_intervals_nest_across_blocks_of_records() -> None:
     settings, random = TrainingSettings(features=3, classes=2, hidden=(4,), epochs=2), np.random.default_rng(9)
-    data = draw(random, 1024, 2)
+    data = draw(random, 2048, 2)
     first, second = (certified(settings, part, 3) for part in (data, changed(random, data, settings, 1)))
     assert inside(first, second)
     assert inside(second, first)

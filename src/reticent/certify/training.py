@@ -157,7 +157,7 @@ def parameter_intervals(
     return result
 
 
-Layers = list[tuple[RecordEnds, RecordEnds]]
+_Layers = list[tuple[RecordEnds, RecordEnds]]
 """Gradients of a batch per layer: negated lower ends, and upper ends."""
 
 
@@ -166,7 +166,7 @@ def _trained(
     clips: list[Clip],
     batches: list[tuple[Array, Integers]],
     distances: Integers,
-    first_gradients: Layers | None,
+    first_gradients: _Layers | None,
 ) -> tuple[list[Array], list[Array]]:
     """Lower and upper weights at the given distances, per layer, shape (distances, units, inputs + 1).
 
@@ -199,7 +199,7 @@ def _trained(
 
 def _gradients(
     grids: TrainingGrids, clips: list[Clip], batch: tuple[Array, Integers], low: list[Array], high: list[Array]
-) -> Layers:
+) -> _Layers:
     """One batch's gradients for weights in [low, high]: one box, or for networks without hidden layers many."""
     inputs, labels = batch
     network = IntervalNetwork(grids, low, high)

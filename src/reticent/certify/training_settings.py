@@ -20,8 +20,8 @@ Counting = Literal["add-remove", "replace"]
 INPUT_BITS = 16
 """Inputs are rounded to this many bits of their public bound."""
 
-RECORDS_AT_ONCE = 512
-"""Records per block, which fits into the cache. Sums over one are exact in float64 (up to 1024), blocks are added in int64."""
+RECORDS_AT_ONCE = 1024
+"""Records per block, which fits into the cache. Sums over so many are exact in float64, but not over more; blocks add in int64."""
 
 MOST_RECORDS = 2**24
 _EXACT_BITS = 53

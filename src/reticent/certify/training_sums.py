@@ -87,12 +87,13 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
 
 def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
     """Sums over one block of negated lower ends, and of upper ends, if none reaches gamma."""
-    lower, upper = factors.column_low, factors.column_high
-    doubled, spread = factors.row_low + factors.row_high, factors.row_high - factors.row_low
-    middle, reach = doubled @ upper.T, spread @ np.abs(upper).T
+    low, high, lower, upper = factors.row_low, factors.row_high, factors.column_low, factors.column_high
     if lower is upper:
+        # Twice the midpoints and twice the radii.
+        middle, reach = (low + high) @ upper.T, (high - low) @ np.abs(upper).T
         return 0.5 * (reach - middle), 0.5 * (reach + middle)
-    return 0.5 * (spread @ np.abs(lower).T - doubled @ lower.T), 0.5 * (reach + middle)
+    least = low @ np.maximum(lower, 0.0).T + high @ np.minimum(lower, 0.0).T
+    return -least, high @ np.maximum(upper, 0.0).T + low @ np.minimum(upper, 0.0).T
 
 
 def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[Array, Array]:
