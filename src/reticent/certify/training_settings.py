@@ -21,7 +21,7 @@ INPUT_BITS = 16
 """Inputs are rounded to this many bits of their public bound."""
 
 RECORDS_AT_ONCE = 1024
-"""Records per block, which fits into the cache. Sums over so many are exact in float64, but not over more; blocks add in int64."""
+"""Records per block, which fits into the cache. Sums over one are exact in float64 (not over more); blocks are added in int64."""
 
 MOST_RECORDS = 2**24
 _EXACT_BITS = 53
