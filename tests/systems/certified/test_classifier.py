@@ -212,3 +212,10 @@ def test_published_laws_answer_two_labels_only() -> None:
     classifier = CertifiedClassifier(epsilon=1.0, k_max=1, law="smooth-cauchy").fit(X, y)
     with pytest.raises(InvalidParameter, match="answers two labels, got classes=3"):
         classifier.release(X)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path) -> None:
+    X, labels = blobs(60)
+    maker = CertifiedClassifier(epsilon=np.float32(1.0), k_max=np.int64(1), random_state=np.int64(0)).fit(X, labels)
+    assert maker.release(X[:2]).receipt.guarantee == CertifiedClassifier.load(maker.save(tmp_path / "bundle")).guarantee
+    assert type(maker.guarantee.epsilon) is float

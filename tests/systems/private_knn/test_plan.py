@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
 import numpy as np
@@ -117,3 +119,30 @@ def test_blocks_change_nothing_but_memory() -> None:
     labels = KnnDesk(plan).answer(queries, _voters(plan), sampler=SeededSampler(0))
     sure = np.abs(queries[:, 0] - 99.5) > 50
     assert (labels[sure] == (queries[sure, 0] > 99.5)).all()
+
+
+def test_two_threads_do_not_share_what_is_left() -> None:
+    """Each would have room for its queries, but not both: they meet between finding room and taking it, if they can."""
+    meeting = Barrier(2)
+
+    class Waiting(np.ndarray):
+        def __len__(self) -> int:
+            with contextlib.suppress(BrokenBarrierError):
+                meeting.wait(timeout=1.0)
+            return super().__len__()
+
+    plan = _plan(queries=20)
+    desk, voters, refused = KnnDesk(plan), _voters(plan), []
+
+    def ask() -> None:
+        try:
+            desk.answer(np.arange(0.0, 195.0, 13.0)[:, None].view(Waiting), voters, sampler=SeededSampler(0))
+        except BudgetExceeded:
+            refused.append(True)
+
+    threads = [Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(refused), desk.asked) == (1, 15)

@@ -253,8 +253,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         """Constructor arguments of a loaded system beyond the common ones."""
 
     def _law(self) -> CertifiedLaw:
-        positive(self.epsilon, name="epsilon")
-        law = CertifiedLaw(name=self.law, epsilon=self.epsilon, delta=probability(self.delta, name="delta"))
+        epsilon = positive(self.epsilon, name="epsilon")
+        law = CertifiedLaw(name=self.law, epsilon=epsilon, delta=probability(self.delta, name="delta"))
         if self.law == "distance":
             probability(self.delta, name="delta", allow_zero=False)
         return law

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -155,7 +157,7 @@ class KnnPlan:
 
 
 class KnnDesk:
-    """Answers the queries of one plan and counts them; the count goes up before anything is computed.
+    """Answers the queries of one plan and counts them; the count goes up before anything is computed. One call at a time.
 
     **Guarantee.** That of ``plan``, for all answers of one desk together, over whatever searches they are answered from, as long
     as every search holds the same private records and its features came from public things or this desk's answers.
@@ -168,6 +170,13 @@ class KnnDesk:
         self.plan = plan
         self.asked = 0
         self.answered = 0
+        self._turn = Lock()  # two threads must not both find room for what only one of them may ask
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _turn=Lock())
 
     @property
     def remaining(self) -> int:
@@ -189,6 +198,10 @@ class KnnDesk:
         Raises:
             BudgetExceeded: more queries than are left; none is answered or counted.
         """
+        with self._turn:
+            return self._answer(queries, voters, sampler)
+
+    def _answer(self, queries: Points, voters: SampledNeighbours, sampler: Sampler) -> Integers:
         if len(queries) > self.remaining:
             raise BudgetExceeded(
                 f"queries: requested {len(queries)}, {self.asked} of {self.plan.steps.queries} asked and {self.answered} of "
