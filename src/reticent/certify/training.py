@@ -24,6 +24,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _ELEMENTS_AT_ONCE = 2**20  # of a table (boxes, units, units, records) without hidden layers
+_LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +144,7 @@ def parameter_intervals(
     clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
     # All distances start from the same weights: with hidden layers, the first step's gradients are the same for all.
     first_gradients = _gradients(grids, clips, batches[0], list(grids.start), list(grids.start)) if settings.hidden else None
+    _keep_freed_memory()
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     for first in range(0, k_max + 1, group):
@@ -155,6 +157,15 @@ def parameter_intervals(
     result = ParameterIntervals(grids, lower, upper)
     _check_nested(result)
     return result
+
+
+def _keep_freed_memory() -> None:
+    """Has the allocator keep what one step frees for the next one.
+
+    glibc hands large blocks back to the system, which gives every step new pages to fill with zeros: a third of the time.
+    Freeing one block of this size, of which no page is touched, raises its limits for the process; others do not mind.
+    """
+    np.empty(_LARGE_BLOCK, dtype=np.uint8)
 
 
 _Layers = list[tuple[RecordEnds, RecordEnds]]
