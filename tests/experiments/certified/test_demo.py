@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -39,17 +38,17 @@ def test_fraction_is_that_of_the_classifier(blobs: CertifiedOutcome) -> None:
         assert share == (distances >= k).mean()
 
 
-def test_page_and_picture(blobs: CertifiedOutcome) -> None:
+def test_page_and_picture(blobs: CertifiedOutcome, read_page) -> None:
+    assert sum(tag == "svg" for tag, _ in read_page(page(blobs))) == 2
     html = page(blobs).replace("\u00a0", " ")
-    assert html.startswith("<!doctype html>")
-    assert html.count("<svg") == 2
     assert blobs.classifier.card().protected.split(":")[0] in html
     assert f"{100 * blobs.results['accuracy_released']:.0f} %" in html
-    assert not re.search(r"(src|href)=\"(?!data:|#)", html)
-    assert "<script" not in html
-    for tag in ("section", "table", "ul", "dl", "svg", "details"):
-        assert len(re.findall(f"<{tag}[ >]", html)) == html.count(f"</{tag}>")
     assert figure(blobs).startswith(b"\x89PNG")
+
+
+@pytest.mark.browser
+def test_it_opens_in_a_browser(blobs: CertifiedOutcome, open_page) -> None:
+    open_page(page(blobs))
 
 
 def test_ten_classes_have_no_published_line() -> None:

@@ -110,6 +110,7 @@ def _fraction_section(chart: Chart, results: dict[str, Any]) -> str:
         + ".",
         x_name="changed records k",
         y_name="share of queries",
+        name="survival",
     )
     return f"""<section aria-labelledby="fraction">
 <h2 id="fraction">How many records a label survives</h2>

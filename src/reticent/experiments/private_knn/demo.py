@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -103,7 +104,7 @@ def run_demo(data: Dataset, student: PrivateKNNStudent, *, report: Report) -> Kn
 
 
 def page(demo: KnnDemo) -> str:
-    """The whole page as HTML; the figure stands beside it as figure.png."""
+    """The whole page as HTML; it needs nothing beside it."""
     results = demo.results
     facts = [
         (percent(results["student"]), "of held-out pictures right, by a student that never saw a private picture"),
@@ -118,10 +119,12 @@ def page(demo: KnnDemo) -> str:
 <p class="lead">Public pictures without labels ask private ones: each time a fresh random part of the private records takes part,
 the nearest of them vote, the votes get noise, and only the winner is told. A student learns from the winners.</p></header>""",
         f'<main><ul class="facts" aria-label="Main results">{shown}</ul>',
-        """<section><h2>What was asked, and what was answered</h2><figure>
-<img src="figure.png" alt="Public pictures, each with its released label; wrong ones are marked."></figure></section>""",
+        f"""<section aria-labelledby="asked"><h2 id="asked">What was asked, and what was answered</h2><figure>
+<img src="data:image/png;base64,{base64.b64encode(demo.figure).decode()}"
+alt="Public pictures, each with its released label; wrong ones are marked."></figure></section>""",
         card_section(demo.card),
-        f"<section><h2>Numbers</h2>{figure_table('', 'name', ('value',), rows)}</section></main>",
+        '<section aria-labelledby="numbers"><h2 id="numbers">Numbers</h2>',
+        f"{figure_table('', 'name', ('value',), rows)}</section></main>",
     ]
     return document(title=f"Private-kNN: {results['data']}", about="A student of private neighbours", body=body)
 
