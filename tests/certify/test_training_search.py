@@ -62,9 +62,9 @@ def nested(inner: ParameterIntervals, outer: ParameterIntervals) -> bool:
     return all(bool((low[:-1] >= least[1:]).all() and (high[:-1] <= most[1:]).all()) for low, high, least, most in ends)
 
 
-def search(*, seed: int, pairs: int) -> None:
-    """Draws ``pairs`` pairs of neighbours; fails at the first whose intervals do not nest or whose answers differ by more."""
-    random = np.random.default_rng(seed)
+def search(*, seed: int, pairs: int) -> int:
+    """Draws ``pairs`` pairs of neighbours, and returns how many changed an interval; fails at the first that does not nest."""
+    random, changed = np.random.default_rng(seed), 0
     for pair in range(pairs):
         settings, k_max = drawn_settings(random), int(random.integers(1, 8))
         least = 1 if settings.counting == "replace" else 0
@@ -86,15 +86,17 @@ def search(*, seed: int, pairs: int) -> None:
         (one, near), (two, far) = stable_distances(first, queries), stable_distances(second, queries)
         assert (np.abs(near - far) <= 1).all(), shown
         assert ((one == two) | ((near == 0) & (far == 0))).all(), shown
+        changed += any((low != least).any() for low, least in zip(first.lower, second.lower, strict=True))
+    return changed
 
 
 def test_no_neighbours_fall_out_of_their_intervals() -> None:
-    search(seed=0, pairs=100)
+    assert search(seed=0, pairs=100) > 80
 
 
 @pytest.mark.slow
 def test_no_neighbours_fall_out_of_their_intervals_in_a_longer_search() -> None:
-    search(seed=1, pairs=1000)
+    assert search(seed=1, pairs=1000) > 800
 
 
 def test_the_search_finds_a_bound_that_forgets_one_change(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_page_and_picture(blobs: CertifiedOutcome, read_page) -> None:
 
 @pytest.mark.browser
 def test_it_opens_in_a_browser(blobs: CertifiedOutcome, open_page) -> None:
-    open_page(page(blobs))
+    assert open_page(page(blobs)) > 10_000
 
 
 def test_ten_classes_have_no_published_line() -> None:

@@ -38,4 +38,4 @@ def test_it_never_claims_more_than_is_proved(html):
 
 @pytest.mark.browser
 def test_it_opens_in_a_browser(html, open_page):
-    open_page(html)
+    assert open_page(html) > 10_000

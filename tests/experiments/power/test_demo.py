@@ -223,4 +223,4 @@ def test_bad_requests() -> None:
 
 @pytest.mark.browser
 def test_it_opens_in_a_browser(adult: PowerDemo, open_page) -> None:
-    open_page(page(adult))
+    assert open_page(page(adult)) > 10_000

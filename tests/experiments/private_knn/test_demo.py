@@ -50,7 +50,7 @@ def test_the_page_stands_alone_and_can_be_read_aloud(demo: knn_demo.KnnDemo, rea
 
 @pytest.mark.browser
 def test_it_opens_in_a_browser(demo: knn_demo.KnnDemo, open_page) -> None:
-    open_page(knn_demo.page(demo))
+    assert open_page(knn_demo.page(demo)) > 10_000
 
 
 def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
