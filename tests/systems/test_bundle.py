@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,11 +50,14 @@ def test_identity_is_of_what_decides_an_answer(stored: Path) -> None:
 
 def test_a_serial_stands_for_weights_that_are_private(stored: Path) -> None:
     base = Bundle.read(stored)
-    named = Bundle(base.system, {**base.settings, "serial": "1a2b"}, base.arrays, base.card)
-    other = Bundle(base.system, named.settings, {**base.arrays, "weight": base.arrays["weight"] + 1.0}, base.card)
-    again = Bundle(base.system, {**base.settings, "serial": "3c4d"}, base.arrays, base.card)
+    named = replace(base, serial="1a2b")
+    other = replace(named, arrays={**base.arrays, "weight": base.arrays["weight"] + 1.0})
+    again = replace(base, serial="3c4d")
+    setting = replace(base, settings={"serial": "1a2b"})
+    assert setting.identity != replace(setting, arrays=other.arrays).identity
     assert named.identity == other.identity
     assert len({base.identity, named.identity, again.identity}) == 3
+    assert Bundle.read(named.write(stored.parent / "named")).identity == named.identity
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "card.md"])

@@ -38,12 +38,14 @@ class Bundle:
         settings: plain JSON values.
         arrays: weights by name, any numeric dtype.
         card: the guarantee card as Markdown.
+        serial: drawn at random where the weights hold private records, else "".
     """
 
     system: str
     settings: dict[str, Any]
     arrays: dict[str, npt.NDArray[Any]]
     card: str
+    serial: str = ""
 
     @property
     def identity(self) -> str:
@@ -52,12 +54,11 @@ class Bundle:
         The card follows from these. It has no part in the name, so that a clearer sentence in a later version does not
         part a bundle from the budget that was granted to it.
 
-        Where the settings hold a ``serial``, that stands for the weights. A digest of weights that hold private records
-        tells whoever can compute them for a guess of the records whether the guess is right, and receipts are let out; a
-        system with such weights draws its serial at random.
+        A serial stands for the weights. A digest of weights that hold private records tells whoever can compute them for a
+        guess of the records whether the guess is right, and receipts are let out.
         """
-        head = json.dumps([self.system, self.settings], sort_keys=True, allow_nan=False).encode()
-        weights = b"" if "serial" in self.settings else self._weights()
+        head = json.dumps([self.system, self.settings, self.serial], sort_keys=True, allow_nan=False).encode()
+        weights = b"" if self.serial else self._weights()
         return hashlib.sha256(hashlib.sha256(head).digest() + hashlib.sha256(weights).digest()).hexdigest()
 
     def _weights(self) -> bytes:
@@ -72,6 +73,7 @@ class Bundle:
             "version": VERSION,
             "system": self.system,
             "settings": self.settings,
+            "serial": self.serial,
             "sha256": {_WEIGHTS: _digest(weights), _CARD: _digest(card)},
         }
         text = json.dumps(head, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
@@ -116,7 +118,7 @@ class Bundle:
                 raise CorruptBundle(f"bundle {str(source)!r}: {name} does not match its checksum; fetch or fit it again")
         try:
             arrays = load_tensors(contents[_WEIGHTS])
-            found = cls(str(head["system"]), dict(head["settings"]), arrays, contents[_CARD].decode())
+            found = cls(str(head["system"]), dict(head["settings"]), arrays, contents[_CARD].decode(), str(head["serial"]))
         except (KeyError, TypeError, ValueError, SafetensorError) as error:
             raise CorruptBundle(f"bundle {str(source)!r}: damaged ({error}); fetch or fit it again") from error
         if system is not None and found.system != system:

@@ -214,6 +214,12 @@ def test_published_laws_answer_two_labels_only() -> None:
         classifier.release(X)
 
 
+def test_a_bundle_without_a_serial_is_refused(fitted: CertifiedClassifier, tmp_path) -> None:
+    nameless = dataclasses.replace(fitted.bundle(), serial="").write(tmp_path / "bundle")
+    with pytest.raises(CorruptBundle, match="has no serial"):
+        CertifiedClassifier.load(nameless)
+
+
 def test_numbers_of_numpy_are_numbers(tmp_path) -> None:
     X, labels = blobs(60)
     maker = CertifiedClassifier(epsilon=np.float32(1.0), k_max=np.int64(1), random_state=np.int64(0)).fit(X, labels)

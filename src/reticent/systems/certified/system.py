@@ -202,8 +202,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self.classes_.tolist()
         settings["classes_given"] = self.classes is not None
-        settings["serial"] = self.serial_
-        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
+        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown(), self.serial_)
 
     @classmethod
     def load(cls, folder: str | Path, *, extractor: nn.Module | None = None) -> Self:
@@ -224,11 +223,12 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             shape = tuple(int(size) for size in bundle.settings["input_shape"])
             classes = np.asarray(bundle.settings["labels"])
             given = classes.tolist() if bundle.settings["classes_given"] else None
-            serial = str(bundle.settings["serial"])
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
         if len(classes) != query.classes:
             raise CorruptBundle("bundle: its labels do not fit the network")
+        if not bundle.serial:
+            raise CorruptBundle("bundle: has no serial, which names it in receipts in place of its private weights; fit it again")
         arguments = {name: getattr(training, name) for name in TRAINING}
         loaded = cls(
             **cls._arguments(query),
@@ -240,7 +240,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             classes=given,
             **arguments,
         )
-        loaded._become(query.members, query.extractor, classes, shape, serial=serial)
+        loaded._become(query.members, query.extractor, classes, shape, serial=bundle.serial)
         return loaded
 
     @abstractmethod
