@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Soak tests take minutes to hours, and run only where somebody asks for them."""
+    parser.addoption("--soak", action="store_true", default=False, help="run the tests that are marked soak")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skips soak tests unless they were asked for."""
+    if not config.getoption("--soak"):
+        for item in items:
+            if item.get_closest_marker("soak"):
+                item.add_marker(pytest.mark.skip(reason="needs --soak"))
+
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Bytes are named by their argument: what is made while tests are collected, as a gzip header that holds the

@@ -94,10 +94,11 @@ def _certified(**changes: Any) -> Callable[[Bench], object]:
     """A certified classifier on two kinds of iris, with something that has to be refused."""
     arguments = {"X": X[:100], "y": Y[:100], "keys": None}
     fit = {name: changes.pop(name, value) for name, value in arguments.items()}
-    return lambda _: CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, **changes}).fit(**fit)
+    return lambda _: CertifiedClassifier(**{"epsilon": 1.0, "classes": [0, 1], "k_max": 1, **changes}).fit(**fit)
 
 
-KNN: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "queries": 10, "neighbours": 5, "sampling_probability": 0.5}
+PUBLIC: dict[str, Any] = {"classes": [0, 1, 2], "feature_range": (0.0, 8.0)}
+KNN: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "queries": 10, "neighbours": 5, "sampling_probability": 0.5, **PUBLIC}
 
 
 def _knn(inputs: Any = X, labels: Any = Y, keys: Any = None, **changes: Any) -> Callable[[Bench], object]:
@@ -197,7 +198,7 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ("knn: unknown features", _knn(feature_map="sift"), UnknownName, "feature_map='sift': expected one of identity, hog"),
     ("knn: gradients of a table", _knn(feature_map="hog"), InvalidParameter, "expected pictures"),
     ("knn: unknown engine", _knn(engine="annoy"), UnknownName, "engine='annoy': expected one of numpy, faiss"),
-    ("knn: a label that is no class", _knn(classes=[0, 1]), InvalidInput, "labels from classes only; values are not shown"),
+    ("knn: a label that is no class", _knn(classes=[0, 1]), InvalidInput, "labels from classes only; labels are not shown"),
     ("knn: one class", _knn(classes=[0]), InvalidInput, "classes: expected at least two"),
     ("knn: keys of some", _knn(keys=["a"]), InvalidInput, "keys: expected one per record, got 1 for 150 records"),
     ("knn: too few labels", _knn(labels=Y[:-1]), InvalidInput, r"y: expected one label for each of 150 records"),
@@ -216,7 +217,7 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ("certified: unknown counting", _certified(counting="swap"), UnknownName, "counting='swap': expected add-remove or replace"),
     ("certified: no inputs", _certified(X=X[:0], y=Y[:0]), InvalidInput, r"X: 0 sample\(s\)"),
     ("certified: nan", _certified(X=np.full((100, 4), np.nan)), InvalidInput, "X: contains NaN"),
-    ("certified: one class", _certified(y=np.zeros(100, int)), InvalidInput, "y: expected at least two classes"),
+    ("certified: one class", _certified(y=np.zeros(100, int), classes="observed"), InvalidInput, "expected at least two, got 1"),
     ("certified: continuous labels", _certified(y=np.linspace(0, 1, 100)), InvalidInput, "Unknown label type"),
     ("certified: too few keys", _certified(keys=["a"]), InvalidInput, "keys: expected one for each of 100 records"),
     ("certified: keys of no kind", _certified(keys=[0.5] * 100), InvalidInput, "got an entry of type float"),
@@ -228,11 +229,16 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ),
     (
         "certified: a vote over replaced records",
-        lambda _: CertifiedEnsemble(epsilon=1.0, counting="replace").fit(X, Y),
+        lambda _: CertifiedEnsemble(epsilon=1.0, classes=[0, 1, 2], counting="replace").fit(X, Y),
         InvalidParameter,
         "a replaced record can change two members",
     ),
-    ("certified: release before fit", lambda _: CertifiedClassifier(epsilon=1.0).release(X), NotFittedYet, "not fitted yet"),
+    (
+        "certified: release before fit",
+        lambda _: CertifiedClassifier(epsilon=1.0, classes=[0, 1]).release(X),
+        NotFittedYet,
+        "not fitted yet",
+    ),
     (
         "a network that ends in two",
         lambda _: from_torch(nn.Sequential(nn.Linear(2, 2), nn.LSTM(2, 2)), (2,)),

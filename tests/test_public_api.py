@@ -11,7 +11,7 @@ import pytest
 PUBLIC = {
     "reticent": (
         "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
-        "PrivateKNNStudent __version__"
+        "PrivateKNNStudent PublicRanges __version__"
     ),
     "reticent.attacks": (
         "Hijacker HijackingConfig HijackingQuality PictureQuality ReconstructionConfig Reconstructor hijacking_quality invert "
@@ -42,8 +42,8 @@ PUBLIC = {
     "reticent.noise": "Grid Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin",
     "reticent.systems": (
         "Bundle Categorical CertifiedClassifier CertifiedEnsemble Numeric OneHot PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier PrivateKNNStudent Server TabularSchema adult_schema atlas_schema covertype_schema higgs_schema "
-        "read_names read_rows train_server"
+        "PrivateKNNClassifier PrivateKNNStudent PublicRanges Server TabularSchema adult_schema atlas_schema covertype_schema "
+        "higgs_schema read_names read_rows train_server"
     ),
 }
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         PowerEncoder,
         PrivateKNNClassifier,
         PrivateKNNStudent,
+        PublicRanges,
     )
 
 __version__ = "0.1.0"
@@ -25,6 +26,7 @@ __all__ = [
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
+    "PublicRanges",
     "__version__",
 ]
 

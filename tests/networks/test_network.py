@@ -3,10 +3,12 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from reticent.core import Box
 from reticent.core.errors import InvalidInput, UnsupportedNetwork
-from reticent.networks import Activation, ActivationKind, Affine, Network, Residual, affine_chain
+from reticent.networks import Activation, ActivationKind, Affine, Network, Residual, affine_chain, from_torch
 
 
 def exact_forward(layers, values):
@@ -117,3 +119,21 @@ def test_relu_chains():
 def test_affine_chain_of_nothing():
     with pytest.raises(UnsupportedNetwork, match="at least one linear layer"):
         affine_chain([], [])
+
+
+ROW_BY_ROW = {
+    "affine": nn.Sequential(nn.Linear(36, 50), nn.ReLU(), nn.Linear(50, 7)),
+    "smooth": nn.Sequential(nn.Linear(36, 20), nn.GELU(), nn.Linear(20, 20), nn.Tanh(), nn.Linear(20, 3), nn.Softplus()),
+    "convolutional": nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 5), nn.Sigmoid()),
+}
+
+
+@pytest.mark.parametrize("name", ROW_BY_ROW)
+def test_each_row_has_one_value_whatever_stands_beside_it(name: str) -> None:
+    torch.manual_seed(0)
+    network = from_torch(ROW_BY_ROW[name], (1, 6, 6) if name == "convolutional" else (36,))
+    rows = np.random.default_rng(0).normal(size=(1100, 36))
+    whole = network.forward_each(rows)
+    np.testing.assert_allclose(whole, network.forward(rows), rtol=0, atol=network.rounding_error(Box.cube(36, 6.0)))
+    for part in (slice(0, 1), slice(511, 514), slice(3, 900), slice(None, None, -1)):
+        np.testing.assert_array_equal(network.forward_each(rows[part]), whole[part])

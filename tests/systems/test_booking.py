@@ -147,7 +147,7 @@ def test_pictures_of_many_people(tmp_path: Path, ledger: Ledger) -> None:
 def test_a_certified_answer_is_not_charged_to_its_row(ledger: Ledger) -> None:
     """It costs the records that the classifier was trained on, whoever asks about whatever row."""
     points = np.random.default_rng(0).uniform(size=(40, 2))
-    classifier = CertifiedClassifier(epsilon=1.0, k_max=2, epochs=1).fit(points, np.arange(40) % 2)
+    classifier = CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=2, epochs=1).fit(points, np.arange(40) % 2)
     with pytest.raises(
         InvalidInput, match="expected one Scope, got list; every answer, whatever its row, is paid for by the records"
     ):

@@ -14,10 +14,21 @@ from reticent.systems import (
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
+    PublicRanges,
 )
 
 SMALL = {"epsilon": 5.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "random_state": 0}
 TABLE = {"delta": 0.0, "schema": (-100.0, 100.0), "outputs": 1, "hidden": (8,), "epochs": 2, "head_epochs": 1, "random_state": 0}
+
+KNN = {
+    "epsilon": 20.0,
+    "delta": 1e-5,
+    "queries": 10,
+    "neighbours": 3,
+    "sampling_probability": 0.5,
+    "classes": "observed",  # the checks bring labels of all kinds
+    "feature_range": (-100.0, 100.0),
+}
 
 EXPECTED: dict[str, str] = {
     "check_dtype_object": "it wants the offending entry in the message; reticent never shows values of inputs",
@@ -41,9 +52,10 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     [
         PosthocEncoder(**SMALL, epochs=3, head_epochs=1, outputs=2, law="laplace"),
         PosthocClassifier(**SMALL, epochs=30, law="softmax"),
-        CertifiedClassifier(epsilon=1.0, k_max=1, clip=1.0, epochs=20, random_state=0),
-        CertifiedEnsemble(epsilon=1.0, k_max=1, members=2, clip=1.0, epochs=20, random_state=0),
-        PrivateKNNClassifier(epsilon=20.0, delta=1e-5, queries=10, neighbours=3, sampling_probability=0.5),
+        CertifiedClassifier(epsilon=1.0, classes="observed", k_max=1, clip=1.0, epochs=20, random_state=0),
+        CertifiedEnsemble(epsilon=1.0, classes="observed", k_max=1, members=2, clip=1.0, epochs=20, random_state=0),
+        PrivateKNNClassifier(**KNN),
+        PublicRanges((-100.0, 100.0)),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, law="code"),
         PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, law="k-norm-l2"),
     ],

@@ -16,6 +16,7 @@ from reticent.accounting.composition import (
     optimal_epsilon_of,
     smallest_epsilon,
 )
+from reticent.accounting.counters import PlanCounter
 from reticent.accounting.events import PrivacyEvent
 from reticent.accounting.exports import check_export
 from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
@@ -43,6 +44,7 @@ __all__ = [
     "Ledger",
     "LedgerReport",
     "NoisyArgmaxDpEvent",
+    "PlanCounter",
     "PldAccountant",
     "Preview",
     "PrivacyEvent",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -34,9 +34,10 @@ def record_keys(X: npt.ArrayLike, labels: npt.ArrayLike, keys: Sequence[Any] | n
         rows = np.ascontiguousarray(finite_array(X, name="X", ndim=2, allow_empty=True) + 0.0)  # one zero for both signs
         return [row.tobytes() + b"%d" % label for row, label in zip(rows, np.asarray(labels).tolist(), strict=True)]
     rows_given = len(np.asarray(labels))
-    if isinstance(keys, str | bytes) or len(keys) != rows_given:
+    found = [] if isinstance(keys, str | bytes) or not isinstance(keys, Iterable) else list(keys)
+    if len(found) != rows_given:
         raise InvalidInput(f"keys: expected one for each of {rows_given} records")
-    return [_as_bytes(key) for key in keys]
+    return [_as_bytes(key) for key in found]
 
 
 def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Integers:
@@ -65,6 +66,11 @@ def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Inte
 def _as_bytes(key: Any) -> bytes:
     if isinstance(key, bytes):
         return key
-    if isinstance(key, str | int | np.integer) and not isinstance(key, bool):
-        return str(key).encode()
+    if isinstance(key, str):
+        return key.encode("utf-8", "surrogatepass")
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        try:
+            return str(key).encode()
+        except ValueError:  # Python writes no integers of more than 4300 digits
+            raise InvalidInput("keys: expected integers of at most 4300 digits") from None
     raise InvalidInput(f"keys: expected strings, integers or bytes, got an entry of type {type(key).__name__}")

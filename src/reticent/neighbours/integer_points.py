@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.checks import finite_array, positive
+from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 Array = npt.NDArray[np.float64]
@@ -39,6 +39,9 @@ class PointGrid:
     Edge cases: a point outside the ball is pulled towards the center until it is inside; NaN and infinity are refused.
 
     Example:
+        >>> grid = PointGrid.of_range(0.0, [4.0, 4.0], features=2)
+        >>> grid.points([[4.0, 4.0], [2.0, 2.0]]).astype(int).tolist()
+        [[1447, 1447], [0, 0]]
         >>> grid = PointGrid.around([[0.0, 0.0], [2.0, 0.0]])
         >>> grid.points([[2.0, 0.0], [1.0, 1e9]]).astype(int).tolist()
         [[1024, 0], [0, 2047]]
@@ -68,6 +71,41 @@ class PointGrid:
             # Equal rows, or a single one: their own length is the only scale there is.
             largest = float(np.sqrt((center**2).sum())) or 1.0
         return cls(center, POINT_RADIUS / (2 * largest))
+
+    @classmethod
+    def in_ball(cls, center: npt.ArrayLike, radius: float) -> PointGrid:
+        """The grid whose ball of integer points is the public ball with this center, shape (d,), and radius, above 0.
+
+        Raises:
+            InvalidInput, InvalidParameter: NaN or infinity, or a radius that is not above 0.
+        """
+        return cls(np.asarray(center, dtype=np.float64), (POINT_RADIUS - 1) / positive(radius, name="radius"))
+
+    @classmethod
+    def of_range(cls, lower: npt.ArrayLike, upper: npt.ArrayLike, *, features: int) -> PointGrid:
+        """The grid for features in a public range: the corners of that box lie on the sphere.
+
+        Args:
+            lower, upper: ends of the range, a number for all features or shape (features,); lower < upper. From a schema, the
+                format of the data, or public rows; never from the records to be protected.
+            features: how many, at least 1.
+
+        Raises:
+            InvalidParameter: other shapes, NaN or infinity, ends in the wrong order, or too far apart.
+        """
+        size = count(features, name="features")
+        try:
+            ends = [np.broadcast_to(finite_array(end, name="range"), (size,)) for end in (lower, upper)]
+        except ValueError as error:
+            raise InvalidParameter(
+                f"range: expected a lower and an upper end, finite numbers for all features or one for each of {size}"
+            ) from error
+        with np.errstate(over="ignore"):
+            middle, half = 0.5 * ends[0] + 0.5 * ends[1], 0.5 * ends[1] - 0.5 * ends[0]
+            radius = float(np.sqrt(np.square(half).sum()))
+        if not (bool((half > 0).all()) and 1e-150 < radius < 1e150):
+            raise InvalidParameter("range: expected lower < upper for every feature, from 1e-150 to 1e150 apart")
+        return cls.in_ball(middle, radius)
 
     @property
     def dimension(self) -> int:

@@ -66,7 +66,7 @@ class Records:
         cast = np.ascontiguousarray(cast.astype(np.int64))
         if cast.size and cast.min() < 0:
             raise InvalidInput("votes: expected integers of at least 0")
-        names = [b""] * len(places) if keys is None else [_key_bytes(key) for key in keys]
+        names = [b""] * len(places) if keys is None else [key_bytes(key) for key in keys]
         if len(names) != len(places):
             raise InvalidInput(f"keys: expected one per record, got {len(names)} for {len(places)} records")
         short = np.ascontiguousarray(places.astype(np.int16))
@@ -82,12 +82,20 @@ class Records:
         return cls(np.ascontiguousarray(places[order]), cast[order], units)
 
 
-def _key_bytes(key: Any) -> bytes:
-    """A key as bytes, different for different keys; numbers and texts never coincide."""
+def key_bytes(key: Any) -> bytes:
+    """A key as bytes, different for different keys; numbers and texts never coincide.
+
+    Raises:
+        InvalidInput: neither text, bytes nor integer. Keys are never shown.
+
+    Example:
+        >>> key_bytes("7"), key_bytes(31)
+        (b's7', b'i1f')
+    """
     if isinstance(key, bytes):
         return b"b" + key
     if isinstance(key, str):
-        return b"s" + key.encode()
+        return b"s" + key.encode("utf-8", "surrogatepass")
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-        return b"i" + str(int(key)).encode()
+        return b"i" + f"{int(key):x}".encode()  # Python writes integers of any size in this base alone
     raise InvalidInput(f"keys: expected texts, bytes or integers, got {type(key).__name__}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -12,12 +12,14 @@ import numpy.typing as npt
 from reticent.core.checks import finite_array
 from reticent.core.errors import UnsupportedNetwork
 from reticent.core.regions import Box
+from reticent.core.rows import each_row
 from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, Linear, Residual, width_after
 
 Array = npt.NDArray[np.float64]
 
 _UNIT_ROUNDOFF = 2.0**-53
 _TINY = 2.0**-1022  # what one operation loses to underflow at most, whether denormal numbers are kept or not
+_ROWS_AT_ONCE = 512  # such that the sums of a layer stay in the cache
 _ACTIVATION_ULPS = 8.0  # tanh, erf, exp and log1p of numpy and scipy stay within a few ulps
 
 
@@ -63,11 +65,30 @@ class Network:
         Raises:
             InvalidInput: wrong shape, empty, NaN or infinite.
         """
+        return _forward(self.layers, self._checked(inputs), Linear.forward)
+
+    def _checked(self, inputs: npt.ArrayLike) -> Array:
         values = finite_array(inputs, name="inputs")
         if values.ndim > 2 and values.shape[1:] == self.input_shape:
             values = values.reshape(len(values), -1)
-        values = finite_array(values, name="inputs", ndim=2, columns=self.input_dimension)
-        return _forward(self.layers, values)
+        return finite_array(values, name="inputs", ndim=2, columns=self.input_dimension)
+
+    def forward_each(self, inputs: npt.ArrayLike) -> Array:
+        """As ``forward``; a row's value is the same to the last bit alone, in any batch and at any place in it.
+
+        For releases: there a row's answer may not depend on the other rows, not even through a rounding error. Affine layers add
+        their terms one input after the other, entry by entry, so that no library orders a sum; convolutions see one row at a
+        time. Up to twenty times slower than ``forward`` for wide layers.
+
+        Args:
+            inputs: shape (n, input_dimension) or (n, *input_shape).
+
+        Raises:
+            InvalidInput: wrong shape, empty, NaN or infinite.
+        """
+        values = self._checked(inputs)
+        blocks = (values[start : start + _ROWS_AT_ONCE] for start in range(0, len(values), _ROWS_AT_ONCE))
+        return np.concatenate([_forward(self.layers, np.ascontiguousarray(block), _linear_each) for block in blocks])
 
     def is_relu_chain(self) -> bool:
         """Whether the network alternates linear layers and ReLU, starting and ending with a linear one."""
@@ -114,15 +135,27 @@ def affine_chain(weights: Iterable[npt.ArrayLike], biases: Iterable[npt.ArrayLik
     return Network(tuple(layers), (first.inputs,))
 
 
-def _forward(layers: tuple[Layer, ...], values: Array) -> Array:
+def _forward(layers: tuple[Layer, ...], values: Array, linear: Callable[[Linear, Array], Array]) -> Array:
     for layer in layers:
         if isinstance(layer, Activation):
             values = layer.kind.apply(values)
         elif isinstance(layer, Residual):
-            values = values + _forward(layer.branch, values)
+            values = values + _forward(layer.branch, values, linear)
         else:
-            values = layer.forward(values)
+            values = linear(layer, values)
     return values
+
+
+def _linear_each(layer: Linear, values: Array) -> Array:
+    """W x + b for a batch (n, inputs), every row as if it were alone."""
+    if not isinstance(layer, Affine):
+        return each_row(layer.forward, values)
+    columns = np.ascontiguousarray(values.T)
+    sums = np.repeat(layer.bias[:, None], len(values), axis=1)
+    terms = np.empty_like(sums)
+    for weights, column in zip(layer.weight.T, columns, strict=True):
+        sums += np.multiply(weights[:, None], column, out=terms)
+    return np.ascontiguousarray(sums.T)
 
 
 def _propagate_error(layers: tuple[Layer, ...], magnitude: Array, error: Array) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.servers import Server, train_server
 from reticent.systems.private_knn.classifier import PrivateKNNClassifier
 from reticent.systems.private_knn.student import PrivateKNNStudent
+from reticent.systems.public_ranges import PublicRanges
 from reticent.systems.tables.files import read_names, read_rows
 from reticent.systems.tables.known_schemas import adult_schema, atlas_schema, covertype_schema, higgs_schema
 from reticent.systems.tables.schema import Categorical, Numeric, OneHot, TabularSchema
@@ -25,6 +26,7 @@ __all__ = [
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
+    "PublicRanges",
     "Server",
     "TabularSchema",
     "adult_schema",

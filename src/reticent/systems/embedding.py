@@ -11,10 +11,13 @@ import numpy.typing as npt
 import torch
 from scipy.sparse import issparse
 from torch import nn
+from typing_extensions import override
 
-from reticent.core.checks import finite_array
+from reticent.core.checks import finite_array, real
 from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.rows import each_row, finite_or_zero
 from reticent.training.embedder import Embedder, EmbedderConfig
+from reticent.training.features import LARGEST_INPUT
 
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
@@ -27,9 +30,25 @@ class Embedding(ABC):
 
     kind: ClassVar[str]
 
-    @abstractmethod
+    lower: float = -LARGEST_INPUT
+    upper: float = LARGEST_INPUT
+    """The public range that every input value is clipped to before the map sees it."""
+
     def embed(self, inputs: Array) -> Array:
-        """Embeddings, shape (n, dimension), of checked inputs (n, features)."""
+        """Embeddings, shape (n, dimension), of checked inputs (n, features).
+
+        Total, and row by row: inputs are clipped to the public range, each row is computed alone, so that no other row has a say
+        in its last bits, and a row whose embedding is not finite is mapped to the origin.
+        """
+        return finite_or_zero(self.alone(inputs))
+
+    def alone(self, inputs: Array) -> Array:
+        """As ``embed``, with NaN and infinity where the map gives them; for the owner's checks in ``fit``."""
+        return each_row(self.compute, np.clip(inputs, self.lower, self.upper))
+
+    @abstractmethod
+    def compute(self, inputs: Array) -> Array:
+        """What the map gives for a batch (n, features) as it is: may be NaN, and may depend on the batch in its last bits."""
 
     @abstractmethod
     def describe(self) -> tuple[dict[str, Any], Arrays]:
@@ -53,7 +72,13 @@ class IdentityEmbedding(Embedding):
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
 
-    def embed(self, inputs: Array) -> Array:
+    @override
+    def alone(self, inputs: Array) -> Array:
+        """The inputs themselves: whoever uses them clips them to a public box."""
+        return inputs
+
+    @override
+    def compute(self, inputs: Array) -> Array:
         """The inputs themselves."""
         return inputs
 
@@ -71,14 +96,15 @@ class BetaVaeEmbedding(Embedding):
     """The posterior mean of a beta-VAE trained by reticent."""
 
     kind: ClassVar[str] = "beta-VAE"
+    lower, upper = 0.0, 1.0
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
 
-    def embed(self, inputs: Array) -> Array:
+    @override
+    def compute(self, inputs: Array) -> Array:
         """Posterior means of flattened pictures in [0, 1]."""
-        images = inputs.astype(np.float32).reshape(-1, *self.embedder.config.image_shape)
-        return np.asarray(self.embedder.embed(images), dtype=np.float64)
+        return _in_blocks(self.embedder.eval(), inputs, torch.float32, self.embedder.config.image_shape)
 
     def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Decoded pictures, shape (n, height, width)."""
@@ -98,33 +124,43 @@ class BetaVaeEmbedding(Embedding):
 
 
 class ModuleEmbedding(Embedding):
-    """A user's torch module, run in eval mode without gradients."""
+    """A user's torch module, run in eval mode without gradients.
+
+    Args:
+        module: from (n, *input_shape) to (n, ...). It must give an answer for every input in the public range: one that raises,
+            or takes its time, for some inputs tells something about them.
+        input_shape: shape of one input, or None for flat ones.
+        lower, upper: the public range of input values, from public rows or from settings.
+    """
 
     kind: ClassVar[str] = "module"
 
-    def __init__(self, module: nn.Module, input_shape: tuple[int, ...] | None) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        input_shape: tuple[int, ...] | None,
+        *,
+        lower: float = -LARGEST_INPUT,
+        upper: float = LARGEST_INPUT,
+    ) -> None:
         self.module = module.eval()
         self.input_shape = input_shape
+        # What float32 holds, whatever the caller's rows held.
+        self.lower, self.upper = max(float(lower), -LARGEST_INPUT), min(float(upper), LARGEST_INPUT)
 
-    def embed(self, inputs: Array) -> Array:
+    @override
+    def compute(self, inputs: Array) -> Array:
         """What the module computes for inputs reshaped to (n, *input_shape), flattened per row."""
         first = next(iter(self.module.parameters()), None)
         dtype = torch.float32 if first is None else first.dtype
-        shape = self.input_shape or inputs.shape[1:]
-        parts = []
-        self.module.eval()
-        with torch.no_grad():
-            for start in range(0, len(inputs), _ROWS_AT_ONCE):
-                rows = torch.from_numpy(inputs[start : start + _ROWS_AT_ONCE]).to(dtype).reshape(-1, *shape)
-                parts.append(self.module(rows).reshape(len(rows), -1).double().numpy())
-        return np.concatenate(parts)
+        return _in_blocks(self.module.eval(), inputs, dtype, self.input_shape or inputs.shape[1:])
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """The class name, and the weights under ``embedder.``; the code itself is not stored."""
         arrays = {f"embedder.{name}": tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
         name = type(self.module).__qualname__
         shape = None if self.input_shape is None else list(self.input_shape)
-        return {"kind": self.kind, "module": name, "input_shape": shape}, arrays
+        return {"kind": self.kind, "module": name, "input_shape": shape, "lower": self.lower, "upper": self.upper}, arrays
 
     @property
     def space(self) -> str:
@@ -155,8 +191,14 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
     if kind == ModuleEmbedding.kind:
         if module is None:
             raise InvalidInput(f"embedder: this bundle was made with your own {described['module']}; pass embedder=<an instance>")
-        shape = described["input_shape"]
-        embedding: Embedding = ModuleEmbedding(module, None if shape is None else tuple(shape))
+        try:
+            shape = None if described["input_shape"] is None else tuple(int(size) for size in described["input_shape"])
+            lower, upper = real(described["lower"], name="lower"), real(described["upper"], name="upper")
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptBundle(f"embedding: its settings do not fit together ({error})") from error
+        if not -LARGEST_INPUT <= lower <= upper <= LARGEST_INPUT:
+            raise CorruptBundle("embedding: its public input range is empty or beyond what is clipped to")
+        embedding: Embedding = ModuleEmbedding(module, shape, lower=lower, upper=upper)
         target = module
     elif kind == BetaVaeEmbedding.kind:
         fields = {name: described[name] for name in ("latent_dimension", "architecture", "beta", "dropout", "width")}
@@ -170,6 +212,17 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
     except RuntimeError as error:
         raise CorruptBundle("embedding: the stored weights do not fit the architecture") from error
     return embedding
+
+
+def _in_blocks(module: nn.Module, inputs: Array, dtype: torch.dtype, shape: tuple[int, ...]) -> Array:
+    """Outputs of ``module`` for inputs reshaped to (n, *shape), flattened per row, in blocks, without gradients."""
+    parts = []
+    with torch.no_grad():
+        for start in range(0, len(inputs), _ROWS_AT_ONCE):
+            # torch's own copy is aligned in memory, whatever the array was.
+            rows = torch.from_numpy(inputs[start : start + _ROWS_AT_ONCE]).to(dtype, copy=True).reshape(-1, *shape)
+            parts.append(module(rows).reshape(len(rows), -1).double().numpy())
+    return np.concatenate(parts)
 
 
 def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.systems.booking import Query, Scopes, answer_and_book
 from reticent.systems.bundle import Bundle
 from reticent.systems.embedding import check_pictures
+from reticent.systems.feature_names import check_names, keep_names
 
 Array = npt.NDArray[np.float64]
 
@@ -28,6 +30,7 @@ class ReleasingSystem(BaseEstimator):
     Attributes:
         input_shape_: shape of one input.
         n_features_in_: number of input features.
+        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
     """
 
     input_shape_: tuple[int, ...]
@@ -80,7 +83,8 @@ class ReleasingSystem(BaseEstimator):
         name = type(self).__name__
         return NotFittedYet(f"this {name} is not fitted yet; call fit, or {name}.load on a bundle")
 
-    def _takes(self, shape: tuple[int, ...]) -> None:
+    def _takes(self, shape: tuple[int, ...], names: Iterable[str] | None) -> None:
+        keep_names(self, names)
         self.input_shape_ = shape
         self.n_features_in_ = int(np.prod(shape))
 
@@ -91,6 +95,7 @@ class ReleasingSystem(BaseEstimator):
 
     def _inputs(self, X: npt.ArrayLike) -> Array:
         self._fitted()
+        check_names(self, X)
         return inputs_as_fitted(self, *check_pictures(X, name="X"))
 
 

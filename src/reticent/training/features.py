@@ -12,12 +12,19 @@ import torch
 from scipy.ndimage import affine_transform
 from skimage.feature import hog
 from torch import nn
+from typing_extensions import override
 
 from reticent.core.checks import count, finite_array
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.rows import each_row, finite_or_zero
 from reticent.training.students import Student
 
 Array = npt.NDArray[np.float64]
+
+LARGEST_INPUT = 2.0**100
+"""Larger inputs count as this one, either side of 0: float32 holds it, and double precision its cube."""
+
+_FARTHEST = 1e6  # pixels
 
 
 class Origin(StrEnum):
@@ -28,6 +35,19 @@ class Origin(StrEnum):
     RELEASED = "learned from public data and released labels"
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureBall:
+    """A public ball that says where features lie, and so how fine a grid they need.
+
+    Attributes:
+        center: shape (d,).
+        radius: above 0.
+    """
+
+    center: Array
+    radius: float
+
+
 class FeatureMap(ABC):
     """A map from inputs to vectors that the private records had no say in.
 
@@ -35,6 +55,11 @@ class FeatureMap(ABC):
     So a map handles *one row at a time*: matrix products of a whole batch may round a row differently in another batch, and then
     one record's presence would move the features of others. And it must not have been fitted on the private records; ``origin``
     says what it was made from, and goes into the card.
+
+    It is *total*: every finite row has finite features. Values beyond 2^100 count as that, and a row for which the map computes
+    something that is not finite has the features 0. A map that refused one record would tell that the record is there.
+
+    A map of your own has ``name``, ``origin`` and ``row``; and ``columns`` and ``ball`` where it knows them.
 
     Attributes:
         name: for cards and receipts.
@@ -44,13 +69,29 @@ class FeatureMap(ABC):
     name: str
     origin: Origin
 
+    @property
+    def columns(self) -> int | None:
+        """Values in one input row; None where the map takes any number."""
+        return None
+
+    @property
+    def ball(self) -> FeatureBall | None:
+        """Where features lie, from public things alone; None where the map cannot say."""
+        return None
+
     @abstractmethod
+    def row(self, row: Array) -> Array:
+        """Features, shape (1, d), float64, of one row of shape (1, p) of finite numbers up to 2^100 in magnitude."""
+
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """Features, shape (n, d), float64, of inputs of shape (n, p).
+        """Features, shape (n, d), float64, finite, of inputs of shape (n, p).
 
         Raises:
             InvalidInput: inputs that the map is not made for, NaN or infinity. Values are never shown.
         """
+        rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns)
+        with np.errstate(all="ignore"):
+            return finite_or_zero(each_row(self.row, np.clip(rows, -LARGEST_INPUT, LARGEST_INPUT)))
 
 
 @dataclass(frozen=True)
@@ -65,9 +106,15 @@ class IdentityFeatures(FeatureMap):
     name = "inputs"
     origin = Origin.FIXED
 
+    @override
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``."""
+        """See ``FeatureMap.features``; there is nothing to compute, and so nothing to cut."""
         return finite_array(inputs, name="inputs", ndim=2)
+
+    @override
+    def row(self, row: Array) -> Array:
+        """See ``FeatureMap.row``."""
+        return row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +147,24 @@ class HogFeatures(FeatureMap):
         if len(self.image_shape) != 3 or 2 * count(self.cell, name="cell") > min(self.image_shape[1:]):
             raise InvalidParameter(f"cell={self.cell}: expected at most half of a side of image_shape={self.image_shape}")
 
-    def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``."""
-        rows = finite_array(inputs, name="inputs", ndim=2, columns=int(np.prod(self.image_shape)))
-        return np.stack([np.concatenate([self._plane(plane) for plane in row.reshape(self.image_shape)]) for row in rows])
+    @property
+    @override
+    def columns(self) -> int:
+        """Pixels of all planes."""
+        return int(np.prod(self.image_shape))
+
+    @property
+    @override
+    def ball(self) -> FeatureBall:
+        """Every block of 2 x 2 cells is scaled to a length of at most 1."""
+        planes, height, width = self.image_shape
+        blocks = planes * (height // self.cell - 1) * (width // self.cell - 1)
+        return FeatureBall(np.zeros(4 * self.orientations * blocks), float(np.sqrt(blocks)))
+
+    @override
+    def row(self, row: Array) -> Array:
+        """See ``FeatureMap.row``."""
+        return np.concatenate([self._plane(plane) for plane in row.reshape(self.image_shape)])[None, :]
 
     def _plane(self, plane: Array) -> Array:
         cells = (self.cell, self.cell)
@@ -119,11 +180,13 @@ class ReducedFeatures(FeatureMap):
         base: the other map.
         center: shape (d,), mean of the public features.
         directions: shape (m, d), orthonormal rows.
+        radius: of the ball around 0 that is said to hold features: twice what the public ones need.
     """
 
     base: FeatureMap
     center: Array
     directions: Array
+    radius: float
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -154,11 +217,26 @@ class ReducedFeatures(FeatureMap):
         directions = directions[: count(dimension, name="dimension")]
         # The sign of a direction is arbitrary; the largest entry is made positive, so that equal inputs give equal maps.
         largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
-        return cls(base, center, directions * np.where(largest < 0, -1.0, 1.0))
+        directions = directions * np.where(largest < 0, -1.0, 1.0)
+        length = float(np.sqrt(np.square((features - center) @ directions.T).sum(axis=1).max()))
+        return cls(base, center, directions, 2.0 * length or 1.0)
 
-    def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``."""
-        return np.stack([self.directions @ (row - self.center) for row in self.base.features(inputs)])
+    @property
+    @override
+    def columns(self) -> int | None:
+        """As of the other map."""
+        return self.base.columns
+
+    @property
+    @override
+    def ball(self) -> FeatureBall:
+        """See ``radius``."""
+        return FeatureBall(np.zeros(len(self.directions)), self.radius)
+
+    @override
+    def row(self, row: Array) -> Array:
+        """See ``FeatureMap.row``."""
+        return np.asarray(self.directions @ (self.base.row(row)[0] - self.center))[None, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,15 +261,22 @@ class ModuleFeatures(FeatureMap):
     name = "torch module"
 
     def __post_init__(self) -> None:
+        if self.origin not in list(Origin):
+            raise UnknownName(f"origin={self.origin!r}: expected one of {', '.join(repr(origin.value) for origin in Origin)}")
         object.__setattr__(self, "origin", Origin(self.origin))
         if not isinstance(self.module, nn.Module):
             raise InvalidInput(f"module: expected a torch module, got {type(self.module).__name__}")
 
-    def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``."""
-        values = finite_array(inputs, name="inputs", ndim=2, columns=int(np.prod(self.input_shape)))
-        rows = torch.from_numpy(values.astype(np.float32)).reshape(len(values), 1, *self.input_shape)
-        return _one_by_one(self.module.eval(), rows)
+    @property
+    @override
+    def columns(self) -> int:
+        """Values of one input of the module."""
+        return int(np.prod(self.input_shape))
+
+    @override
+    def row(self, row: Array) -> Array:
+        """See ``FeatureMap.row``."""
+        return _outputs(self.module.eval(), row, self.input_shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,38 +292,53 @@ class StudentFeatures(FeatureMap):
     name = "last hidden layer of the previous student"
     origin = Origin.RELEASED
 
-    def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``."""
-        size = int(np.prod(self.student.image_shape))
-        values = finite_array(inputs, name="inputs", ndim=2, columns=size)
-        rows = torch.from_numpy(values.astype(np.float32)).reshape(len(values), 1, size)
-        hidden = _one_by_one(self.student.features.eval(), rows.reshape(len(values), 1, *self.student.image_shape))
-        # Each row sums alone, so that its length does not depend on how many rows there are.
-        lengths = np.array([np.sqrt(row @ row) for row in hidden])
-        return np.asarray(hidden / np.maximum(lengths, 1e-12)[:, None])
+    @property
+    @override
+    def columns(self) -> int:
+        """Pixels of all planes."""
+        return int(np.prod(self.student.image_shape))
+
+    @property
+    @override
+    def ball(self) -> FeatureBall:
+        """Every vector has a length of at most 1."""
+        return FeatureBall(np.zeros(self.student.head.in_features), 1.0)
+
+    @override
+    def row(self, row: Array) -> Array:
+        """See ``FeatureMap.row``."""
+        hidden = _outputs(self.student.features.eval(), row, self.student.image_shape)
+        return np.asarray(hidden / max(float(np.sqrt(hidden[0] @ hidden[0])), 1e-12))
 
 
 def upright(plane: Array) -> Array:
     """One plane of a picture, sheared along its rows until rows and columns of its mass are uncorrelated, and centred.
 
-    Edge cases: a plane without mass, or with all of it in one row, is returned as it is.
+    Edge cases: a plane without mass, with all of it in one row, or with so little of it beside so much of the other sign that
+    center and shear lie outside of every picture, is returned as it is.
     """
     rows, columns = np.mgrid[: plane.shape[0], : plane.shape[1]]
-    mass = plane.sum()
-    if mass <= 0:
-        return plane
-    center = np.array([(rows * plane).sum(), (columns * plane).sum()]) / mass
-    away = rows - center[0]
-    spread = (away * away * plane).sum()
-    if spread <= 1e-9 * mass:
-        return plane
-    shear = np.array([[1.0, 0.0], [(away * (columns - center[1]) * plane).sum() / spread, 1.0]])
-    middle = (np.array(plane.shape) - 1) / 2
-    return np.asarray(affine_transform(plane, shear, offset=center - shear @ middle, order=1))
+    with np.errstate(all="ignore"):
+        mass = plane.sum()
+        if not mass > 0:
+            return plane
+        center = np.array([(rows * plane).sum(), (columns * plane).sum()]) / mass
+        away = rows - center[0]
+        spread = (away * away * plane).sum()
+        if not spread > 1e-9 * mass:
+            return plane
+        shear = np.array([[1.0, 0.0], [(away * (columns - center[1]) * plane).sum() / spread, 1.0]])
+        middle = (np.array(plane.shape) - 1) / 2
+        offset = center - shear @ middle
+        # Written so that NaN stays out as well: scipy looks up pixels at these places.
+        if not bool((np.abs(offset) <= _FARTHEST).all() and np.abs(shear[1, 0]) <= _FARTHEST):
+            return plane
+    return np.asarray(affine_transform(plane, shear, offset=offset, order=1))
 
 
-def _one_by_one(module: nn.Module, rows: torch.Tensor) -> Array:
-    """Outputs of ``module`` for every (1, ...) row by itself, flattened, shape (n, d)."""
+def _outputs(module: nn.Module, row: Array, shape: tuple[int, ...]) -> Array:
+    """Outputs of ``module`` for a row of shape (1, p) as float32 of shape (1, *shape), flattened, shape (1, d)."""
     with torch.inference_mode():
-        outputs = [module(row).reshape(-1).numpy().astype(np.float64) for row in rows]
-    return np.stack(outputs)
+        # torch's own copy is aligned in memory, whatever the array was.
+        values = torch.from_numpy(row).to(torch.float32, copy=True).reshape(1, *shape)
+        return np.asarray(module(values).reshape(1, -1).numpy().astype(np.float64))

@@ -32,7 +32,9 @@ def data(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
 def pair() -> list[tuple[np.ndarray, np.ndarray]]:
     """Labels and stable distances of many queries, with all of 200 records and without the first."""
     X, y = data(0, 200)
-    return [CertifiedClassifier(epsilon=1.0, k_max=20).fit(X[cut:], y[cut:]).stable_distances(GRID) for cut in (0, 1)]
+    return [
+        CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=20).fit(X[cut:], y[cut:]).stable_distances(GRID) for cut in (0, 1)
+    ]
 
 
 def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(pair) -> None:
@@ -65,7 +67,8 @@ def test_the_published_distance_of_a_vote_is_refuted_on_real_neighbours() -> Non
     """One record decides a losing member: with it against the winners, without it with them."""
     X, y = data(1, 1200)
     found = [
-        CertifiedEnsemble(epsilon=1.0, members=5, k_max=30).fit(X[cut:], y[cut:]).member_distances(GRID) for cut in range(12)
+        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=5, k_max=30).fit(X[cut:], y[cut:]).member_distances(GRID)
+        for cut in range(12)
     ]
     jumps = []
     for cut, (first, second) in enumerate(pairwise(found)):
@@ -79,7 +82,9 @@ def test_the_published_distance_of_a_vote_is_refuted_on_real_neighbours() -> Non
     response = SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1))
     assert refuted(binary_response_case(response, labels=(1, 1), levels=(one, other), epsilon=1.0))
     ours = [
-        CertifiedEnsemble(epsilon=1.0, members=5, k_max=30).fit(X[start:], y[start:]).stable_distances(GRID[query : query + 1])
+        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=5, k_max=30)
+        .fit(X[start:], y[start:])
+        .stable_distances(GRID[query : query + 1])
         for start in (cut, cut + 1)
     ]
     levels = int(ours[0][1][0]), int(ours[1][1][0])

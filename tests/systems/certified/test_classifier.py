@@ -29,7 +29,7 @@ def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fitted() -> CertifiedClassifier:
-    return CertifiedClassifier(epsilon=0.03, k_max=300).fit(*blobs(3000))
+    return CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300).fit(*blobs(3000))
 
 
 def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) -> None:
@@ -39,7 +39,7 @@ def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) ->
     released = (fitted.simulate(X, seed=0).values == labels).mean()
     assert noise_free > 0.9
     assert released > noise_free - 0.01
-    published = CertifiedClassifier(epsilon=0.03, k_max=300, law="smooth-cauchy")
+    published = CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300, law="smooth-cauchy")
     published.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
     published._identities = {}
     assert (published.simulate(X, seed=0).values == labels).mean() < 0.6
@@ -56,9 +56,9 @@ def test_what_is_certified_is_what_the_library_certifies(fitted: CertifiedClassi
 
 def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(fitted: CertifiedClassifier) -> None:
     assert fitted.guarantee == Guarantee(0.03, 0.0, AddRemove(1))
-    replace = CertifiedClassifier(epsilon=1.0, k_max=2, counting="replace").fit(*blobs(50))
+    replace = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=2, counting="replace").fit(*blobs(50))
     assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1))
-    distance = CertifiedClassifier(epsilon=1.0, delta=1e-3, k_max=40, law="distance").fit(*blobs(2000))
+    distance = CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, law="distance").fit(*blobs(2000))
     assert (
         "probability of any set of answers changes by at most a factor e^1, plus 0.001, per answer." in distance.card().protected
     )
@@ -69,7 +69,7 @@ def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(fitted: Certif
 
 
 def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
-    classifier = CertifiedClassifier(epsilon=1.0, k_max=1)
+    classifier = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=1)
     assert classifier.total(answers=10, delta=0.0).winner == "basic"
     assert classifier.calibrate(epsilon=10.0, delta=1e-5, answers=1000) is classifier
     total = classifier.total(answers=1000, delta=1e-5)
@@ -77,7 +77,7 @@ def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
     assert 9.999 < total.epsilon <= 10.0 + 1e-9
     assert classifier.epsilon < total.candidates["advanced"] / 1000 * 20
     with pytest.raises(InvalidParameter, match="pure epsilon"):
-        CertifiedClassifier(epsilon=1.0, delta=0.1, law="distance").calibrate(epsilon=1.0, delta=0.0, answers=3)
+        CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=0.1, law="distance").calibrate(epsilon=1.0, delta=0.0, answers=3)
 
 
 def test_answers_are_booked_before_they_leave(fitted: CertifiedClassifier, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
     ],
 )
 def test_a_bundle_that_does_not_fit_together_is_refused(tmp_path: Path, change: Any) -> None:
-    bundle = CertifiedClassifier(epsilon=1.0, k_max=1).fit(*blobs(20)).bundle()
+    bundle = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=1).fit(*blobs(20)).bundle()
     copy = dataclasses.replace(bundle, arrays={name: array.copy() for name, array in bundle.arrays.items()})
     change(copy)
     with pytest.raises(CorruptBundle):
@@ -152,10 +152,12 @@ def test_keys_decide_batches_and_order_does_not(fitted: CertifiedClassifier) -> 
     X, y = blobs(200)
     keys = [f"person {index}" for index in range(200)]
     order = np.random.default_rng(0).permutation(200)
-    first = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X, y, keys=keys)
-    second = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X[order], y[order], keys=[keys[index] for index in order])
+    first = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(X, y, keys=keys)
+    second = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(
+        X[order], y[order], keys=[keys[index] for index in order]
+    )
     assert _weights(first) == _weights(second)
-    other = CertifiedClassifier(epsilon=1.0, k_max=3, batches=4).fit(X, y)
+    other = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(X, y)
     assert _weights(other) != _weights(first)
 
 
@@ -198,18 +200,18 @@ def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> Non
         ({"k_max": -1}, InvalidParameter, "k_max=-1"),
         ({"extractor": "resnet"}, InvalidParameter, "extractor: expected None or a torch module, got str"),
         ({"hidden": (0,)}, InvalidParameter, "hidden=0"),
-        ({"classes": [0]}, InvalidInput, "expected at least two classes"),
+        ({"classes": [0]}, InvalidInput, "classes: expected at least two"),
         ({"classes": [0, 2]}, InvalidInput, "expected labels from classes only"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(fields: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, **fields}).fit(*blobs(30))
+        CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, "classes": [0, 1], **fields}).fit(*blobs(30))
 
 
 def test_published_laws_answer_two_labels_only() -> None:
     X, y = load_iris(return_X_y=True)
-    classifier = CertifiedClassifier(epsilon=1.0, k_max=1, law="smooth-cauchy").fit(X, y)
+    classifier = CertifiedClassifier(classes=[0, 1, 2], epsilon=1.0, k_max=1, law="smooth-cauchy").fit(X, y)
     with pytest.raises(InvalidParameter, match="answers two labels, got classes=3"):
         classifier.release(X)
 
@@ -222,6 +224,8 @@ def test_a_bundle_without_a_serial_is_refused(fitted: CertifiedClassifier, tmp_p
 
 def test_numbers_of_numpy_are_numbers(tmp_path) -> None:
     X, labels = blobs(60)
-    maker = CertifiedClassifier(epsilon=np.float32(1.0), k_max=np.int64(1), random_state=np.int64(0)).fit(X, labels)
+    maker = CertifiedClassifier(classes=[0, 1], epsilon=np.float32(1.0), k_max=np.int64(1), random_state=np.int64(0)).fit(
+        X, labels
+    )
     assert maker.release(X[:2]).receipt.guarantee == CertifiedClassifier.load(maker.save(tmp_path / "bundle")).guarantee
     assert type(maker.guarantee.epsilon) is float

@@ -22,12 +22,12 @@ def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def test_every_member_is_a_classifier_of_its_own_records() -> None:
     X, y = blobs(400)
-    ensemble = CertifiedEnsemble(epsilon=1.0, members=4, k_max=6).fit(X, y)
+    ensemble = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=4, k_max=6).fit(X, y)
     member = record_buckets(record_keys(X, y), buckets=4, purpose="ensemble member")
     queries = blobs(200, seed=1)[0]
     labels, distances = ensemble.member_distances(queries)
     for index in range(4):
-        alone = CertifiedClassifier(epsilon=1.0, k_max=6).fit(X[member == index], y[member == index])
+        alone = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=6).fit(X[member == index], y[member == index])
         np.testing.assert_array_equal(alone.stable_distances(queries)[0], labels[index])
         np.testing.assert_array_equal(alone.stable_distances(queries)[1], distances[index])
     for mine, reference in zip(ensemble.stable_distances(queries), vote_distances(labels, distances, classes=2), strict=True):
@@ -38,8 +38,10 @@ def test_every_member_is_a_classifier_of_its_own_records() -> None:
 def test_one_member_is_the_classifier() -> None:
     X, y = blobs(100)
     queries = blobs(50, seed=1)[0]
-    one = CertifiedEnsemble(epsilon=1.0, members=1, k_max=5).fit(X, y).stable_distances(queries)
-    for mine, reference in zip(one, CertifiedClassifier(epsilon=1.0, k_max=5).fit(X, y).stable_distances(queries), strict=True):
+    one = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=1, k_max=5).fit(X, y).stable_distances(queries)
+    for mine, reference in zip(
+        one, CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5).fit(X, y).stable_distances(queries), strict=True
+    ):
         np.testing.assert_array_equal(mine, reference)
 
 
@@ -55,7 +57,7 @@ def test_ten_digits_and_their_bundle(tmp_path: Path) -> None:
 
 
 def test_a_member_without_records_still_votes() -> None:
-    ensemble = CertifiedEnsemble(epsilon=1.0, members=12, k_max=2).fit(*blobs(8))
+    ensemble = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=12, k_max=2).fit(*blobs(8))
     labels, distances = ensemble.member_distances([[1.0, 1.0]])
     assert (distances == 0).any()
     assert len(ensemble.release([[1.0, 1.0]]).values) == 1
@@ -64,6 +66,6 @@ def test_a_member_without_records_still_votes() -> None:
 
 def test_replaced_records_are_refused_for_more_than_one_member() -> None:
     with pytest.raises(InvalidParameter, match="counting='replace': a replaced record can change two members"):
-        CertifiedEnsemble(epsilon=1.0, counting="replace").fit(*blobs(20))
+        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, counting="replace").fit(*blobs(20))
     with pytest.raises(InvalidParameter, match="members=0"):
-        CertifiedEnsemble(epsilon=1.0, members=0).fit(*blobs(20))
+        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=0).fit(*blobs(20))

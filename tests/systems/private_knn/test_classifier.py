@@ -30,6 +30,7 @@ SETTINGS: dict[str, Any] = {
     "neighbours": 30,
     "sampling_probability": 0.5,
     "classes": range(10),
+    "feature_range": (0.0, 1.0),
 }
 
 
@@ -79,7 +80,7 @@ def test_the_ledger_is_charged_once_for_the_whole_plan(tmp_path: Path) -> None:
         first = classifier.release(PUBLIC[:10], ledger=ledger, scope=scope)
         second = classifier.release(PUBLIC[10:20], ledger=ledger, scope=scope)
         assert first.receipt.booked == second.receipt.booked != ""
-        with pytest.raises(InvalidInput, match="ledger: expected the choice of the first release"):
+        with pytest.raises(InvalidInput, match="ledger: the plan is paid for in one"):
             classifier.release(PUBLIC[:1])
         another = _fitted()
         with pytest.raises(BudgetExceeded):
@@ -97,7 +98,7 @@ def test_screening_withholds_what_neighbours_disagree_on() -> None:
 
 def test_labels_of_any_kind_come_back_as_they_are() -> None:
     names = np.array([f"digit {y}" for y in Y])
-    classifier = PrivateKNNClassifier(**{**SETTINGS, "classes": None, "threshold": 25.0}).fit(X, names)
+    classifier = PrivateKNNClassifier(**{**SETTINGS, "classes": "observed", "threshold": 25.0}).fit(X, names)
     release = classifier.release(PUBLIC[:60])
     assert all(value is None for value in release.values[release.withheld])
     assert {str(value) for value in release.released} <= set(names)
@@ -134,17 +135,18 @@ def test_keys_make_one_person_of_many_records() -> None:
     ],
 )
 def test_the_card_says_which_feature_map_it_is(choice: Any, words: str) -> None:
-    classifier = PrivateKNNClassifier(**{**SETTINGS, "feature_map": choice}).fit(X.reshape(-1, 8, 8)[:300], Y[:300])
+    known = {} if choice in ("hog", "upright hog") else {"feature_range": (-10.0, 10.0)}
+    settings = {**SETTINGS, "feature_range": None, "feature_map": choice, **known}
+    classifier = PrivateKNNClassifier(**settings).fit(X.reshape(-1, 8, 8)[:300], Y[:300])
     assert words in classifier.card().to_markdown()
     assert len(classifier.release(PUBLIC.reshape(-1, 8, 8)[:5])) == 5
 
 
 def test_the_card_says_when_the_labels_were_taken_from_the_records() -> None:
-    assert (
-        "the set of labels that occur is public"
-        in PrivateKNNClassifier(**{**SETTINGS, "classes": None}).fit(X, Y).card().assumptions
-    )
-    assert "the set of labels that occur is public" not in _fitted().card().assumptions
+    observed, given = PrivateKNNClassifier(**{**SETTINGS, "classes": "observed"}).fit(X, Y).card(), _fitted().card()
+    assert "which labels occur among the records: whoever sees the labels knows" in observed.not_protected
+    assert "it was taken from the records (classes='observed')" in observed.to_markdown()
+    assert "set of labels" not in given.to_markdown()
 
 
 def test_both_engines_give_the_same_answers() -> None:

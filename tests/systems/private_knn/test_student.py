@@ -74,7 +74,7 @@ def test_a_bundle_predicts_the_same_and_holds_nothing_private(fitted: PrivateKNN
     ("classes", "keyed", "assumed", "protected"),
     [
         (range(10), False, "no person owns more than one record", "any one private record"),
-        (None, True, "the set of labels that occur is public", "all records of one key"),
+        ("observed", True, "the set of labels that occur is public", "all records of one key"),
     ],
 )
 def test_the_card_travels_with_the_bundle(tmp_path: Path, classes: Any, keyed: bool, assumed: str, protected: str) -> None:
@@ -84,7 +84,7 @@ def test_the_card_travels_with_the_bundle(tmp_path: Path, classes: Any, keyed: b
     student.fit(X, Y, list(range(len(X))) if keyed else None, public=PUBLIC[:30])
     card = student.card()
     assert isinstance(card, GuaranteeCard)
-    assert card == private_knn_card(student.plan_, student.feature_map_, keyed=keyed, classes_given=classes is not None)
+    assert card == private_knn_card(student.plan_, student.feature_map_, keyed=keyed, classes_given=classes != "observed")
     assert assumed in " ".join(card.assumptions)
     assert protected in card.protected
     assert card.guarantee == student.guarantee

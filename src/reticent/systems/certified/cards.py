@@ -22,13 +22,17 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
     change = "was there at all, label included" if training.counting == "add-remove" else "is this one or any other"
     assumptions = [
         "the settings of training and k_max were chosen without looking at the private records",
-        "the feature map, if there is one, is public: it was not trained on the private records",
+        "the feature map, if there is one, is public: it was not trained on the private records, and it answers every input",
+        (
+            "whatever was done to the records before fit (scaling, principal components) learned nothing from them: a scaler "
+            "fitted on the records voids this statement, PublicRanges does not"
+        ),
         "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
         "the observer does not see how long an answer took or how much memory it used",
         "the processor adds and multiplies as IEEE 754 says; numpy, torch and OpenDP compute what they document",
     ]
     if not classes_given:
-        assumptions.insert(1, "the set of labels that occur is public")
+        assumptions.insert(1, "the set of labels that occur is public: it was taken from the records (classes='observed')")
     factor = f"a factor e^{guarantee.epsilon:.4g}"
     protected = f"Whether any one training record {change}: "
     protected += (
@@ -49,6 +53,11 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
             "persons with several records: each record is protected by itself",
             "what is true of many records together: that is what the labels tell",
             "whatever else was computed from the records, such as accuracies used to choose settings",
+            (
+                "answers after another fit on the same records, of this object or another: they are further answers about the "
+                "same records, and only a ledger keeps the sum"
+            ),
+            *(() if classes_given else ("which labels occur among the records: whoever sees the labels knows",)),
         ),
         details=(
             ("law", f"{query.law.name}: {_RESPONSES[query.law.name]}"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from typing_extensions import override
 from reticent.certify.training_settings import Counting
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
+from reticent.systems.record_labels import Classes
 
 
 class CertifiedClassifier(CertifiedSystem):
@@ -35,12 +35,14 @@ class CertifiedClassifier(CertifiedSystem):
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times as long.
         epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound, counting: see ``TrainingSettings``.
         extractor: your own torch module from inputs to features, trained on public data only, or None.
-        classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
+        classes: the labels that there are, a public list; or "observed" to take those that occur among the records, which
+            publishes them: the card then says that they are not protected.
         random_state: seed of the starting weights; the randomness of ``release`` never depends on it.
         verbose: whether training shows a progress bar on standard error.
 
     Attributes:
         members_: the certified parameter intervals, one entry; as private as the records.
+        clipped_: how many feature values of the records were cut to ``input_bound``, or were not finite; private.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 
@@ -49,7 +51,7 @@ class CertifiedClassifier(CertifiedSystem):
         >>> X = rng.normal(size=(600, 2)) + 2.0
         >>> X[:300] -= 4.0
         >>> y = np.repeat([0, 1], 300)
-        >>> classifier = CertifiedClassifier(epsilon=0.5, k_max=30).fit(X, y)
+        >>> classifier = CertifiedClassifier(epsilon=0.5, classes=[0, 1], k_max=30).fit(X, y)
         >>> labels, distances = classifier.stable_distances([[2.0, 2.0], [0.1, -0.1]])
         >>> labels.tolist(), distances.tolist()
         ([1, 1], [30, 0])
@@ -61,6 +63,7 @@ class CertifiedClassifier(CertifiedSystem):
         self,
         *,
         epsilon: float,
+        classes: Classes,
         delta: float = 0.0,
         law: str = "stability",
         hidden: tuple[int, ...] = (),
@@ -75,7 +78,6 @@ class CertifiedClassifier(CertifiedSystem):
         input_bound: float = 16.0,
         counting: Counting = "add-remove",
         extractor: nn.Module | None = None,
-        classes: Sequence[Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from reticent.certify.training_settings import Counting
 from reticent.core.checks import count
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
+from reticent.systems.record_labels import Classes
 
 
 class CertifiedEnsemble(CertifiedSystem):
@@ -34,6 +34,7 @@ class CertifiedEnsemble(CertifiedSystem):
 
     Attributes:
         members_: the certified parameter intervals of each member; as private as the records.
+        clipped_: how many feature values of the records were cut to ``input_bound``, or were not finite; private.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 
@@ -42,7 +43,7 @@ class CertifiedEnsemble(CertifiedSystem):
         >>> X = rng.normal(size=(600, 2)) + 2.0
         >>> X[:300] -= 4.0
         >>> y = np.repeat([0, 1], 300)
-        >>> ensemble = CertifiedEnsemble(epsilon=0.5, members=5, k_max=10).fit(X, y)
+        >>> ensemble = CertifiedEnsemble(epsilon=0.5, classes=[0, 1], members=5, k_max=10).fit(X, y)
         >>> labels, distances = ensemble.stable_distances([[2.0, 2.0]])
         >>> labels.tolist(), distances.tolist()  # three of five votes, 11 records each, less one
         ([1], [32])
@@ -52,6 +53,7 @@ class CertifiedEnsemble(CertifiedSystem):
         self,
         *,
         epsilon: float,
+        classes: Classes,
         delta: float = 0.0,
         law: str = "stability",
         hidden: tuple[int, ...] = (),
@@ -67,7 +69,6 @@ class CertifiedEnsemble(CertifiedSystem):
         input_bound: float = 16.0,
         counting: Counting = "add-remove",
         extractor: nn.Module | None = None,
-        classes: Sequence[Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:

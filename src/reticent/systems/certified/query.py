@@ -16,7 +16,7 @@ from reticent.certify.training_settings import TrainingGrids, TrainingSettings
 from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError, UnknownName
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import DistanceToInstability, GlobalSensitivityResponse, SmoothCauchy, StabilityResponse
-from reticent.noise import Sampler
+from reticent.noise import Sampler, SeededSampler
 from reticent.systems.embedding import Arrays, Embedding, restore
 
 Array = npt.NDArray[np.float64]
@@ -96,7 +96,7 @@ class CertifiedQuery:
 
     def member_distances(self, inputs: Array) -> tuple[Integers, Integers]:
         """Every member's label and stable distance, each of shape (members, n). Private."""
-        points = features_of(self.extractor, inputs)
+        points = self.extractor.embed(inputs)
         found = [stable_distances(member, points) for member in self.members]
         return np.stack([labels for labels, _ in found]), np.stack([distances for _, distances in found])
 
@@ -119,6 +119,16 @@ class CertifiedQuery:
         if isinstance(mechanism, DistanceToInstability):
             return mechanism.release(labels, distances, sampler=sampler)
         return mechanism.release(labels, distances, sampler=sampler), np.zeros(len(labels), dtype=bool)
+
+    def rehearse(self) -> None:
+        """Answers about label 0 at distance 0, with a seed, and forgets it: what cannot answer fails before any charge.
+
+        Raises:
+            ReticentError: a law for two labels asked for more, or a cost or noise beyond what is computed.
+        """
+        nobody = np.zeros(1, dtype=np.int64)
+        _ = self.mechanism.event
+        self.mechanism.release(nobody, nobody, sampler=SeededSampler(0))
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
@@ -153,13 +163,6 @@ class CertifiedQuery:
         except (KeyError, IndexError, TypeError, ReticentError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
         return query
-
-
-def features_of(extractor: Embedding, inputs: Array) -> Array:
-    """Features of each input, computed one by one: in a batch, what a library computes for a row may depend on the others."""
-    if extractor.kind == "identity" or not len(inputs):
-        return extractor.embed(inputs)
-    return np.concatenate([extractor.embed(inputs[row : row + 1]) for row in range(len(inputs))])
 
 
 def _member(training: TrainingSettings, arrays: Arrays, name: str) -> ParameterIntervals:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Self
@@ -11,8 +12,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from torch import nn
 from typing_extensions import override
 
@@ -27,12 +26,16 @@ from reticent.core.checks import count, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.guarantees import GuaranteeCard
 from reticent.core.releases import Release
+from reticent.core.rows import finite_or_zero
+from reticent.core.seeds import training_generator
 from reticent.noise import Sampler
 from reticent.systems.booking import Scopes
 from reticent.systems.bundle import Bundle
 from reticent.systems.certified.cards import certified_card
-from reticent.systems.certified.query import CertifiedLaw, CertifiedQuery, features_of
+from reticent.systems.certified.query import CertifiedLaw, CertifiedQuery
 from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
+from reticent.systems.feature_names import kept_names, names_of, stored_names
+from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
 from reticent.training.progress import progress
 
@@ -63,6 +66,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         members_: certified parameter intervals of each model; as private as the records.
         extractor_: the public feature map.
         serial_: drawn at random by ``fit``; names the fitted system where its weights may not.
+        clipped_: how many feature values of the records were cut to ``input_bound``, or were not finite; private, and not stored.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
         input_shape_: shape of one input.
@@ -72,6 +76,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     extractor_: Embedding
     serial_: str
     classes_: npt.NDArray[Any]
+    clipped_: int
 
     epsilon: float
     delta: float
@@ -79,7 +84,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     hidden: tuple[int, ...]
     k_max: int
     extractor: nn.Module | None
-    classes: Sequence[Any] | None
+    classes: Classes
     random_state: Any
     verbose: bool
 
@@ -99,12 +104,14 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         self._law()
         members = self._member_count()
         k_max = count(self.k_max, name="k_max", minimum=0)
+        columns = names_of(X)
         inputs, shape = check_pictures(X, name="X")
-        classes, labels = self._encoded(y, len(inputs))
+        classes, labels = record_labels(y, len(inputs), self.classes)
+        random = training_generator(self.random_state)
         extractor = _extractor(self.extractor, inputs.shape[1], shape)
-        points = features_of(extractor, inputs)
-        if not np.isfinite(points).all():
-            raise InvalidInput("extractor: gives values that are not finite on X; check the module and the range of X")
+        features = extractor.alone(inputs)
+        # A record whose features are not finite counts as one at the origin: to refuse it would tell that it is there.
+        points = finite_or_zero(features)
         fields = {name: getattr(self, name) for name in TRAINING}
         training = TrainingSettings(features=points.shape[1], classes=len(classes), **{**fields, "hidden": tuple(self.hidden)})
         if members > 1 and training.counting == "replace":
@@ -112,7 +119,6 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         names = record_keys(points, labels, keys)
         member = record_buckets(names, buckets=members, purpose="ensemble member")
         batch = record_buckets(names, buckets=training.batches, purpose="batch")
-        random = check_random_state(self.random_state)
         seeds = [int(random.randint(2**31 - 1)) for _ in range(members)]
         fitted = []
         with progress(self.verbose) as report:
@@ -134,7 +140,16 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                         report=done,
                     )
                 )
-        self._become(tuple(fitted), extractor, classes, shape, serial=token_hex(16))
+        self._become(tuple(fitted), extractor, classes, shape, columns, serial=token_hex(16))
+        self.clipped_ = int((~(np.abs(features) <= training.input_bound)).sum())
+        if self.clipped_:
+            warnings.warn(
+                f"X: {self.clipped_} of {features.size} feature values lie beyond input_bound={training.input_bound:g} and were "
+                "cut to it, or are not finite; bring features into that range by public numbers (PublicRanges). This count is "
+                "private: it is for the owner of the records",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -193,7 +208,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
-        return certified_card(self.query_, classes_given=self.classes is not None)
+        return certified_card(self.query_, classes_given=not is_observed(self.classes))
 
     @override
     def bundle(self) -> Bundle:
@@ -201,7 +216,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         settings, arrays = self.query_.describe()
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self.classes_.tolist()
-        settings["classes_given"] = self.classes is not None
+        settings["classes_given"] = not is_observed(self.classes)
+        settings["feature_names"] = kept_names(self)
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown(), self.serial_)
 
     @classmethod
@@ -222,7 +238,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         try:
             shape = tuple(int(size) for size in bundle.settings["input_shape"])
             classes = np.asarray(bundle.settings["labels"])
-            given = classes.tolist() if bundle.settings["classes_given"] else None
+            given = classes.tolist() if bundle.settings["classes_given"] else OBSERVED
+            columns = stored_names(bundle.settings, int(np.prod(shape)))
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
         if len(classes) != query.classes:
@@ -240,7 +257,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             classes=given,
             **arguments,
         )
-        loaded._become(query.members, query.extractor, classes, shape, serial=bundle.serial)
+        loaded._become(query.members, query.extractor, classes, shape, columns, serial=bundle.serial)
         return loaded
 
     @abstractmethod
@@ -265,6 +282,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         extractor: Embedding,
         classes: npt.NDArray[Any],
         shape: tuple[int, ...],
+        columns: Iterable[str] | None,
         *,
         serial: str,
     ) -> None:
@@ -273,7 +291,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         self.members_ = members
         self.extractor_ = extractor
         self.classes_ = classes
-        self._takes(shape)
+        self._takes(shape, columns)
 
     @override
     def _fitted(self) -> CertifiedQuery:
@@ -286,27 +304,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                 f"scope: expected one Scope, got {type(scope).__name__}; every answer, whatever its row, is paid for by the "
                 "records seen in fit"
             )
+        self.query_.rehearse()
         return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
-
-    def _encoded(self, y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Integers]:
-        if y is None:
-            raise InvalidInput("y: requires y to be passed, but the target y is None")
-        labels = column_or_1d(y, warn=True)
-        if labels.shape != (rows,):
-            raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")
-        if labels.dtype.kind == "f" and not bool(np.isfinite(labels).all()):
-            raise InvalidInput("y: contains NaN or infinity")
-        try:
-            check_classification_targets(labels)
-            classes = np.unique(labels if self.classes is None else np.asarray(list(self.classes)))
-        except (ValueError, TypeError):
-            raise InvalidInput("y: Unknown label type: expected class labels of one kind") from None
-        if len(classes) < 2:
-            raise InvalidInput("y: expected at least two classes, got one class; name all of them in classes")
-        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        if not bool((classes[codes] == labels).all()):
-            raise InvalidInput("y: expected labels from classes only; labels are not shown")
-        return classes, codes.astype(np.int64)
 
 
 def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) -> Embedding:

@@ -37,11 +37,13 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
         assumptions=(
             "the data that the networks were trained and calibrated on are public, or their owners have agreed",
             "the release runs on a device that the owner of the input trusts",
+            *(() if query.embedding.kind != "module" else ("the user's own embedder answers every input, and in the same time",)),
             "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
             "the observer does not see how long one release took or how much memory it used",
             "the operating system, the processor, numpy, torch and OpenDP compute what they document",
         ),
         not_protected=(
+            "that an input holds NaN or infinity: such a request is refused as a whole, before anything is charged",
             (
                 f"the input beyond distance {adjacency.radius:g}: this is not differential privacy of the whole picture, and "
                 "which rough kind of input it is may well be visible; look at decoded neighbours to see what that means"

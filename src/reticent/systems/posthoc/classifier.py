@@ -17,6 +17,7 @@ from reticent.core.errors import UnknownName
 from reticent.core.releases import Release
 from reticent.networks import from_torch
 from reticent.noise import Sampler
+from reticent.systems.feature_names import names_of
 from reticent.systems.posthoc.calibration import Candidate, calibrate
 from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import LABEL_LAWS
@@ -129,6 +130,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
             UnsupportedNetwork, UnsupportedNorm: a module or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
         """
+        names = names_of(X)
         settings = PosthocSettings.of(self)
         if self.law not in ("auto", *LABEL_LAWS):
             raise UnknownName(f"law={self.law!r}: expected auto, {', '.join(LABEL_LAWS)}")
@@ -149,7 +151,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         self.considered_ = choice.considered
         chosen = choice.candidate
         query = PrivateQuery(prepared.embedding, chosen.network, chosen.bound, requirement, choice.plan)
-        self._become(query, prepared.input_shape, prepared.classes)
+        self._become(query, prepared.input_shape, prepared.classes, names)
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:

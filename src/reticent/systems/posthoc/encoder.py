@@ -12,6 +12,7 @@ from torch import nn
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.networks import from_torch
+from reticent.systems.feature_names import names_of
 from reticent.systems.posthoc.calibration import Candidate, calibrate
 from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import VECTOR_LAWS, output_of
@@ -132,6 +133,7 @@ class PosthocEncoder(PosthocSystem):
             UnsupportedNetwork, UnsupportedNorm: a module or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
         """
+        names = names_of(X)
         settings = PosthocSettings.of(self, head_epochs=self.head_epochs)
         laws, sizes = self._laws(settings), self._sizes()
         needed = not isinstance(self.obfuscator, nn.Module)
@@ -150,7 +152,7 @@ class PosthocEncoder(PosthocSystem):
         self.considered_ = choice.considered
         chosen = choice.candidate
         query = PrivateQuery(prepared.embedding, chosen.network, chosen.bound, requirement, choice.plan)
-        self._become(query, prepared.input_shape, prepared.classes)
+        self._become(query, prepared.input_shape, prepared.classes, names)
         return self
 
     def _laws(self, settings: PosthocSettings) -> list[str]:

@@ -21,7 +21,7 @@ from reticent.core.regions import Box
 from reticent.mechanisms import ProposeTestRelease
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
-from reticent.noise import Sampler
+from reticent.noise import Sampler, SeededSampler
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import LabelLaw, Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism
@@ -71,7 +71,7 @@ class PrivateQuery:
 
     def exact(self, inputs: Array) -> Array:
         """What would be released without noise, shape (n, outputs). Private."""
-        return self.network.forward(self.points(inputs))
+        return self.network.forward_each(self.points(inputs))
 
     def points(self, inputs: Array) -> Array:
         """Embeddings, clipped to the public domain and moved to its grid, shape (n, d). Private."""
@@ -80,12 +80,25 @@ class PrivateQuery:
     def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """One answer for each row of checked ``inputs``, and which of them are withheld.
 
+        Every finite row is answered, by a distribution that depends on that row alone.
+
         Args:
             inputs: shape (n, features), finite.
             sampler: source of randomness.
         """
-        points = self.points(inputs)
-        values = self.network.forward(points)
+        return self._released(self.points(inputs), sampler)
+
+    def rehearse(self) -> None:
+        """Answers about the middle of the public box, with a seed, and forgets it: what cannot answer fails before any charge.
+
+        Raises:
+            ReticentError: the mechanism's noise is beyond what the grid or the sampler holds, or its cost has no event.
+        """
+        _ = self.mechanism.event
+        self._released(snap(self.bound, self.bound.domain.center[None, :]) * self.bound.input_step, SeededSampler(0))
+
+    def _released(self, points: Array, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        values = self.network.forward_each(points)
         if self.test is None:
             assert not isinstance(self.mechanism, ProposeTestRelease)
             return self.mechanism.release(values, sampler=sampler), np.zeros(len(values), dtype=bool)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 from torch import nn
 
 from reticent.core.checks import count, positive, probability
@@ -15,12 +14,14 @@ from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
+from reticent.core.seeds import training_generator
 from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import BetaVaeEmbedding, Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
 from reticent.systems.posthoc.calibration import CalibrationData
 from reticent.systems.posthoc.certificates import CERTIFICATES
 from reticent.systems.posthoc.plans import Path, Requirement
 from reticent.training.embedder import Embedder, EmbedderConfig, train_embedder
+from reticent.training.features import LARGEST_INPUT
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
@@ -140,7 +141,7 @@ def prepare(
     """
     inputs, shape = check_pictures(X, name="X")
     classes, labels = (None, None) if y is None and not labels_needed else class_labels(y, len(inputs))
-    random = check_random_state(random_state)
+    random = training_generator(random_state)
     held_rows = max(1, round(settings.calibration_share * len(inputs)))
     if len(inputs) - held_rows < 2:
         raise InvalidInput(f"X: n_samples={len(inputs)} is too few to train and calibrate on; expected at least 4")
@@ -150,7 +151,7 @@ def prepare(
         raise InvalidInput("y: expected at least two classes in the training part, got one class; use more rows")
     seed = int(random.randint(2**31 - 1))
     embedding = _embedding(settings, inputs[train], shape, seed, report)
-    points = embedding.embed(inputs)
+    points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
     if not np.isfinite(points).all():
         raise InvalidInput("embedder: gives values that are not finite on X; check the module and the range of X")
     domain = _domain(points[train], settings.radius)
@@ -168,7 +169,8 @@ def _embedding(settings: PosthocSettings, inputs: Array, shape: tuple[int, ...],
     if isinstance(settings.embedder, Embedder):
         return BetaVaeEmbedding(settings.embedder)
     if isinstance(settings.embedder, nn.Module):
-        return ModuleEmbedding(settings.embedder, shape if len(shape) > 1 else None)
+        lower, upper = _input_range(inputs)
+        return ModuleEmbedding(settings.embedder, shape if len(shape) > 1 else None, lower=lower, upper=upper)
     if settings.embedder == "identity":
         return IdentityEmbedding(inputs.shape[1])
     if inputs.min() < 0 or inputs.max() > 1:
@@ -186,6 +188,13 @@ def _embedding(settings: PosthocSettings, inputs: Array, shape: tuple[int, ...],
     )
     images = inputs.astype(np.float32).reshape(-1, height, width)
     return BetaVaeEmbedding(train_embedder(images, config, report=report))
+
+
+def _input_range(inputs: Array) -> tuple[float, float]:
+    """The range of the training inputs, which are public, and its width more on either side: few inputs are ever clipped."""
+    lower, upper = float(inputs.min()), float(inputs.max())
+    width = min(upper - lower, LARGEST_INPUT) or 1.0
+    return lower - width, upper + width
 
 
 def _picture_shape(shape: tuple[int, ...]) -> tuple[int, int]:

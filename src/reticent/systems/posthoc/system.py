@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from typing_extensions import override
 from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import GuaranteeCard
 from reticent.systems.bundle import Bundle
+from reticent.systems.feature_names import kept_names, stored_names
 from reticent.systems.posthoc.cards import posthoc_card
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.releasing_system import ReleasingSystem
@@ -58,6 +60,7 @@ class PosthocSystem(ReleasingSystem):
         settings, arrays = self._fitted().describe()
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self._stored_labels()
+        settings["feature_names"] = kept_names(self)
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     @classmethod
@@ -85,14 +88,22 @@ class PosthocSystem(ReleasingSystem):
         try:
             shape = tuple(int(size) for size in bundle.settings["input_shape"])
             labels = bundle.settings["labels"]
+            names = stored_names(bundle.settings, int(np.prod(shape)))
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
-        loaded._become(query, shape, None if labels is None else np.asarray(labels))
+        loaded._become(query, shape, None if labels is None else np.asarray(labels), names)
         return loaded
 
-    def _become(self, query: PrivateQuery, shape: tuple[int, ...], classes: npt.NDArray[Any] | None) -> None:
+    def _become(
+        self,
+        query: PrivateQuery,
+        shape: tuple[int, ...],
+        classes: npt.NDArray[Any] | None,
+        names: Iterable[str] | None,
+    ) -> None:
+        query.rehearse()
         self.query_ = query
-        self._takes(shape)
+        self._takes(shape, names)
         self.classes_ = classes
         self._identity = self.bundle().identity
 

@@ -10,17 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
 
 from reticent.accounting.ledger import Ledger
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
+from reticent.core.seeds import training_generator
 from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.systems.booking import Scopes, answer_and_book
 from reticent.systems.bundle import Bundle
 from reticent.systems.class_labels import class_labels
+from reticent.systems.feature_names import check_names, keep_names, kept_names, names_of, stored_names
 from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power.published import PublishedPower, PublishedQuery
@@ -76,6 +77,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         training_: published mode: networks and loss curves; None otherwise.
         classes_: labels seen in ``fit``.
         n_features_in_: columns of the table.
+        feature_names_in_: their names, where ``fit`` saw a data frame.
         bundle_identity_: SHA-256 of the bundle, in every receipt; "" in published mode, which is never stored.
 
     Example:
@@ -148,11 +150,14 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
             seed=0,
         )
         share = probability(self.calibration_share, name="calibration_share", allow_zero=False)
+        names = names_of(X)
+        if names is not None and isinstance(self.schema, TabularSchema):
+            self.schema.check_columns(names.tolist(), name="X")
         table = as_table(X, name="X")
         schema = self._schema(table)
         rows = schema.encode(table)
         classes, labels = class_labels(y, len(rows))
-        random = check_random_state(self.random_state)
+        random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         with torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
             if self.mode == "published":
@@ -171,6 +176,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
                 )
                 self.training_ = None
         self.classes_ = classes
+        keep_names(self, names)
         self._become()
         return self
 
@@ -223,6 +229,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
             )
         settings, arrays = query.describe()
         settings["labels"] = self.classes_.tolist()
+        settings["feature_names"] = kept_names(self)
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -244,9 +251,14 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         plan, labels = query.plan, bundle.settings.get("labels")
         if not isinstance(labels, list) or len(labels) < 2:
             raise CorruptBundle("bundle: names no labels; fetch or fit it again")
+        try:
+            names = stored_names(bundle.settings, query.schema.columns)
+        except (KeyError, TypeError) as error:
+            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
         loaded = cls(epsilon=plan.epsilon, delta=plan.delta, radius=plan.radius, schema=query.schema, law=plan.law)
         loaded.query_, loaded.considered_, loaded.training_ = query, (), None
         loaded.classes_ = np.asarray(labels)
+        keep_names(loaded, names)
         loaded._become()
         return loaded
 
@@ -301,6 +313,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
 
     def _inputs(self, X: npt.ArrayLike) -> Array:
         query = self._fitted()
+        check_names(self, X)
         table = as_table(X, name="X")
         if table.shape[1] != self.n_features_in_:
             raise InvalidInput(

@@ -152,6 +152,6 @@ def _utility(query: PowerQuery, scale: float, rows: PublicRows, settings: FitSet
         return values + scale * noise
 
     config = HeadConfig(hidden=(64, 64), epochs=settings.head_epochs, seed=settings.seed)
-    head = train_head(query.exact(rows.train), rows.train_labels, config, noise=noisy)
-    held = torch.from_numpy(np.repeat(query.exact(rows.held), _DRAWS, axis=0).astype(np.float32))
+    head = train_head(query.network.forward(rows.train), rows.train_labels, config, noise=noisy)
+    held = torch.from_numpy(np.repeat(query.network.forward(rows.held), _DRAWS, axis=0).astype(np.float32))
     return float((head.predict(noisy(held).numpy()) == np.repeat(rows.held_labels, _DRAWS)).mean())

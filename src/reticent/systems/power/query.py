@@ -133,7 +133,7 @@ class PowerQuery:
 
     def exact(self, inputs: Array) -> Array:
         """What would be released without noise, shape (n, outputs). Private."""
-        values = self.network.forward(inputs)
+        values = self.network.forward_each(inputs)
         if self.plan.law != "code":
             return values
         return np.asarray(np.eye(self.outputs)[values[:, list(self.plan.codes)].argmax(axis=1)])

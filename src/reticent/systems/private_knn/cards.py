@@ -61,15 +61,23 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
     screening = plan.screening
     assumptions = [
         "the queries are public, and chosen without the private records or from earlier answers only",
+        (
+            "whatever was done to the records before fit (scaling, principal components) learned nothing from them: a scaler "
+            "fitted on the records voids this statement, PublicRanges does not"
+        ),
+        "the range of the features was public before the records were seen",
         f"the feature map ({features}) is {origin}",
         "the settings (neighbours, sampling, threshold, noise) were chosen without looking at the private records",
-        "one fitted object answers, and what it holds in memory is not copied; a copy made by pickle has no queries left",
+        (
+            "one fitted object answers, in the process that fitted it; forked children and copies have no queries left, unless "
+            "one ledger counts them all together, and what the object holds in memory is not copied behind its back"
+        ),
         "noise and samples come from the operating system's random numbers (an answer that was made with a seed is not private)",
         "the observer does not see how long an answer took or how much memory it used",
         "the operating system, the processor, numpy, torch and OpenDP compute what they document",
     ]
     if not circumstances.classes_given:
-        assumptions.insert(1, "the set of labels that occur is public")
+        assumptions.insert(1, "the set of labels that occur is public: it was taken from the records (classes='observed')")
     if not circumstances.keyed:
         assumptions.insert(1, "no person owns more than one record; otherwise name the owners in keys")
     return GuaranteeCard(
@@ -86,7 +94,11 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
         not_protected=(
             "what is true of many records together: that is what the labels tell",
             "the queries themselves",
-            "answers of another fitted object about the same records: their costs add up, a ledger keeps the sum",
+            (
+                "answers after another fit on the same records, of this object or not: every fit has a total of its own, and "
+                "five of them cost five times as much; only a ledger keeps the sum"
+            ),
+            *(() if circumstances.classes_given else ("which labels occur among the records: whoever sees the labels knows",)),
         ),
         details=(
             ("queries, labels at most", f"{steps.queries}, {steps.answers}"),

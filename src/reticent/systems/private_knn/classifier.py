@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from copy import copy
+from secrets import token_hex
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -11,22 +13,25 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
-from reticent.accounting.ledger import Ledger
+from reticent.accounting.counters import PlanCounter
+from reticent.accounting.ledger import Ledger, Reservation
 from reticent.accounting.scopes import Scope
 from reticent.core.checks import probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt, Release
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
+from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.systems.feature_names import check_names, keep_names, names_of
 from reticent.systems.private_knn.cards import private_knn_card
-from reticent.systems.private_knn.inputs import checked_records, feature_map_of, input_rows
-from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
+from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, grid_of, input_rows
+from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan, MemoryCount
+from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.training.features import FeatureMap
 
-Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
@@ -53,19 +58,25 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         shared_subsample: whether screening and vote of a query see one sample; it costs more.
         feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a ``FeatureMap``, or your own
             torch module that was trained on public data only.
-        classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
+        classes: the labels that there are, a public list; or "observed" to take those that occur among the records, which
+            publishes them: the card then says that they are not protected.
+        feature_range: public (lower, upper) ends of the features, numbers or one for each feature, or a ``PointGrid``: the grid
+            that neighbours are compared on. None where the feature map knows ("hog", ``ReducedFeatures``).
         engine: "numpy" or "faiss"; the answers are the same.
 
     Attributes:
         plan_: noise and total.
+        grid_: the public grid.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
+        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
 
     Example:
         >>> from sklearn.datasets import load_digits
         >>> X, y = load_digits(return_X_y=True)
         >>> classifier = PrivateKNNClassifier(
-        ...     epsilon=2.0, delta=1e-5, queries=20, neighbours=20, sampling_probability=0.5, classes=range(10)
+        ...     epsilon=2.0, delta=1e-5, queries=20, neighbours=20, sampling_probability=0.5, classes=range(10),
+        ...     feature_range=(0, 16),
         ... ).fit(X[:1700], y[:1700])
         >>> release = classifier.release(X[1700:1710])
         >>> len(release.released), classifier.remaining_
@@ -77,6 +88,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
     plan_: KnnPlan
     desk_: KnnDesk
     booked_: str
+    _paid: Reservation | None
 
     def __init__(
         self,
@@ -84,6 +96,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         epsilon: float,
         delta: float,
         queries: int,
+        classes: Classes,
         answers: int | None = None,
         neighbours: int = 300,
         sampling_probability: float = 0.15,
@@ -93,7 +106,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         noise_ratio: float = 3.0,
         shared_subsample: bool = False,
         feature_map: str | FeatureMap | nn.Module = "identity",
-        classes: Sequence[Any] | None = None,
+        feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None,
         engine: str = "numpy",
     ) -> None:
         self.epsilon = epsilon
@@ -109,6 +122,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         self.shared_subsample = shared_subsample
         self.feature_map = feature_map
         self.classes = classes
+        self.feature_range = feature_range
         self.engine = engine
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, keys: Sequence[Any] | None = None) -> Self:
@@ -124,19 +138,23 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             InvalidInput, InvalidParameter, UnknownName: nothing is kept.
             CalibrationFailed: no noise meets the total, or the given noise does not.
         """
+        names = names_of(X)
         inputs, shape = input_rows(X)
-        classes, codes = checked_records(inputs, y, keys, self.classes)
+        classes, codes = record_labels(y, len(inputs), self.classes)
+        found = checked_keys(keys, len(inputs))
         if self.engine not in ENGINES:
             raise UnknownName(f"engine={self.engine!r}: expected one of {', '.join(ENGINES)}")
         feature_map = feature_map_of(self.feature_map, shape)
+        features = feature_map.features(inputs)
+        grid = grid_of(self.feature_range, feature_map, features.shape[1])
+        search = NeighbourSearch(Records.of(grid.points(features), codes, found), engine=self.engine)
         self._settle(len(classes))
-        self.feature_map_ = feature_map
-        self.features_ = feature_map.features(inputs)
-        self.codes_ = codes
-        self.keys_ = None if keys is None else list(keys)
+        self.feature_map_, self.grid_, self.search_ = feature_map, grid, search
+        self.keyed_ = found is not None
         self.classes_ = classes
         self.input_shape_ = shape
         self.n_features_in_ = inputs.shape[1]
+        keep_names(self, names)
         return self
 
     def calibrate(self, *, epsilon: float, delta: float, queries: int, answers: int | None = None) -> Self:
@@ -146,10 +164,10 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             epsilon, delta, queries, answers: as in the constructor.
 
         Raises:
-            InvalidParameter: labels were released already, under the total that they were promised.
+            InvalidParameter: labels were released already, under the total that they were promised, or it was paid for.
             CalibrationFailed: no noise meets the total.
         """
-        if hasattr(self, "desk_") and self.desk_.asked:
+        if hasattr(self, "desk_") and (self.desk_.asked or self.booked_ or self._paid is not None):
             raise InvalidParameter("calibrate: labels were released already; fit again, which starts a new total")
         self.set_params(epsilon=epsilon, delta=delta, queries=queries, answers=answers, sigma_votes=None, sigma_screening=None)
         if hasattr(self, "classes_"):
@@ -159,7 +177,10 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
     def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
         """A label for each public query, within the one total; noise and samples from the operating system.
 
-        With a ledger the *whole plan* is charged before the first answer, once; later calls draw on that charge.
+        With a ledger the *whole plan* is charged before the first answer, once; later calls draw on that charge, and their
+        queries are counted in the ledger. So a process that is forked, or a copy that is unpickled, after the first booked
+        release may go on with that ledger: all of them together ask what the plan allows. Without a ledger only the object that
+        was fitted, in the process where it was, has queries to ask.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``; public.
@@ -173,28 +194,16 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         if (ledger is None) != (scope is None):
             raise InvalidInput("ledger and scope: expected both or neither")
-        queries = self._queries(X)
-        if self.desk_.asked and (ledger is None) != (self.booked_ == ""):
-            raise InvalidInput("ledger: expected the choice of the first release, to book or not, in all later ones")
-        features = self.feature_map_.features(queries)
-        if not hasattr(self, "grid_"):
-            # The first public queries say how large features are; those of the private records may not.
-            self.grid_ = PointGrid.around(features)
-            self.voters_ = self._voters(self.grid_)
-        points = self.grid_.points(features)
-        charge = (
-            nullcontext(None)
-            if ledger is None or scope is None or self.booked_
-            else ledger.reserve(scope, self.plan_.event, answers=1)
-        )
+        points = self._points(X)
+        if ledger is None and self.booked_:
+            raise InvalidInput("ledger: the plan is paid for in one, which counts its queries; expected the same ledger again")
+        if ledger is not None and scope is not None:
+            self._book(ledger, scope, len(points))
         sampler = SecureSampler()
-        with charge as reservation:
-            booked = self.booked_ if reservation is None else reservation.id
-            labels = self.desk_.answer(points, self.voters_, sampler=sampler)
-            release = self._named(labels, sampler, booked)
-            if reservation is not None:
-                reservation.commit(release.receipt.identifier)
-        self.booked_ = booked
+        release = self._named(self.desk_.answer(points, self._voters(), sampler=sampler), sampler, self.booked_)
+        if self._paid is not None:
+            self._paid.commit(release.receipt.identifier)
+            self._paid = None
         return release
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
@@ -203,22 +212,18 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             BudgetExceeded: more queries than the plan has.
         """
-        queries = self._queries(X)
-        features = self.feature_map_.features(queries)
-        grid = PointGrid.around(features)
+        points = self._points(X)
         sampler = SeededSampler(seed)
-        return self._named(KnnDesk(self.plan_).answer(grid.points(features), self._voters(grid), sampler=sampler), sampler, "")
+        return self._named(KnnDesk(self.plan_).answer(points, self._voters(), sampler=sampler), sampler, "")
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of most of the k / sampling_probability nearest records, without noise. Private: for their owner only."""
-        queries = self._queries(X)
-        features = self.feature_map_.features(queries)
-        # Laid around the records: what the owner alone sees may depend on all of them.
-        grid = PointGrid.around(self.features_)
-        search = NeighbourSearch(Records.of(grid.points(self.features_), self.codes_, self.keys_), engine=self.engine)
-        voters = SampledNeighbours(search, neighbours=max(1, round(self.neighbours / self.sampling_probability)), probability=1.0)
-        desk = [voters.draw(lists, sampler=SecureSampler()) for lists in search.lists(grid.points(features), depth=voters.depth)]
-        votes = [np.bincount(search.records.votes[row[row >= 0]], minlength=len(self.classes_)) for part in desk for row in part]
+        points = self._points(X)
+        most = max(1, round(self.neighbours / self.sampling_probability))
+        voters = SampledNeighbours(self.search_, neighbours=most, probability=1.0)
+        records = self.search_.records
+        desk = [voters.draw(lists, sampler=SecureSampler()) for lists in self.search_.lists(points, depth=voters.depth)]
+        votes = [np.bincount(records.votes[row[row >= 0]], minlength=len(self.classes_)) for part in desk for row in part]
         return np.asarray(self.classes_[np.array(votes).argmax(axis=1)])
 
     @property
@@ -236,18 +241,20 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
         self._fitted()
-        return private_knn_card(
-            self.plan_, self.feature_map_, keyed=self.keys_ is not None, classes_given=self.classes is not None
-        )
+        given = not is_observed(self.classes)
+        return private_knn_card(self.plan_, self.feature_map_, keyed=self.keyed_, classes_given=given)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy may not spend the same budget again: it can predict, but its queries count as asked."""
+        """A copy may not spend the same budget again: it can predict, and go on in a ledger that counts the plan already."""
         state = dict(super().__getstate__())
+        state.pop("_booking", None)
         if "desk_" in state:
-            spent = KnnDesk(self.plan_)
-            spent.asked = self.plan_.steps.queries
-            state["desk_"] = spent
+            state["desk_"], state["_paid"] = KnnDesk(self.plan_, count=copy(MemoryCount(*self._limits()))), None
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._booking = Lock()
 
     def _settle(self, classes: int) -> None:
         probability(self.delta, name="delta", allow_zero=False)
@@ -265,15 +272,52 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             shared_subsample=self.shared_subsample,
             classes=classes,
         )
+        self.plan_.rehearse()
         self.desk_ = KnnDesk(self.plan_)
+        self.plan_name_ = token_hex(16)
         self.booked_ = ""
-        for cached in ("grid_", "voters_"):
-            self.__dict__.pop(cached, None)
+        self._paid = None
+        self._booking = Lock()  # two threads must not both pay
 
-    def _voters(self, grid: PointGrid) -> SampledNeighbours:
-        search = NeighbourSearch(Records.of(grid.points(self.features_), self.codes_, self.keys_), engine=self.engine)
+    def _limits(self) -> tuple[int, int]:
+        return self.plan_.steps.queries, self.plan_.steps.answers
+
+    def _book(self, ledger: Ledger, scope: Scope, queries: int) -> None:
+        """Charges the plan unless it is charged, and counts by the ledger from here on.
+
+        Whatever fails on the way can be tried again: what was paid once is not paid again.
+
+        Raises:
+            InvalidInput: queries were asked without a ledger, or the plan is charged to another one.
+            BudgetExceeded: the plan does not fit, has no queries left, or this is a copy of what was never booked.
+            IncompatibleGuarantees, LedgerUnavailable: as ``Ledger.reserve``.
+        """
+        if not isinstance(scope, Scope):
+            raise InvalidInput(f"scope: expected one Scope, got {type(scope).__name__}; the records pay for the whole plan")
+        if not self.booked_:
+            if self.desk_.asked:
+                raise InvalidInput("ledger: expected the choice of the first release, to book or not, in all later ones")
+            if queries > self.desk_.remaining:
+                self.desk_.count.take(queries)  # refuses, with the reason, before anything is charged
+            with self._booking:
+                self._pay(ledger, scope)
+        counter = PlanCounter.find(ledger, self.plan_name_)
+        if counter is None:
+            raise InvalidInput("ledger: the plan is paid for in another one; expected that one again")
+        self.desk_ = KnnDesk(self.plan_, count=counter)
+
+    def _pay(self, ledger: Ledger, scope: Scope) -> None:
+        if self.booked_:
+            return
+        if self._paid is None:
+            self._paid = ledger.reserve(scope, self.plan_.event, answers=1)
+        queries, answers = self._limits()
+        counter = PlanCounter.open(ledger, self.plan_name_, booked=self._paid.id, queries=queries, answers=answers)
+        self.booked_ = counter.booked
+
+    def _voters(self) -> SampledNeighbours:
         steps = self.plan_.steps
-        return SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability)
+        return SampledNeighbours(self.search_, neighbours=steps.neighbours, probability=steps.sampling_probability)
 
     def _named(self, labels: Integers, sampler: Sampler, booked: str) -> Release:
         """Codes turned into the user's own labels; withheld answers stay -1, or None where labels are not 0, 1, ..."""
@@ -294,9 +338,12 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "plan_") or not hasattr(self, "classes_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
 
-    def _queries(self, X: npt.ArrayLike) -> Array:
+    def _points(self, X: npt.ArrayLike) -> Points:
+        """Queries on the public grid; whatever cannot be used is refused here, before anything is charged."""
         self._fitted()
-        return inputs_as_fitted(self, *input_rows(X))
+        check_names(self, X)
+        queries = inputs_as_fitted(self, *input_rows(X))
+        return self.grid_.points(self.feature_map_.features(queries))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import column_or_1d
 from torch import nn
 
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.neighbours import PointGrid
+from reticent.neighbours.records import key_bytes
 from reticent.training.features import FeatureMap, HogFeatures, IdentityFeatures, ModuleFeatures, Origin
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 FEATURE_MAPS = ("identity", "hog", "upright hog")
 """Feature maps that go by a name."""
@@ -25,32 +24,55 @@ FEATURE_MAPS = ("identity", "hog", "upright hog")
 _HOG_CELL = 4
 
 
-def checked_records(
-    inputs: Array, y: npt.ArrayLike, keys: Sequence[Any] | None, classes: Sequence[Any] | None
-) -> tuple[npt.NDArray[Any], Integers]:
-    """The classes, sorted, and the place of every record's label among them, shape (n,).
+def checked_keys(keys: Sequence[Any] | npt.NDArray[Any] | None, records: int) -> list[Any] | None:
+    """The keys as a list, if there is one for every record and ties can be broken by them.
 
     Raises:
-        InvalidInput: not one label, or one key, per record; fewer than two classes; a label that is none of them. Labels are
-            never shown.
+        InvalidInput: another number of keys, or one that is no text, bytes or integer. Keys are never shown.
     """
-    if y is None:
-        raise InvalidInput("y: expected labels; this estimator requires y to be passed, but the target y is None")
-    labels = column_or_1d(y, warn=True)
-    if labels.shape != (len(inputs),):
-        raise InvalidInput(f"y: expected one label for each of {len(inputs)} records, got shape={labels.shape}")
-    if labels.dtype.kind == "f" and not bool(np.isfinite(labels).all()):
-        raise InvalidInput("y: contains NaN or infinity")
-    check_classification_targets(labels)
-    known = unique_labels(labels) if classes is None else np.array(sorted(set(classes)))
-    if len(known) < 2:
-        raise InvalidInput(f"classes: expected at least two, got {len(known)} class")
-    codes = np.searchsorted(known, labels)
-    if not bool((known[np.minimum(codes, len(known) - 1)] == labels).all()):
-        raise InvalidInput("y: expected labels from classes only; values are not shown")
-    if keys is not None and len(keys) != len(inputs):
-        raise InvalidInput(f"keys: expected one per record, got {len(keys)} for {len(inputs)} records")
-    return known, codes.astype(np.int64)
+    if keys is None:
+        return None
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+        raise InvalidInput(f"keys: expected one per record, got {type(keys).__name__}")
+    found = list(keys)
+    if len(found) != records:
+        raise InvalidInput(f"keys: expected one per record, got {len(found)} for {records} records")
+    for key in found:
+        key_bytes(key)
+    return found
+
+
+def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> PointGrid:
+    """The public grid that features are moved to, settled before any query is seen.
+
+    Args:
+        feature_range: a pair (lower, upper), a grid, or None where the feature map knows where its features lie.
+        feature_map: the map.
+        features: how many it has.
+
+    Raises:
+        InvalidParameter: no range for a map that knows none, or one that does not fit.
+    """
+    if isinstance(feature_range, PointGrid):
+        if feature_range.dimension != features:
+            raise InvalidParameter(f"feature_range: expected a grid of {features} features, got {feature_range.dimension}")
+        return feature_range
+    if feature_range is None:
+        ball = feature_map.ball
+        if ball is None:
+            raise InvalidParameter(
+                f"feature_range: the feature map ({feature_map.name}) does not know the range of its features; expected the "
+                "public (lower, upper) ends of every feature, or PointGrid.around(features of public rows)"
+            )
+        return PointGrid.in_ball(ball.center, ball.radius)
+    if not isinstance(feature_range, (tuple, list)) or len(feature_range) != 2:
+        raise InvalidParameter(
+            f"feature_range: expected a pair (lower, upper), a PointGrid or None, got {type(feature_range).__name__}"
+        )
+    try:
+        return PointGrid.of_range(feature_range[0], feature_range[1], features=features)
+    except InvalidInput as error:
+        raise InvalidParameter(f"feature_{error}") from error
 
 
 def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...]) -> FeatureMap:

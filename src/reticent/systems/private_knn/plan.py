@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,11 @@ from reticent.accounting import PrivacyEvent, PrivateKnnSteps, PrivateKnnTotal, 
 from reticent.core.checks import count
 from reticent.core.errors import BudgetExceeded, CalibrationFailed
 from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.core.processes import HomeProcess
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import SampledNeighbours, label_votes
 from reticent.neighbours.integer_points import Points
-from reticent.noise import Sampler
+from reticent.noise import Sampler, SeededSampler
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -131,6 +133,17 @@ class KnnPlan:
         """The whole plan as one cost, as a ledger books it."""
         return PrivacyEvent("Private-kNN plan", self.guarantee, dp_event.UnsupportedDpEvent())
 
+    def rehearse(self) -> None:
+        """Screens and labels a query without votes, with a seed: what cannot answer fails before any charge.
+
+        Raises:
+            ReticentError: the noise is beyond what the sampler holds.
+        """
+        sampler = SeededSampler(0)
+        if self.screening is not None:
+            self.screening.release(np.zeros(1, dtype=np.int64), sampler=sampler)
+        self.argmax.release(np.zeros((1, self.classes), dtype=np.int64), sampler=sampler)
+
     @cached_property
     def screening(self) -> NoisyScreening | None:
         """The screening mechanism, None without screening."""
@@ -156,33 +169,110 @@ class KnnPlan:
         )
 
 
-class KnnDesk:
-    """Answers the queries of one plan and counts them; the count goes up before anything is computed. One call at a time.
+class Count(Protocol):
+    """What says how much of a plan is used: ``MemoryCount`` in one process, ``PlanCounter`` in a ledger."""
 
-    **Guarantee.** That of ``plan``, for all answers of one desk together, over whatever searches they are answered from, as long
-    as every search holds the same private records and its features came from public things or this desk's answers.
+    asked: int
+    answered: int
+
+    @property
+    def remaining(self) -> int:
+        """Queries that may still be asked; 0 once all labels are given out."""
+
+    def take(self, queries: int) -> int:
+        """Counts queries as asked before they are, and returns how many labels they may give out."""
+
+    def settle(self, *, unused: int) -> None:
+        """Gives back labels that were granted and not given out."""
+
+
+class MemoryCount:
+    """The count of one plan in the memory of one process.
+
+    **Guarantee.** At most ``queries`` queries and ``answers`` labels, over all threads. A forked child, a copy and an unpickled
+    count have none left: each would go on counting by itself.
 
     Args:
-        plan: what may be released.
+        queries, answers: at most.
     """
 
-    def __init__(self, plan: KnnPlan) -> None:
-        self.plan = plan
-        self.asked = 0
-        self.answered = 0
+    def __init__(self, queries: int, answers: int) -> None:
+        self.queries, self.answers = queries, answers
+        self.asked = self.answered = 0
+        self._home = HomeProcess()
         self._turn = Lock()  # two threads must not both find room for what only one of them may ask
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_turn"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _turn=Lock())
+        # Copied here, so that a shallow copy does not share its home with the original either.
+        self.__dict__.update(state, _home=copy(state["_home"]), _turn=Lock())
 
     @property
     def remaining(self) -> int:
-        """Queries that may still be asked; 0 once all labels are given out."""
-        steps = self.plan.steps
-        return steps.queries - self.asked if self.answered < steps.answers else 0
+        """See ``Count``; 0 in a child or a copy."""
+        if not self._home.is_here:
+            return 0
+        return self.queries - self.asked if self.answered < self.answers else 0
+
+    def take(self, queries: int) -> int:
+        """See ``Count``.
+
+        Raises:
+            BudgetExceeded: more than are left, or in a child or a copy; nothing is counted.
+        """
+        if not self._home.is_here:  # before the lock, which another thread may have held when the process was forked
+            raise BudgetExceeded(
+                f"queries: requested {queries}, 0 left: this is a forked or copied session, and the queries of its plan are "
+                "counted where it was fitted; release there, or book the plan in a ledger, where all processes count together"
+            )
+        with self._turn:
+            if queries > self.remaining:
+                raise BudgetExceeded(
+                    f"queries: requested {queries}, {self.asked} of {self.queries} asked and {self.answered} of "
+                    f"{self.answers} labels given out; at most {self.remaining} more may be asked under this plan"
+                )
+            granted = min(queries, self.answers - self.answered)
+            self.asked += queries
+            self.answered += granted
+            return granted
+
+    def settle(self, *, unused: int) -> None:
+        """See ``Count``."""
+        with self._turn:
+            self.answered -= unused
+
+
+class KnnDesk:
+    """Answers the queries of one plan; they are counted before anything is computed.
+
+    **Guarantee.** That of ``plan``, for all answers of one count together, over whatever searches they are answered from, as long
+    as every search holds the same private records and its features came from public things or these answers.
+
+    Args:
+        plan: what may be released.
+        count: how much of it is used; None for a count of its own, in memory.
+    """
+
+    def __init__(self, plan: KnnPlan, *, count: Count | None = None) -> None:
+        self.plan = plan
+        self.count: Count = MemoryCount(plan.steps.queries, plan.steps.answers) if count is None else count
+
+    @property
+    def asked(self) -> int:
+        """Queries that were asked."""
+        return self.count.asked
+
+    @property
+    def answered(self) -> int:
+        """Labels that were given out."""
+        return self.count.answered
+
+    @property
+    def remaining(self) -> int:
+        """Queries that may still be asked; 0 once all labels are given out, and in a forked child or a copy."""
+        return self.count.remaining
 
     def answer(self, queries: Points, voters: SampledNeighbours, *, sampler: Sampler) -> Integers:
         """A label for each query, or ``UNANSWERED``.
@@ -198,24 +288,20 @@ class KnnDesk:
         Raises:
             BudgetExceeded: more queries than are left; none is answered or counted.
         """
-        with self._turn:
-            return self._answer(queries, voters, sampler)
+        granted = self.count.take(len(queries))
+        labels = self._answer(queries, voters, sampler, granted)
+        self.count.settle(unused=granted - int((labels != UNANSWERED).sum()))
+        return labels
 
-    def _answer(self, queries: Points, voters: SampledNeighbours, sampler: Sampler) -> Integers:
-        if len(queries) > self.remaining:
-            raise BudgetExceeded(
-                f"queries: requested {len(queries)}, {self.asked} of {self.plan.steps.queries} asked and {self.answered} of "
-                f"{self.plan.steps.answers} labels given out; at most {self.remaining} more may be asked under this plan"
-            )
-        self.asked += len(queries)
+    def _answer(self, queries: Points, voters: SampledNeighbours, sampler: Sampler, left: int) -> Integers:
         labels = np.full(len(queries), UNANSWERED, dtype=np.int64)
         for lists in voters.search.lists(queries, depth=voters.depth):
-            if self.answered == self.plan.steps.answers:
+            if left == 0:
                 break
             chosen = voters.draw(lists, sampler=sampler)
             passed = self._screen(self._votes(chosen, voters), sampler)
-            passed &= passed.cumsum() <= self.plan.steps.answers - self.answered
-            self.answered += int(passed.sum())
+            passed &= passed.cumsum() <= left
+            left -= int(passed.sum())
             # Without screening nothing has been released about the first sample yet, so it may vote.
             fresh = self.plan.screening is not None and not self.plan.steps.shared_subsample
             voting = voters.draw(lists.rows(passed), sampler=sampler) if fresh else chosen[passed]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,12 +20,22 @@ from reticent.accounting.scopes import Scope
 from reticent.core.checks import count, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, ReticentError
 from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.seeds import training_seed
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
 from reticent.systems.bundle import Bundle
+from reticent.systems.feature_names import (
+    check_columns,
+    check_names,
+    keep_names,
+    kept_names,
+    names_of,
+    stored_names,
+)
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
-from reticent.systems.private_knn.inputs import checked_records, feature_map_of, input_rows, picture_shape
+from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, input_rows, picture_shape
 from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
+from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
 from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives
@@ -61,7 +71,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         reduce_to: principal directions, of public pictures, that the first round's features are reduced to; None to keep all.
         student: settings of the students; None for the usual ones. Their seeds come from ``random_state``.
         last_student: settings of the last one, which is published; None for the same.
-        classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
+        classes: the labels that there are, a public list; or "observed" to take those that occur among the records, which
+            publishes them: the card then says that they are not protected.
         engine: "numpy" or "faiss"; the answers are the same.
         random_state: seed of training and of the choice of queries; samples and noise never depend on it.
         verbose: whether training shows progress bars on standard error.
@@ -74,6 +85,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         rounds_: for each round, the places of the public pictures that were asked for.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
+        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
 
     Example:
         >>> from sklearn.datasets import load_digits
@@ -96,6 +108,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         *,
         epsilon: float,
         delta: float,
+        classes: Classes,
         queries: Sequence[int] = (300, 400),
         neighbours: int = 300,
         sampling_probability: float = 0.15,
@@ -105,7 +118,6 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         reduce_to: int | None = 40,
         student: StudentConfig | None = None,
         last_student: StudentConfig | None = None,
-        classes: Sequence[Any] | None = None,
         engine: str = "numpy",
         random_state: int | None = None,
         verbose: bool = False,
@@ -153,17 +165,26 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         """
         if (ledger is None) != (scope is None):
             raise InvalidInput("ledger and scope: expected both or neither")
+        names = names_of(X)
         inputs, shape = input_rows(X)
-        classes, codes = checked_records(inputs, y, keys, self.classes)
+        classes, codes = record_labels(y, len(inputs), self.classes)
+        found = checked_keys(keys, len(inputs))
+        # Whether there is such an engine has to be known before anything is charged.
+        NeighbourSearch(Records.of([[0]], [0], None), engine=self.engine)
+        other = names_of(public)
+        if names is not None and other is not None:
+            check_columns(list(other), list(names), by="the private records", name="public")
         pictures, public_shape = input_rows(public)
         if public_shape != shape:
             raise InvalidInput(f"public: expected inputs of shape {shape}, as the private ones have, got {public_shape}")
+        if isinstance(self.queries, (str, bytes)) or not isinstance(self.queries, Iterable):
+            raise InvalidParameter(f"queries={self.queries!r}: expected how many to ask in each round, as (300, 400)")
         rounds = [count(asked, name="queries") for asked in self.queries]
         if not rounds or sum(rounds) > len(pictures):
             raise InvalidParameter(
                 f"queries={self.queries!r}: expected at least one round, and at most {len(pictures)} queries in all"
             )
-        seed = int(np.random.RandomState(self.random_state).randint(2**31 - 1))
+        seed = training_seed(self.random_state)
         config = StudentConfig(image_shape=picture_shape(shape)) if self.student is None else self.student
         last = config if self.last_student is None else self.last_student
         for settings in (config, last):
@@ -173,8 +194,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
         plan = self._plan(sum(rounds), len(classes))
+        plan.rehearse()
         self.feature_map_ = feature_map
-        circumstances = KnnCircumstances(feature_map.name, feature_map.origin, keys is not None, self.classes is not None)
+        circumstances = KnnCircumstances(feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes))
         desk = KnnDesk(plan)
         charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
         with charge as reservation, torch.random.fork_rng(devices=[]), progress(self.verbose and report is None) as shown:
@@ -190,7 +212,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                     lessons[earlier[contradicted[earlier]]] = UNANSWERED
                 public_features = feature_map.features(pictures)
                 places = representatives(public_features, wanted, asked=earlier, seed=(seed + number) % 2**31)
-                voters, grid = self._voters(public_features, feature_map.features(inputs), codes, keys, plan)
+                voters, grid = self._voters(public_features, feature_map.features(inputs), codes, found, plan)
                 answers = desk.answer(grid.points(public_features[places]), voters, sampler=SecureSampler())
                 labels[places] = lessons[places] = answers
                 asked.append(places)
@@ -202,12 +224,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         self.booked_ = "" if reservation is None else reservation.id
         self.released_ = _named(labels, classes)
         self.rounds_ = asked
-        self._become(plan, circumstances, student, classes)
+        self._become(plan, circumstances, student, classes, names)
         return self
 
     def predict_proba(self, X: npt.ArrayLike) -> Array:
         """The student's probability of every class, shape (n, classes); anyone may ask, as often as they like."""
         self._fitted()
+        check_names(self, X)
         inputs, _ = input_rows(X)
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
@@ -238,6 +261,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             "delta": self.plan_.delta,
             "card": self._circumstances.to_dict(),
             "classes": self.classes_.tolist(),
+            "feature_names": kept_names(self),
             "image_shape": list(self.student_.image_shape),
             "channels": [self.student_.features[0].out_channels, self.student_.features[3].out_channels],
             "width": self.student_.head.in_features,
@@ -267,10 +291,12 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             plan = KnnPlan(PrivateKnnSteps(**settings["steps"]), settings["delta"], len(classes))
             circumstances = KnnCircumstances.from_dict(settings["card"])
             total = plan.total
+            names = stored_names(settings, planes * height * width)
         except (KeyError, TypeError, ValueError, RuntimeError, ReticentError) as error:
             raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
-        loaded = cls(epsilon=total.epsilon, delta=total.delta, queries=(plan.steps.queries,))
-        loaded._become(plan, circumstances, student.eval(), classes)
+        given = classes.tolist() if circumstances.classes_given else OBSERVED
+        loaded = cls(epsilon=total.epsilon, delta=total.delta, queries=(plan.steps.queries,), classes=given)
+        loaded._become(plan, circumstances, student.eval(), classes, names)
         return loaded
 
     def _plan(self, queries: int, classes: int) -> KnnPlan:
@@ -299,7 +325,15 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         steps = plan.steps
         return SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability), grid
 
-    def _become(self, plan: KnnPlan, circumstances: KnnCircumstances, student: Student, classes: npt.NDArray[Any]) -> None:
+    def _become(
+        self,
+        plan: KnnPlan,
+        circumstances: KnnCircumstances,
+        student: Student,
+        classes: npt.NDArray[Any],
+        names: Iterable[str] | None,
+    ) -> None:
+        keep_names(self, names)
         self.plan_, self._circumstances, self.student_, self.classes_ = plan, circumstances, student, classes
         self.n_features_in_ = int(np.prod(student.image_shape))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from scipy.sparse import issparse
 from reticent.core.checks import finite_array, real
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError, UnknownName
 from reticent.core.regions import Box
+from reticent.systems.feature_names import check_columns, names_of
 
 Array = npt.NDArray[np.float64]
 
@@ -292,9 +294,12 @@ class TabularSchema:
             name: what the caller calls them; used in messages.
 
         Raises:
-            InvalidInput: wrong shape, no rows, a number that is missing or not finite, an unknown category. Values are
-                never shown.
+            InvalidInput: wrong shape, no rows, a number that is missing or not finite, an unknown category, or a data frame whose
+                columns are not the schema's, in its order. Values are never shown.
         """
+        names = names_of(rows)
+        if names is not None:
+            self.check_columns(names.tolist(), name=name)
         table = as_table(rows, name=name)
         if table.shape[1] != self.columns:
             raise InvalidInput(f"{name}: expected {self.columns} columns as in the schema, got {table.shape[1]}")
@@ -311,6 +316,14 @@ class TabularSchema:
         if outside:
             raise InvalidInput(f"{name}: {outside} of {len(encoded)} encoded rows left the public box; report the schema")
         return encoded
+
+    def check_columns(self, names: Sequence[str], *, name: str = "X") -> None:
+        """Refuses columns that are not the schema's, in its order.
+
+        Raises:
+            InvalidInput: with the names that differ.
+        """
+        check_columns(list(names), list(self.column_names), by="the schema", name=name)
 
     @cached_property
     def digest(self) -> str:

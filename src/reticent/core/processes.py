@@ -1,0 +1,42 @@
+"""Which process an object was made in: what counts in memory may count in one process only."""
+
+from __future__ import annotations
+
+import os
+
+_here: object = object()
+"""Stands for this process. A child gets one of its own, so a number that the system uses again cannot be mistaken for it."""
+
+
+def _renew() -> None:
+    global _here  # noqa: PLW0603
+    _here = object()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_renew)
+
+
+class HomeProcess:
+    """Remembers the process that made it.
+
+    After a fork the parent and every child hold one copy each of every object, and a count in memory goes on in each of them by
+    itself. Whatever such a count limits (queries of a plan) has to ask first whether it is at home.
+
+    Example:
+        >>> HomeProcess().is_here
+        True
+    """
+
+    def __init__(self) -> None:
+        self._token = _here
+        self._number = os.getpid()  # for forks behind Python's back, which call no hook
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process, and the object, that was made; False in a forked child and in every copy."""
+        return self._token is _here and self._number == os.getpid()
+
+    def __reduce__(self) -> tuple[type[HomeProcess], tuple[()], dict[str, object]]:
+        """A copy, pickled or not, is at home nowhere."""
+        return (HomeProcess, (), {"_token": None, "_number": -1})

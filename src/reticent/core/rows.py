@@ -1,0 +1,61 @@
+"""Answers for rows that no other row has a say in, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+_ALIGNMENT = 64  # bytes; of a cache line and of the widest vector registers
+
+
+def each_row(compute: Callable[[Array], Array], rows: Array) -> Array:
+    """What ``compute`` gives for every row by itself, one call per row.
+
+    A matrix product or a convolution adds in an order that may depend on how many rows there are and where one stands among
+    them, so a library's result for a row of a batch can differ in its last bits from that for the row alone. Some libraries
+    also choose by the address of their operands; so every row is first copied to one and the same aligned buffer.
+
+    Args:
+        compute: from (1, d) to (1, m), the same m for every row; it may not keep or change its argument.
+        rows: shape (n, d), at least one row.
+
+    Returns:
+        Shape (n, m), float64.
+
+    Example:
+        >>> each_row(lambda row: row @ np.ones((2, 1)), np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [[3.0], [7.0]]
+    """
+    buffer = _aligned(rows.shape[1])
+    first = _of(compute, buffer, rows[0])
+    result = np.empty((len(rows), len(first)))
+    result[0] = first
+    for place in range(1, len(rows)):
+        result[place] = _of(compute, buffer, rows[place])
+    return result
+
+
+def finite_or_zero(rows: Array) -> Array:
+    """``rows`` with every row that holds NaN or infinity replaced by zeros: a fixed public point.
+
+    Example:
+        >>> finite_or_zero(np.array([[1.0, np.inf], [2.0, 3.0]])).tolist()
+        [[0.0, 0.0], [2.0, 3.0]]
+    """
+    return np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
+
+
+def _of(compute: Callable[[Array], Array], buffer: Array, row: Array) -> Array:
+    buffer[0] = row
+    return np.asarray(compute(buffer)[0])
+
+
+def _aligned(width: int) -> Array:
+    """An array of shape (1, width) that starts at a multiple of the alignment."""
+    raw = np.empty(8 * width + _ALIGNMENT, dtype=np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    return raw[start : start + 8 * width].view(np.float64).reshape(1, width)

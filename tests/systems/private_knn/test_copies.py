@@ -1,0 +1,219 @@
+"""A budget has one copy: forks, pickles and copies of a fitted classifier have none, or count together in a ledger."""
+
+from __future__ import annotations
+
+import copy
+import io
+import multiprocessing
+import pickle
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+
+from reticent.accounting import Ledger, Reservation, Scope
+from reticent.core import AddRemove, Guarantee
+from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, LedgerUnavailable
+from reticent.systems import PrivateKNNClassifier
+
+RANDOM = np.random.default_rng(0)
+X, Y = RANDOM.random((200, 4)), np.arange(200) % 2
+QUERIES = 20
+SETTINGS: dict[str, Any] = {
+    "epsilon": 3.0,
+    "delta": 1e-5,
+    "queries": QUERIES,
+    "neighbours": 5,
+    "sampling_probability": 0.5,
+    "classes": [0, 1],
+    "feature_range": (0.0, 1.0),
+}
+SCOPE = Scope(subject="records")
+
+
+def fitted(**changes: Any) -> PrivateKNNClassifier:
+    return PrivateKNNClassifier(**{**SETTINGS, **changes}).fit(X, Y)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
+    made.grant(SCOPE, Guarantee(3.5, 1e-4, AddRemove(1)))  # room for one plan, not for two
+    return made
+
+
+def ask_one_by_one(classifier: PrivateKNNClassifier, where: dict[str, Any]) -> int:
+    """How many single queries are answered before the plan is used up."""
+    answered = 0
+    try:
+        while True:
+            answered += len(classifier.release(X[:1], **where))
+    except BudgetExceeded:
+        return answered
+
+
+def in_children(classifier: PrivateKNNClassifier, children: int, where: dict[str, Any]) -> int:
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    workers = [context.Process(target=lambda: results.put(ask_one_by_one(classifier, where))) for _ in range(children)]
+    for worker in workers:
+        worker.start()
+    total = sum(results.get(timeout=120) for _ in workers)
+    for worker in workers:
+        worker.join()
+    return total
+
+
+def test_forked_children_have_no_queries(ledger: Ledger) -> None:
+    classifier = fitted()
+    assert in_children(classifier, 8, {}) == 0
+    assert in_children(classifier, 2, {"ledger": ledger, "scope": SCOPE}) == 0
+    assert ledger.report().accounts == ()
+    assert ask_one_by_one(classifier, {}) == QUERIES
+
+
+def test_a_child_says_why_and_what_to_do() -> None:
+    classifier = fitted()
+
+    def refused() -> str:
+        try:
+            classifier.release(X[:1])
+        except BudgetExceeded as error:
+            return str(error)
+        return "answered"
+
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    child = context.Process(target=lambda: results.put((refused(), classifier.remaining_)))
+    child.start()
+    message, remaining = results.get(timeout=60)
+    child.join()
+    assert "a forked or copied session" in message
+    assert "book the plan in a ledger" in message
+    assert remaining == 0
+
+
+def through_joblib(classifier: PrivateKNNClassifier) -> PrivateKNNClassifier:
+    buffer = io.BytesIO()
+    joblib.dump(classifier, buffer)
+    buffer.seek(0)
+    return joblib.load(buffer)
+
+
+COPIES: dict[str, Callable[[PrivateKNNClassifier], PrivateKNNClassifier]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda classifier: pickle.loads(pickle.dumps(classifier)),
+    "joblib": through_joblib,
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_no_copy_has_queries_of_its_own(way: str, ledger: Ledger) -> None:
+    classifier = fitted()
+    classifier.release(X[:3])
+    twin = COPIES[way](classifier)
+    assert twin.remaining_ == 0
+    assert twin.predict(X).tolist() == classifier.predict(X).tolist()
+    for where in ({}, {"ledger": ledger, "scope": SCOPE}):
+        with pytest.raises(BudgetExceeded, match="forked or copied session"):
+            twin.release(X[:1], **where)
+        with pytest.raises(BudgetExceeded, match="forked or copied session"):
+            COPIES[way](twin).release(X[:1], **where)
+    assert copy.copy(classifier.desk_.count).remaining == 0
+    assert ask_one_by_one(classifier, {}) == QUERIES - 3
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_with_a_ledger_all_copies_and_children_count_together(way: str, ledger: Ledger) -> None:
+    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
+    first = classifier.release(X[:2], **where)
+    twin = COPIES[way](classifier)
+    assert twin.release(X[:3], **where).receipt.booked == first.receipt.booked
+    by_children = in_children(classifier, 3, where)
+    assert 0 < by_children <= QUERIES - 5
+    assert ask_one_by_one(classifier, where) + ask_one_by_one(twin, where) == QUERIES - 5 - by_children
+    [account] = ledger.report().accounts
+    assert (account.answers, account.commits) == (1, 1)
+    with pytest.raises(InvalidInput, match="paid for in one, which counts its queries"):
+        twin.release(X[:1])
+    with pytest.raises(InvalidParameter, match="labels were released already"):
+        classifier.calibrate(epsilon=3.0, delta=1e-5, queries=100)
+
+
+def test_two_ledgers_are_not_one(ledger: Ledger, tmp_path: Path) -> None:
+    classifier = fitted()
+    classifier.release(X[:2], ledger=ledger, scope=SCOPE)
+    with closing(Ledger.create(tmp_path / "other.db")) as other:
+        other.grant(SCOPE, Guarantee(3.5, 1e-4, AddRemove(1)))
+        with pytest.raises(InvalidInput, match="paid for in another one"):
+            classifier.release(X[:2], ledger=other, scope=SCOPE)
+        assert other.report().accounts == ()
+
+
+def test_too_large_a_first_request_costs_nothing(ledger: Ledger) -> None:
+    classifier = fitted()
+    with pytest.raises(BudgetExceeded, match="requested 21"):
+        classifier.release(X[:21], ledger=ledger, scope=SCOPE)
+    assert ledger.report().accounts == ()
+    assert len(classifier.release(X[:20], ledger=ledger, scope=SCOPE)) == 20
+
+
+def test_a_failed_commit_loses_its_answers_and_not_the_plan(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
+
+    def fail(*_: object) -> None:
+        raise LedgerUnavailable("the disk is full; nothing is released")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Reservation, "commit", fail)
+        with pytest.raises(LedgerUnavailable):
+            classifier.release(X[:2], **where)
+    assert ask_one_by_one(classifier, where) == QUERIES - 2
+    [account] = ledger.report().accounts
+    assert (account.answers, account.commits) == (1, 1)
+    assert ledger.verify().ok
+
+
+def test_a_plan_that_was_paid_and_not_counted_is_not_paid_twice(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
+
+    def fail(*_: object, **__: object) -> None:
+        raise LedgerUnavailable("the disk is full; nothing is released")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("reticent.accounting.counters.PlanCounter.open", fail)
+        with pytest.raises(LedgerUnavailable):
+            classifier.release(X[:2], **where)
+    assert ask_one_by_one(classifier, where) == QUERIES
+
+
+def test_every_fit_has_a_total_of_its_own_and_the_card_says_so() -> None:
+    classifier = fitted()
+    for _ in range(3):
+        assert ask_one_by_one(classifier.fit(X, Y), {}) == QUERIES
+    assert any("another fit on the same records" in item for item in classifier.card().not_protected)
+
+
+def test_children_draw_different_noise() -> None:
+    from reticent.noise import SecureSampler
+
+    def draw(results: Any) -> None:
+        sampler = SecureSampler()
+        results.put((sampler.words(4).tolist(), sampler.discrete_gaussian(40, sigma=1e6).tolist()))
+
+    SecureSampler().discrete_gaussian(40, sigma=1e6)  # whatever the library keeps is there before the fork
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    workers = [context.Process(target=draw, args=(results,)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    (words, noise), (other_words, other_noise) = (results.get(timeout=60) for _ in workers)
+    for worker in workers:
+        worker.join()
+    assert words != other_words
+    assert noise != other_noise

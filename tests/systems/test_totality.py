@@ -1,0 +1,241 @@
+"""Every finite row is answered, and by nothing but itself: what one row holds shows in no other row's answer, nor in an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from reticent.accounting import Ledger, Scope
+from reticent.core import Guarantee
+from reticent.core.errors import InvalidInput
+from reticent.core.releases import Release
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    PrivateKNNClassifier,
+    TabularSchema,
+)
+
+RANDOM = np.random.default_rng(0)
+PICTURES = RANDOM.random((120, 8, 8))
+LABELS = (PICTURES[:, :4].mean(axis=(1, 2)) > PICTURES[:, 4:].mean(axis=(1, 2))).astype(int)
+SMALL: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (16,)}
+POSTHOC: dict[str, Any] = {"delta": 0.0, "radius": 0.2, "epsilon": 5.0, "embedder_epochs": 1, **SMALL}
+QUERIES = 130
+
+
+def module(*, outputs: int = 6) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Unflatten(1, (1, 8)), nn.Conv2d(1, 5, 3), nn.ReLU(), nn.Flatten(), nn.Linear(180, outputs))
+
+
+def flat_encoder() -> PosthocEncoder:
+    torch.manual_seed(0)
+    obfuscator = nn.Sequential(nn.Linear(64, 12), nn.GELU(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 3))
+    settings = {**POSTHOC, "law": "laplace", "head_epochs": 1}
+    return PosthocEncoder(**settings, embedder="identity", obfuscator=obfuscator).fit(PICTURES.reshape(-1, 64), LABELS)
+
+
+def local_encoder() -> PosthocEncoder:
+    torch.manual_seed(0)
+    obfuscator = nn.Sequential(nn.Linear(8, 12), nn.ReLU(), nn.Linear(12, 3))
+    settings = {**POSTHOC, "delta": 1e-3, "path": "local", "law": "laplace", "latent_dimension": 8, "head_epochs": 1}
+    return PosthocEncoder(**settings, embedder="dense", obfuscator=obfuscator).fit(PICTURES, LABELS)
+
+
+def neighbour_search(**changes: Any) -> PrivateKNNClassifier:
+    settings = {
+        "epsilon": 3.0,
+        "delta": 1e-5,
+        "queries": QUERIES,
+        "neighbours": 5,
+        "sampling_probability": 0.5,
+        "classes": (0, 1),
+    }
+    return PrivateKNNClassifier(**{**settings, **changes}).fit(PICTURES, LABELS)
+
+
+MAKERS: dict[str, Callable[[], Any]] = {
+    "posthoc, flat": flat_encoder,
+    "posthoc, dense": local_encoder,
+    "posthoc, convolutional": lambda: PosthocClassifier(**POSTHOC, embedder="convolutional", law="stability").fit(
+        PICTURES, LABELS
+    ),
+    "posthoc, own module": lambda: PosthocClassifier(**POSTHOC, embedder=module(), law="softmax").fit(PICTURES, LABELS),
+    "certified": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=5, input_bound=1.0).fit(PICTURES, LABELS),
+    "certified, extractor": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1, 2], k_max=3, extractor=module()).fit(
+        PICTURES, LABELS
+    ),
+    "certified, ensemble": lambda: CertifiedEnsemble(epsilon=1.0, classes=[0, 1], k_max=3, members=3, hidden=(4,)).fit(
+        PICTURES, LABELS
+    ),
+    "power, codes": lambda: PowerEncoder(
+        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 1.0), law="code", outputs=1, head_epochs=1, **SMALL
+    ).fit(PICTURES.reshape(-1, 64), LABELS),
+    "power, vectors": lambda: PowerEncoder(
+        epsilon=4.0, delta=0.0, radius=0.5, schema=(0.0, 1.0), law="k-norm-l2", outputs=2, head_epochs=1, **SMALL
+    ).fit(PICTURES.reshape(-1, 64), LABELS),
+    "neighbours, inputs": lambda: neighbour_search(feature_range=(0.0, 1.0)),
+    "neighbours, gradients": lambda: neighbour_search(feature_map="hog"),
+    "neighbours, upright": lambda: neighbour_search(feature_map="upright hog"),
+    "neighbours, own module": lambda: neighbour_search(feature_map=module(), feature_range=(-3.0, 3.0)),
+}
+
+fitted = cache(lambda name: MAKERS[name]())
+"""One fitted system of each kind; nothing below changes it."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Everything that decides a row's answer, apart from chance, side by side."""
+
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, system: Any, X: np.ndarray) -> Exact:
+        if isinstance(system, PrivateKNNClassifier):
+            points = system._points(X)
+            lists = [block.order for block in system.search_.lists(points, depth=20)]
+            return cls(np.concatenate([points, np.concatenate(lists)], axis=1))
+        if isinstance(system, CertifiedClassifier | CertifiedEnsemble):
+            return cls(np.concatenate([*system.member_distances(X), *map(np.atleast_2d, system.stable_distances(X))]).T)
+        parts = [system.exact(X)]
+        if isinstance(system, PosthocClassifier):
+            parts += [system.embed(X), system.probabilities(X)]
+        if isinstance(system, PosthocEncoder):
+            parts += [system.embed(X)]
+            if system.query_.test is not None:
+                parts += [system.query_.test.levels(system.embed(X))[:, None]]
+        return cls(np.concatenate(parts, axis=1))
+
+
+def shaped(system: Any, rows: np.ndarray) -> np.ndarray:
+    """Rows of 64 numbers in the shape that the system was fitted on."""
+    shape = getattr(system, "input_shape_", (64,))
+    return rows.reshape(-1, *shape)
+
+
+def ordinary(count: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).random((count, 64))
+
+
+def extreme(count: int, seed: int) -> np.ndarray:
+    """Finite rows of every size: zeros, denormals, the largest doubles, mixed signs, and one wild value in a tame row."""
+    random = np.random.default_rng(seed)
+    sizes = np.array([0.0, 5e-324, 1e-310, 1e-30, 1.0, 255.0, 1e30, 3.5e38, 1e39, 1e154, 1e300, 1.7e308])
+    rows = random.choice(sizes, (count, 64)) * random.choice([-1.0, 1.0], (count, 64))
+    rows[::3] = random.choice(sizes, (len(rows[::3]), 1)) * random.random((len(rows[::3]), 64))
+    tame = random.random((len(rows[1::3]), 64))
+    tame[np.arange(len(tame)), random.integers(0, 64, len(tame))] = random.choice(sizes, len(tame))
+    rows[1::3] = tame
+    return rows
+
+
+def answered(release: Release, rows: int) -> bool:
+    values = release.values[~release.withheld]
+    finite = values.dtype.kind in "iuOU" or bool(np.isfinite(values.astype(float)).all())
+    return len(release) == rows and finite
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_row_is_the_same_to_the_last_bit_alone_in_a_batch_and_anywhere_in_it(name: str) -> None:
+    system = fitted(name)
+    for rows in (ordinary(67), extreme(67, seed=2)):
+        X = shaped(system, rows)
+        whole = Exact.of(system, X).values
+        order = np.random.default_rng(3).permutation(len(X))
+        np.testing.assert_array_equal(Exact.of(system, X[order]).values, whole[order])
+        for part in (slice(0, 1), slice(66, 67), slice(5, 38), slice(60, None, -7)):
+            np.testing.assert_array_equal(Exact.of(system, X[part]).values, whole[part])
+        crowd = np.concatenate([X[40:41], shaped(system, extreme(30, seed=4))])
+        np.testing.assert_array_equal(Exact.of(system, crowd).values[0], whole[40])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_one_huge_pixel_spoils_no_answer(name: str) -> None:
+    system = fitted(name)
+    rows = ordinary(5)
+    rows[2, 17] = 1e39
+    assert answered(system.simulate(shaped(system, rows), seed=0), 5)
+    alone = Exact.of(system, shaped(system, rows[:1])).values
+    np.testing.assert_array_equal(Exact.of(system, shaped(system, rows)).values[:1], alone)
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name.startswith(("posthoc", "power"))])
+def test_five_people_are_charged_and_five_are_answered(name: str, tmp_path: Path) -> None:
+    system = fitted(name)
+    rows = ordinary(5)
+    rows[2, 17] = 1e39
+    people = [Scope(subject=f"person {number}") for number in range(5)]
+    with closing(Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")) as ledger:
+        cost = system.guarantee
+        ledger.grant_each(people, Guarantee(2 * cost.epsilon, 2 * cost.delta, cost.adjacency))
+        for broken in (np.nan, np.inf):
+            spoiled = rows.copy()
+            spoiled[3, 0] = broken
+            with pytest.raises(InvalidInput, match="contains"):
+                system.release(shaped(system, spoiled), ledger=ledger, scope=people)
+        assert sum(account.answers for account in ledger.report().accounts) == 0
+        assert answered(system.release(shaped(system, rows), ledger=ledger, scope=people), 5)
+        assert [account.answers for account in ledger.report().accounts] == [1] * 5
+
+
+def _answers_everything(name: str, rows: int) -> None:
+    system = fitted(name)
+    for start in range(0, rows, QUERIES):
+        X = shaped(system, extreme(min(QUERIES, rows - start), seed=start))
+        assert answered(system.simulate(X, seed=start), len(X))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_finite_row_raises(name: str) -> None:
+    _answers_everything(name, 1_000)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_finite_row_raises_in_a_hundred_thousand(name: str) -> None:
+    _answers_everything(name, 100_000)
+
+
+def test_records_of_any_size_can_be_protected() -> None:
+    """A record that were refused would be known to be there."""
+    wild = np.concatenate([PICTURES, extreme(30, seed=5).reshape(-1, 8, 8)])
+    labels = np.concatenate([LABELS, np.arange(30) % 2])
+    with pytest.warns(UserWarning, match="beyond input_bound=16"):
+        certified = CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=2, extractor=module()).fit(wild, labels)
+    assert certified.clipped_ > 0
+    assert len(certified.release(PICTURES[:3])) == 3
+    for feature_map, known in (("hog", None), ("upright hog", None), ("identity", (0.0, 1.0)), (module(), (-3.0, 3.0))):
+        settings = {"epsilon": 3.0, "delta": 1e-5, "queries": 3, "neighbours": 5, "sampling_probability": 0.5, "classes": [0, 1]}
+        neighbours = PrivateKNNClassifier(**settings, feature_map=feature_map, feature_range=known).fit(wild, labels)
+        assert len(neighbours.release(PICTURES[:3])) == 3
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name.startswith("posthoc")])
+def test_a_stored_system_answers_alike(name: str, tmp_path: Path) -> None:
+    system = fitted(name)
+    own = {"embedder": module()} if "module" in name else {}
+    loaded = type(system).load(system.save(tmp_path / "bundle"), **own)
+    X = shaped(system, extreme(40, seed=6))
+    np.testing.assert_array_equal(Exact.of(loaded, X).values, Exact.of(system, X).values)
+
+
+def test_a_mechanism_that_cannot_answer_is_found_before_any_charge() -> None:
+    with pytest.raises(InvalidInput, match="epsilon"):
+        CertifiedClassifier(epsilon=1e-9, classes=[0, 1], k_max=1).fit(PICTURES, LABELS).release(PICTURES[:1])
+    tabular = TabularSchema.numbers(64, 0.0, 1.0)
+    assert tabular.encode(extreme(100, seed=7)).max() <= 1.0
