@@ -7,12 +7,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from reticent.audit import AuditCase, binary_response_case, stability_response_case
+from reticent.audit import AuditCase, binary_response_case, epsilon_lower_bound, stability_response_case
 from reticent.certify import published_vote_distances
 from reticent.core import AddRemove
 from reticent.mechanisms import SmoothCauchy, StabilityResponse
 from reticent.noise import SeededSampler
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
+from reticent.systems.record_labels import Classes
 
 RUNS, CONFIDENCE = 100_000, 0.999
 GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 120), np.linspace(-3, 3, 120)), axis=-1).reshape(-1, 2)
@@ -61,6 +62,23 @@ def test_a_sparse_set_of_distances_is_refuted_on_real_neighbours(pair) -> None:
     assert refuted(binary_response_case(sparse, **arguments, epsilon=2.0))
     every = SmoothCauchy(epsilon=2.0, adjacency=AddRemove(1))
     assert not refuted(binary_response_case(every, **arguments, epsilon=2.0))
+
+
+@pytest.mark.parametrize(("classes", "caught"), [("observed", True), ([0, 1, 2], False)])
+def test_labels_taken_from_private_rows_are_caught(classes: Classes, caught: bool) -> None:
+    """One record is the only one of its label; without it that label is never an answer."""
+    X, y = data(2, 100)
+    y[0] = 2
+    epsilon, query = 1.0, np.tile([[0.1, -0.1]], (20_000, 1))
+    answers = [
+        CertifiedClassifier(classes=classes, epsilon=epsilon, k_max=1)
+        .fit(X[cut:], y[cut:])
+        .simulate(query, seed=cut)
+        .values.astype(float)
+        for cut in (0, 1)
+    ]
+    found = epsilon_lower_bound(*((part == 2).astype(float) for part in answers), delta=0.0, confidence=CONFIDENCE)
+    assert found.refutes(epsilon) is caught
 
 
 def test_the_published_distance_of_a_vote_is_refuted_on_real_neighbours() -> None:

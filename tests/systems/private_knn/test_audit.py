@@ -83,10 +83,15 @@ def test_no_claim_is_refuted(name: str) -> None:
 FAULTS = {
     "half the noise": replace(OFTEN, sigma_votes=2.0, sigma_screening=2.0),
     "every record sampled": replace(OFTEN, sampling_probability=1.0),
+    # What eight children of one process released while each counted by itself.
+    "a budget forked eight times": replace(OFTEN, queries=8 * OFTEN.queries, answers=8 * OFTEN.answers),
 }
 
 
-@pytest.mark.parametrize("name", ["half the noise", pytest.param("every record sampled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    ["half the noise", *(pytest.param(name, marks=pytest.mark.slow) for name in list(FAULTS)[1:])],
+)
 def test_planted_faults_are_caught(name: str) -> None:
     """What is run is not what is claimed."""
     assert _audit(FAULTS[name], runs=4000, seed=200).refutes(_claim(OFTEN))

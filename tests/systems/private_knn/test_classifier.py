@@ -18,6 +18,7 @@ from reticent.accounting import Ledger, Scope
 from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.datasets import load_digits
+from reticent.neighbours import PointGrid
 from reticent.systems import PrivateKNNClassifier
 
 DATA = load_digits()
@@ -147,6 +148,51 @@ def test_the_card_says_when_the_labels_were_taken_from_the_records() -> None:
     assert "which labels occur among the records: whoever sees the labels knows" in observed.not_protected
     assert "it was taken from the records (classes='observed')" in observed.to_markdown()
     assert "set of labels" not in given.to_markdown()
+
+
+def test_what_is_asked_first_has_no_say_in_how_neighbours_are_compared() -> None:
+    """A grid laid around the first queries is as fine as these lie close together, and cuts all that lie farther out."""
+    classifier, other = _fitted(queries=62), _fitted(queries=62)
+    near_duplicates = np.stack([PUBLIC[0], PUBLIC[0] + 1e-4])
+    classifier.release(near_duplicates)
+    assert classifier.grid_.per_unit == other.grid_.per_unit == 2047 / 4  # the box [0, 1]^64 has a half diagonal of 4
+    first, second = (system.simulate(PUBLIC[:60], seed=4).values.tolist() for system in (classifier, other))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"feature_range": None}, r"feature_range: the feature map \(inputs\) does not know the range of its features"),
+        ({"feature_range": (0.0,)}, r"feature_range: expected a pair \(lower, upper\)"),
+        ({"feature_range": (1.0, 0.0)}, "feature_range: expected lower < upper"),
+        ({"feature_range": (np.nan, 1.0)}, "feature_range"),
+        ({"feature_range": ([0.0, 0.0], [1.0, 1.0])}, "feature_range: .* one for each of 64"),
+        ({"feature_range": PointGrid.in_ball(np.zeros(3), 1.0)}, "feature_range: expected a grid of 64 features, got 3"),
+    ],
+)
+def test_the_range_of_features_is_given(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        _fitted(**changes)
+
+
+def test_a_grid_may_be_laid_around_public_rows() -> None:
+    grid = PointGrid.around(PUBLIC)
+    assert (_fitted(feature_range=grid).predict(PUBLIC) == TRUTH).mean() > 0.9
+
+
+@pytest.mark.parametrize("key", [None, 1.0, True, ("a", 1), np.bool_(True), np.float64(2.0)])
+def test_keys_that_cannot_be_told_apart_are_refused_by_fit(key: Any) -> None:
+    with pytest.raises(InvalidInput, match="keys: expected texts, bytes or integers"):
+        PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=[*range(len(X) - 1), key])
+    for keys in ("a" * len(X), 7, iter(range(3))):
+        with pytest.raises(InvalidInput, match="keys: expected one per record"):
+            PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=keys)
+
+
+def test_keys_of_every_text_and_integer_are_told_apart() -> None:
+    keys = ["\ud800", b"\xed\xa0\x80", 10**5000, -(10**5000), np.int8(3), "3", *range(100, len(X) + 94)]
+    assert len(PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=keys).release(PUBLIC[:2])) == 2
 
 
 def test_both_engines_give_the_same_answers() -> None:
