@@ -25,7 +25,7 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         "the feature map, if there is one, is public: it was not trained on the private records",
         "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
         "the observer does not see how long an answer took or how much memory it used",
-        "the processor adds and multiplies as IEEE 754 says; numpy, torch and OpenDP compute what they document",
+        "the processor adds and multiplies as IEEE 754 says; numpy and torch compute what they document",
     ]
     if not classes_given:
         assumptions.insert(1, "the set of labels that occur is public")

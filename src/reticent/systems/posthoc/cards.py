@@ -39,7 +39,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             "the release runs on a device that the owner of the input trusts",
             "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
             "the observer does not see how long one release took or how much memory it used",
-            "the operating system, the processor, numpy, torch and OpenDP compute what they document",
+            "the operating system, the processor, numpy and torch compute what they document",
         ),
         not_protected=(
             (

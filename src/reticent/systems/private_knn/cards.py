@@ -66,7 +66,7 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
         "one fitted object answers, and what it holds in memory is not copied; a copy made by pickle has no queries left",
         "noise and samples come from the operating system's random numbers (an answer that was made with a seed is not private)",
         "the observer does not see how long an answer took or how much memory it used",
-        "the operating system, the processor, numpy, torch and OpenDP compute what they document",
+        "the operating system, the processor, numpy and torch compute what they document",
     ]
     if not circumstances.classes_given:
         assumptions.insert(1, "the set of labels that occur is public")
