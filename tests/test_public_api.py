@@ -39,7 +39,9 @@ PUBLIC = {
         "Activation ActivationKind Affine Convolution Layer Linear Network Residual ResidualSum SUPPORTED_MODULES "
         "affine_chain average_pool from_torch to_torch"
     ),
-    "reticent.noise": "Grid Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin",
+    "reticent.noise": (
+        "AuditSampler ExactSampler Grid OpenDPSampler Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin"
+    ),
     "reticent.systems": (
         "Bundle Categorical CertifiedClassifier CertifiedEnsemble Numeric OneHot PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier PrivateKNNStudent PublicRanges Server TabularSchema adult_schema atlas_schema covertype_schema "

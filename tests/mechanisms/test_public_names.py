@@ -30,6 +30,16 @@ def test_public_names() -> None:
         "gaussian_delta",
         "optimal_test",
     ]
-    assert sorted(reticent.noise.__all__) == ["Grid", "Sampler", "SecureSampler", "SeededSampler", "k_norm", "l2_epsilon_margin"]
+    assert sorted(reticent.noise.__all__) == [
+        "AuditSampler",
+        "ExactSampler",
+        "Grid",
+        "OpenDPSampler",
+        "Sampler",
+        "SecureSampler",
+        "SeededSampler",
+        "k_norm",
+        "l2_epsilon_margin",
+    ]
     for room in (reticent.mechanisms, reticent.noise, reticent.audit):
         assert all(hasattr(room, name) for name in room.__all__)

@@ -39,6 +39,14 @@ def test_far_values_are_clipped_without_overflow() -> None:
     assert grid.limit == LIMIT * grid.step
 
 
+def test_sums_end_where_every_saturated_draw_lies_beyond() -> None:
+    grid = Grid(0)
+    ends = np.array([LIMIT, -LIMIT])
+    assert grid.sum(ends, np.array([2**62, -(2**62)])).tolist() == grid.sum(-ends, np.array([2**62, -(2**62)])).tolist()
+    assert grid.sum(ends, np.array([2**62 + 2**53, -(2**62) - 2**53])).tolist() == [2 * LIMIT, -2 * LIMIT]
+    assert grid.sum(ends, np.array([-5, 7])).tolist() == [LIMIT - 5, 7 - LIMIT]
+
+
 def test_values_come_back() -> None:
     grid = Grid(-3)
     assert grid.values(grid.round(np.array([[0.25, -1.5]]))).tolist() == [[0.25, -1.5]]

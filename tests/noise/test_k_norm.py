@@ -10,7 +10,7 @@ from scipy import stats
 
 from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
-from reticent.noise import SecureSampler, SeededSampler, k_norm, l2_epsilon_margin
+from reticent.noise import AuditSampler, Sampler, SecureSampler, SeededSampler, k_norm, l2_epsilon_margin
 from reticent.noise.k_norm import _uniform_in_ball, _within
 
 ALARM = 1e-6
@@ -31,10 +31,11 @@ TINY = [
 ]
 
 
+@pytest.mark.parametrize("sampler", [AuditSampler(11), SeededSampler(11)], ids=["exact", "seeded"])
 @pytest.mark.parametrize(("norm", "dimension", "scale"), TINY)
-def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: float) -> None:
+def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: float, sampler: Sampler) -> None:
     runs, reach = 60_000, int(40 * scale) + 5 if dimension < 3 else 24
-    draws = k_norm(runs, dimension, scale=scale, norm=norm, sampler=SeededSampler(11))
+    draws = k_norm(runs, dimension, scale=scale, norm=norm, sampler=sampler)
     draws = draws[np.abs(draws).max(axis=1) <= reach]  # beyond lie fewer than one in 10^5
     base = 2 * reach + 1
     code = ((draws + reach) * base ** np.arange(dimension)[::-1]).sum(axis=1)
@@ -49,10 +50,11 @@ def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: flo
 
 @pytest.mark.parametrize("norm", [Norm.LINF, Norm.L2])
 @pytest.mark.parametrize("dimension", [1, 2, 5, 16])
-def test_radii_on_a_wide_grid(norm: Norm, dimension: int) -> None:
+@pytest.mark.parametrize("exact", [True, False])
+def test_radii_on_a_wide_grid(norm: Norm, dimension: int, exact: bool) -> None:
     # For a norm in m dimensions the continuous law has radius Gamma(m, scale) on *every* norm.
     scale = 2.0**20 * 1.3
-    draws = k_norm(4_000, dimension, scale=scale, norm=norm, sampler=SeededSampler(12))
+    draws = k_norm(4_000, dimension, scale=scale, norm=norm, sampler=AuditSampler(12) if exact else SeededSampler(12))
     radii = norm.of(draws) / scale
     assert stats.kstest(radii, stats.gamma(dimension).cdf).pvalue > ALARM
     for factor in (2 / 3, 3 / 2):
@@ -60,12 +62,12 @@ def test_radii_on_a_wide_grid(norm: Norm, dimension: int) -> None:
 
 
 def test_directions_are_uniform() -> None:
-    draws = k_norm(20_000, 3, scale=2.0**22, norm=Norm.L2, sampler=SeededSampler(13)).astype(np.float64)
+    draws = k_norm(20_000, 3, scale=2.0**22, norm=Norm.L2, sampler=AuditSampler(13)).astype(np.float64)
     # Archimedes: one coordinate of a uniform direction in three dimensions is uniform on [-1, 1].
     directions = draws / np.linalg.norm(draws, axis=1, keepdims=True)
     for axis in range(3):
         assert stats.kstest(directions[:, axis], stats.uniform(-1, 2).cdf).pvalue > ALARM
-    cube = k_norm(20_000, 3, scale=2.0**22, norm=Norm.LINF, sampler=SeededSampler(14)).astype(np.float64)
+    cube = k_norm(20_000, 3, scale=2.0**22, norm=Norm.LINF, sampler=AuditSampler(14)).astype(np.float64)
     largest = np.abs(cube).argmax(axis=1)
     assert stats.chisquare(np.bincount(largest)).pvalue > ALARM
 
@@ -102,6 +104,31 @@ def test_membership_is_exact_beyond_doubles() -> None:
     vectors = np.array([[r, 0], [r, 1], [r - 1, 2**20]])
     assert _within(vectors, np.array([r, r, r])).tolist() == [True, False, True]
     assert _within(np.array([[3, 4], [3, 5]]), np.array([5, 5])).tolist() == [True, False]
+
+
+class Far(AuditSampler):
+    """The first geometric variables are as large as a sampler returns."""
+
+    far = True
+
+    def geometric(self, shape, *, scale: float) -> np.ndarray:
+        drawn = super().geometric(shape, scale=scale)
+        if self.far:
+            drawn[0, 0], self.far = 2**62, False
+        return drawn
+
+
+@pytest.mark.parametrize("norm", [Norm.LINF, Norm.L2])
+def test_a_radius_beyond_int64_is_drawn_again(norm: Norm) -> None:
+    draws = k_norm(50, 4, scale=2.0**40, norm=norm, sampler=Far(17))
+    assert (np.abs(draws) < 2**50).all()
+    assert (draws[0] != 0).any()
+
+
+def test_scales_whose_radii_would_leave_int64_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="2\\*\\*52"):
+        k_norm(1, 8, scale=2.0**50, norm=Norm.LINF, sampler=SecureSampler())
+    assert k_norm(1, 3, scale=2.0**50, norm=Norm.LINF, sampler=SecureSampler()).shape == (1, 3)
 
 
 def test_empty_zero_radius_and_refusals() -> None:

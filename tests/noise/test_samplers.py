@@ -10,10 +10,12 @@ import pytest
 from scipy import stats
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.noise import AuditSampler, ExactSampler, Sampler, SecureSampler, SeededSampler
 
 ALARM = 1e-6
 SCALES = [0.3, 1.0, 7.5]
+SAMPLERS = [SecureSampler(), AuditSampler(1), SeededSampler(1)]
+IDS = ["secure", "audit", "seeded"]
 
 
 def laplace_pmf(support: np.ndarray, scale: float) -> np.ndarray:
@@ -39,7 +41,7 @@ def p_value(draws: np.ndarray, pmf, parameter: float) -> float:
     return float(stats.chi2.sf(statistic, len(expected) - 1))
 
 
-@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(1)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_discrete_laws_fit_and_neighbouring_scales_do_not(sampler: Sampler, scale: float, law: str) -> None:
@@ -52,7 +54,7 @@ def test_discrete_laws_fit_and_neighbouring_scales_do_not(sampler: Sampler, scal
     assert p_value(draws, pmf, scale * 3 / 2) < ALARM
 
 
-@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(1)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
 def test_wide_laws_have_the_continuous_shape(sampler: Sampler) -> None:
     scale = 2.0**20 / 3
     laplace = sampler.discrete_laplace(20_000, scale=scale)
@@ -62,7 +64,7 @@ def test_wide_laws_have_the_continuous_shape(sampler: Sampler) -> None:
         assert bool(stats.kstest(gaussian, stats.norm(scale=factor * scale).cdf).pvalue > ALARM) is fits
 
 
-@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(2)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
 def test_geometric(sampler: Sampler) -> None:
     draws = sampler.geometric((100, 200), scale=2.5)
     assert draws.shape == (100, 200)
@@ -91,8 +93,20 @@ def test_uniform_integers_near_the_end_of_int64_have_no_remainder_bias() -> None
     assert draws.max() >= 2**62
 
 
-class ConstantWords(SecureSampler):
+class ConstantWords(SeededSampler):
     """Every word is the same: shows which bits a decision looks at."""
+
+    def __init__(self, word: int) -> None:
+        self.word = word
+
+    def words(self, count: int) -> np.ndarray:
+        return np.full(count, self.word, dtype=np.uint64)
+
+
+class ConstantWordsExactly(ExactSampler):
+    """The same for the release's sampler."""
+
+    name, seeded = "constant", True
 
     def __init__(self, word: int) -> None:
         self.word = word
@@ -104,8 +118,9 @@ class ConstantWords(SecureSampler):
 def test_bernoulli_reads_a_real_number_bit_by_bit() -> None:
     # With all bits zero the uniform real is 0: below every positive probability. With all bits one it is 1: below 1 only.
     probabilities = np.array([0.0, 5e-324, 1e-300, 2.0**-60, 0.5, 1 - 2.0**-53, 1.0])
-    assert ConstantWords(0).bernoulli(probabilities).tolist() == [False, *[True] * 6]
-    assert ConstantWords(2**64 - 1).bernoulli(probabilities).tolist() == [*[False] * 6, True]
+    for constant in (ConstantWords, ConstantWordsExactly):
+        assert constant(0).bernoulli(probabilities).tolist() == [False, *[True] * 6]
+        assert constant(2**64 - 1).bernoulli(probabilities).tolist() == [*[False] * 6, True]
 
 
 def test_bernoulli_decides_by_exactly_the_mantissa() -> None:
@@ -154,7 +169,7 @@ def test_seeds_repeat_and_the_secure_source_does_not() -> None:
     assert "not private" in SeededSampler(7).name
 
 
-@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(1)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
 def test_empty_shapes(sampler: Sampler) -> None:
     assert sampler.discrete_laplace((0, 3), scale=1.0).shape == (0, 3)
     assert sampler.discrete_gaussian((0, 3), sigma=1.0).shape == (0, 3)
@@ -162,7 +177,7 @@ def test_empty_shapes(sampler: Sampler) -> None:
     assert sampler.uniform_integers([]).shape == (0,)
 
 
-@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(1)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 2.0**51])
 def test_scales_out_of_range_are_refused(sampler: Sampler, scale: float) -> None:
     with pytest.raises(InvalidParameter):

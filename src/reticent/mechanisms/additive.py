@@ -119,4 +119,4 @@ class AdditiveMechanism(ABC):
         """
         array = finite_array(values, name="values", ndim=2, columns=self.dimension, allow_empty=True)
         noise = self.draw(len(array), sampler=sampler)
-        return self.grid.values(self.grid.round(array) + noise)
+        return self.grid.values(self.grid.sum(self.grid.round(array), noise))

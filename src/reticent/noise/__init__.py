@@ -1,7 +1,19 @@
-"""Samplers safe on floating point for releases, and seeded ones for experiments."""
+"""Samplers safe on floating point for releases, and seeded ones for experiments and audits."""
 
+from reticent.noise.exact_sampler import AuditSampler, ExactSampler, SecureSampler
 from reticent.noise.grids import Grid
 from reticent.noise.k_norm import k_norm, l2_epsilon_margin
-from reticent.noise.samplers import Sampler, SecureSampler, SeededSampler
+from reticent.noise.opendp_sampler import OpenDPSampler
+from reticent.noise.samplers import Sampler, SeededSampler
 
-__all__ = ["Grid", "Sampler", "SecureSampler", "SeededSampler", "k_norm", "l2_epsilon_margin"]
+__all__ = [
+    "AuditSampler",
+    "ExactSampler",
+    "Grid",
+    "OpenDPSampler",
+    "Sampler",
+    "SecureSampler",
+    "SeededSampler",
+    "k_norm",
+    "l2_epsilon_margin",
+]

@@ -71,6 +71,14 @@ class Grid:
             scaled = np.rint(np.ldexp(values, -self.exponent))
         return np.asarray(np.clip(scaled, -LIMIT, LIMIT).astype(np.int64))
 
+    def sum(self, points: Integers, noise: Integers) -> Integers:
+        """``points`` + ``noise``, moved to the ends -2**61 and 2**61 where it lies beyond; same shape.
+
+        Samplers return magnitudes of 2**62 and more as some number of that size. As points are at most 2**60, such a sum
+        lies beyond an end either way: the result is a function of the unlimited sum, and costs what that costs.
+        """
+        return np.asarray(np.clip(points + noise, -2 * LIMIT, 2 * LIMIT))
+
     def values(self, steps: Integers) -> Array:
         """Grid points as float64 in output units; same shape. Above 2**53 steps the nearest double."""
         return np.asarray(np.ldexp(steps.astype(np.float64), self.exponent))

@@ -29,6 +29,11 @@ LARGEST_L2_DIMENSION = 64
 
 _FINE_BITS = 59
 
+_LARGEST_MEAN_RADIUS = 2.0**52
+_RADIUS_LIMIT = 2**61
+"""A radius that could reach this is drawn again: one of its m + 1 parts is 512 times the scale or more, which happens with
+probability (m + 1) e^-512 at most, below 10^-200; at the scale of 2^21 of a mechanism of epsilon 1 below e^-(2^30)."""
+
 
 def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Sampler) -> Integers:
     """Independent draws of the K-norm law, shape (rows, dimension), int64.
@@ -42,7 +47,7 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
 
     Raises:
         UnsupportedNorm: l1 (draw independent discrete Laplace variables), or l2 with more than 64 coordinates.
-        InvalidParameter: ``scale`` is not positive, below 1 for l2, or above 2**50.
+        InvalidParameter: ``scale`` is not positive, below 1 for l2, above 2**50, or above 2**52 / (m + 1).
 
     Example:
         >>> from reticent.noise import SecureSampler
@@ -55,6 +60,10 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
         raise UnsupportedNorm(f"l2 K-norm noise in {dimension} dimensions: expected at most 64; use GaussianMechanism")
     if norm is Norm.L2 and not scale >= 1.0:
         raise InvalidParameter(f"scale={scale!r}: expected at least one grid step for l2 noise; use a finer grid")
+    if (dimension + 1) * scale > _LARGEST_MEAN_RADIUS:
+        raise InvalidParameter(
+            f"scale={scale!r}, dimension={dimension!r}: expected (dimension + 1) * scale of at most 2**52 steps; raise epsilon"
+        )
     draw = _linf if norm is Norm.LINF else _l2
     noise = np.zeros((rows, dimension), dtype=np.int64)
     pending = np.arange(rows)
@@ -77,15 +86,22 @@ def l2_epsilon_margin(dimension: int) -> float:
     return float(dimension) ** 3 * 2.0**-38
 
 
+def _radii(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Integers, Booleans]:
+    """Sums of m + 1 geometric variables, and whether int64 has room for what is done with them; 0 where it has not."""
+    parts = sampler.geometric((rows, dimension + 1), scale=scale)
+    fits = (parts < _RADIUS_LIMIT // (dimension + 1)).all(axis=1)
+    return np.where(fits, parts.sum(axis=1), 0), np.asarray(fits)
+
+
 def _linf(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Integers, Booleans]:
     """One proposal per row and whether it is kept; exact, integers only.
 
     A sum of m + 1 geometric variables is K with weight C(K + m, m) q^K. Keeping it with probability
     prod_{i=1..m} (2K + 1) / (2 (K + i)) leaves the weight (2K + 1)^m q^K.
     """
-    radius = sampler.geometric((rows, dimension + 1), scale=scale).sum(axis=1)
+    radius, fits = _radii(rows, dimension, scale, sampler)
     steps = radius[:, None] + np.arange(1, dimension + 1)
-    kept = (sampler.uniform_integers(2 * steps) < 2 * radius[:, None] + 1).all(axis=1)
+    kept = sampler.quotient_coins(2 * radius[:, None] + 1, 2 * steps) & fits
     side = np.broadcast_to(2 * radius[:, None] + 1, (rows, dimension))
     return sampler.uniform_integers(side) - radius[:, None], kept
 
@@ -103,10 +119,10 @@ def _l2(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Inte
     e over K is below (m^3/3) sqrt(pi T / scale) / 2^58 <= m^3 2^-39 for scale >= 2^20 and T < 2^58.
     """
     margin = math.isqrt(dimension) + 2
-    total = sampler.geometric((rows, dimension + 1), scale=scale).sum(axis=1)
+    total, fits = _radii(rows, dimension, scale, sampler)
     steps = total[:, None] + np.arange(1, dimension + 1)
     # C(T + m, m) q^T, kept with probability prod T / (T + i), leaves T^m q^T.
-    kept = (sampler.uniform_integers(steps) < total[:, None]).all(axis=1) & (total >= margin)
+    kept = sampler.quotient_coins(total[:, None], steps) & (total >= margin) & fits
     total = total[kept]
     shift = np.maximum(_FINE_BITS - np.frexp(total.astype(np.float64))[1], 0).astype(np.int64)
     fine = _uniform_in_ball(total << shift, dimension, sampler)

@@ -1,4 +1,4 @@
-"""Where random numbers come from: the operating system for releases, a seed for experiments.
+"""What a source of random numbers offers, and the seeded one for experiments.
 
 Everything here is integer valued or a yes/no decision. No textbook floating-point sampler is used: the bits of a
 double drawn by ``scale * log(u)`` tell an observer which value the noise was added to.
@@ -6,17 +6,14 @@ double drawn by ``scale * log(u)`` tell an observer which value the noise was ad
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import opendp.prelude as opendp
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.noise.uniform import long_uniform
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -29,8 +26,6 @@ LARGEST_SCALE = 2.0**50
 _WORD_MAX = np.uint64(2**64 - 1)
 _MANTISSA_BITS = 53
 _HEAD_BITS = 64 - _MANTISSA_BITS
-
-opendp.enable_features("contrib")
 
 
 class Sampler(ABC):
@@ -74,21 +69,23 @@ class Sampler(ABC):
             InvalidInput: an entry below 1.
 
         Example:
-            >>> SecureSampler().uniform_integers([1, 1]).tolist()
+            >>> SeededSampler(0).uniform_integers([1, 1]).tolist()
             [0, 0]
         """
-        bound = np.asarray(high, dtype=np.int64)
-        if bound.size and bound.min() < 1:
-            raise InvalidInput("uniform_integers: expected every upper end to be at least 1")
-        modulus = bound.astype(np.uint64).ravel()
-        # Words above the last multiple of the modulus would favour small remainders; they are drawn again.
-        last_fair = _WORD_MAX - (_WORD_MAX % modulus + np.uint64(1)) % modulus
-        words = self.words(modulus.size)
-        unfair = np.flatnonzero(words > last_fair)
-        while unfair.size:
-            words[unfair] = self.words(unfair.size)
-            unfair = unfair[words[unfair] > last_fair[unfair]]
-        return np.asarray((words % modulus).astype(np.int64).reshape(bound.shape))
+        ends = checked_ends(high)
+        return long_uniform(ends.ravel(), self.words).reshape(ends.shape)
+
+    def quotient_coins(self, numerators: Integers, denominators: Integers) -> Booleans:
+        """True with *exactly* the probability prod_j numerators[i, j] / denominators[i, j], for each row i.
+
+        Args:
+            numerators: at least 0 and at most the denominators; broadcast to their shape.
+            denominators: shape (n, m), at least 1.
+
+        Returns:
+            Shape (n,).
+        """
+        return np.asarray((self.uniform_integers(denominators) < numerators).all(axis=1))
 
     def bernoulli(self, probability: npt.ArrayLike) -> Booleans:
         """True with *exactly* the given float64 probability, for each entry.
@@ -102,9 +99,7 @@ class Sampler(ABC):
         Raises:
             InvalidInput: an entry outside [0, 1] or NaN. Values are never shown.
         """
-        p = np.asarray(probability, dtype=np.float64)
-        if p.size and not bool(((p >= 0) & (p <= 1)).all()):
-            raise InvalidInput("bernoulli: expected probabilities in [0, 1]")
+        p = checked_probabilities(probability)
         fraction, exponent = np.frexp(p.ravel())
         numerator = np.ldexp(fraction, _MANTISSA_BITS).astype(np.uint64)
         zeros = np.maximum(-exponent.astype(np.int64), 0)
@@ -129,8 +124,9 @@ class Sampler(ABC):
         """Column i of each row with probability weights[i] / sum(weights).
 
         Columns are offered in order and taken with the share that is left. Of the two outcomes the rarer one is drawn,
-        so the probability of *every* column is right to within a relative error of (columns + 2) 2^-51, however small
-        it is. The number of draws does not depend on the weights.
+        so the probability of *every* column is right to within a relative error of (columns + 2) 2^-51, as long as no
+        quotient of two weights is below 2^-1000 (a double that small has fewer digits). The number of draws does not depend
+        on the weights.
 
         Args:
             weights: shape (n, c), non-negative, finite, at least one positive weight in each row.
@@ -155,30 +151,6 @@ class Sampler(ABC):
         rare = self.bernoulli(np.minimum(take, skip))
         taken = np.where(take <= skip, rare, ~rare)
         return np.asarray(np.where(taken.any(axis=1), taken.argmax(axis=1), share.shape[1] - 1), dtype=np.int64)
-
-
-class SecureSampler(Sampler):
-    """The release path: OpenDP's exact discrete laws, and bits of the operating system's generator.
-
-    Example:
-        >>> SecureSampler().seeded
-        False
-    """
-
-    name = f"OpenDP {opendp.__version__} and the operating system"
-    seeded = False
-
-    def words(self, count: int) -> npt.NDArray[np.uint64]:
-        """Uniform 64-bit words from ``os.urandom``."""
-        return np.frombuffer(bytearray(os.urandom(8 * count)), dtype=np.uint64)
-
-    def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
-        """Exact discrete Laplace draws by OpenDP."""
-        return _measure(_opendp_laplace(_checked(scale, "scale")), shape)
-
-    def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
-        """Exact discrete Gaussian draws by OpenDP."""
-        return _measure(_opendp_gaussian(_checked(sigma, "sigma")), shape)
 
 
 class SeededSampler(Sampler):
@@ -207,12 +179,12 @@ class SeededSampler(Sampler):
 
     def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
         """Difference of two geometric variables of success probability 1 - exp(-1 / scale)."""
-        success = -np.expm1(-1.0 / _checked(scale, "scale"))
+        success = -np.expm1(-1.0 / checked_scale(scale, "scale"))
         return np.asarray(self._rng.geometric(success, size=shape) - self._rng.geometric(success, size=shape))
 
     def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
         """Discrete Laplace proposals thinned to the Gaussian (Canonne, Kamath and Steinke 2020, algorithm 3)."""
-        _checked(sigma, "sigma")
+        checked_scale(sigma, "sigma")
         laplace_scale = np.floor(sigma) + 1
         values = np.empty(int(np.prod(shape)), dtype=np.int64)
         pending = np.arange(values.size)
@@ -225,28 +197,37 @@ class SeededSampler(Sampler):
         return values.reshape(shape)
 
 
-def _checked(scale: float, name: str) -> float:
+def checked_scale(scale: float, name: str) -> float:
+    """``scale`` as a float above 0 and at most 2^50.
+
+    Raises:
+        InvalidParameter: out of that range, or not a number.
+    """
     number = positive(scale, name=name)
     if number > LARGEST_SCALE:
         raise InvalidParameter(f"{name}={scale!r}: expected at most 2**50 grid steps; raise epsilon or coarsen the grid")
     return number
 
 
-@lru_cache(maxsize=64)
-def _opendp_laplace(scale: float) -> Any:
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
-    return opendp.m.make_laplace(*space, scale=scale)
+def checked_ends(high: npt.ArrayLike) -> Integers:
+    """``high`` as int64, each entry at least 1.
+
+    Raises:
+        InvalidInput: an entry below 1.
+    """
+    ends = np.asarray(high, dtype=np.int64)
+    if ends.size and ends.min() < 1:
+        raise InvalidInput("uniform_integers: expected every upper end to be at least 1")
+    return ends
 
 
-@lru_cache(maxsize=64)
-def _opendp_gaussian(sigma: float) -> Any:
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
-    return opendp.m.make_gaussian(*space, scale=sigma)
+def checked_probabilities(probability: npt.ArrayLike) -> Array:
+    """``probability`` as float64 in [0, 1].
 
-
-def _measure(measurement: Any, shape: Shape) -> Integers:
-    """Noise alone: the measurement's answer on zeros. OpenDP saturates at the ends of int64, it never wraps."""
-    count = int(np.prod(shape))
-    if count == 0:
-        return np.zeros(shape, dtype=np.int64)
-    return np.asarray(measurement(np.zeros(count, dtype=np.int64)), dtype=np.int64).reshape(shape)
+    Raises:
+        InvalidInput: an entry outside, or NaN. Values are never shown.
+    """
+    chances = np.asarray(probability, dtype=np.float64)
+    if chances.size and not bool(((chances >= 0) & (chances <= 1)).all()):
+        raise InvalidInput("bernoulli: expected probabilities in [0, 1]")
+    return chances

@@ -29,7 +29,7 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         ),
         "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
         "the observer does not see how long an answer took or how much memory it used",
-        "the processor adds and multiplies as IEEE 754 says; numpy, torch and OpenDP compute what they document",
+        "the processor adds and multiplies as IEEE 754 says; numpy and torch compute what they document",
     ]
     if not classes_given:
         assumptions.insert(1, "the set of labels that occur is public: it was taken from the records (classes='observed')")

@@ -40,7 +40,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             *(() if query.embedding.kind != "module" else ("the user's own embedder answers every input, and in the same time",)),
             "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
             "the observer does not see how long one release took or how much memory it used",
-            "the operating system, the processor, numpy, torch and OpenDP compute what they document",
+            "the operating system, the processor, numpy and torch compute what they document",
         ),
         not_protected=(
             "that an input holds NaN or infinity: such a request is refused as a whole, before anything is charged",

@@ -16,7 +16,7 @@ _ASSUMED = (
     "the schema (columns, ranges, categories) was public before the records were seen",
     "the release runs on a device that the owner of the record trusts",
     "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
-    "the operating system, the processor, numpy, torch and OpenDP compute what they document",
+    "the operating system, the processor, numpy and torch compute what they document",
 )
 
 

@@ -74,7 +74,7 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
         ),
         "noise and samples come from the operating system's random numbers (an answer that was made with a seed is not private)",
         "the observer does not see how long an answer took or how much memory it used",
-        "the operating system, the processor, numpy, torch and OpenDP compute what they document",
+        "the operating system, the processor, numpy and torch compute what they document",
     ]
     if not circumstances.classes_given:
         assumptions.insert(1, "the set of labels that occur is public: it was taken from the records (classes='observed')")

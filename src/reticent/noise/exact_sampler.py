@@ -1,0 +1,130 @@
+"""The release's sampler: every distribution exact, for whole arrays, on words of the operating system."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.noise.expansions import Quotient
+from reticent.noise.gaussian import discrete_gaussian
+from reticent.noise.geometric import geometric_digits
+from reticent.noise.lazy_coins import double_coins, enclosed_coins
+from reticent.noise.operating_system import system_words
+from reticent.noise.samplers import Booleans, Integers, Sampler, Shape, checked_ends, checked_probabilities, checked_scale
+from reticent.noise.tables import blocks
+from reticent.noise.uniform import LARGEST_SHORT_END, long_uniform, short_uniform
+
+Array = npt.NDArray[np.float64]
+
+
+class ExactSampler(Sampler):
+    """Exact distributions, whole arrays at a time, from whatever words a subclass gives.
+
+    **Guarantee.** If ``words`` gives independent uniform words, every draw has exactly the distribution that its method
+    states, for the exact values of the float64 parameters, and draws are independent of each other. There is no smallest
+    probability, no cut tail and no rounding (docs/noise.md has the proofs). Magnitudes of 2^62 and more come out as some number
+    from 2^62 to 2^62 + 2^53.
+
+    *Number of words.* It depends on parameters and counts, and on what was drawn; never, but for 2^-80 a coin, on a probability
+    that was passed to ``bernoulli``.
+    """
+
+    @override
+    def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
+        digits = geometric_digits(checked_scale(scale, "scale"))
+        return digits.laplace(_size(shape), self.words).reshape(shape)
+
+    @override
+    def geometric(self, shape: Shape, *, scale: float) -> Integers:
+        digits = geometric_digits(checked_scale(scale, "scale"))
+        return digits.geometric(_size(shape), self.words).reshape(shape)
+
+    @override
+    def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
+        return discrete_gaussian(_size(shape), checked_scale(sigma, "sigma"), self.words).reshape(shape)
+
+    @override
+    def uniform_integers(self, high: npt.ArrayLike) -> Integers:
+        ends = checked_ends(high)
+        draw = short_uniform if ends.max(initial=1) <= LARGEST_SHORT_END else long_uniform
+        return draw(ends.ravel(), self.words).reshape(ends.shape)
+
+    @override
+    def bernoulli(self, probability: npt.ArrayLike) -> Booleans:
+        chances = checked_probabilities(probability)
+        shown = np.empty(chances.size, dtype=np.bool_)
+        for place in blocks(chances.size):
+            shown[place] = double_coins(chances.ravel()[place], self.words)
+        return shown.reshape(chances.shape)
+
+    @override
+    def quotient_coins(self, numerators: Integers, denominators: Integers) -> Booleans:
+        rows, factors = denominators.shape
+        above = np.broadcast_to(numerators, denominators.shape)
+        # Two conversions, a division and a product round by 2^-53 each for every factor.
+        approximate = np.prod(above / denominators, axis=1)
+        error = (factors + 1) * 2.0**-45
+        shown = np.empty(rows, dtype=np.bool_)
+        for place in blocks(rows):
+
+            def exact(row: int, first: int = place.start) -> Quotient:
+                return Quotient(_product(above[first + row]), _product(denominators[first + row]))
+
+            shown[place] = enclosed_coins(approximate[place], error, exact, self.words)
+        return shown
+
+
+class SecureSampler(ExactSampler):
+    """The release path: exact distributions on the operating system's random words.
+
+    Example:
+        >>> SecureSampler().seeded
+        False
+    """
+
+    name = "exact distributions, words of the operating system"
+    seeded = False
+
+    @override
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """Uniform 64-bit words, read for this call alone."""
+        return system_words(count)
+
+
+class AuditSampler(ExactSampler):
+    """The very code that releases, on words of a seeded generator: repeatable, and *not private*.
+
+    Audits draw with it, so that what they examine is what is released.
+
+    Args:
+        seed: anything that ``numpy.random.default_rng`` accepts.
+
+    Example:
+        >>> AuditSampler(0).discrete_laplace((2, 2), scale=10.0).shape
+        (2, 2)
+    """
+
+    name = "exact distributions, seeded words: not private"
+    seeded = True
+
+    def __init__(self, seed: Any) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    @override
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """Uniform 64-bit words from numpy's PCG64."""
+        return self._rng.integers(0, 2**64, size=count, dtype=np.uint64)
+
+
+def _size(shape: Shape) -> int:
+    return int(np.prod(shape))
+
+
+def _product(factors: Integers) -> int:
+    product = 1
+    for factor in factors.tolist():
+        product *= factor
+    return product

@@ -1,0 +1,96 @@
+"""Look-ups against a comparison of real numbers, with words that are aimed at the thresholds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.noise.expansions import GeometricShares, Quotient
+from reticent.noise.tables import SymbolTable, blocks, heads_from
+
+LAWS = [
+    GeometricShares(1, 7, size=16, signed=True),
+    GeometricShares(1, 40, size=256, open=True),
+    GeometricShares(9, 1, size=4, open=True),
+]
+SHORT = GeometricShares(1, 7, size=2, signed=True)
+
+
+def run(law: GeometricShares, aimed, comparisons, table: SymbolTable, seed: int) -> tuple[list[int], list[int]]:
+    """Symbols and the number of words that they took: of the table, and of the reference."""
+    sources = [aimed([law], seed), aimed([law], seed)]
+    drawn = [heads_from(source, 400)[0].copy() for source in sources]
+    found = table.symbols(drawn[0], sources[0]).tolist()
+    expected = comparisons.symbols(law, drawn[1], sources[1])
+    assert sources[1].asked > 180
+    return [*found, sources[0].asked], [*expected, sources[1].asked]
+
+
+@pytest.mark.parametrize("law", [*LAWS, SHORT])
+@pytest.mark.parametrize("seed", range(4))
+def test_symbols_are_those_of_a_comparison_of_reals(law: GeometricShares, aimed, comparisons, seed: int) -> None:
+    found, expected = run(law, aimed, comparisons, SymbolTable(law), seed)
+    assert found == expected
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_threshold_that_is_one_unit_too_high_is_noticed(aimed, comparisons, which: int) -> None:
+    table = SymbolTable(SHORT)
+    table._floors[which] += np.uint64(1)
+    found, expected = run(SHORT, aimed, comparisons, table, 0)
+    assert found != expected
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_undecided_cells_that_always_give_one_side_are_noticed(monkeypatch, aimed, comparisons, side: int) -> None:
+    def one_sided(self, heads, words):
+        return self._floors.searchsorted(heads.astype(np.uint64) + np.uint64(side) << np.uint64(48))
+
+    monkeypatch.setattr(SymbolTable, "_longer", one_sided)
+    found, expected = run(SHORT, aimed, comparisons, SymbolTable(SHORT), 0)
+    assert found[:-1] != expected[:-1]
+
+
+@pytest.mark.parametrize("answer", [0, 3])
+def test_ties_at_sixty_four_digits_that_go_one_way_are_noticed(monkeypatch, aimed, comparisons, answer: int) -> None:
+    monkeypatch.setattr(GeometricShares, "settle", lambda self, prefix, bits, words: answer)
+    found, expected = run(SHORT, aimed, comparisons, SymbolTable(SHORT), 0)
+    assert found[:-1] != expected[:-1]
+
+
+def test_every_cell_knows_its_symbol(listed) -> None:
+    law = GeometricShares(1, 3, size=8, open=True)
+    heads = np.arange(2**16, dtype=np.uint16)
+    table = SymbolTable(law)
+    cells = [floor >> 48 for floor in law.floors(64)]
+    lowest = table.symbols(heads, listed([0] * 8))
+    highest = table.symbols(heads, listed([2**64 - 1] * 8))
+    assert np.flatnonzero(lowest != highest).tolist() == cells
+    assert lowest.tolist() == [sum(cell < head for cell in cells) for head in range(2**16)]
+
+
+def test_words_are_overwritten_after_use() -> None:
+    given = []
+
+    def words(count: int) -> np.ndarray:
+        given.append(np.full(count, 2**63 + 5, dtype=np.uint64))
+        return given[-1]
+
+    half = SymbolTable(Quotient(2**15 * 2 + 1, 2**17))
+    half.symbols(np.full(3, 2**15, dtype=np.uint16), words)
+    assert [len(block) for block in given] == [3, 1, 1, 1]
+    assert not any(block.any() for block in given)
+
+
+def test_heads_and_blocks_cover_what_is_asked_for(listed) -> None:
+    heads, block = heads_from(listed([0x0004000300020001, 5]), 5)
+    assert heads.tolist() == [1, 2, 3, 4, 5]
+    assert np.shares_memory(heads, block)
+    places = np.arange(40_000)
+    assert np.concatenate([places[place] for place in blocks(40_000)]).tolist() == places.tolist()
+    assert list(blocks(0)) == []
+
+
+def test_too_many_symbols_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 1024"):
+        SymbolTable(GeometricShares(1, 1000, size=2000, open=True))
