@@ -112,6 +112,18 @@ def test_where_anchors_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         path(tmp_path / "one.anchor", database=tmp_path / "ledger.db")
 
 
+def test_a_file_of_its_own_binds_a_place_to_one_ledger(tmp_path: Path) -> None:
+    """Whoever can write the database can put a ledger of another name there; a folder of anchors knows nothing of that name."""
+    (tmp_path / "data").mkdir()
+    for name, anchor in (("a.db", tmp_path / "kept.anchor"), ("b.db", None)):
+        ledger = Ledger.create(tmp_path / "data" / name, anchor=anchor)
+        ledger.set_policy(["principal"])
+        ledger.close()
+    (tmp_path / "data" / "b.db").replace(tmp_path / "data" / "a.db")
+    with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
+        Ledger.open(tmp_path / "data" / "a.db", anchor=tmp_path / "kept.anchor")
+
+
 def test_a_refused_place_makes_no_ledger(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="restored together"):
         Ledger.create(tmp_path / "ledger.db", anchor=tmp_path)

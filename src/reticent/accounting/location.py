@@ -43,7 +43,7 @@ class Location:
         anchor: where the URL says that the anchor is kept, or "".
     """
 
-    url: URL
+    url: URL = field(repr=False)  # options that are shown to nobody may be among the unknown ones
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     anchor: str = ""
 

@@ -57,7 +57,7 @@ def checked_name(value: str, *, name: str) -> str:
         'Zoë-7'
         >>> checked_name("pаypal", name="principal")
         Traceback (most recent call last):
-        reticent.core.errors.InvalidInput: principal='pаypal': expected letters of one script, got Cyrillic, Latin; ...
+        reticent.core.errors.InvalidInput: principal='pаypal': expected letters of one script, got Cyrillic, Latin; names that look alike are refused
     """
     if len(value) > LONGEST_NAME or not value.isprintable() or value != " ".join(value.split()):
         raise InvalidInput(

@@ -308,7 +308,7 @@ class Store:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.Error) as error:
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.Error, UnicodeDecodeError) as error:
             self._hide_secrets(error)
             raise LedgerUnavailable(f"{self.name}: {self._reason(error)}; nothing is released") from error
 
@@ -346,6 +346,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ("no such column", "a ledger of another version; run `reticent ledger init` with the newest reticent"),
     ("does not exist", "no ledger here; create one with `reticent ledger init`"),
     ("not a database", "the file is not an SQLite database"),
+    ("codec can't decode", "the file is damaged; `reticent ledger restore` puts a backup in its place and says what it lost"),
     ("malformed", "the file is damaged; `reticent ledger restore` puts a backup in its place and says what it lost"),
 )
 

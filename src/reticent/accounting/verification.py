@@ -231,7 +231,16 @@ def _is_damage(error: Exception) -> bool:
     return any(sign in text for sign in _DAMAGE)
 
 
-_DAMAGE = ("malformed", "not a database", "could not decode", "no such table", "no such column", "does not exist", "overflow")
+_DAMAGE = (
+    "malformed",
+    "not a database",
+    "could not decode",
+    "codec can't decode",
+    "no such table",
+    "no such column",
+    "does not exist",
+    "overflow",
+)
 
 
 def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) -> None:
