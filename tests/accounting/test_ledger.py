@@ -4,9 +4,12 @@ import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
+import torch
 
 from reticent.accounting import Ledger, PrivacyEvent, Scope
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Norm, Replace
@@ -207,6 +210,37 @@ def test_bad_answers_spend_nothing(ledger: Ledger, scope: Scope, make_event: Eve
     with pytest.raises(InvalidParameter):
         ledger.reserve(scope, make_event(), answers=2, slack_delta=1.0)
     assert left(ledger) == [1_000_000]
+
+
+@pytest.mark.parametrize("answers", [np.int64(3), np.uint8(3), np.int32(3), 3])
+def test_numbers_of_numpy_are_numbers(ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int) -> None:
+    ledger.grant(scope, Guarantee(np.float64(1.0), np.float32(0.0), AddRemove(np.int64(1))))
+    event = make_event(epsilon=np.float64(0.1), adjacency=AddRemove(np.int64(1)))
+    with ledger.reserve(scope, event, answers=answers, slack_delta=np.float64(0.0)) as reservation:
+        reservation.commit("receipt")
+    assert ledger.preview(scope, event, answers=answers, slack_delta=np.float32(0.0)).largest == 7
+    assert ledger.report(limit=np.int64(5)).accounts[0].answers == 3
+    assert left(ledger) == [700_000]
+    assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [np.bool_(True), np.float64(3.0), 3.0, "3", torch.tensor(3), torch.tensor(3.0, requires_grad=True), np.array([3]), None],
+)
+def test_what_is_no_number_of_answers_is_refused(ledger: Ledger, scope: Scope, make_event: EventMaker, answers: Any) -> None:
+    ledger.grant(scope, ONE)
+    before = ledger.report().anchor
+    with pytest.raises(InvalidParameter, match="answers="):
+        ledger.reserve(scope, make_event(), answers=answers)
+    with pytest.raises(InvalidParameter, match="answers="):
+        ledger.preview(scope, make_event(), answers=answers)
+    for wrong in (True, np.bool_(False), "0", torch.tensor(0.1, requires_grad=True)):
+        with pytest.raises(InvalidParameter, match="slack_delta="):
+            ledger.reserve(scope, make_event(), answers=1, slack_delta=wrong)
+        with pytest.raises(InvalidParameter, match="limit="):
+            ledger.report(limit=wrong)
+    assert ledger.report().anchor == before
 
 
 def test_grants_too_large_for_a_ledger_are_refused(ledger: Ledger, scope: Scope) -> None:

@@ -222,23 +222,24 @@ def test_a_full_disk_gives_no_answer_and_leaves_the_ledger_whole(tmp_path: Path,
 
 
 def test_a_read_only_file_gives_no_answer(public_folder: Path, scope: Scope, make_event: EventMaker) -> None:
-    path = public_folder / "ledger.db"
-    ledger = Ledger.create(path)
+    path, anchor = public_folder / "ledger.db", public_folder / "anchors"
+    ledger = Ledger.create(path, anchor=anchor)
     ledger.grant(scope, ONE)
     ledger.close()
     path.chmod(0o444)
+    anchor.chmod(0o777)
 
     def answer() -> str:
         if os.getuid() == 0:  # root may write to everything
             os.setgid(pwd.getpwnam("nobody").pw_gid)
             os.setuid(pwd.getpwnam("nobody").pw_uid)
-        return outcome(lambda: Ledger.open(path).reserve(scope, make_event(), answers=1))
+        return outcome(lambda: Ledger.open(path, anchor=anchor).reserve(scope, make_event(), answers=1))
 
     message = in_child(answer)
     assert "read-only for this user" in message
     assert "nothing is released" in message
     path.chmod(0o644)
-    assert Ledger.open(path).report().accounts == ()
+    assert Ledger.open(path, anchor=anchor).report().accounts == ()
 
 
 def test_a_file_without_permission_gives_no_answer(public_folder: Path, scope: Scope, make_event: EventMaker) -> None:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import random
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from reticent.accounting import Ledger, PrivacyEvent, Scope
+from reticent.accounting.store import Store
 from reticent.core import AddRemove, Guarantee
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 
 EventMaker = Callable[..., PrivacyEvent]
 
@@ -98,7 +101,7 @@ TAMPERINGS = {
 def test_tampering_is_found(path: Path, name: str) -> None:
     statements, expected = TAMPERINGS[name]
     tamper(path, *statements)
-    found = Ledger.open(path).verify()
+    found = Ledger(Store(path)).verify()
     assert not found.ok
     assert any(expected in problem for problem in found.problems), found.problems
 
@@ -111,7 +114,7 @@ def test_a_chain_that_was_rewritten_whole_is_found_by_an_anchor(path: Path, make
     anchor = ledger.verify().anchor
     ledger.reserve(Scope("p", "s"), make_event(), answers=1)
     assert ledger.verify(anchor=anchor).ok
-    forged = Ledger.open(copy)
+    forged = Ledger.open(copy, anchor=copy.parent / "state")  # by somebody who brings an anchor of his own
     assert not forged.verify(anchor=anchor).ok  # an old copy put back
     for _ in range(2):
         forged.reserve(Scope("q", "s"), make_event(), answers=1)
@@ -131,3 +134,111 @@ def test_an_empty_ledger_is_in_order(tmp_path: Path) -> None:
     assert (found.ok, found.entries) == (True, 0)
     assert ledger.verify(anchor=found.anchor).ok
     assert not Ledger.create(tmp_path / "another.db").verify(anchor=found.anchor).ok
+
+
+def test_dropped_guards_are_found_though_every_entry_is_right(path: Path) -> None:
+    tamper(path)
+    assert Ledger.open(path).verify().problems == ("trigger entries_no_update is missing", "trigger entries_no_delete is missing")
+
+
+VALUES = (None, 0, -1, 2**63 - 1, 7.5, float("inf"), "", "x", "\x00", "\ud7ff\u0301", b"", b"\xff" * 40, 10**12, "9" * 400)
+
+
+def _random_cell(connection: sqlite3.Connection, rng: random.Random) -> str:
+    table = rng.choice(["head", "statements", "budgets", "accounts", "covers", "entries", "entries", "alembic_version"])
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    rows = [row[0] for row in connection.execute(f"SELECT rowid FROM {table}")]
+    value = rng.choice(VALUES)
+    statement = f"UPDATE {table} SET {rng.choice(columns)} = ? WHERE rowid = ?"
+    connection.execute(statement, (value, rng.choice(rows)))
+    return f"{statement} {value!r}"
+
+
+def _random_row(connection: sqlite3.Connection, rng: random.Random) -> str:
+    table = rng.choice(["head", "statements", "budgets", "accounts", "covers", "entries"])
+    rows = [row[0] for row in connection.execute(f"SELECT rowid FROM {table}")]
+    connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (rng.choice(rows),))
+    return f"a row of {table} is gone"
+
+
+def _random_schema(connection: sqlite3.Connection, rng: random.Random) -> str:
+    connection.execute("PRAGMA writable_schema = ON")
+    name, sql = rng.choice(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall())
+    at = rng.randrange(len(sql))
+    connection.execute(
+        "UPDATE sqlite_master SET sql = ? WHERE name = ?", (sql[:at] + rng.choice("x)(',1 ") + sql[at + 1 :], name)
+    )
+    return f"schema of {name} changed at {at}"
+
+
+def _random_bytes(path: Path, rng: random.Random) -> str:
+    content = bytearray(path.read_bytes())
+    places = [rng.randrange(len(content)) for _ in range(rng.choice([1, 4, 40]))]
+    for place in places:
+        content[place] = rng.randrange(256)
+    path.write_bytes(content[: rng.choice([len(content), len(content), len(content) // 2])])
+    return f"bytes changed at {places[:3]}"
+
+
+def _tampered(path: Path, rng: random.Random) -> str:
+    """Changes a file at random, as somebody would who has taken every guard off, and says how."""
+    if rng.random() < 0.3:
+        return _random_bytes(path, rng)
+    connection = sqlite3.connect(path)
+    try:
+        for pragma in ("foreign_keys = OFF", "ignore_check_constraints = ON", "writable_schema = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        for trigger in ("entries_no_update", "entries_no_delete"):
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute("UPDATE sqlite_master SET sql = replace(replace(sql, ' NOT NULL', ''), 'UNIQUE', 'CHECK') WHERE 0")
+        if rng.random() < 0.5:
+            connection.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'")
+            connection.commit()
+            connection.close()
+            connection = sqlite3.connect(path)
+            connection.execute("PRAGMA ignore_check_constraints = ON")
+        done = rng.choice([_random_cell, _random_cell, _random_cell, _random_row, _random_schema])(connection, rng)
+        connection.commit()
+    except sqlite3.Error as error:
+        return f"refused by the database: {error}"
+    finally:
+        connection.close()
+    return done
+
+
+@pytest.mark.parametrize("files", [80, pytest.param(1200, marks=pytest.mark.slow)])
+def test_a_tampered_file_is_described_and_never_an_error(path: Path, files: int, tmp_path: Path) -> None:
+    """verify either names what is wrong, or says that the file cannot be read as a ledger at all; it raises nothing else."""
+    content, copy, found = path.read_bytes(), tmp_path / "copies" / "ledger.db", Counter[str]()
+    copy.parent.mkdir()
+    for seed in range(files):
+        for left in copy.parent.iterdir():
+            left.unlink()
+        copy.write_bytes(content)
+        done = _tampered(copy, random.Random(seed))
+        store = Store(copy)
+        try:
+            problems = Ledger(store).verify().problems
+            found["named" if problems else "nothing wrong"] += 1
+            assert problems or "cell" not in done, done
+            assert all(isinstance(problem, str) for problem in problems)
+        except LedgerUnavailable:
+            found["unreadable"] += 1
+        except Exception as error:
+            pytest.fail(f"seed {seed}, {done}: {type(error).__name__}: {error}")
+        finally:
+            store.close()
+    assert found["named"] > files / 3, found
+    assert found["unreadable"] < files / 3, found
+
+
+@pytest.mark.parametrize(
+    "change", ["digest = 1000000000000", "digest = 'text'", "seq = 'x'", "ledger = x'00ff'", "required = 'person'"]
+)
+def test_a_head_that_no_ledger_writes_gives_no_answer(path: Path, change: str, make_event: EventMaker) -> None:
+    tamper(path, f"UPDATE head SET {change}")
+    ledger = Ledger(Store(path))
+    for use in (ledger.report, lambda: ledger.reserve(Scope("p", "s"), make_event(), answers=1), ledger.check_anchor):
+        with pytest.raises(CorruptLedger, match="head was changed"):
+            use()
+    assert not ledger.verify().ok

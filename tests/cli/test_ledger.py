@@ -105,7 +105,7 @@ def test_verify_of_a_changed_ledger_has_its_own_exit_status(command: Callable[..
     says = "epsilon=0.0, delta=3e-09, 3 answer(s) in 1 call(s), 1 of them committed"
     entries = says.replace("0.0", "0.3")
     assert f"account principal=acme, subject=ward-7 says {says}; its entries say {entries}\n" in answer.err
-    assert "restore it from a backup" in answer.err
+    assert "`reticent ledger restore` puts a backup in its place and says what that loses" in answer.err
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])

@@ -20,13 +20,14 @@ from reticent.accounting.counters import PlanCounter
 from reticent.accounting.events import PrivacyEvent
 from reticent.accounting.exports import check_export
 from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
-from reticent.accounting.ledger import Ledger, Preview, Reservation
+from reticent.accounting.ledger import Ledger, Preview
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.accounting.private_knn import PrivateKnnSteps, PrivateKnnTotal, private_knn_rdp, private_knn_total
 from reticent.accounting.private_knn_calibration import calibrate_private_knn
 from reticent.accounting.private_knn_filter import PrivateKnnFilter
 from reticent.accounting.reports import Account, LedgerReport, Spending
-from reticent.accounting.scopes import Scope
+from reticent.accounting.reservations import Reservation
+from reticent.accounting.scopes import Policy, Scope
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
 from reticent.accounting.sparse_vector import AboveThreshold
 from reticent.accounting.verification import Verification
@@ -46,6 +47,7 @@ __all__ = [
     "NoisyArgmaxDpEvent",
     "PlanCounter",
     "PldAccountant",
+    "Policy",
     "Preview",
     "PrivacyEvent",
     "PrivateKnnFilter",

@@ -52,7 +52,7 @@ class Budget:
     @classmethod
     def of_row(cls, row: Row[Any], statement: str) -> Self:
         """The budget that a row of the table ``budgets`` holds."""
-        scope = Scope(row.principal, row.subject, row.bundle)
+        scope = Scope.stored(row.principal, row.subject, row.bundle)
         return cls(scope, statement, row.granted_epsilon, row.granted_delta, row.spent_epsilon, row.spent_delta)
 
     @property

@@ -13,15 +13,12 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, Row
 
 from reticent.accounting.schema import accounts, budgets, covers, statements
-from reticent.accounting.scopes import Scope
+from reticent.accounting.scopes import PARTS, Scope
 from reticent.accounting.statements import describe_statement
 from reticent.core.errors import IncompatibleGuarantees
 
 Key = tuple[str, str, str]
 """Principal, subject and bundle."""
-
-NAMES = ("principal", "subject", "bundle")
-"""The columns that hold them."""
 
 AT_ONCE = 900
 """Parameters in one query; SQLite before 3.32 takes 999."""
@@ -62,7 +59,7 @@ def covering_each(connection: Connection, scopes: Sequence[Scope]) -> list[Cover
     keys = [key_of(scope) for scope in scopes]
     found: dict[Key, Row[Any]] = {}
     account_ids: dict[Key, int] = {}
-    for fixed, free, values in _batches(connection, keys, NAMES):
+    for fixed, free, values in _batches(connection, keys, PARTS):
         where = [budgets.c[name].in_(["", value]) for name, value in fixed.items()]
         for row in connection.execute(_BUDGETS.where(*where, _among(connection, budgets.c[free], ["", *values]))):
             found[row.principal, row.subject, row.bundle] = row
@@ -84,7 +81,7 @@ def check_statements(cover: Cover, statement: str) -> None:
     """
     for row in cover.budgets:
         if row.statement != statement:
-            other = Scope(row.principal, row.subject, row.bundle)
+            other = Scope.stored(row.principal, row.subject, row.bundle)
             raise IncompatibleGuarantees(
                 f"{cover.scope.describe()}: costs compose only within one kind and adjacency: the budget of {other.describe()} "
                 f"is for {describe_statement(row.statement)}, the request for {describe_statement(statement)}"
@@ -94,7 +91,7 @@ def check_statements(cover: Cover, statement: str) -> None:
 def budgets_at(connection: Connection, scopes: Sequence[Scope]) -> dict[Key, Row[Any]]:
     """The budgets of exactly these scopes, where there are any."""
     found: dict[Key, Row[Any]] = {}
-    for fixed, free, values in _batches(connection, [key_of(scope) for scope in scopes], NAMES):
+    for fixed, free, values in _batches(connection, [key_of(scope) for scope in scopes], PARTS):
         for row in connection.execute(sa.select(budgets).where(*_within(connection, budgets, fixed, free, values))):
             found[row.principal, row.subject, row.bundle] = row
     return found
@@ -105,31 +102,31 @@ def accounts_within(connection: Connection, scopes: Sequence[Scope]) -> dict[Key
     by_names: defaultdict[tuple[str, ...], list[Key]] = defaultdict(list)
     found: dict[Key, list[Row[Any]]] = {}
     for key in map(key_of, scopes):
-        by_names[tuple(compress(NAMES, key))].append(key)
+        by_names[tuple(compress(PARTS, key))].append(key)
         found[key] = []
     for names, keys in by_names.items():
         for fixed, free, values in _batches(connection, [tuple(filter(None, key)) for key in keys], names):
             for row in connection.execute(sa.select(accounts).where(*_within(connection, accounts, fixed, free, values))):
-                principal, subject, bundle = (getattr(row, name) if name in names else "" for name in NAMES)
+                principal, subject, bundle = (getattr(row, name) if name in names else "" for name in PARTS)
                 found[principal, subject, bundle].append(row)
     return found
 
 
 _BUDGET_COLUMNS = (*budgets.c, statements.c.statement)
 _BUDGETS = sa.select(*_BUDGET_COLUMNS).join(statements, statements.c.id == budgets.c.statement_id)
-_ACCOUNT_IDS = sa.select(accounts.c.id, *(accounts.c[name] for name in NAMES))
+_ACCOUNT_IDS = sa.select(accounts.c.id, *(accounts.c[name] for name in PARTS))
 _OF_ACCOUNT = (
     sa.select(*_BUDGET_COLUMNS, accounts.c.id.label("account_id"))
     .join(statements, statements.c.id == budgets.c.statement_id)
     .join(covers, covers.c.budget_id == budgets.c.id)
     .join(accounts, accounts.c.id == covers.c.account_id)
-    .where(*(accounts.c[name] == sa.bindparam(name) for name in NAMES))
+    .where(*(accounts.c[name] == sa.bindparam(name) for name in PARTS))
     .order_by(budgets.c.id)
 )
 _BY_PATTERN = (
     sa.select(*_BUDGET_COLUMNS, sa.null().label("account_id"))
     .join(statements, statements.c.id == budgets.c.statement_id)
-    .where(*(budgets.c[name].in_(["", sa.bindparam(name)]) for name in NAMES))
+    .where(*(budgets.c[name].in_(["", sa.bindparam(name)]) for name in PARTS))
     .order_by(budgets.c.id)
 )
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any, Literal
 
-from reticent.accounting.chain import Entry, genesis
-from reticent.accounting.schema import head
+from reticent.accounting.chain import Entry
+from reticent.accounting.postings import read_tip
 from reticent.accounting.store import Store
-from reticent.accounting.verification import stored_entries
+from reticent.accounting.verification import MalformedEntry, stored_entries
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable, UnknownName, WriteFailed
 
 Format = Literal["jsonl", "csv"]
@@ -39,11 +39,11 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
         LedgerUnavailable: the ledger cannot be read.
     """
     target = Path(path)
-    if target.exists() and not overwrite:
-        raise InvalidInput(f"output={str(target)!r}: exists already; choose another name, or ask to overwrite it")
-    # Streamed, unlike core.files: the entries of a long-lived ledger need not fit into memory.
+    check_output(target, overwrite=overwrite)
+    # Streamed, unlike core.files.output_file: the entries of a long-lived ledger need not fit into memory.
+    name = target.with_name(f".{target.name[:50]}-{token_hex(8)}")
     try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)  # less the umask
     except OSError as error:
         raise WriteFailed(f"{target}: expected a folder that can be written ({error.strerror})") from error
     try:
@@ -51,13 +51,27 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
             written = write_entries(store, stream, format=format)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(target)
+        name.replace(target)
     except OSError as error:
         raise WriteFailed(f"{target}: could not be written whole ({error.strerror}); nothing is left of it") from error
     finally:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
     return written
+
+
+def check_output(target: Path, *, overwrite: bool) -> None:
+    """Refuses to write where a file stands that may not be replaced, or something else than a file, which never may.
+
+    Raises:
+        InvalidInput: says which.
+    """
+    where = f"output={str(target)!r}"
+    if not os.path.lexists(target):
+        return
+    if target.exists() and not target.is_file():
+        raise InvalidInput(f"{where}: is a folder, device, pipe or socket, which is never replaced; expected the name of a file")
+    if not overwrite:
+        raise InvalidInput(f"{where}: exists already; choose another name, or ask to overwrite it")
 
 
 def write_entries(store: Store, stream: IO[str], *, format: Format) -> int:
@@ -94,18 +108,25 @@ def check_export(lines: Iterable[str]) -> int:
             entry = Entry(**row)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"line {seq + 1}: expected an exported entry in JSON ({error})") from error
-        if entry.seq != seq + 1 or (seq and before.hex() != previous) or entry.digest(before) != stored:
+        if not _follows(entry, seq) or (seq and before.hex() != previous) or entry.digest(before) != stored:
             raise CorruptLedger(f"line {seq + 1}: entry {entry.seq} was changed, dropped or moved; export the ledger again")
         previous, seq = stored.hex(), entry.seq
     return seq
 
 
+def _follows(entry: Entry, before: int) -> bool:
+    """Whether an entry may stand behind the one at ``before``; where lost entries were accepted it leaves their places out."""
+    return entry.seq == before + 1 or (entry.action == "accept" and entry.seq > before)
+
+
 def _rows(store: Store) -> Iterator[dict[str, Any]]:
     with store.read() as connection:
-        top = connection.execute(head.select()).first()
+        top = read_tip(connection, lock=False)
         if top is None:
             raise LedgerUnavailable(f"{store.name}: no ledger here; create one with `reticent ledger init`")
-        previous = genesis(top.ledger)
+        previous = top.genesis
         for stored in stored_entries(connection):
+            if isinstance(stored, MalformedEntry):
+                raise CorruptLedger(f"entry {stored.seq!r:.40} holds what no ledger writes; see `reticent ledger verify`")
             yield {**stored.entry._asdict(), "previous": previous.hex(), "digest": stored.digest.hex()}
             previous = stored.digest

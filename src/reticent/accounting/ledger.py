@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from reticent.accounting import coverage, postings
+from reticent.accounting import coverage, postings, refusals
+from reticent.accounting.anchors import Anchor, AnchorFile
 from reticent.accounting.charges import Budget, Charge, charge_of, largest_fitting
-from reticent.accounting.coverage import Cover
 from reticent.accounting.events import PrivacyEvent
 from reticent.accounting.exports import Format, export_to
-from reticent.accounting.postings import Booking, Claim, Tip
+from reticent.accounting.postings import Booking, Claim, Page, Tip
+from reticent.accounting.receipt_claims import ReceiptClaim
+from reticent.accounting.refusals import Shortfall
 from reticent.accounting.reports import LedgerReport, Spending, report, spending
-from reticent.accounting.scopes import Scope
+from reticent.accounting.reservations import Reservation, checked_text
+from reticent.accounting.scopes import Policy, Scope
 from reticent.accounting.statements import statement_of
 from reticent.accounting.store import Store, Synchronous
-from reticent.accounting.units import delta_grant, delta_value, epsilon_grant, epsilon_value
+from reticent.accounting.units import delta_grant, epsilon_grant
 from reticent.accounting.verification import Verification, verify
+from reticent.core.checks import count
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.core.guarantees import Guarantee
+from reticent.core.releases import Receipt
 
-_LONGEST_TEXT = 1000
-_NAMED = 2
-"""Scopes that a refusal names at most."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,52 +51,6 @@ class Preview:
     budgets: tuple[Budget, ...]
 
 
-class Reservation:
-    """A charge that is already durable, and the place to put the receipt of what it paid for.
-
-    As a context manager it insists on that receipt: a block that ends without ``commit`` raises, so that an answer without a
-    receipt does not leave it. A block that raises, or a process that dies, leaves the reservation spent and open.
-
-    Attributes:
-        id: goes into the receipt's ``booked``: the ledger's first letters and the entry, as "1a2b3c4d/7"; of a charge to several
-            scopes the first and the last of its consecutive entries, as "1a2b3c4d/7-9".
-        charge: what was spent, by all its scopes together.
-        scopes: how many were charged.
-        committed: whether a receipt was booked.
-    """
-
-    def __init__(self, ledger: Ledger, bookings: Sequence[Booking], name: str, charge: Charge) -> None:
-        first, last = bookings[0].entry.seq, bookings[-1].entry.seq
-        self._ledger = ledger
-        self._bookings = tuple(bookings)
-        self.id = f"{name[:8]}/{first}" if first == last else f"{name[:8]}/{first}-{last}"
-        self.charge = charge
-        self.scopes = len(self._bookings)
-        self.committed = False
-
-    def commit(self, receipt_id: str) -> None:
-        """Books the receipt, for every scope that was charged; the answer may leave once this returns.
-
-        Args:
-            receipt_id: whatever identifies the receipt, 1 to 1000 printable characters.
-
-        Raises:
-            InvalidInput: committed before, or not such a text.
-            LedgerUnavailable: could not be written; the charge stays and no answer may leave.
-        """
-        if self.committed:
-            raise InvalidInput(f"reservation {self.id} is committed already; reserve again for another answer")
-        self._ledger._commit(self._bookings, _text(receipt_id, "receipt_id"))
-        self.committed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None and not self.committed:
-            raise InvalidInput(f"reservation {self.id} ended without commit(receipt_id); its charge stays, release nothing")
-
-
 class Ledger:
     """Budgets that cannot be overspent: by one process or many, through crashes, in SQLite or PostgreSQL.
 
@@ -111,8 +67,8 @@ class Ledger:
         >>> from dp_accounting import UnsupportedDpEvent
         >>> from reticent.core import AddRemove
         >>> one = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()), UnsupportedDpEvent())
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ledger = Ledger.create(f"{folder}/budgets.db")
+        >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
         ...     _ = ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 1e-6, AddRemove()))
         ...     with ledger.reserve(Scope(principal="acme", subject="ward-7"), one, answers=4) as reservation:
         ...         answers = "computed here"
@@ -127,26 +83,54 @@ class Ledger:
         self._clock = clock or (lambda: time.time_ns() // 1000)
 
     @classmethod
-    def create(cls, url: str | Path, *, synchronous: Synchronous = "FULL", lock_timeout: float = 60.0) -> Self:
-        """The ledger at ``url``, made or brought up to date first; see ``Store`` for the arguments.
+    def create(
+        cls,
+        url: str | Path,
+        *,
+        required: Iterable[str] = ("subject",),
+        synchronous: Synchronous = "FULL",
+        lock_timeout: float = 60.0,
+        anchor: str | Path | None = None,
+    ) -> Self:
+        """The ledger at ``url``, made or brought up to date first.
+
+        Args:
+            url: see ``Store``.
+            required: of a new ledger, what every request must name and a budget must name too, of "principal", "subject" and
+                "bundle"; see ``Policy``. A ledger that is there keeps its own.
+            synchronous, lock_timeout, anchor: see ``Store``.
 
         Raises:
-            LedgerUnavailable: it cannot be reached or written.
+            LedgerUnavailable: it cannot be reached or written, or is older than its anchor.
         """
-        store = Store(url, synchronous=synchronous, lock_timeout=lock_timeout)
-        store.create()
-        return cls(store)
+        policy = Policy(required)
+        store = Store(url, synchronous=synchronous, lock_timeout=lock_timeout, anchor=anchor)
+        store.anchor_of("any")  # a place that is refused is refused before anything is made
+        store.create(required=policy.text)
+        ledger = cls(store)
+        ledger.check_anchor()
+        return ledger
 
     @classmethod
-    def open(cls, url: str | Path, *, synchronous: Synchronous = "FULL", lock_timeout: float = 60.0) -> Self:
+    def open(
+        cls,
+        url: str | Path,
+        *,
+        synchronous: Synchronous = "FULL",
+        lock_timeout: float = 60.0,
+        anchor: str | Path | None = None,
+    ) -> Self:
         """The ledger that exists at ``url``; see ``Store`` for the arguments.
 
         Raises:
-            LedgerUnavailable: there is none, it cannot be reached, or its schema is of another version.
+            LedgerUnavailable: there is none, it cannot be reached, its file has several names, its schema is of another version,
+                or it is older than its anchor.
         """
-        store = Store(url, synchronous=synchronous, lock_timeout=lock_timeout)
+        store = Store(url, synchronous=synchronous, lock_timeout=lock_timeout, anchor=anchor)
         store.check()
-        return cls(store)
+        ledger = cls(store)
+        ledger.check_anchor()
+        return ledger
 
     def close(self) -> None:
         """Closes idle connections; the ledger may be used again."""
@@ -186,9 +170,9 @@ class Ledger:
         wanted = tuple(dict.fromkeys(_scopes(scopes)))
         statement = statement_of(total)
         epsilon, delta = epsilon_grant(total.epsilon), delta_grant(total.delta)
-        with self.store.write() as connection:
-            tip = self._lock(connection)
-            return tuple(postings.post_grants(connection, tip, wanted, statement=statement, epsilon=epsilon, delta=delta))
+        return tuple(
+            self._post(lambda page: postings.post_grants(page, wanted, statement=statement, epsilon=epsilon, delta=delta))
+        )
 
     def reserve(self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0) -> Reservation:
         """Charges every budget that covers ``scope``, durably, before anything is computed. One call, one entry.
@@ -201,26 +185,36 @@ class Ledger:
                 optimal composition; 0 adds up epsilon and delta. It is spent only where it makes epsilon smaller.
 
         Raises:
-            BudgetExceeded: it does not fit, or no budget covers the scope; nothing was charged.
+            InvalidInput: the scope leaves out a part that the ledger's policy requires, or ``answers`` is no whole number above
+                0; nothing was charged.
+            BudgetExceeded: it does not fit, or no budget answers for the scope; nothing was charged.
             IncompatibleGuarantees: the event promises nothing, or a covering budget has another kind or adjacency; nothing was
                 charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
         _scopes([scope])
+        answers = count(answers, name="answers")
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
-        mechanism = _text(event.mechanism, "mechanism")
-        with self.store.write() as connection:
-            tip = self._lock(connection)
-            cover = _covered(coverage.covering(connection, scope))
+        mechanism = checked_text(event.mechanism, "mechanism")
+
+        def charge_all(page: Page) -> tuple[Reservation | None, list[Budget]]:
+            refusals.check_names(page.tip.policy, scope)
+            cover = coverage.covering(page.connection, scope)
+            refusals.check_covered(page.tip.policy, cover)
             coverage.check_statements(cover, statement)
             standing = [Budget.of_row(row, statement) for row in cover.budgets]
-            if all(budget.fits(charge) for budget in standing):
-                claims = [Claim(cover, answers, charge)]
-                bookings = postings.post_charges(connection, tip, claims, statement=statement, mechanism=mechanism)
-                return Reservation(self, bookings, tip.ledger, charge)
-        # Outside the transaction: finding the largest request that fits must not keep other writers waiting.
-        raise BudgetExceeded(_refusal(charge, event, answers, slack_delta, standing))
+            if not all(budget.fits(charge) for budget in standing):
+                return None, standing
+            claims = [Claim(cover, answers, charge)]
+            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
+            return Reservation(self._commit, bookings, page.tip.ledger, charge), standing
+
+        reservation, standing = self._post(charge_all)
+        if reservation is None:
+            # Outside the transaction: finding the largest request that fits must not keep other writers waiting.
+            raise BudgetExceeded(refusals.refusal(charge, event, answers, slack_delta, standing))
+        return reservation
 
     def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
         """Charges every answer to a scope of its own, durably, before anything is computed: all of them or none.
@@ -237,7 +231,7 @@ class Ledger:
             event: the cost of one answer.
 
         Raises:
-            InvalidInput: no scopes, or something else than scopes.
+            InvalidInput: no scopes, something else than scopes, or one that leaves out what the policy requires.
             BudgetExceeded: one or more scopes lack budget, by themselves or together; nothing was charged to any. The message
                 says how many, and names two of them at most.
             IncompatibleGuarantees: the event promises nothing, or a covering budget has another kind or adjacency; nothing was
@@ -247,33 +241,44 @@ class Ledger:
         answers = Counter(_scopes(scopes))
         charges = {many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())}
         statement = statement_of(event.guarantee)
-        mechanism = _text(event.mechanism, "mechanism")
-        with self.store.write() as connection:
-            tip = self._lock(connection)
+        mechanism = checked_text(event.mechanism, "mechanism")
+
+        def charge_all(page: Page) -> tuple[Reservation | None, list[Shortfall]]:
+            for scope in answers:
+                refusals.check_names(page.tip.policy, scope)
             claims = [
                 Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
-                for cover in coverage.covering_each(connection, tuple(answers))
+                for cover in coverage.covering_each(page.connection, tuple(answers))
             ]
             for claim in claims:
                 coverage.check_statements(claim.cover, statement)
-            short = _short(claims, statement)
-            if not short:
-                bookings = postings.post_charges(connection, tip, claims, statement=statement, mechanism=mechanism)
-                return Reservation(self, bookings, tip.ledger, _together(claims))
-        raise BudgetExceeded(_refusal_of_many(short, len(claims), answers.total(), event))
+            short = refusals.shortfalls(claims, statement, page.tip.policy)
+            if short:
+                return None, short
+            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
+            return Reservation(self._commit, bookings, page.tip.ledger, refusals.together(claims)), short
+
+        reservation, short = self._post(charge_all)
+        if reservation is None:
+            raise BudgetExceeded(refusals.refusal_of_many(short, len(answers), answers.total(), event))
+        return reservation
 
     def preview(self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0) -> Preview:
         """What ``reserve`` would do now; costs nothing and writes nothing.
 
         Raises:
-            IncompatibleGuarantees: as ``reserve``.
-            BudgetExceeded: no budget covers the scope.
+            InvalidInput, IncompatibleGuarantees: as ``reserve``.
+            BudgetExceeded: no budget answers for the scope.
             LedgerUnavailable: cannot be read.
         """
+        _scopes([scope])
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            cover = _covered(coverage.covering(connection, scope))
+            policy = self._tip(connection, lock=False).policy
+            cover = coverage.covering(connection, scope)
+        refusals.check_names(policy, scope)
+        refusals.check_covered(policy, cover)
         coverage.check_statements(cover, statement)
         standing = [Budget.of_row(row, statement) for row in cover.budgets]
         largest = largest_fitting(event, slack_delta, standing)
@@ -287,32 +292,135 @@ class Ledger:
         """What the tightest budgets within ``scope`` have spent over time; see ``reports.spending``."""
         return spending(self.store, scope, points=points)
 
-    def verify(self, *, anchor: str | None = None) -> Verification:
-        """Recomputes the chain and every total; see ``verification.verify``."""
-        return verify(self.store, anchor=anchor)
+    @property
+    def policy(self) -> Policy:
+        """What every request must name, and be covered by a budget that names it too."""
+        with self.store.read() as connection:
+            return self._tip(connection, lock=False).policy
+
+    def set_policy(self, required: Iterable[str]) -> Policy:
+        """Sets what every request must name from now on; one entry.
+
+        Args:
+            required: of "principal", "subject", "bundle"; nothing requires nothing.
+
+        Raises:
+            UnknownName: not one of these.
+            LedgerUnavailable: could not be written.
+        """
+        policy = Policy(required)
+        self._post(lambda page: postings.post_policy(page, policy))
+        return policy
+
+    def verify(self, *, anchor: str | None = None, receipts: Iterable[Receipt | Mapping[str, Any]] = ()) -> Verification:
+        """Recomputes the chain and every total, and compares them with what is kept elsewhere; see ``verification.verify``."""
+        return verify(self.store, anchor=anchor, receipts=[ReceiptClaim.of(receipt) for receipt in receipts])
 
     def export(self, path: str | Path, *, format: Format, overwrite: bool) -> int:
         """Writes every entry to ``path`` as JSON Lines or CSV; see ``exports.export_to``."""
         return export_to(self.store, path, format=format, overwrite=overwrite)
 
-    def _commit(self, bookings: Sequence[Booking], receipt: str) -> None:
-        with self.store.write() as connection:
-            postings.post_commits(connection, self._lock(connection), bookings, receipt=receipt)
+    def anchor_file(self) -> AnchorFile:
+        """Where the ledger's last position is kept outside the database."""
+        with self.store.read() as connection:
+            return self.store.anchor_of(self._tip(connection, lock=False).ledger)
 
-    def _lock(self, connection: Connection) -> Tip:
-        tip = postings.last_entry(connection, at=self._clock())
+    def anchor(self) -> Anchor:
+        """The ledger's last entry, and what was charged up to there."""
+        with self.store.read() as connection:
+            return self._tip(connection, lock=False).anchor
+
+    def holds(self, anchor: Anchor) -> bool:
+        """Whether the ledger has the entry that ``anchor`` names."""
+        with self.store.read() as connection:
+            return _holds(connection, self._tip(connection, lock=False), anchor)
+
+    def check_anchor(self) -> None:
+        """Refuses a ledger that does not hold the entry that its anchor names.
+
+        Raises:
+            LedgerUnavailable: it is an older copy, or was written to behind the anchor's back.
+        """
+        # Read before the snapshot: an anchor that is read after it may name an entry that the snapshot cannot see yet.
+        file = self.anchor_file()
+        standing = file.read()
+        with self.store.read() as connection:
+            self._check_anchor(connection, self._tip(connection, lock=False), file, standing)
+
+    def accept_rollback(self, *, charge: bool) -> tuple[int, int]:
+        """Goes on with a ledger that is older than its anchor, as its operator decides; one entry, and one for each budget.
+
+        Args:
+            charge: whether every budget, present and future, is charged what the lost entries spent in all; see
+                ``postings.post_acceptance``. Without it what they spent may be spent again: only where nothing was released.
+
+        Returns:
+            Micro-epsilon and pico-delta that each budget was charged at most.
+
+        Raises:
+            InvalidInput: the ledger is not older than its anchor.
+            LedgerUnavailable: could not be written.
+        """
+
+        def accept(page: Page) -> tuple[int, int]:
+            file = self.store.anchor_of(page.tip.ledger)
+            standing = file.read()
+            if standing is None or _holds(page.connection, page.tip, standing):
+                raise InvalidInput(f"{self.store.name}: is not older than its anchor at {file.path}; there is nothing to accept")
+            return postings.post_acceptance(page, standing, charge=charge)
+
+        return self._post(accept, check=False)
+
+    def _commit(self, bookings: Sequence[Booking], receipt: str) -> None:
+        self._post(lambda page: postings.post_commits(page, bookings, receipt=receipt))
+
+    def _post(self, work: Callable[[Page], T], *, check: bool = True) -> T:
+        """What ``work`` returns, once what it posted is durable here and its end is known outside the database."""
+        result, tip = self.store.retried(lambda: self._transaction(work, check))
+        self.store.check_file()
+        file = self.store.anchor_of(tip.ledger)
+        standing = file.raise_to(tip.anchor)
+        if standing != tip.anchor:
+            # Somebody was here in the meantime: whoever wrote a later entry wrote it after ours, or into another copy.
+            with self.store.read() as connection:
+                self._check_anchor(connection, self._tip(connection, lock=False), file, standing)
+        return result
+
+    def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
+        with self.store.write() as connection:
+            tip = self._tip(connection, lock=True)
+            file = self.store.anchor_of(tip.ledger)
+            file.prepare()
+            if check:
+                self._check_anchor(connection, tip, file, file.read())
+            page = Page(connection, tip, self._clock())
+            return work(page), page.tip
+
+    def _tip(self, connection: Connection, *, lock: bool) -> Tip:
+        tip = postings.read_tip(connection, lock=lock)
         if tip is None:
             raise LedgerUnavailable(f"{self.store.name}: no ledger here; create one with `reticent ledger init`")
         return tip
 
+    def _check_anchor(self, connection: Connection, tip: Tip, file: AnchorFile, standing: Anchor | None) -> None:
+        if standing is not None and not _holds(connection, tip, standing):
+            raise LedgerUnavailable(
+                f"{self.store.name}: is older than its anchor, or was written to behind it: {file.path} names entry "
+                f"{standing.seq}, which is not among the {tip.seq} here. A backup, an old copy, or a file without its -wal was "
+                "put in its place; nothing is released. Put the newest copy back, or go on with this one by "
+                "`reticent ledger accept-rollback`"
+            )
 
-@dataclass(frozen=True)
-class _Shortfall:
-    """A budget that many claims do not fit into together, or None where nothing covers a claim; the claims; their cost."""
 
-    budget: Budget | None
-    claims: list[Claim]
-    charge: Charge
+def _holds(connection: Connection, tip: Tip, anchor: Anchor) -> bool:
+    """Whether the ledger has the entry that ``anchor`` names."""
+    if anchor.ledger != tip.ledger or anchor.seq > tip.seq:
+        return False
+    if anchor.seq == tip.seq:
+        return anchor.digest == tip.digest.hex()
+    if anchor.seq == 0:
+        return anchor.digest == tip.genesis.hex()
+    return anchor.digest == postings.digest_at(connection, anchor.seq)
 
 
 def _scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
@@ -325,67 +433,3 @@ def _scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
     if not found:
         raise InvalidInput("scopes: expected at least one Scope, got none")
     return found
-
-
-def _covered(cover: Cover) -> Cover:
-    if not cover.budgets:
-        raise BudgetExceeded(
-            f"no budget covers {cover.scope.describe()}; requested more than the 0 that is left; the largest request that would "
-            "fit is 0 answers; grant a budget with `reticent ledger grant`"
-        )
-    return cover
-
-
-def _together(claims: Sequence[Claim]) -> Charge:
-    return Charge(sum(claim.charge.epsilon for claim in claims), sum(claim.charge.delta for claim in claims), "basic")
-
-
-def _short(claims: Sequence[Claim], statement: str) -> list[_Shortfall]:
-    """Every budget that cannot pay for all its claims, and the claims that nothing covers."""
-    rows = {row.id: row for claim in claims for row in claim.cover.budgets}
-    paying: defaultdict[int, list[Claim]] = defaultdict(list)
-    for claim in claims:
-        for row in claim.cover.budgets:
-            paying[row.id].append(claim)
-    short = [_Shortfall(None, [claim], claim.charge) for claim in claims if not claim.cover.budgets]
-    for number, mine in paying.items():
-        budget, charge = Budget.of_row(rows[number], statement), _together(mine)
-        if not budget.fits(charge):
-            short.append(_Shortfall(budget, mine, charge))
-    return short
-
-
-def _refusal_of_many(short: Sequence[_Shortfall], scopes: int, answers: int, event: PrivacyEvent) -> str:
-    lacking = {claim.cover.scope for shortfall in short for claim in shortfall.claims}
-    named = []
-    for shortfall in short[:_NAMED]:
-        if shortfall.budget is None:
-            named.append(f"no budget covers {shortfall.claims[0].cover.scope.describe()}")
-            continue
-        asked = sum(claim.answers for claim in shortfall.claims)
-        fit = largest_fitting(event, 0.0, [shortfall.budget])
-        named.append(
-            f"{shortfall.budget.describe()}; requested of it epsilon={epsilon_value(shortfall.charge.epsilon):g}, "
-            f"delta={delta_value(shortfall.charge.delta):g} for {asked} answer(s), of which {fit} would fit"
-        )
-    more = f" | and {len(short) - len(named)} more" if len(short) > len(named) else ""
-    return (
-        f"requested {answers} answer(s) of {event.mechanism} under {scopes} scope(s), each answer at "
-        f"epsilon={event.guarantee.epsilon:g}, delta={event.guarantee.delta:g}; {len(lacking)} of the scopes lack budget: "
-        f"{' | '.join(named)}{more}; grant more or leave their rows out; nothing was charged"
-    )
-
-
-def _refusal(charge: Charge, event: PrivacyEvent, answers: int, slack_delta: float, standing: list[Budget]) -> str:
-    tightest = [budget.describe() for budget in standing if not budget.fits(charge)]
-    return (
-        f"requested {answers} answer(s) of {event.mechanism} at epsilon={epsilon_value(charge.epsilon):g}, "
-        f"delta={delta_value(charge.delta):g}; {' | '.join(tightest)}; "
-        f"the largest request that would fit is {largest_fitting(event, slack_delta, standing)} answer(s); nothing was charged"
-    )
-
-
-def _text(value: str, name: str) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT or not value.isprintable():
-        raise InvalidInput(f"{name}: expected 1 to {_LONGEST_TEXT} printable characters, got {value!r:.60}")
-    return value

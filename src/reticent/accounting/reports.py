@@ -10,8 +10,9 @@ import numpy.typing as npt
 import sqlalchemy as sa
 
 from reticent.accounting.charges import Budget
-from reticent.accounting.schema import accounts, budgets, covers, entries, head, statements
-from reticent.accounting.scopes import Scope
+from reticent.accounting.postings import read_tip
+from reticent.accounting.schema import accounts, budgets, covers, entries, statements
+from reticent.accounting.scopes import Policy, Scope
 from reticent.accounting.store import Store
 from reticent.accounting.units import epsilon_value
 from reticent.core.checks import count
@@ -51,6 +52,7 @@ class LedgerReport:
         ledger: its name.
         entries: number of entries.
         anchor: see ``Verification``.
+        policy: what every request must name.
         budgets: budgets within the scope that was asked for, the tightest first.
         accounts: accounts within it, the largest spender first, cut at the limit.
         accounts_total: how many there are without the limit.
@@ -59,6 +61,7 @@ class LedgerReport:
     ledger: str
     entries: int
     anchor: str
+    policy: Policy
     budgets: tuple[Budget, ...]
     accounts: tuple[Account, ...]
     accounts_total: int
@@ -92,7 +95,7 @@ def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> Led
     """
     limit = count(limit, name="limit")
     with store.read() as connection:
-        top = connection.execute(sa.select(head)).first()
+        top = read_tip(connection, lock=False)
         if top is None:
             raise LedgerUnavailable(f"{store.name}: no ledger here; create one with `reticent ledger init`")
         standing = [Budget.of_row(row, row.statement) for row in connection.execute(_budgets_of(scope))]
@@ -107,14 +110,13 @@ def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> Led
         )
         spenders = [
             Account(
-                Scope(row.principal, row.subject, row.bundle),
+                Scope.stored(row.principal, row.subject, row.bundle),
                 *(row.statement, row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits, row.last_at),
             )
             for row in connection.execute(query)
         ]
     standing.sort(key=lambda budget: budget.left_epsilon / budget.granted_epsilon)
-    anchor = f"{top.seq}:{bytes(top.digest).hex()}"
-    return LedgerReport(top.ledger, top.seq, anchor, tuple(standing), tuple(spenders), int(total))
+    return LedgerReport(top.ledger, top.seq, top.anchor.text, top.policy, tuple(standing), tuple(spenders), int(total))
 
 
 def spending(store: Store, scope: Scope | None = None, *, points: int = 200, limit: int = 6) -> list[Spending]:

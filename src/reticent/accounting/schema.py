@@ -1,8 +1,10 @@
 """The tables of a ledger, as SQLAlchemy Core describes them. The migrations create them; a test compares the two.
 
-``head``        one row: the ledger's name, and the position and digest of its last entry. Writers lock it first.
+``head``        one row: the ledger's name, the position and digest of its last entry, all that was ever charged, what is charged
+                to every budget for entries that a restored copy lost, and the policy. Writers lock it first.
 ``statements``  guarantee kind and adjacency, one row per combination.
-``budgets``     a scope with what is granted and spent. The database itself refuses to spend more than is granted.
+``budgets``     a scope with what is granted and spent, and how much of that for lost entries. The database itself refuses to
+                spend more than is granted.
 ``accounts``    a request's exact scope with what it has spent; one statement each.
 ``covers``      which budgets count which accounts. Its two composite keys make the database refuse a budget and an account with
                 different statements, whoever writes.
@@ -11,6 +13,8 @@
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -30,6 +34,11 @@ from sqlalchemy import (
 # SQLite gives ids by itself only to a column that is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
 
+
+def _amount(name: str) -> Column[Any]:
+    return Column(name, BigInteger, nullable=False, server_default="0")
+
+
 metadata = MetaData()
 
 head = Table(
@@ -39,6 +48,12 @@ head = Table(
     Column("ledger", String(36), nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("digest", LargeBinary(32), nullable=False),
+    _amount("spent_epsilon"),
+    _amount("spent_delta"),
+    _amount("gap_epsilon"),
+    _amount("gap_delta"),
+    Column("first_required", String(40), nullable=False, server_default=""),
+    Column("required", String(40), nullable=False, server_default=""),
     CheckConstraint("id = 1", name="head_is_one_row"),
 )
 
@@ -62,6 +77,8 @@ budgets = Table(
     Column("granted_delta", BigInteger, nullable=False),
     Column("spent_epsilon", BigInteger, nullable=False),
     Column("spent_delta", BigInteger, nullable=False),
+    _amount("gap_epsilon"),
+    _amount("gap_delta"),
     UniqueConstraint("principal", "subject", "bundle", name="budgets_once"),
     UniqueConstraint("id", "statement_id", name="budgets_key"),
     CheckConstraint("spent_epsilon BETWEEN 0 AND granted_epsilon", name="budgets_epsilon"),
@@ -106,7 +123,7 @@ entries = Table(
     Column("action", String(7), nullable=False),
     Column("budget_id", BigInteger, ForeignKey("budgets.id", name="entries_budget"), nullable=True),
     Column("account_id", BigInteger, nullable=True),
-    Column("statement_id", BigInteger, ForeignKey("statements.id", name="entries_statement"), nullable=False),
+    Column("statement_id", BigInteger, ForeignKey("statements.id", name="entries_statement"), nullable=True),
     Column("epsilon", BigInteger, nullable=False),
     Column("delta", BigInteger, nullable=False),
     Column("answers", BigInteger, nullable=False),
@@ -120,7 +137,29 @@ entries = Table(
     CheckConstraint(
         "(action = 'grant' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS NULL) OR "
         "(action = 'reserve' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NULL AND answers > 0) OR "
-        "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NOT NULL)",
+        "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NOT NULL) OR "
+        "(action = 'gap' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS NULL) OR "
+        "(action = 'policy' AND budget_id IS NULL AND account_id IS NULL AND reservation IS NULL) OR "
+        "(action = 'accept' AND budget_id IS NULL AND account_id IS NULL AND reservation IS NULL)",
         name="entries_action",
     ),
+    CheckConstraint(
+        "statement_id IS NOT NULL OR action = 'policy' OR action = 'accept'",
+        name="entries_have_a_statement",
+    ),
 )
+
+SQLITE_TRIGGERS = {
+    "entries_no_update": "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
+    "entries_no_delete": "CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
+}
+"""Triggers by name, as SQLite keeps their text. They stop accidents and SQL by hand, not the owner of the file."""
+
+POSTGRESQL_FUNCTION_BODY = " BEGIN RAISE EXCEPTION 'entries are append-only'; END "
+POSTGRESQL_TRIGGERS = {
+    "entries_append_only": "CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON entries "
+    "FOR EACH STATEMENT EXECUTE FUNCTION reticent_append_only()",
+}
+"""The same on PostgreSQL, and the body of the function that they call."""

@@ -1,13 +1,17 @@
-"""Scopes: whose request it is, whose data it touches, which bundle answers."""
+"""Scopes: whose request it is, whose data it touches, which bundle answers; and what a ledger insists that they name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
-from reticent.core.errors import InvalidInput
+from reticent.accounting.names import LONGEST_NAME as LONGEST_NAME
+from reticent.accounting.names import checked_name
+from reticent.core.errors import InvalidInput, UnknownName
 
-LONGEST_NAME = 200
-"""Characters in a name at most."""
+PARTS = ("principal", "subject", "bundle")
+"""The names of a scope, in the order of its fields."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,9 @@ class Scope:
         subject: the person, record or data set whose privacy is spent; "" for any.
         bundle: the model that answers; "" for any.
 
+    Raises:
+        InvalidInput: no name at all, or one that could be mistaken for another; see ``names.checked_name``.
+
     Example:
         >>> Scope(subject="patient-7").covers(Scope(principal="acme", subject="patient-7"))
         True
@@ -34,12 +41,19 @@ class Scope:
 
     def __post_init__(self) -> None:
         for name, value in self.parts.items():
-            if not isinstance(value, str) or len(value) > LONGEST_NAME or not (value.isprintable() and value == value.strip()):
-                raise InvalidInput(
-                    f"{name}: expected up to {LONGEST_NAME} printable characters without spaces at the ends, got {value!r:.60}"
-                )
+            if not isinstance(value, str):
+                raise InvalidInput(f"{name}: expected a name, a text, got {type(value).__name__}")
+            checked_name(value, name=name)
         if not any(self.parts.values()):
             raise InvalidInput("scope: expected at least one of principal, subject, bundle")
+
+    @classmethod
+    def stored(cls, principal: str, subject: str, bundle: str) -> Self:
+        """The scope that a row of a ledger names, whatever it says: what is stored must be shown, not refused."""
+        scope = object.__new__(cls)
+        for name, value in zip(PARTS, (principal, subject, bundle), strict=True):
+            object.__setattr__(scope, name, value)
+        return scope
 
     @property
     def parts(self) -> dict[str, str]:
@@ -53,3 +67,48 @@ class Scope:
     def describe(self) -> str:
         """The scope as one phrase."""
         return ", ".join(f"{name}={value}" for name, value in self.parts.items() if value)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What every request to a ledger must name, and be covered by a budget that names it too.
+
+    Without a required part a request that leaves the part out, or misspells it, meets only the budgets that leave it open: with
+    a budget for each patient and one for each client, a request without a patient would be charged to the client alone. Where
+    ``subject`` is required that request is refused, and so is one whose subject no budget names.
+
+    Attributes:
+        required: of "principal", "subject", "bundle", in this order; () requires nothing.
+
+    Raises:
+        UnknownName: not one of these.
+
+    Example:
+        >>> Policy(["subject"]).describe()
+        'every request names its subject, and a budget that names it too must cover it'
+    """
+
+    required: tuple[str, ...]
+
+    def __init__(self, required: Iterable[str]) -> None:
+        given = (required,) if isinstance(required, str) else tuple(required)
+        for name in given:
+            if name not in PARTS:
+                raise UnknownName(f"required={name!r:.60}: expected principal, subject or bundle")
+        object.__setattr__(self, "required", tuple(part for part in PARTS if part in given))
+
+    @classmethod
+    def stored(cls, text: str) -> Self:
+        """The policy that a ledger holds as text, as ``text`` gives it."""
+        return cls(text.split(",") if text else ())
+
+    @property
+    def text(self) -> str:
+        """The required parts, joined by commas, as a ledger holds them."""
+        return ",".join(self.required)
+
+    def describe(self) -> str:
+        """The policy as one sentence."""
+        if not self.required:
+            return "requests need not name any particular part of their scope"
+        return f"every request names its {', '.join(self.required)}, and a budget that names it too must cover it"

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
-from reticent.accounting.chain import Entry, genesis
-from reticent.accounting.schema import accounts, budgets, covers, entries, head, statements
-from reticent.accounting.scopes import Scope
+from reticent.accounting.anchors import Anchor
+from reticent.accounting.chain import Entry
+from reticent.accounting.postings import raw, read_tip
+from reticent.accounting.receipt_claims import ReceiptClaim
+from reticent.accounting.schema import accounts, budgets, covers, entries, statements
+from reticent.accounting.schema_check import schema_problems
+from reticent.accounting.scopes import PARTS, Scope
 from reticent.accounting.store import Store
-from reticent.accounting.units import delta_value, epsilon_value
-from reticent.core.errors import InvalidInput, LedgerUnavailable
+from reticent.accounting.units import LARGEST, delta_value, epsilon_value
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 
 _MOST_PROBLEMS = 50
 _ROWS_AT_ONCE = 10_000
@@ -29,6 +33,12 @@ class StoredEntry(NamedTuple):
     digest: bytes
     account_id: int | None
     budget_id: int | None
+
+
+class MalformedEntry(NamedTuple):
+    """A row among the entries that no ledger writes: a number where a text stands, or the other way round."""
+
+    seq: object
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,12 @@ class _Walk:
     """State of one pass over the entries."""
 
     problems: list[str] = field(default_factory=list)
+    read: int = 0
+    policy: str | None = None
+    charged: tuple[int, int] = (0, 0)
+    gap: tuple[int, int] = (0, 0)
+    lost: defaultdict[int, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
+    confirmed: set[str] = field(default_factory=set)
     spent: defaultdict[int, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
     granted: defaultdict[int, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
     account_of: dict[int, int] = field(default_factory=dict)
@@ -81,56 +97,108 @@ class _Walk:
             self.problems.append(problem)
 
 
-def verify(store: Store, *, anchor: str | None = None) -> Verification:
-    """Recomputes the chain, every account, every budget and every cover, in one snapshot.
+def verify(store: Store, *, anchor: str | None = None, receipts: Sequence[ReceiptClaim] = (), kept: bool = True) -> Verification:
+    """Recomputes the chain, every account, every budget and every cover, in one snapshot, and checks the schema.
 
-    A changed, dropped or reordered entry, a total that is not the sum of its entries, and a budget that misses an account are
-    each named. Somebody who can rewrite the whole database can also rewrite the chain; an ``anchor`` noted elsewhere catches
-    that, and the return of an old copy.
+    A changed, dropped or reordered entry, a total that is not the sum of its entries, a budget that misses an account, and a
+    constraint or trigger that is missing or was added are each named. Somebody who can rewrite the whole database can also
+    rewrite the chain, and an old copy is whole: the anchor that is kept outside the database catches both, and where that was put
+    back as well, an ``anchor`` noted elsewhere or clients' ``receipts``.
 
     Args:
         store: the ledger's database.
         anchor: the anchor of an earlier verification or report, or None.
+        receipts: what clients' receipts say.
+        kept: whether to compare with the anchor that is kept outside the database; not for copies.
 
     Raises:
         InvalidInput: ``anchor`` is not "position:digest".
-        LedgerUnavailable: cannot be read.
+        LedgerUnavailable: cannot be reached or read, or holds no ledger. Whatever a reachable ledger holds, it is no error.
     """
-    anchor_seq, anchor_digest = _parse_anchor(anchor)
+    named = [] if anchor is None else [_parse_anchor(anchor)]
     walk = _Walk()
-    with store.read() as connection:
-        top = connection.execute(sa.select(head)).first()
-        if top is None:
-            raise LedgerUnavailable(f"{store.name}: no ledger here; create one with `reticent ledger init`")
-        digest, seq, read = genesis(top.ledger), 0, 0
-        if anchor_seq == 0 and digest != anchor_digest:
-            walk.report("the anchor is of another ledger")
-        for stored in stored_entries(connection):
-            _check_link(walk, stored, seq, digest)
-            _add_up(walk, stored)
-            seq, digest, read = stored.entry.seq, stored.digest, read + 1
-            if seq == anchor_seq and digest != anchor_digest:
-                walk.report(f"entry {seq} is not the one that the anchor names; entries up to it were rewritten")
-        if (top.seq, bytes(top.digest)) != (seq, digest):
-            walk.report(
-                f"the ledger's head names entry {top.seq}, the last entry is {seq}; entries were dropped or the head was changed"
-            )
-        if anchor_seq is not None and anchor_seq > seq:
-            walk.report(
-                f"the anchor names entry {anchor_seq}, the last entry is {seq}; entries were dropped or an old copy was put back"
-            )
-        _check_budgets(walk, connection, _check_accounts(walk, connection))
-    return Verification(read, f"{top.seq}:{bytes(top.digest).hex()}", tuple(walk.problems))
+    before = _kept_anchor(store, walk) if kept else None
+    end = ""
+    try:
+        with store.read() as connection:
+            for problem in schema_problems(connection):
+                walk.report(problem)
+            end = _walk_all(walk, connection, before, named, receipts)
+    except (LedgerUnavailable, CorruptLedger, sa.exc.SQLAlchemyError) as error:
+        if not _is_damage(error):
+            raise
+        walk.report(f"the database cannot be read to its end: {' '.join(str(error).split())[:200]}")
+    return Verification(walk.read, end, tuple(walk.problems))
 
 
-def stored_entries(connection: Connection) -> Iterator[StoredEntry]:
+def _kept_anchor(store: Store, walk: _Walk) -> Anchor | None:
+    """The anchor that is kept for this ledger, read before the snapshot that it is compared with."""
+    try:
+        with store.read() as connection:
+            tip = read_tip(connection, lock=False)
+        return None if tip is None else store.anchor_of(tip.ledger).read()
+    except CorruptLedger:
+        return None  # the walk says so
+    except LedgerUnavailable as error:
+        if not _is_damage(error):
+            walk.report(str(error))
+        return None
+
+
+def _walk_all(
+    walk: _Walk, connection: Connection, kept: Anchor | None, named: list[tuple[int, str]], receipts: Sequence[ReceiptClaim]
+) -> str:
+    top = read_tip(connection, lock=False)
+    if top is None:
+        walk.report("the ledger's head is missing")
+        return ""
+    if kept is not None:
+        named = [*named, (kept.seq, kept.digest)]
+    expected = defaultdict(set)
+    for position, expected_digest in named:
+        expected[position].add(expected_digest)
+    if any(digest != top.genesis.hex() for digest in expected[0]):
+        walk.report("the anchor is of another ledger")
+    claims = {receipt.last: receipt for receipt in receipts}
+    digest, seq = top.genesis, 0
+    for stored in stored_entries(connection):
+        walk.read += 1
+        if isinstance(stored, MalformedEntry):
+            walk.report(f"entry {stored.seq!r:.40} holds what no ledger writes")
+            continue
+        _check_link(walk, stored, seq, digest)
+        _add_up(walk, stored)
+        seq, digest = stored.entry.seq, stored.digest
+        if any(digest.hex() != other for other in expected.pop(seq, ())):
+            walk.report(f"entry {seq} is not the one that the anchor names; entries up to it were rewritten")
+        if seq in claims and claims[seq].digest == digest.hex():
+            walk.confirmed.add(claims[seq].identifier)
+    if (top.seq, top.digest) != (seq, digest):
+        walk.report(
+            f"the ledger's head names entry {top.seq}, the last entry is {seq}; entries were dropped or the head was changed"
+        )
+    for position in expected:
+        if position != 0:
+            walk.report(
+                f"the anchor names entry {position}, which is not here, the last entry is {seq}; entries were dropped or an old "
+                "copy was put back"
+            )
+    if (top.spent, top.gap, top.policy.text) != (walk.charged, walk.gap, walk.policy if walk.policy is not None else top.first):
+        walk.report("the ledger's head says another policy, total or gap than its entries")
+    _check_receipts(walk, top.ledger, receipts)
+    _check_budgets(walk, connection, _check_accounts(walk, connection))
+    return f"{top.seq}:{top.digest.hex()}"
+
+
+def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEntry]:
     """Every entry in the order of the chain, a few thousand in memory at a time."""
-    scope = [sa.func.coalesce(accounts.c[name], budgets.c[name]) for name in ("principal", "subject", "bundle")]
+    scope = [sa.func.coalesce(accounts.c[name], budgets.c[name], "") for name in PARTS]
     mine = entries.c
     query = (
         sa.select(
-            *(mine.seq, mine.at, mine.action, *scope, statements.c.statement, mine.epsilon, mine.delta, mine.answers),
-            *(mine.mechanism, sa.func.coalesce(mine.reservation, 0), mine.receipt, mine.digest, mine.account_id, mine.budget_id),
+            *(mine.seq, mine.at, mine.action, *scope, sa.func.coalesce(statements.c.statement, ""), mine.epsilon, mine.delta),
+            *(mine.answers, mine.mechanism, sa.func.coalesce(mine.reservation, 0), mine.receipt, raw(mine.digest)),
+            *(mine.account_id, mine.budget_id),
         )
         .outerjoin(statements, statements.c.id == mine.statement_id)
         .outerjoin(accounts, accounts.c.id == mine.account_id)
@@ -139,12 +207,58 @@ def stored_entries(connection: Connection) -> Iterator[StoredEntry]:
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
     for *fields, digest, account_id, budget_id in connection.execute(query):
-        yield StoredEntry(Entry(*fields), bytes(digest), account_id, budget_id)
+        whole = all(type(value) is kind for value, kind in zip(fields, _KINDS, strict=True))
+        if whole and isinstance(digest, bytes | memoryview) and _is_id(account_id) and _is_id(budget_id):
+            yield StoredEntry(Entry(*fields), bytes(digest), account_id, budget_id)
+        else:
+            yield MalformedEntry(fields[0])
+
+
+_KINDS = (int, int, str, str, str, str, str, int, int, int, str, int, str)
+"""Types of an entry's fields."""
+
+
+def _is_id(value: object) -> bool:
+    return value is None or type(value) is int
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether a database could be reached but holds what no ledger writes."""
+    if isinstance(error, CorruptLedger | sa.exc.InvalidRequestError | sa.exc.ArgumentError):
+        return True
+    found = error.__cause__ if isinstance(error, LedgerUnavailable) else error
+    text = str(getattr(found, "orig", None) or found or "").lower()
+    return any(sign in text for sign in _DAMAGE)
+
+
+_DAMAGE = (
+    "malformed",
+    "not a database",
+    "could not decode",
+    "codec can't decode",
+    "no such table",
+    "no such column",
+    "does not exist",
+    "overflow",
+)
+
+
+def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) -> None:
+    for receipt in receipts:
+        if receipt.ledger != ledger[:8]:
+            walk.report(f"receipt {receipt.identifier} is of another ledger")
+        elif receipt.identifier not in walk.confirmed:
+            walk.report(
+                f"receipt {receipt.identifier} names entry {receipt.last}, which is not here as the receipt knows it; entries "
+                "were dropped or an old copy was put back"
+            )
+        elif any(seq not in walk.committed for seq in range(receipt.first, receipt.last + 1)):
+            walk.report(f"receipt {receipt.identifier} was released, but its reservation is still open")
 
 
 def _check_link(walk: _Walk, stored: StoredEntry, before: int, digest: bytes) -> None:
     seq = stored.entry.seq
-    if seq != before + 1:
+    if seq != before + 1 and not (stored.entry.action == "accept" and seq > before):
         gap = f"entry {before + 1} is" if seq == before + 2 else f"entries {before + 1} to {seq - 1} are"
         walk.report(f"{gap} missing")
     elif stored.entry.digest(digest) != stored.digest:
@@ -156,7 +270,15 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
     if entry.action == "grant" and stored.budget_id is not None:
         walk.granted[stored.budget_id].epsilon += entry.epsilon
         walk.granted[stored.budget_id].delta += entry.delta
+    elif entry.action == "gap" and stored.budget_id is not None:
+        walk.lost[stored.budget_id].epsilon += entry.epsilon
+        walk.lost[stored.budget_id].delta += entry.delta
+    elif entry.action == "accept":
+        walk.gap = (min(walk.gap[0] + entry.epsilon, LARGEST), min(walk.gap[1] + entry.delta, LARGEST))
+    elif entry.action == "policy":
+        walk.policy = entry.mechanism
     elif entry.action == "reserve" and account is not None:
+        walk.charged = (min(walk.charged[0] + entry.epsilon, LARGEST), min(walk.charged[1] + entry.delta, LARGEST))
         sums = walk.spent[account]
         sums.epsilon += entry.epsilon
         sums.delta += entry.delta
@@ -176,7 +298,10 @@ def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scop
     """Every account's scope and statement, once its totals are compared with its entries."""
     found: dict[int, tuple[Scope, int]] = {}
     for row in connection.execute(sa.select(accounts)):
-        scope = Scope(row.principal, row.subject, row.bundle)
+        if not _is_well_formed(row, accounts):
+            walk.report(f"account {row.id!r:.40} holds what no ledger writes")
+            continue
+        scope = Scope.stored(row.principal, row.subject, row.bundle)
         found[row.id] = (scope, row.statement_id)
         stored, sums = _Sums(row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits), walk.spent[row.id]
         if stored != sums:
@@ -190,26 +315,50 @@ def _check_budgets(walk: _Walk, connection: Connection, all_accounts: dict[int, 
     """Compares every budget with the accounts that it has to count, its grants and what they spent."""
     links: defaultdict[int, set[int]] = defaultdict(set)
     for link in connection.execute(sa.select(covers)):
-        links[link.budget_id].add(link.account_id)
-    rows = connection.execute(sa.select(budgets)).all()
+        if _is_well_formed(link, covers):
+            links[link.budget_id].add(link.account_id)
+        else:
+            walk.report(f"the cover of account {link.account_id!r:.40} holds what no ledger writes")
+    known: set[int] = set()
     indexes: dict[tuple[bool, ...], defaultdict[tuple[str, ...], set[int]]] = {}
-    for row in rows:
-        scope = Scope(row.principal, row.subject, row.bundle)
+    for row in connection.execute(sa.select(budgets)).all():
+        if not _is_well_formed(row, budgets):
+            walk.report(f"budget {row.id!r:.40} holds what no ledger writes")
+            continue
+        known.add(row.id)
+        scope = Scope.stored(row.principal, row.subject, row.bundle)
         covered = _covered(indexes, scope, all_accounts)
         if covered != links[row.id]:
             walk.report(f"budget {scope.describe()} counts {len(links[row.id])} accounts, expected {len(covered)}")
         if any(all_accounts[account][1] != row.statement_id for account in covered):
             walk.report(f"budget {scope.describe()} counts an account of another kind or adjacency")
-        granted = walk.granted[row.id]
-        spent = (sum(walk.spent[account].epsilon for account in covered), sum(walk.spent[account].delta for account in covered))
-        if (row.granted_epsilon, row.granted_delta) != (granted.epsilon, granted.delta):
-            walk.report(f"budget {scope.describe()} grants another amount than its entries")
-        if (row.spent_epsilon, row.spent_delta) != spent:
-            walk.report(f"budget {scope.describe()} has spent another amount than its entries")
-        if spent[0] > granted.epsilon or spent[1] > granted.delta:
-            walk.report(f"budget {scope.describe()} is overspent")
-    for budget in walk.granted.keys() - {row.id for row in rows}:
+        _check_amounts(walk, row, scope, covered)
+    for budget in walk.granted.keys() - known:
         walk.report(f"grants of budget {budget} have no budget")
+
+
+def _check_amounts(walk: _Walk, row: Row[Any], scope: Scope, covered: set[int]) -> None:
+    granted, lost = walk.granted[row.id], walk.lost[row.id]
+    spent = (
+        sum(walk.spent[account].epsilon for account in covered) + lost.epsilon,
+        sum(walk.spent[account].delta for account in covered) + lost.delta,
+    )
+    if (row.granted_epsilon, row.granted_delta) != (granted.epsilon, granted.delta):
+        walk.report(f"budget {scope.describe()} grants another amount than its entries")
+    if (row.spent_epsilon, row.spent_delta) != spent or (row.gap_epsilon, row.gap_delta) != (lost.epsilon, lost.delta):
+        walk.report(f"budget {scope.describe()} has spent another amount than its entries")
+    if spent[0] > granted.epsilon or spent[1] > granted.delta:
+        walk.report(f"budget {scope.describe()} is overspent")
+    owed = (walk.gap[0] - lost.epsilon, walk.gap[1] - lost.delta)
+    if (owed[0] > 0 and spent[0] < granted.epsilon) or (owed[1] > 0 and spent[1] < granted.delta):
+        walk.report(f"budget {scope.describe()} was not charged what lost entries may have spent")
+
+
+def _is_well_formed(row: Row[Any], table: sa.Table) -> bool:
+    return all(
+        type(value) is (str if isinstance(column.type, sa.String) else int)
+        for value, column in zip(row, table.columns, strict=True)
+    )
 
 
 def _covered(
@@ -227,11 +376,9 @@ def _covered(
     return indexes[given][tuple(compress(budget.parts.values(), given))]
 
 
-def _parse_anchor(anchor: str | None) -> tuple[int | None, bytes]:
-    if anchor is None:
-        return None, b""
+def _parse_anchor(anchor: str) -> tuple[int, str]:
     try:
         seq, digest = anchor.split(":")
-        return int(seq), bytes.fromhex(digest)
+        return int(seq), bytes.fromhex(digest).hex()
     except ValueError:
         raise InvalidInput(f"anchor={anchor!r:.80}: expected 'position:digest' as printed by report or verify") from None

@@ -1,4 +1,4 @@
-"""Commands on a ledger: init, grant, preview, report, verify, export."""
+"""Commands on a ledger: init, grant, preview, report, verify, export. Those of its operator are in ``ledger_care``."""
 
 from __future__ import annotations
 
@@ -71,14 +71,29 @@ Kind = Annotated[KindName, typer.Option(help="Differential privacy, or Lipschitz
 
 
 @ledger_app.command()
-def init(ledger: LedgerUrl) -> None:
-    """Make a ledger, or bring an older one up to date; what is booked stays."""
+def init(
+    ledger: LedgerUrl,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART", help="Of a new ledger: what requests must name, of principal, subject, bundle; repeatable."),
+    ] = None,
+    require_nothing: Annotated[
+        bool, typer.Option("--require-nothing", help="Of a new ledger: they may leave out anything.")
+    ] = False,
+) -> None:
+    """Make a ledger, or bring an older one up to date; what is booked stays, and so does its policy.
+
+    Unless told otherwise every request to a new ledger must name its subject, and a budget must name it too.
+    """
     from reticent.accounting import Ledger
 
-    book = Ledger.create(ledger)
+    if require and require_nothing:
+        raise InvalidInput("require, require_nothing: expected one of them")
+    book = Ledger.create(ledger, required=() if require_nothing else tuple(require or ("subject",)))
     try:
         report = book.report()
         typer.echo(f"ledger {report.ledger} at {book.store.name}: {report.entries} entries, {len(report.budgets)} budgets")
+        typer.echo(f"{report.policy.describe()}; its anchor is kept at {book.anchor_file().path}")
     finally:
         book.close()
 
@@ -112,13 +127,13 @@ def grant(
     if (subjects_from is None) != (subject_column is None) or (subject and subjects_from is not None):
         raise InvalidInput("subjects_from, subject_column: expected both or neither, and no --subject with them")
     if subjects_from is None or subject_column is None:
-        with _opened(ledger) as book:
+        with opened(ledger) as book:
             typer.echo(book.grant(_scope(principal, subject, bundle), total).describe())
         return
     from reticent.systems.tables.files import read_names
 
     scopes = [_scope(principal, name, bundle) for name in read_names(subjects_from, subject_column, name="subjects_from")]
-    with _opened(ledger) as book:
+    with opened(ledger) as book:
         budgets = book.grant_each(scopes, total)
     least = min(budgets, key=lambda budget: (budget.left_epsilon, budget.left_delta))
     typer.echo(f"granted to each of {len(budgets)} subject(s); the least is left to {least.describe()}")
@@ -153,7 +168,7 @@ def preview(
     guarantee = _guarantee(epsilon, delta, adjacency, records, metric, radius, space, kind)
     scope = _scope(principal, subject, bundle)
     event = PrivacyEvent("preview", guarantee, dp_event.UnsupportedDpEvent())
-    with _opened(ledger) as book:
+    with opened(ledger) as book:
         found = book.preview(scope, event, answers=answers, slack_delta=slack_delta)
     cost = f"epsilon={epsilon_value(found.charge.epsilon):g}, delta={delta_value(found.charge.delta):g} ({found.charge.rule})"
     verdict = "would be answered" if found.fits else "would be refused"
@@ -177,7 +192,7 @@ def report(
 ) -> None:
     """Show what is granted, spent and left, and by whom it was spent."""
     scope = _scope(principal, subject, bundle) if principal or subject or bundle else None
-    with _opened(ledger) as book:
+    with opened(ledger) as book:
         found = book.report(scope, limit=limit)
         if plot is not None:
             from reticent.accounting.spending_figure import spending_png
@@ -197,15 +212,30 @@ def report(
 def verify(
     ledger: LedgerUrl,
     anchor: Annotated[str | None, typer.Option(help="Anchor of an earlier report: nothing up to there may have changed.")] = None,
+    receipt: Annotated[
+        list[Path] | None,
+        typer.Option(help="A client's receipt, as JSON or in a released .npz file: its entry must be there. May be repeated."),
+    ] = None,
 ) -> None:
-    """Recompute the chain and every total. The exit status is 17 where something does not match."""
-    with _opened(ledger) as book:
-        found = book.verify(anchor=anchor)
+    """Recompute the chain and every total, and compare them with the anchor. The exit status is 17 where something does not match."""
+    from reticent.accounting import Ledger
+    from reticent.accounting.store import Store
+    from reticent.cli.receipts import read_receipt
+
+    receipts = [read_receipt(path, name="receipt") for path in receipt or ()]
+    store = Store(ledger)
+    try:
+        store.check()
+        # Not opened as for a request: a ledger that is older than its anchor is what this is to tell.
+        found = Ledger(store).verify(anchor=anchor, receipts=receipts)
+    finally:
+        store.close()
     if not found.ok:
         for problem in found.problems:
             typer.echo(problem, err=True)
         raise CorruptLedger(
-            f"ledger: {len(found.problems)} thing(s) do not match its entries; restore it from a backup, release nothing"
+            f"ledger: {len(found.problems)} thing(s) do not match its entries or its anchor; release nothing. "
+            "`reticent ledger restore` puts a backup in its place and says what that loses"
         )
     typer.echo(f"{found.entries} entries in order; every total is the sum of its entries; anchor {found.anchor}")
 
@@ -220,7 +250,7 @@ def export(
     """Write every entry with its digest."""
     from reticent.accounting.exports import write_entries
 
-    with _opened(ledger) as book:
+    with opened(ledger) as book:
         if output == "-":
             write_entries(book.store, sys.stdout, format=format_.value)
             return
@@ -229,7 +259,8 @@ def export(
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[Ledger]:
+def opened(url: str) -> Iterator[Ledger]:
+    """The ledger at ``url``, closed again afterwards."""
     from reticent.accounting import Ledger
 
     book = Ledger.open(url)
@@ -330,6 +361,7 @@ def _report_dict(found: LedgerReport) -> dict[str, Any]:
         "ledger": found.ledger,
         "entries": found.entries,
         "anchor": found.anchor,
+        "required": list(found.policy.required),
         "units": {"epsilon": 1e-6, "delta": 1e-12},
         "budgets": [plain(budget) for budget in found.budgets],
         "accounts": accounts,

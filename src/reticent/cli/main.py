@@ -12,7 +12,7 @@ from typer.exceptions import Abort, Exit, TyperException
 
 from reticent import __version__
 from reticent.cli import bundles, demo, power
-from reticent.cli.ledger import ledger_app
+from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 
 TRACEBACK_VARIABLE = "RETICENT_TRACEBACK"

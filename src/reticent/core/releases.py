@@ -26,6 +26,9 @@ class Receipt:
         seeded: whether a caller's seed drove the noise; such values are *not private*.
         booked: ledger entry, or the first and last of those that charged every row to a scope of its own; "" when no ledger was
             given.
+        position: of the last of these entries in the ledger's chain; 0 when no ledger was given.
+        digest: of that entry, 64 hexadecimal digits, or "". Whoever keeps the receipt can show later that the entry was there: a
+            ledger that does not hold it was rewritten, or is an older copy.
         identifier: random name of this receipt.
     """
 
@@ -37,6 +40,8 @@ class Receipt:
     sampler: str
     seeded: bool
     booked: str = ""
+    position: int = 0
+    digest: str = ""
     identifier: str = field(default_factory=lambda: token_hex(8))
 
     def describe(self) -> str:
@@ -56,6 +61,8 @@ class Receipt:
             "sampler": self.sampler,
             "seeded": self.seeded,
             "booked": self.booked,
+            "position": self.position,
+            "digest": self.digest,
             "identifier": self.identifier,
         }
 

@@ -104,6 +104,8 @@ def answer_and_book(
             sampler=sampler.name,
             seeded=sampler.seeded,
             booked="" if booked is None else booked.id,
+            position=0 if booked is None else booked.position,
+            digest="" if booked is None else booked.digest,
         )
         if booked is not None:
             booked.commit(receipt.identifier)

@@ -137,7 +137,7 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
 
 def test_answers_are_charged_before_they_leave_and_refused_without_budget(fitted: PosthocEncoder, points, tmp_path) -> None:
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        scope = Scope(principal="clinic", bundle=fitted.bundle_identity_)
+        scope = Scope(principal="clinic", subject="patients", bundle=fitted.bundle_identity_)
         one = fitted.guarantee
         ledger.grant(scope, Guarantee(10 * one.epsilon, max(10 * one.delta, 1e-9), one.adjacency))
         answer = fitted.release(points[0][:7], ledger=ledger, scope=scope)

@@ -174,7 +174,7 @@ def test_stores_and_answers_as_before(metric: PowerEncoder, local: PowerEncoder,
 
 def test_budget_is_charged_first(metric: PowerEncoder, table, tmp_path) -> None:
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        scope = Scope(principal="clinic")
+        scope = Scope(principal="clinic", subject="patients")
         ledger.grant(scope, Guarantee(15.0, 1e-9, metric.guarantee.adjacency))
         assert metric.release(table[0][:4], ledger=ledger, scope=scope).receipt.booked
         with pytest.raises(BudgetExceeded):
@@ -191,7 +191,7 @@ def test_published_mode_is_no_privacy_and_no_ledger_takes_it(published: PowerEnc
     assert "No differential privacy; density-smoothness score eps = 4" in text
     assert "**Statement:** no differential privacy" in text
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        scope = Scope(principal="clinic")
+        scope = Scope(principal="clinic", subject="patients")
         ledger.grant(scope, Guarantee(100.0, 0.5, Replace(1)))
         with pytest.raises(IncompatibleGuarantees):
             published.release(table[0][:4], ledger=ledger, scope=scope)

@@ -45,7 +45,7 @@ def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> 
     assert one.adjacency != other.adjacency
     assert SCHEMA.digest in one.mechanism.guarantee.describe()
     assert query(radius=None).adjacency == query(wide, radius=None).adjacency == Replace(1)
-    scope = Scope(principal="clinic")
+    scope = Scope(principal="clinic", subject="patients")
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         ledger.grant(scope, Guarantee(100.0, 1e-9, one.adjacency))
         asked = {"sampler": SecureSampler(), "bundle": "", "ledger": ledger, "scope": scope}
