@@ -72,4 +72,4 @@ def test_without_room_for_one_query_it_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="with room"):
         PrivateKnnFilter(STEPS, epsilon=1e-4, delta=1e-5, orders=[10])
     with pytest.raises(InvalidParameter, match="slack"):
-        PrivateKnnFilter(STEPS, epsilon=20.0, delta=1e-5, orders=[10])
+        PrivateKnnFilter(STEPS, epsilon=60.0, delta=1e-5, orders=[10])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -369,3 +370,15 @@ def test_bad_bounds():
     single = Network((Affine(np.ones((1, 2)), np.zeros(1)),), (2,))
     with pytest.raises(UnsupportedNorm, match="spread of 1 output"):
         IntervalBound(single, domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output="spread")
+
+
+@pytest.mark.parametrize("how", ["sum", "l2"])
+def test_a_long_sum_over_outputs_is_not_rounded_below_the_exact_one(how):
+    values = np.full(2**17, 0.99 * 2.0**-53)
+    values[0] = 1.0
+    if how == "l2":
+        values = np.sqrt(values)
+    exact = math.fsum(values**2 if how == "l2" else values)
+    joined = float(combine(values[None], how)[0])
+    assert (joined**2 if how == "l2" else joined) >= exact
+    assert joined <= (math.sqrt(exact) if how == "l2" else exact) * (1 + 1e-9)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.certify import IntervalBound
+from reticent.certify.interval import build_forward, exact_maps, row_norms
 from reticent.core import Box, Norm
 from reticent.core.norms import operator_norm
 from reticent.networks import Activation, ActivationKind, Affine, Network, Residual, affine_chain
@@ -98,3 +99,12 @@ def test_a_network_with_one_layer_of_norm_zero_is_constant_even_behind_a_wide_on
     layers = (Affine(np.ones((2100, 2100)), np.zeros(2100)), Affine(np.zeros((1, 2100)), np.zeros(1)))
     bound = IntervalBound(Network(layers, (2100,)), domain=Box.cube(2100, 1.0), input_norm=Norm.LINF, output=Norm.L1)
     assert bound.global_bound() == 0.0
+
+
+def test_row_norms_of_a_long_row_cover_what_a_sum_of_squares_loses():
+    weights = np.ones(2**18)
+    weights[: 2**11] = 2.0**24
+    layer = Affine(weights[None] * 2.0**-24, np.zeros(1))
+    stages, _ = build_forward(Network((layer,), (2**18,)), Box.cube(2**18, 1.0))
+    exact = sum(int(weight) ** 2 for weight in exact_maps(stages)[0].weight[0].tolist())
+    assert int(row_norms(stages[0], Norm.L2).item()) ** 2 >= exact

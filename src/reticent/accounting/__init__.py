@@ -5,6 +5,7 @@ adaptively; ``Ledger`` keeps it on disk, for many processes, through crashes.
 """
 
 from reticent.accounting.accountants import Accountant, PldAccountant, RdpAccountant
+from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
 from reticent.accounting.charges import Budget, Charge
 from reticent.accounting.composition import (
@@ -36,6 +37,7 @@ __all__ = [
     "AboveThreshold",
     "Account",
     "Accountant",
+    "ApproximateRdp",
     "BasicFilter",
     "BasicOdometer",
     "Budget",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from dp_accounting.rdp import rdp_privacy_accountant
 
+from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
 from reticent.accounting.dominating_pairs import LARGEST_SIGMA, screening_loss_distribution, votes_loss_distribution
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
@@ -151,14 +152,18 @@ def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float |
     return PrivateKnnTotal(epsilon, delta, bound, considered)
 
 
-def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> Array:
-    """Rényi divergence of the whole release by ``Rényi, bits and labels``, shape (k,).
-
-    It leaves out ``answers`` times ``NoisyArgmaxDpEvent.slack``; ``private_knn_total`` does not.
+def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> ApproximateRdp:
+    """Rényi divergences of the whole release by ``Rényi, bits and labels``, with the slack of all its labels.
 
     Args:
         steps: the steps.
         orders: integers of at least 2.
+
+    Example:
+        >>> steps = PrivateKnnSteps(queries=1000, answers=735, neighbours=300, sampling_probability=0.15, sigma_votes=25.0,
+        ...                         threshold=180.0, sigma_screening=75.0)
+        >>> round(private_knn_rdp(steps).epsilon(delta=1e-5), 3)
+        0.758
     """
     return steps.queries * screening_bit_rdp(steps, orders) + steps.answers * label_rdp(steps, orders)
 
@@ -168,19 +173,20 @@ def epsilon_of_noisy_votes(steps: PrivateKnnSteps, *, delta: float) -> float:
     return _epsilon_of_votes(steps, probability(delta, name="delta", allow_zero=False))[0]
 
 
-def screening_bit_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
-    """Rényi divergence of one screening bit at ``orders``, shape (k,); zero without screening."""
+def screening_bit_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> ApproximateRdp:
+    """Rényi divergences of one screening bit; zero without screening, and without slack in any case."""
     event = steps.screening
-    if event is None:
-        return np.zeros(len(orders))
-    return screening_rdp(event, orders, sampling_probability=steps.sampling_probability)
+    curve = np.zeros(len(orders))
+    if event is not None:
+        curve = screening_rdp(event, orders, sampling_probability=steps.sampling_probability)
+    return ApproximateRdp(tuple(orders), curve, 0.0)
 
 
-def label_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
-    """Rényi divergence of what one query's votes release at ``orders``, shape (k,), up to the slack of ``NoisyArgmaxDpEvent``."""
+def label_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> ApproximateRdp:
+    """Rényi divergences of what one query's votes release, with the slack of a label."""
     if steps.one_label:
         return noisy_argmax_rdp(NoisyArgmaxDpEvent(steps.sigma_votes), orders, sampling_probability=steps.vote_rate)
-    return _votes_rdp(steps, orders)
+    return ApproximateRdp(tuple(orders), _votes_rdp(steps, orders), 0.0)
 
 
 def _votes_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
@@ -203,12 +209,7 @@ def _epsilon_of_votes(steps: PrivateKnnSteps, delta: float) -> tuple[float, int]
 
 def _epsilon_of_labels(steps: PrivateKnnSteps, delta: float, order: int) -> float:
     orders = sorted({min(max(2, round(order * factor)), ORDERS[-1]) for factor in _NEAR})
-    rdp = private_knn_rdp(steps, orders)
-    # Half of delta gives an epsilon that the final one stays below, provided that the slack takes no more than the other half.
-    above = _epsilon(rdp, orders, 0.5 * delta)[0]
-    slack = steps.answers * NoisyArgmaxDpEvent(steps.sigma_votes).slack if steps.one_label else 0.0
-    taken = slack * (1 + math.exp(min(above, 700.0)))
-    return _epsilon(rdp, orders, delta - taken)[0] if taken <= 0.5 * delta else math.inf
+    return private_knn_rdp(steps, orders).epsilon(delta=delta)
 
 
 def _epsilon_of_losses(steps: PrivateKnnSteps, delta: float, interval: float) -> float:

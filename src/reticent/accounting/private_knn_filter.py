@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
 from reticent.accounting.private_knn import Array, PrivateKnnSteps, label_rdp, screening_bit_rdp
 from reticent.core.checks import positive, probability
 from reticent.core.errors import BudgetExceeded, InvalidParameter
@@ -21,8 +19,8 @@ class PrivateKnnFilter:
 
     **Guarantee.** Everything released through the filter together is (epsilon, delta)-differentially private under the addition
     or removal of one record, fully adaptively. The argument is that of ``RdpFilter``: each order gets delta / len(orders), and a
-    run goes on while any order has room. The slack of ``NoisyArgmaxDpEvent`` for at most ``steps.answers`` labels comes off
-    delta.
+    run goes on while any order has room. The slack of at most ``steps.answers`` labels (``ApproximateRdp``) comes off delta
+    beforehand.
 
     Args:
         steps: noise and sampling; its ``queries`` and ``answers`` are caps on what the filter lets through.
@@ -51,13 +49,14 @@ class PrivateKnnFilter:
         self.answered = 0
         self._passed = False
         epsilon = positive(epsilon, name="epsilon")
-        slack = NoisyArgmaxDpEvent(steps.sigma_votes).slack if steps.one_label else 0.0
-        spare = probability(delta, name="delta", allow_zero=False) - steps.answers * slack * (1 + math.exp(min(epsilon, 700.0)))
+        delta = probability(delta, name="delta", allow_zero=False)
+        bit, label = screening_bit_rdp(steps, orders), label_rdp(steps, orders)
+        spare = (steps.queries * bit + steps.answers * label).spare(epsilon=epsilon, delta=delta)
         if spare <= 0:
             raise InvalidParameter(
                 f"delta={delta!r}: expected more than the slack of {steps.answers} labels at epsilon={epsilon:g}"
             )
-        self._bit, self._label = screening_bit_rdp(steps, orders), label_rdp(steps, orders)
+        self._bit, self._label = bit.divergences, label.divergences
         alphas = np.asarray(orders, dtype=np.float64)
         share = spare / alphas.size
         self._budget: Array = epsilon - np.log1p(-1 / alphas) + np.log(share * alphas) / (alphas - 1)

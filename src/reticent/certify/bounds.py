@@ -14,8 +14,9 @@ import numpy.typing as npt
 from reticent.certify.arithmetic import Array, Interval, around
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
-from reticent.core.norms import Norm, operator_norm, sign_patterns
+from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
+from reticent.core.rounding import operator_norm_bound, sum_error
 from reticent.networks.layers import Activation, Layer, Linear, Residual
 from reticent.networks.network import Network
 
@@ -26,7 +27,6 @@ MAX_SIGN_OUTPUTS = 12
 """Up to this many outputs the l1 norm is bounded by enumerating output signs; beyond, by the sum over outputs."""
 
 _DENSE_LIMIT = 2**22
-_MARGIN = 1.0 + 2.0**-40  # covers rounding in quantities computed once from public weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,14 +232,16 @@ def slices(rows: int, at_once: int) -> Iterator[slice]:
 def combine(per_functional: Array, how: Literal["max", "sum", "l2"]) -> Array:
     """Bounds per functional, shape (n, k, ...), joined into the output measure, shape (n, ...).
 
-    Each step is monotone in floating point as well: entries are added in a fixed order.
+    Each step is monotone in floating point as well: entries are added in a fixed order. The margin covers as many roundings as
+    there are entries.
     """
     if how == "max":
         return np.asarray(per_functional.max(axis=1))
     total = np.zeros_like(per_functional[:, 0])
     for column in np.moveaxis(per_functional, 1, 0):
         total = total + (np.square(column) if how == "l2" else column)
-    return np.asarray((np.sqrt(total) if how == "l2" else total) * _MARGIN)
+    margin = 1.0 + sum_error(per_functional.shape[1] + 4)
+    return np.asarray((np.sqrt(total) if how == "l2" else total) * margin)
 
 
 def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
@@ -253,7 +255,7 @@ def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
         _layer_norm(layer, input_norm, output if index == last else input_norm) for index, layer in enumerate(network.layers)
     ]
     # A product that leaves float64 at the small end is not 0.
-    return 0.0 if 0.0 in norms else max(prod(norms, start=_MARGIN), 2.0**-1000)
+    return 0.0 if 0.0 in norms else max(prod(norms, start=1.0 + sum_error(2 * len(norms) + 2)), 2.0**-1000)
 
 
 def _layer_norm(layer: Layer, input_norm: Norm, output: Output) -> float:
@@ -270,6 +272,6 @@ def _layer_norm(layer: Layer, input_norm: Norm, output: Output) -> float:
     if output == "spread":
         matrix, output = Functionals.of("spread", layer.outputs).rows @ matrix, Norm.LINF
     try:
-        return operator_norm(matrix, input_norm, output)
+        return operator_norm_bound(matrix, input_norm, output)
     except UnsupportedNorm:
         return np.inf

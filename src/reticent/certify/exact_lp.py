@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.certify.arithmetic import Array
+from reticent.core.rounding import sum_error
 
 _PIVOTS = 400
-_ROUNDING = 2.0**-44  # of sums of magnitudes: far above the rounding of sums of a few hundred terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Inequalities:
         ends = np.where(slope > 0, upper, lower)
         # Magnitudes before anything cancels: the rounding of the combination itself is a part of them.
         size = weights @ (np.abs(self.rows[rows]) @ np.abs(ends) + np.abs(self.offsets[rows]) + self.errors[rows])
-        slack = float(weights @ self.errors[rows]) + _ROUNDING * float(size)
+        slack = float(weights @ self.errors[rows]) + sum_error(2 * (len(rows) + len(ends) + 8)) * float(size)
         return bool(float(slope @ ends) + offset + slack < 0)
 
     def distance_to(self, refutation: Refutation, center: Array, lower: Array, upper: Array) -> float:

@@ -25,6 +25,7 @@ from reticent.certify.bounds import LipschitzBound, Output, Region, combine
 from reticent.certify.slopes import SmoothActivation, rectify, scaled_by
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
+from reticent.core.rounding import sum_error
 from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, Linear, Residual
 from reticent.networks.network import Network
 
@@ -201,7 +202,7 @@ def row_norms(stage: _Stage, input_norm: Norm) -> Array | None:
     layer, weight = stage.forward.layer, stage.forward.weight
     if input_norm is Norm.L2:
         squares = layer.map(np.ones((1, layer.inputs)), np.square(weight))
-        return np.asarray(np.ceil(np.sqrt(squares) * (1 + 2.0**-40)))
+        return np.asarray(np.ceil(np.sqrt(squares) * (1.0 + sum_error(layer.fan_in + 4))))
     largest = np.abs(weight).reshape(len(weight), -1).max(axis=1)
     return np.repeat(largest, layer.outputs // len(weight))[None]
 

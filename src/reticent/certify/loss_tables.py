@@ -17,7 +17,7 @@ from scipy.special import expit
 Array = npt.NDArray[np.float64]
 
 _MARGIN = 2.0**-25
-"""Covers chord and table: 1.2e-8 for the sigmoid; 0.8e-8 + classes 2^-30 for the softmax of up to 16 classes."""
+"""Covers chord and table: 1.2e-8 for the sigmoid; 0.8e-8 + classes 2^-30 for the softmax."""
 
 _MARGIN_PER_CLASS = 2.0**-29
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
 from dp_accounting import dp_event
-from dp_accounting.rdp import rdp_privacy_accountant
 
+from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee, GuaranteeKind
@@ -37,13 +35,12 @@ def event_of(mechanism: str, guarantee: Guarantee) -> PrivacyEvent:
     return PrivacyEvent(mechanism, guarantee, dp_event.RandomizedResponseDpEvent(2.0 * tail / (1.0 + tail), 2))
 
 
-def rdp_epsilon(divergence: Callable[[tuple[int, ...]], npt.NDArray[np.float64]], *, delta: float, slack: float = 0.0) -> float:
-    """Epsilon at ``delta`` of one answer, from its Rényi divergence at integer orders.
+def rdp_epsilon(curve: Callable[[tuple[int, ...]], ApproximateRdp], *, delta: float) -> float:
+    """Epsilon at ``delta`` of one answer, from its Rényi divergences at integer orders, their slack taken off ``delta``.
 
     Args:
-        divergence: from orders to divergences, shape (k,).
+        curve: from orders to divergences and their slack.
         delta: in (0, 1).
-        slack: total variation to the law that the divergences are of, which is taken off ``delta`` twice and more.
 
     Returns:
         At least 1e-12, so that it can stand in a ``Guarantee``.
@@ -51,12 +48,7 @@ def rdp_epsilon(divergence: Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
     Raises:
         InvalidParameter: ``delta`` is too small for the slack.
     """
-    orders = np.array(_ORDERS, dtype=np.float64)
-    rdp = divergence(_ORDERS)
-    epsilon, _ = rdp_privacy_accountant.compute_epsilon(orders, rdp, delta)
-    if slack > 0:
-        spare = delta - slack * (1.0 + math.exp(min(float(epsilon) + 1.0, 700.0)))
-        if spare <= 0:
-            raise InvalidParameter(f"delta={delta!r}: expected more; the noise is too small for a statement at it")
-        epsilon, _ = rdp_privacy_accountant.compute_epsilon(orders, rdp, spare)
-    return max(float(epsilon), 1e-12)
+    epsilon = curve(_ORDERS).epsilon(delta=delta)
+    if math.isinf(epsilon):
+        raise InvalidParameter(f"delta={delta!r}: expected more; the noise is too small for a statement at it")
+    return max(epsilon, 1e-12)

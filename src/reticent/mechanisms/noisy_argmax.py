@@ -79,7 +79,6 @@ class NoisyArgmax:
         epsilon = rdp_epsilon(
             lambda orders: noisy_argmax_rdp(self._label, orders, sampling_probability=rate),
             delta=self.delta,
-            slack=self._label.slack,
         )
         return Guarantee(epsilon, self.delta, AddRemove(1))
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -91,7 +92,10 @@ class NoisyAttributes:
         """Cost of all attributes of one query, stated at ``delta``."""
         multiplier, rate = self.noise_multiplier, self.sampling_probability
         epsilon = rdp_epsilon(
-            lambda orders: sampled_gaussian_rdp(orders, noise_multiplier=multiplier, sampling_probability=rate), delta=self.delta
+            lambda orders: ApproximateRdp(
+                orders, sampled_gaussian_rdp(orders, noise_multiplier=multiplier, sampling_probability=rate), 0.0
+            ),
+            delta=self.delta,
         )
         return Guarantee(epsilon, self.delta, AddRemove(1))
 

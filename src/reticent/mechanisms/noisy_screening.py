@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from dp_accounting import dp_event
 
+from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.events import PrivacyEvent
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
 from reticent.core.checks import count, positive, probability
@@ -81,7 +82,10 @@ class NoisyScreening:
     def guarantee(self) -> Guarantee:
         """Cost of one bit, stated at ``delta``."""
         rate = self.sampling_probability
-        epsilon = rdp_epsilon(lambda orders: screening_rdp(self._bit, orders, sampling_probability=rate), delta=self.delta)
+        epsilon = rdp_epsilon(
+            lambda orders: ApproximateRdp(orders, screening_rdp(self._bit, orders, sampling_probability=rate), 0.0),
+            delta=self.delta,
+        )
         return Guarantee(epsilon, self.delta, AddRemove(1))
 
     @property

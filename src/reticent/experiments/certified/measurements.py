@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dp_accounting import dp_event
 
 from reticent.accounting import PrivacyEvent, epsilon_per_answer, noise_multiplier
-from reticent.accounting.noisy_argmax import LARGEST_SIGMA, NoisyArgmaxDpEvent
+from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
 from reticent.certify.stability import vote_distances
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.experiments.certified.problems import Problem
@@ -140,15 +140,19 @@ PURE: dict[str, Callable[[Answers, float], float]] = {OURS: ours, PUBLISHED: pub
 """Mechanisms for one answer of a pure epsilon, by name; the last two answer two labels only."""
 
 
+_MOST_NOISE = 100.0
+"""Votes; with fewer members than that an answer is worth nothing."""
+
+
 def argmax_sigma(*, queries: int, epsilon: float, delta: float) -> float | None:
-    """Smallest noise of PATE's Gaussian noisy argmax for ``queries`` labels at a total; None where it is above 150 votes."""
+    """Smallest noise of PATE's Gaussian noisy argmax for ``queries`` labels at a total; None above 100 votes."""
 
     def event(sigma: float) -> PrivacyEvent:
         label = dp_event.PoissonSampledDpEvent(1.0, NoisyArgmaxDpEvent(sigma))
         return PrivacyEvent("noisy argmax", Guarantee(epsilon, delta, _ADJACENCY), label)
 
     sigma = noise_multiplier(event, epsilon=epsilon, delta=delta, answers=queries, tolerance=0.02)
-    return sigma if sigma <= LARGEST_SIGMA else None
+    return sigma if sigma <= _MOST_NOISE else None
 
 
 def private_training(problem: Problem, folder: Path, *, epsilon: float, delta: float, seeds: int) -> dict[str, float]:

@@ -40,7 +40,7 @@ TEST_SHARES = (0.15, 0.3, 0.45, 0.6)
 PROPOSAL_QUANTILES = (0.5, 0.75, 0.9, 0.97, 1.0)
 """Proposals tried, as quantiles of the bound at the largest radius over as many calibration points as the bound affords."""
 
-_GLOBAL_MARGIN = 1.0 + 2.0**-40  # a global bound that involves a singular value may differ in its last bits elsewhere
+_GLOBAL_MARGIN = 1.0 + 2.0**-30  # a global bound that involves a norm of a large layer may differ in its last bits elsewhere
 _SCALES_PER_DOUBLING = 2
 _NOISE_DRAWS = 4
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from reticent.core.errors import CertificationFailed, UnsupportedNetwork
 from reticent.core.regions import Box
+from reticent.core.rounding import spectral_norm_bound, sum_error
 from reticent.networks import Affine, Network, Residual
 from reticent.training.power.lipschitz import pair_sort
 from reticent.training.power.published import PowerNetwork
@@ -22,8 +23,8 @@ Array = npt.NDArray[np.float64]
 _ROUNDOFF = 2.0**-53
 _UNDERFLOW = 2.0**-1000
 _LARGEST_EXPONENT = 300
-_MARGIN = 1.0 + 2.0**-30
-"""Covers the rounding of sums of up to 10^5 doubles, twice over, and of a backward stable singular value."""
+_FUNCTION = 1e-12
+"""Far above the few units in the last place that a library's tanh may be off by."""
 
 
 @dataclass(frozen=True)
@@ -133,37 +134,39 @@ def power_bound(network: PowerNetwork, domain: Box) -> EncoderBound:
     matrix = network.matrix.detach().double().numpy()
     directions = network.directions.detach().double().numpy()
     layers = [(layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy()) for layer in network.layers]
+    # Twice what a sum of this many products can be off by, so that the sums that measure it may be off as well.
+    error = 2.0 * sum_error(max(len(lower), *directions.shape, *(width for weight, _ in layers for width in weight.shape)) + 8)
+    magnitudes = np.abs(directions)
     constant = 1.0
     for _ in range(network.power):
-        middle, radius = 0.5 * (lower + upper), 0.5 * (upper - lower) * _MARGIN
+        middle = 0.5 * (lower + upper)
+        radius = np.maximum(upper - middle, middle - lower) * (1.0 + error)
         center, reach = middle, radius
         slope_norm = 1.0
         for weight, bias in layers:
             pre, spread = weight @ center + bias, np.abs(weight) @ reach
-            spread = spread * _MARGIN + 1e-12 * (np.abs(weight) @ np.abs(center) + np.abs(bias))
+            spread = spread * (1.0 + error) + error * (np.abs(weight) @ np.abs(center) + np.abs(bias))
             low, high = np.tanh(pre - spread), np.tanh(pre + spread)
             nearest = np.maximum(0.0, np.abs(pre) - spread)  # where tanh is steepest
-            steepest = (1.0 - np.square(np.tanh(nearest))) * _MARGIN + 1e-12
-            slope_norm *= _spectral(steepest[:, None] * weight)
-            center, reach = 0.5 * (low + high), 0.5 * (high - low) * _MARGIN + 1e-12
+            steepest = 1.0 - np.square(np.tanh(nearest)) + _FUNCTION
+            slope_norm *= spectral_norm_bound(steepest[:, None] * weight) * (1.0 + error)
+            center, reach = 0.5 * (low + high), 0.5 * (high - low) * (1.0 + error) + _FUNCTION
         turn_middle = matrix + np.einsum("k,kij->ij", center, directions)
-        turn_radius = np.einsum("k,kij->ij", reach, np.abs(directions))
+        turn_radius = np.einsum("k,kij->ij", reach, magnitudes) * (1.0 + error)
+        turn_radius += error * (np.abs(matrix) + np.einsum("k,kij->ij", np.abs(center), magnitudes))
         drift_middle = np.einsum("kij,j->ik", directions, middle)
-        drift_radius = np.einsum("kij,j->ik", np.abs(directions), radius)
-        constant *= (
-            _spectral(turn_middle) + _spectral(turn_radius) + (_spectral(drift_middle) + _spectral(drift_radius)) * slope_norm
-        )
+        drift_radius = np.einsum("kij,j->ik", magnitudes, radius * (1.0 + error) + error * np.abs(middle))
+        turn = spectral_norm_bound(turn_middle) + spectral_norm_bound(turn_radius)
+        drift = spectral_norm_bound(drift_middle) + spectral_norm_bound(drift_radius)
+        constant *= (turn + drift * slope_norm) * (1.0 + error)
         image = turn_middle @ middle
-        extent = np.abs(turn_middle) @ radius + turn_radius @ (np.abs(middle) + radius)
-        extent = extent * _MARGIN + 1e-9 * np.abs(image)
+        extent = (np.abs(turn_middle) + turn_radius) @ radius + turn_radius @ np.abs(middle)
+        # Measured against the magnitudes that were added: the image itself may be a small difference of large ones.
+        extent = extent * (1.0 + error) + error * (np.abs(turn_middle) @ np.abs(middle))
         lower, upper = image - extent, image + extent
     if not np.isfinite(constant):
         raise CertificationFailed("encoder: its Lipschitz bound over the public box is not finite; train with a smaller power")
-    return EncoderBound("power", constant * _MARGIN)
-
-
-def _spectral(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix, 2)) * _MARGIN
+    return EncoderBound("power", constant)
 
 
 def _is_pair_sort(layer: Residual) -> bool:

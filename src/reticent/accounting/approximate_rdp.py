@@ -1,0 +1,119 @@
+"""Rényi divergences that hold up to a total-variation distance, which only leaves together with them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from dp_accounting.rdp import rdp_privacy_accountant
+
+from reticent.core.checks import count, probability
+from reticent.core.errors import InvalidParameter
+
+Array = npt.NDArray[np.float64]
+
+_HALVINGS = 60
+_LARGEST_EXPONENT = 700.0
+"""exp of more overflows."""
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximateRdp:
+    """Rényi divergences of a release, up to a slack.
+
+    **Guarantee.** At both of any two neighbours the release's distribution is within total variation ``slack`` of another
+    one, and the divergences of those two are at most ``divergences``, in both directions. **The divergences alone bound
+    nothing**: the real ones may be larger, or infinite. So ``epsilon`` takes the slack off delta, and sums and multiples add
+    up the slacks.
+
+    Attributes:
+        orders: Rényi orders, each above 1.
+        divergences: shape (k,), one for each order, read-only.
+        slack: total variation, at least 0.
+
+    Raises:
+        InvalidParameter: orders, divergences or slack out of their range.
+
+    Example:
+        >>> label = ApproximateRdp((2, 8, 32), np.array([0.01, 0.04, 0.16]), slack=1e-12)
+        >>> bits = ApproximateRdp((2, 8, 32), np.array([0.001, 0.004, 0.016]), slack=0.0)
+        >>> total = 10 * label + 100 * bits
+        >>> total.slack
+        1e-11
+        >>> round(total.epsilon(delta=1e-5), 3)
+        2.014
+    """
+
+    orders: tuple[float, ...]
+    divergences: Array
+    slack: float
+
+    def __post_init__(self) -> None:
+        divergences = np.array(self.divergences, dtype=np.float64)
+        if not self.orders or divergences.shape != (len(self.orders),):
+            raise InvalidParameter(
+                f"divergences: expected one for each of {len(self.orders)} orders, got shape={divergences.shape}"
+            )
+        if not all(order > 1 for order in self.orders):
+            raise InvalidParameter(f"orders={list(self.orders)}: expected numbers above 1")
+        if not np.all(divergences >= 0):
+            raise InvalidParameter("divergences: expected numbers of at least 0")
+        if not self.slack >= 0:
+            raise InvalidParameter(f"slack={self.slack!r}: expected a number of at least 0")
+        divergences.setflags(write=False)
+        object.__setattr__(self, "divergences", divergences)
+
+    def __add__(self, other: ApproximateRdp) -> ApproximateRdp:
+        """Both releases, one after the other, the second possibly chosen from the answer of the first."""
+        if not isinstance(other, ApproximateRdp):
+            return NotImplemented
+        if other.orders != self.orders:
+            raise InvalidParameter("orders: expected the same for both summands")
+        return ApproximateRdp(self.orders, self.divergences + other.divergences, self.slack + other.slack)
+
+    def __rmul__(self, times: int) -> ApproximateRdp:
+        """So many of these releases."""
+        times = count(times, name="times", minimum=0)
+        return ApproximateRdp(self.orders, times * self.divergences, times * self.slack)
+
+    def spare(self, *, epsilon: float, delta: float) -> float:
+        """What is left of ``delta`` for the divergences where the total has ``epsilon``; not positive where nothing is.
+
+        If P is within slack of P', Q of Q', and P'(S) <= exp(epsilon) Q'(S) + d, then P(S) <= exp(epsilon) Q(S) + d +
+        (1 + exp(epsilon)) slack.
+        """
+        return delta - self.slack * (1.0 + math.exp(epsilon)) if epsilon <= _LARGEST_EXPONENT or self.slack == 0 else -math.inf
+
+    def epsilon(self, *, delta: float) -> float:
+        """Smallest epsilon at ``delta``, the slack taken off; infinite where it leaves nothing.
+
+        Raises:
+            InvalidParameter: ``delta`` outside (0, 1).
+
+        Reference: Canonne, Kamath and Steinke 2020, Proposition 12, for the divergences.
+        """
+        delta = probability(delta, name="delta", allow_zero=False)
+        lower = self._without_slack(delta)
+        if self.slack == 0 or math.isinf(lower):
+            return lower
+        # A larger epsilon leaves less of delta, and less of delta needs a larger epsilon. Between the least epsilon of the
+        # divergences and the one that uses up delta, the claim "epsilon is enough" turns true at most once near the lower end.
+        step = 1e-9 * max(lower, 1e-3)
+        while not self._enough(lower + step, delta):
+            step *= 2
+            if self.spare(epsilon=lower + step, delta=delta) <= 0:
+                return math.inf
+        failing, enough = lower + 0.5 * step, lower + step
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (failing + enough)
+            failing, enough = (failing, middle) if self._enough(middle, delta) else (middle, enough)
+        return enough
+
+    def _enough(self, epsilon: float, delta: float) -> bool:
+        spare = self.spare(epsilon=epsilon, delta=delta)
+        return spare > 0 and self._without_slack(spare) <= epsilon
+
+    def _without_slack(self, delta: float) -> float:
+        return float(rdp_privacy_accountant.compute_epsilon(np.asarray(self.orders), self.divergences, delta)[0])
