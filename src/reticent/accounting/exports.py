@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -15,6 +14,7 @@ from reticent.accounting.schema import head
 from reticent.accounting.store import Store
 from reticent.accounting.verification import stored_entries
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable, UnknownName, WriteFailed
+from reticent.core.files import check_replaceable, new_file_beside
 
 Format = Literal["jsonl", "csv"]
 COLUMNS = (*Entry._fields, "previous", "digest")
@@ -34,16 +34,15 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
         Number of entries.
 
     Raises:
-        InvalidInput: ``path`` is there already and may not be replaced.
+        InvalidInput: ``path`` is there already and may not be replaced, or is no plain file.
         WriteFailed: the file could not be written; nothing is left half-written.
         LedgerUnavailable: the ledger cannot be read.
     """
     target = Path(path)
-    if target.exists() and not overwrite:
-        raise InvalidInput(f"output={str(target)!r}: exists already; choose another name, or ask to overwrite it")
+    check_replaceable(target, overwrite=overwrite)
     # Streamed, unlike core.files: the entries of a long-lived ledger need not fit into memory.
     try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+        descriptor, scratch = new_file_beside(target)
     except OSError as error:
         raise WriteFailed(f"{target}: expected a folder that can be written ({error.strerror})") from error
     try:
@@ -51,12 +50,11 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
             written = write_entries(store, stream, format=format)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(target)
+        scratch.replace(target)
     except OSError as error:
         raise WriteFailed(f"{target}: could not be written whole ({error.strerror}); nothing is left of it") from error
     finally:
-        Path(name).unlink(missing_ok=True)
+        scratch.unlink(missing_ok=True)
     return written
 
 

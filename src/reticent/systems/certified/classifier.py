@@ -36,6 +36,8 @@ class CertifiedClassifier(CertifiedSystem):
         epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound, counting: see ``TrainingSettings``.
         extractor: your own torch module from inputs to features, trained on public data only, or None.
         classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
+        data_set: what the records are called, by their owner; the same name whenever they are the same, since a ledger charges
+            every fit on them to it. None books in no ledger.
         random_state: seed of the starting weights; the randomness of ``release`` never depends on it.
         verbose: whether training shows a progress bar on standard error.
 
@@ -76,6 +78,7 @@ class CertifiedClassifier(CertifiedSystem):
         counting: Counting = "add-remove",
         extractor: nn.Module | None = None,
         classes: Sequence[Any] | None = None,
+        data_set: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -95,6 +98,7 @@ class CertifiedClassifier(CertifiedSystem):
         self.counting = counting
         self.extractor = extractor
         self.classes = classes
+        self.data_set = data_set
         self.random_state = random_state
         self.verbose = verbose
 

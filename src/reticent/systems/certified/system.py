@@ -25,13 +25,14 @@ from reticent.certify.training import ParameterIntervals, parameter_intervals
 from reticent.certify.training_settings import TrainingSettings
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
-from reticent.core.guarantees import GuaranteeCard
+from reticent.core.guarantees import GuaranteeCard, data_set_name, unnamed
 from reticent.core.releases import Release
 from reticent.noise import Sampler
 from reticent.systems.booking import Scopes
-from reticent.systems.bundle import Bundle
+from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.certified.cards import certified_card
 from reticent.systems.certified.query import CertifiedLaw, CertifiedQuery, features_of
+from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
 from reticent.training.progress import progress
@@ -62,6 +63,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     Attributes:
         members_: certified parameter intervals of each model; as private as the records.
         extractor_: the public feature map.
+        data_set_: name of the records; a serial drawn at random by ``fit`` where ``data_set`` is None.
         serial_: drawn at random by ``fit``; names the fitted system where its weights may not.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
@@ -70,6 +72,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     members_: tuple[ParameterIntervals, ...]
     extractor_: Embedding
+    data_set_: str
     serial_: str
     classes_: npt.NDArray[Any]
 
@@ -80,6 +83,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     k_max: int
     extractor: nn.Module | None
     classes: Sequence[Any] | None
+    data_set: str | None
     random_state: Any
     verbose: bool
 
@@ -99,6 +103,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         self._law()
         members = self._member_count()
         k_max = count(self.k_max, name="k_max", minimum=0)
+        data_set = data_set_name(self.data_set)
         inputs, shape = check_pictures(X, name="X")
         classes, labels = self._encoded(y, len(inputs))
         extractor = _extractor(self.extractor, inputs.shape[1], shape)
@@ -134,7 +139,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                         report=done,
                     )
                 )
-        self._become(tuple(fitted), extractor, classes, shape, serial=token_hex(16))
+        self._become(tuple(fitted), extractor, classes, shape, data_set=data_set, serial=token_hex(16))
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -176,7 +181,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         """The fitted query with the law and epsilon that are set now."""
         if not hasattr(self, "members_"):
             raise self._not_fitted()
-        return CertifiedQuery(self.extractor_, self.members_, self._law())
+        return CertifiedQuery(self.extractor_, self.members_, self._law(), self.data_set_)
 
     @property
     @override
@@ -205,28 +210,26 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown(), self.serial_)
 
     @classmethod
-    def load(cls, folder: str | Path, *, extractor: nn.Module | None = None) -> Self:
+    def load(cls, folder: str | Path, *, extractor: nn.Module | None = None, trusted_key: str | Path | None = None) -> Self:
         """A system that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
             extractor: an instance of your own module, if the bundle was fitted with one.
+            trusted_key: file with the public key that must have signed the bundle, or None.
 
         Raises:
-            InvalidInput: no such folder, a bundle of another system, or a module that is missing.
+            InvalidInput: no such folder, a bundle of another system, or a module that is missing or another one.
             CorruptBundle: the bundle is damaged.
+            UntrustedSignature: not signed by ``trusted_key``.
         """
-        bundle = Bundle.read(folder, system=cls.__name__)
+        bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         query = CertifiedQuery.from_description(bundle.settings, bundle.arrays, extractor)
         training = query.members[0].settings
-        try:
-            shape = tuple(int(size) for size in bundle.settings["input_shape"])
-            classes = np.asarray(bundle.settings["labels"])
+        with rebuilding():
+            shape = tuple(count(size, name="input_shape") for size in bundle.settings["input_shape"])
+            classes = restored_labels(bundle.settings["labels"], expected=query.classes)
             given = classes.tolist() if bundle.settings["classes_given"] else None
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
-        if len(classes) != query.classes:
-            raise CorruptBundle("bundle: its labels do not fit the network")
         if not bundle.serial:
             raise CorruptBundle("bundle: has no serial, which names it in receipts in place of its private weights; fit it again")
         arguments = {name: getattr(training, name) for name in TRAINING}
@@ -238,9 +241,12 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             k_max=query.members[0].k_max,
             extractor=extractor,
             classes=given,
+            data_set=None if unnamed(query.data_set) else query.data_set,
             **arguments,
         )
-        loaded._become(query.members, query.extractor, classes, shape, serial=bundle.serial)
+        with rebuilding():
+            loaded._become(query.members, query.extractor, classes, shape, data_set=query.data_set, serial=bundle.serial)
+            check_rebuilt(bundle, loaded.bundle())
         return loaded
 
     @abstractmethod
@@ -266,9 +272,11 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         classes: npt.NDArray[Any],
         shape: tuple[int, ...],
         *,
+        data_set: str,
         serial: str,
     ) -> None:
         self._identities: dict[CertifiedLaw, str] = {}
+        self.data_set_ = data_set
         self.serial_ = serial
         self.members_ = members
         self.extractor_ = extractor

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from reticent.core.guarantees import GuaranteeCard
+from reticent.systems.booking import same_records_again
 from reticent.systems.private_knn.plan import KnnPlan
 from reticent.training.features import FeatureMap, Origin
 
@@ -86,7 +87,7 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
         not_protected=(
             "what is true of many records together: that is what the labels tell",
             "the queries themselves",
-            "answers of another fitted object about the same records: their costs add up, a ledger keeps the sum",
+            same_records_again(plan.adjacency),
         ),
         details=(
             ("queries, labels at most", f"{steps.queries}, {steps.answers}"),

@@ -15,13 +15,14 @@ from reticent.accounting.ledger import Ledger
 from reticent.accounting.scopes import Scope
 from reticent.core.checks import probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
-from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt, Release
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.systems.booking import check_bookable
 from reticent.systems.private_knn.cards import private_knn_card
-from reticent.systems.private_knn.inputs import checked_records, feature_map_of, input_rows
+from reticent.systems.private_knn.inputs import checked_records, feature_map_of, input_rows, protected
 from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.training.features import FeatureMap
@@ -54,6 +55,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a ``FeatureMap``, or your own
             torch module that was trained on public data only.
         classes: the labels that there are, which are public; None takes those that occur and *assumes* that they are public.
+        data_set: what the private records are called, by their owner; the same name whenever they are the same, since a ledger
+            charges every fit on them to it. None books in no ledger.
         engine: "numpy" or "faiss"; the answers are the same.
 
     Attributes:
@@ -94,6 +97,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         shared_subsample: bool = False,
         feature_map: str | FeatureMap | nn.Module = "identity",
         classes: Sequence[Any] | None = None,
+        data_set: str | None = None,
         engine: str = "numpy",
     ) -> None:
         self.epsilon = epsilon
@@ -109,6 +113,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         self.shared_subsample = shared_subsample
         self.feature_map = feature_map
         self.classes = classes
+        self.data_set = data_set
         self.engine = engine
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, keys: Sequence[Any] | None = None) -> Self:
@@ -129,7 +134,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         if self.engine not in ENGINES:
             raise UnknownName(f"engine={self.engine!r}: expected one of {', '.join(ENGINES)}")
         feature_map = feature_map_of(self.feature_map, shape)
-        self._settle(len(classes))
+        self._settle(len(classes), protected(self.data_set, keys))
         self.feature_map_ = feature_map
         self.features_ = feature_map.features(inputs)
         self.codes_ = codes
@@ -153,7 +158,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidParameter("calibrate: labels were released already; fit again, which starts a new total")
         self.set_params(epsilon=epsilon, delta=delta, queries=queries, answers=answers, sigma_votes=None, sigma_screening=None)
         if hasattr(self, "classes_"):
-            self._settle(len(self.classes_))
+            self._settle(len(self.classes_), self.plan_.adjacency)
         return self
 
     def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
@@ -174,6 +179,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         if (ledger is None) != (scope is None):
             raise InvalidInput("ledger and scope: expected both or neither")
         queries = self._queries(X)
+        if ledger is not None:
+            check_bookable(self.plan_.adjacency)
         if self.desk_.asked and (ledger is None) != (self.booked_ == ""):
             raise InvalidInput("ledger: expected the choice of the first release, to book or not, in all later ones")
         features = self.feature_map_.features(queries)
@@ -249,7 +256,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             state["desk_"] = spent
         return state
 
-    def _settle(self, classes: int) -> None:
+    def _settle(self, classes: int, adjacency: AddRemove) -> None:
         probability(self.delta, name="delta", allow_zero=False)
         self.plan_ = KnnPlan.of(
             epsilon=self.epsilon,
@@ -264,6 +271,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             noise_ratio=self.noise_ratio,
             shared_subsample=self.shared_subsample,
             classes=classes,
+            adjacency=adjacency,
         )
         self.desk_ = KnnDesk(self.plan_)
         self.booked_ = ""

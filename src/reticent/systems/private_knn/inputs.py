@@ -14,6 +14,7 @@ from torch import nn
 
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.training.features import FeatureMap, HogFeatures, IdentityFeatures, ModuleFeatures, Origin
 
 Array = npt.NDArray[np.float64]
@@ -51,6 +52,15 @@ def checked_records(
     if keys is not None and len(keys) != len(inputs):
         raise InvalidInput(f"keys: expected one per record, got {len(keys)} for {len(inputs)} records")
     return known, codes.astype(np.int64)
+
+
+def protected(data_set: str | None, keys: Sequence[Any] | None) -> AddRemove:
+    """What a plan for one fit protects: a person's records where ``keys`` say whose they are, one record otherwise.
+
+    Raises:
+        InvalidParameter: no such name for a data set.
+    """
+    return AddRemove(1, Unit.RECORD if keys is None else Unit.PERSON, data_set_name(data_set))
 
 
 def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...]) -> FeatureMap:
