@@ -1,4 +1,4 @@
-"""A test has one name, whoever collects it and when."""
+"""Which tests run, and under which names: one name each, whoever collects it and when."""
 
 from __future__ import annotations
 

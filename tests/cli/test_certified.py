@@ -18,7 +18,11 @@ from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     iris = load_iris()
     names = iris.target_names[iris.target]
-    return request.param(epsilon=2.0, k_max=2).fit(iris.data, names).save(tmp_path_factory.mktemp("bundles") / "certified")
+    return (
+        request.param(epsilon=2.0, k_max=2, data_set="iris")
+        .fit(iris.data, names)
+        .save(tmp_path_factory.mktemp("bundles") / "certified")
+    )
 
 
 def test_release_writes_labels_and_a_receipt(command, bundle, inputs, tmp_path):
@@ -28,12 +32,15 @@ def test_release_writes_labels_and_a_receipt(command, bundle, inputs, tmp_path):
         assert set(written["values"]) <= {"setosa", "versicolor", "virginica"}
         receipt = json.loads(written["receipt"].tobytes())
     assert receipt["certificate"] == "parameter intervals"
-    assert receipt["guarantee"]["adjacency"] == {"type": "AddRemove", "records": 1}
+    assert receipt["guarantee"]["adjacency"] == {
+        **{"type": "AddRemove", "records": 1},
+        **{"unit": "record", "data_set": "iris"},
+    }
 
 
 def test_release_stops_when_nothing_is_left(command, bundle, inputs, tmp_path):
     book = Ledger.create(tmp_path / "book.sqlite")
-    book.grant(Scope(subject="records"), Guarantee(50.0, 0.0, AddRemove(1)))
+    book.grant(Scope(subject="records"), Guarantee(50.0, 0.0, AddRemove(1, data_set="iris")))
     book.close()
     words = ("release", bundle, "--input", inputs, "--ledger", tmp_path / "book.sqlite", "--subject", "records")
     assert command(*words, "--output", tmp_path / "one.npz").status == 0

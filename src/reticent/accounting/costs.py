@@ -174,7 +174,7 @@ def _sampled(part: Any, adjacency: Adjacency, mechanism: str) -> Cost:
 
 
 def _need_one_record(adjacency: Adjacency, mechanism: str, what: str) -> None:
-    if adjacency != AddRemove(1):
+    if not isinstance(adjacency, AddRemove) or adjacency.records != 1:
         raise _refused(mechanism, what, adjacency, "AddRemove(records=1)")
 
 

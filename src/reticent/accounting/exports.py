@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from secrets import token_hex
 from typing import IO, Any, Literal
 
 from reticent.accounting.chain import Entry
@@ -15,6 +14,7 @@ from reticent.accounting.postings import read_tip
 from reticent.accounting.store import Store
 from reticent.accounting.verification import MalformedEntry, stored_entries
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable, UnknownName, WriteFailed
+from reticent.core.files import check_replaceable, new_file_beside
 
 Format = Literal["jsonl", "csv"]
 COLUMNS = (*Entry._fields, "previous", "digest")
@@ -34,16 +34,15 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
         Number of entries.
 
     Raises:
-        InvalidInput: ``path`` is there already and may not be replaced.
+        InvalidInput: ``path`` is there already and may not be replaced, or is no plain file.
         WriteFailed: the file could not be written; nothing is left half-written.
         LedgerUnavailable: the ledger cannot be read.
     """
     target = Path(path)
-    check_output(target, overwrite=overwrite)
-    # Streamed, unlike core.files.output_file: the entries of a long-lived ledger need not fit into memory.
-    name = target.with_name(f".{target.name[:50]}-{token_hex(8)}")
+    check_replaceable(target, overwrite=overwrite)
+    # Streamed, unlike core.files: the entries of a long-lived ledger need not fit into memory.
     try:
-        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)  # less the umask
+        descriptor, scratch = new_file_beside(target)
     except OSError as error:
         raise WriteFailed(f"{target}: expected a folder that can be written ({error.strerror})") from error
     try:
@@ -51,11 +50,11 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
             written = write_entries(store, stream, format=format)
             stream.flush()
             os.fsync(stream.fileno())
-        name.replace(target)
+        scratch.replace(target)
     except OSError as error:
         raise WriteFailed(f"{target}: could not be written whole ({error.strerror}); nothing is left of it") from error
     finally:
-        name.unlink(missing_ok=True)
+        scratch.unlink(missing_ok=True)
     return written
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput
+from reticent.core.files import read_regular
 from reticent.core.releases import Release
+from reticent.core.signatures import receipt_content, sign_receipt
 
 NPY = b"\x93NUMPY"
 """First bytes of an .npy file."""
 
+_LARGEST_RELEASE = 2**33
 _ROOM_FOR_THE_REST = 16384
 """Bytes that receipt and zip headers take at most."""
 
@@ -38,14 +42,16 @@ def read_array(path: Path, *, name: str) -> npt.NDArray[Any]:
         InvalidInput: no such file, not an .npy file, cut short, or one that holds Python objects.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:  # a pipe may be read too; a device without end is no .npy file from its first bytes on
+            content = file.read(len(NPY))
+            if content != NPY:
+                raise InvalidInput(f"{name}={str(path)!r}: not an .npy file; write one with numpy.save")
+            content += file.read()
     except OSError as error:
         raise InvalidInput(f"{name}={str(path)!r}: cannot be read ({error.strerror}); expected an .npy file") from error
-    if not content.startswith(NPY):
-        raise InvalidInput(f"{name}={str(path)!r}: not an .npy file; write one with numpy.save")
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, OSError, MemoryError) as error:  # a header may state any shape
         raise InvalidInput(f"{name}={str(path)!r}: damaged, cut short, or holding Python objects; write it again") from error
     return np.asarray(array)
 
@@ -55,15 +61,55 @@ def release_size(rows: int, outputs: int) -> int:
     return rows * (8 * outputs + 1) + _ROOM_FOR_THE_REST
 
 
-def release_content(release: Release) -> bytes:
-    """An .npz file with ``values``, ``withheld`` and ``receipt`` (JSON text)."""
+def release_content(release: Release, *, key: Path | None = None) -> bytes:
+    """An .npz file with ``values``, ``withheld`` and ``receipt`` (JSON text); and, by a private key, the receipt's ``signature``.
+
+    Raises:
+        InvalidInput: no such key.
+        MissingExtra: a key, and the package cryptography is not installed.
+    """
     values = release.values
     if values.dtype == object:  # labels in the user's own words, None where withheld
         values = np.array(["" if value is None else str(value) for value in values])
     buffer = io.BytesIO()
-    receipt = np.frombuffer(json.dumps(release.receipt.to_dict()).encode(), dtype=np.uint8)
-    np.savez(buffer, allow_pickle=False, values=values, withheld=release.withheld, receipt=receipt)
+    texts = {"receipt": receipt_content(release.receipt)}
+    if key is not None:
+        texts["signature"] = sign_receipt(release.receipt, key=key)
+    arrays = {name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}
+    np.savez(buffer, allow_pickle=False, values=values, withheld=release.withheld, **arrays)
     return buffer.getvalue()
+
+
+def read_signed_receipt(path: Path) -> tuple[bytes, bytes | None]:
+    """The receipt in a file that ``release_content`` made, and its signature or None.
+
+    Raises:
+        InvalidInput: no plain file, or none with a receipt.
+    """
+    where = f"path={str(path)!r}"
+    try:
+        content = read_regular(path, most=_LARGEST_RELEASE)
+        with zipfile.ZipFile(io.BytesIO(content)) as stored:
+            names = set(stored.namelist())
+            texts = [_text(stored, f"{name}.npy") if f"{name}.npy" in names else None for name in ("receipt", "signature")]
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from error
+    except (ValueError, EOFError, OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInput(f"{where}: expected an .npz file that `reticent release` wrote") from error
+    if texts[0] is None:
+        raise InvalidInput(f"{where}: holds no receipt; expected an .npz file that `reticent release` wrote")
+    return texts[0], texts[1]
+
+
+def _text(stored: zipfile.ZipFile, name: str) -> bytes:
+    with stored.open(name) as part:
+        content = part.read(_ROOM_FOR_THE_REST + 1)
+    if len(content) > _ROOM_FOR_THE_REST:
+        raise InvalidInput(f"{name} is larger than a receipt")
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise InvalidInput(f"{name} holds no text")
+    return bytes(array.tobytes())
 
 
 def npy_content(array: npt.NDArray[Any]) -> bytes:

@@ -21,6 +21,7 @@ from reticent.cli.tables import read_table, read_table_of_subjects
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
+from reticent.core.signatures import check_signing_key
 
 if TYPE_CHECKING:
     from reticent.systems import PowerEncoder, PrivateKNNStudent
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
 
+TrustedKey = Annotated[
+    Path | None,
+    typer.Option(metavar="PEM", help="Public key that must have signed the bundle; without it the folder is trusted as it is."),
+]
 BundleFolder = Annotated[Path, typer.Argument(help="Folder of a fitted bundle.")]
 
 
@@ -58,6 +63,8 @@ def release(
         list[str] | None,
         typer.Option(metavar="NAME", help="Column of the CSV file that is not read, such as a label; may be repeated."),
     ] = None,
+    trusted_key: TrustedKey = None,
+    key: Annotated[Path | None, typer.Option(metavar="PEM", help="Private key to sign the receipt with.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output file if it exists.")] = False,
 ) -> None:
     """Answer every input row with the bundle's guarantee, and write the answers whole or not at all.
@@ -65,7 +72,9 @@ def release(
     Each row costs the epsilon and delta that `reticent card` shows, withheld or not. With --subject-column every row is
     charged to its own subject, all of them or none. Noise comes from the operating system; there is no seed.
     """
-    system = _answering(bundle)
+    system = _answering(bundle, trusted_key)
+    if key is not None:
+        check_signing_key(key)
     if ledger is None and (client or subject or subject_column is not None):
         raise InvalidInput("client, subject, subject_column: expected together with --ledger, which says where to book them")
     if subject and subject_column is not None:
@@ -85,7 +94,7 @@ def release(
             whole = Scope(principal=client, subject=subject, bundle=system.bundle_identity_)
             scope = whole if subjects is None else [replace(whole, subject=name) for name in subjects]
             answers = system.release(inputs, ledger=book, scope=scope)
-        put(release_content(answers))
+        put(release_content(answers, key=key))
     charged = "" if subjects is None else f"; charged to {len(set(subjects))} subject(s)"
     typer.echo(f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; written to {output}")
 
@@ -95,6 +104,7 @@ def certify(
     input_: Annotated[Path, typer.Option("--input", help=".npy file with one PUBLIC input per row, in the units of training.")],
     radius: Annotated[float, typer.Option(help="Radius around each input's embedding, in the embedding's units.")],
     output: Annotated[Path | None, typer.Option(help=".npy file for the bound of every row.")] = None,
+    trusted_key: TrustedKey = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output file if it exists.")] = False,
 ) -> None:
     """Proved bounds on the local Lipschitz constant around PUBLIC inputs, e.g. calibration data.
@@ -103,7 +113,7 @@ def certify(
     input that is to be protected and show anyone what it prints; `release` does its own certifying, under the guarantee.
     """
     positive(radius, name="radius")
-    system = _with_local_bounds(bundle)
+    system = _with_local_bounds(bundle, trusted_key)
     inputs = read_array(input_, name="input")
     points = system.embed(inputs)
     if output is None:
@@ -126,9 +136,10 @@ def certify(
 def card(
     bundle: BundleFolder,
     as_json: Annotated[bool, typer.Option("--json", help="Plain JSON instead of Markdown.")] = False,
+    trusted_key: TrustedKey = None,
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which assumptions."""
-    shown = open_bundle(bundle).card()
+    shown = open_bundle(bundle, trusted_key).card()
     console = Console()
     if as_json:
         typer.echo(json.dumps(shown.to_dict(), indent=2))
@@ -138,12 +149,13 @@ def card(
         typer.echo(shown.to_markdown())
 
 
-def open_bundle(folder: Path) -> System:
-    """The fitted system in ``folder``, whatever kind it is.
+def open_bundle(folder: Path, trusted_key: Path | None = None) -> System:
+    """The fitted system in ``folder``, whatever kind it is, if ``trusted_key`` (where there is one) has signed it.
 
     Raises:
         InvalidInput: no such folder, a system that is not known here, or one that needs a module of the user's own.
         CorruptBundle: the bundle is damaged.
+        UntrustedSignature: not signed by ``trusted_key``.
     """
     from reticent import systems
     from reticent.systems.bundle import Bundle
@@ -157,16 +169,16 @@ def open_bundle(folder: Path) -> System:
         systems.PrivateKNNStudent,
     )
     doors = {door.__name__: door for door in known}
-    name = Bundle.read(folder).system
+    name = Bundle.read(folder, trusted_key=trusted_key).system
     if name not in doors:
         raise InvalidInput(f"bundle={str(folder)!r}: holds a {name}, expected one of {', '.join(doors)}")
-    return doors[name].load(folder)
+    return doors[name].load(folder, trusted_key=trusted_key)
 
 
-def _answering(folder: Path) -> AnsweringSystem:
+def _answering(folder: Path, trusted_key: Path | None) -> AnsweringSystem:
     from reticent.systems import PrivateKNNStudent
 
-    system = open_bundle(folder)
+    system = open_bundle(folder, trusted_key)
     if isinstance(system, PrivateKNNStudent):
         raise InvalidInput(
             f"bundle={str(folder)!r}: holds a PrivateKNNStudent, which has nothing left to release: its predictions are "
@@ -175,10 +187,10 @@ def _answering(folder: Path) -> AnsweringSystem:
     return system
 
 
-def _with_local_bounds(folder: Path) -> PosthocSystem:
+def _with_local_bounds(folder: Path, trusted_key: Path | None) -> PosthocSystem:
     from reticent.systems.posthoc.system import PosthocSystem
 
-    system = open_bundle(folder)
+    system = open_bundle(folder, trusted_key)
     if not isinstance(system, PosthocSystem):
         raise InvalidInput(
             f"bundle={str(folder)!r}: holds a {type(system).__name__}, expected one of PosthocEncoder, PosthocClassifier, whose "

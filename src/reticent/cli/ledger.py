@@ -17,10 +17,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from reticent.cli.adjacencies import (
+    AdjacencyOf,
+    AdjacencyOption,
+    DataSet,
+    Identity,
+    Kind,
+    KindName,
+    Metric,
+    Radius,
+    Records,
+    Space,
+    UnitOption,
+    stated_guarantee,
+)
 from reticent.core.errors import BudgetExceeded, CorruptLedger, InvalidInput
 from reticent.core.files import output_file
-from reticent.core.guarantees import AddRemove, Adjacency, Guarantee, GuaranteeKind, Neighborhood, Replace
-from reticent.core.norms import Norm
+from reticent.core.guarantees import Unit
 
 if TYPE_CHECKING:
     from reticent.accounting import Budget, Ledger, LedgerReport, Scope
@@ -32,21 +45,6 @@ ledger_app = typer.Typer(
 )
 
 _FIGURE_BYTES = 1_000_000
-
-
-class AdjacencyName(StrEnum):
-    """What neighbours are, on the command line."""
-
-    ADD_REMOVE = "add-remove"
-    REPLACE = "replace"
-    NEIGHBORHOOD = "neighborhood"
-
-
-class KindName(StrEnum):
-    """What is promised, on the command line."""
-
-    DP = "dp"
-    LIPSCHITZ = "lipschitz"
 
 
 class ExportFormat(StrEnum):
@@ -62,12 +60,6 @@ LedgerUrl = Annotated[
 Principal = Annotated[str, typer.Option(help="The client that asks; empty for any.")]
 Subject = Annotated[str, typer.Option(help="The person, record or data set whose privacy is spent; empty for any.")]
 Bundle = Annotated[str, typer.Option(help="The bundle that answers; empty for any.")]
-AdjacencyOption = Annotated[AdjacencyName, typer.Option(help="What neighbours are.")]
-Records = Annotated[int, typer.Option(help="Records that neighbours differ in (add-remove, replace).")]
-Metric = Annotated[Norm | None, typer.Option(help="Norm of a neighborhood.")]
-Radius = Annotated[float | None, typer.Option(help="Radius of a neighborhood.")]
-Space = Annotated[str, typer.Option(help="What the points of a neighborhood are, in plain words.")]
-Kind = Annotated[KindName, typer.Option(help="Differential privacy, or Lipschitz (metric) privacy.")]
 
 
 @ledger_app.command()
@@ -103,7 +95,8 @@ def grant(
     ledger: LedgerUrl,
     epsilon: Annotated[float, typer.Option(help="Epsilon to add to the budget.")],
     delta: Annotated[float, typer.Option(help="Delta to add to the budget.")],
-    adjacency: AdjacencyOption,
+    adjacency_of: AdjacencyOf = None,
+    adjacency: AdjacencyOption = None,
     principal: Principal = "",
     subject: Subject = "",
     subjects_from: Annotated[
@@ -114,16 +107,32 @@ def grant(
     ] = None,
     bundle: Bundle = "",
     records: Records = 1,
+    unit: UnitOption = Unit.RECORD,
+    data_set: DataSet = "",
     metric: Metric = None,
     radius: Radius = None,
     space: Space = "embedding",
+    identity: Identity = "",
     kind: Kind = KindName.DP,
 ) -> None:
     """Give a scope a budget, or more of it. Kind and adjacency stay as they were first granted.
 
     With --subjects-from every subject in a column of a file is given as much, all of them or none.
     """
-    total = _guarantee(epsilon, delta, adjacency, records, metric, radius, space, kind)
+    total = stated_guarantee(
+        epsilon,
+        delta,
+        adjacency_of=adjacency_of,
+        adjacency=adjacency,
+        records=records,
+        unit=unit,
+        data_set=data_set,
+        metric=metric,
+        radius=radius,
+        space=space,
+        identity=identity,
+        kind=kind,
+    )
     if (subjects_from is None) != (subject_column is None) or (subject and subjects_from is not None):
         raise InvalidInput("subjects_from, subject_column: expected both or neither, and no --subject with them")
     if subjects_from is None or subject_column is None:
@@ -144,16 +153,20 @@ def preview(
     ledger: LedgerUrl,
     epsilon: Annotated[float, typer.Option(help="Epsilon of one answer.")],
     delta: Annotated[float, typer.Option(help="Delta of one answer.")],
-    adjacency: AdjacencyOption,
+    adjacency_of: AdjacencyOf = None,
+    adjacency: AdjacencyOption = None,
     answers: Annotated[int, typer.Option(help="Answers in the request.")] = 1,
     slack_delta: Annotated[float, typer.Option(help="Extra delta for optimal composition of the request's answers.")] = 0.0,
     principal: Principal = "",
     subject: Subject = "",
     bundle: Bundle = "",
     records: Records = 1,
+    unit: UnitOption = Unit.RECORD,
+    data_set: DataSet = "",
     metric: Metric = None,
     radius: Radius = None,
     space: Space = "embedding",
+    identity: Identity = "",
     kind: Kind = KindName.DP,
 ) -> None:
     """Say whether a request would be answered now, and how large it could be. Spends nothing.
@@ -165,7 +178,20 @@ def preview(
     from reticent.accounting import PrivacyEvent
     from reticent.accounting.units import delta_value, epsilon_value
 
-    guarantee = _guarantee(epsilon, delta, adjacency, records, metric, radius, space, kind)
+    guarantee = stated_guarantee(
+        epsilon,
+        delta,
+        adjacency_of=adjacency_of,
+        adjacency=adjacency,
+        records=records,
+        unit=unit,
+        data_set=data_set,
+        metric=metric,
+        radius=radius,
+        space=space,
+        identity=identity,
+        kind=kind,
+    )
     scope = _scope(principal, subject, bundle)
     event = PrivacyEvent("preview", guarantee, dp_event.UnsupportedDpEvent())
     with opened(ledger) as book:
@@ -274,29 +300,6 @@ def _scope(principal: str, subject: str, bundle: str) -> Scope:
     from reticent.accounting import Scope
 
     return Scope(principal=principal, subject=subject, bundle=bundle)
-
-
-def _guarantee(
-    epsilon: float,
-    delta: float,
-    adjacency: AdjacencyName,
-    records: int,
-    metric: Norm | None,
-    radius: float | None,
-    space: str,
-    kind: KindName,
-) -> Guarantee:
-    neighbours: Adjacency
-    if adjacency is AdjacencyName.NEIGHBORHOOD:
-        if metric is None or radius is None:
-            raise InvalidInput("adjacency='neighborhood': expected --metric and --radius with it")
-        neighbours = Neighborhood(metric, radius, space)
-    elif metric is not None or radius is not None:
-        raise InvalidInput(f"adjacency={adjacency.value!r}: expected neither --metric nor --radius with it")
-    else:
-        neighbours = AddRemove(records) if adjacency is AdjacencyName.ADD_REMOVE else Replace(records)
-    kinds = {KindName.DP: GuaranteeKind.DIFFERENTIAL_PRIVACY, KindName.LIPSCHITZ: GuaranteeKind.LIPSCHITZ_PRIVACY}
-    return Guarantee(epsilon, delta, neighbours, kinds[kind])
 
 
 def _print_tables(found: LedgerReport) -> None:

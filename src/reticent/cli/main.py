@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import Abort, Exit, TyperException
 
 from reticent import __version__
-from reticent.cli import bundles, demo, power
+from reticent.cli import bundles, demo, power, signatures
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 
@@ -36,6 +36,8 @@ app.add_typer(ledger_app, name="ledger")
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
+app.command()(signatures.sign)
+app.command()(signatures.verify)
 
 
 @app.callback(invoke_without_command=True)

@@ -8,6 +8,7 @@ from reticent.core.guarantees import (
     GuaranteeKind,
     Neighborhood,
     Replace,
+    Unit,
 )
 from reticent.core.norms import Norm, operator_norm, sign_patterns
 from reticent.core.regions import Box
@@ -25,6 +26,7 @@ __all__ = [
     "Receipt",
     "Release",
     "Replace",
+    "Unit",
     "operator_norm",
     "sign_patterns",
 ]

@@ -119,3 +119,19 @@ def real(value: Any, *, name: str) -> float:
         return float(value)
     except OverflowError:
         raise InvalidParameter(f"{name}: expected a number below 1.8e308") from None
+
+
+def words(value: Any, *, name: str, minimum: int = 1, most: int = 200) -> str:
+    """``value`` as it is, if it is text of ``minimum`` to ``most`` printable characters.
+
+    Raises:
+        InvalidParameter: no such text.
+
+    Example:
+        >>> words("ward 7", name="data_set")
+        'ward 7'
+    """
+    if not isinstance(value, str) or not minimum <= len(value) <= most or not value.isprintable():
+        shown = type(value).__name__ if not isinstance(value, str) else f"{len(value)} characters"
+        raise InvalidParameter(f"{name}: expected {minimum} to {most} printable characters, got {shown}")
+    return value

@@ -18,7 +18,8 @@
     ├── DataUnavailable             14   a data set that is neither local nor downloadable
     ├── MissingExtra (ImportError)  15   an optional dependency that is not installed
     ├── WriteFailed (OSError)       16   an output that could not be written whole
-    └── CorruptLedger               17   entries or totals of a ledger do not match its hash chain
+    ├── CorruptLedger               17   entries or totals of a ledger do not match its hash chain
+    └── UntrustedSignature          18   a signature that is missing, or not by the key that is trusted
 
 The codes are the exit statuses of the command line and the problem types of the service. A withheld
 answer is a result, never an error. No message contains private input, its embedding, its local
@@ -130,3 +131,9 @@ class CorruptLedger(ReticentError):
     """Entries or totals of a ledger, or entries of its export, do not match its hash chain."""
 
     code = 17
+
+
+class UntrustedSignature(ReticentError):
+    """A bundle or a receipt without a signature by the key that is trusted."""
+
+    code = 18

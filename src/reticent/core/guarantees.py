@@ -4,62 +4,162 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from secrets import token_hex
 from typing import Any
 
-from reticent.core.checks import count, positive, probability
-from reticent.core.errors import IncompatibleGuarantees, InvalidInput
+from reticent.core.checks import count, positive, probability, words
+from reticent.core.errors import IncompatibleGuarantees, InvalidInput, InvalidParameter, UnknownName
 from reticent.core.norms import Norm
+
+_SHOWN = 16
+"""Digits of an identity or serial that a sentence shows; JSON has all of them."""
+
+_UNNAMED = "unnamed "
 
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """Neighbours are two points of ``space`` at most ``radius`` apart in ``metric``.
+    """Neighbours are two points of one space, at most ``radius`` apart in ``metric``.
+
+    Two neighbourhoods are the same only if a pair that is adjacent under one is adjacent under the other. Words do not
+    decide that: two embedders of one shape put the same two pictures at different distances. So ``identity`` has a part in
+    the comparison beside ``space``.
 
     Attributes:
         metric: the norm that distance is measured in.
         radius: largest distance of two neighbours, above 0, in the units of ``space``.
         space: what the points are, in plain words ("8-dimensional embedding of the picture").
+        identity: digest of everything that maps a protected input to the point whose distance is measured. "" leaves it to
+            whoever wrote ``space`` that equal words mean equal maps; no estimator does.
+
+    Example:
+        >>> near = Neighborhood(Norm.LINF, 0.5, "embedding", identity="6f1c")
+        >>> near == Neighborhood(Norm.LINF, 0.5, "embedding", identity="02ab")
+        False
     """
 
     metric: Norm
     radius: float
     space: str
+    identity: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", Norm.parse(self.metric))
         object.__setattr__(self, "radius", positive(self.radius, name="radius"))
+        words(self.space, name="space", most=1000)
+        words(self.identity, name="identity", minimum=0)
 
     def describe(self) -> str:
         """The adjacency as one phrase."""
-        return f"two points within {self.metric.value} distance {self.radius:g} in the {self.space}"
+        which = f" (identity {self.identity[:_SHOWN]})" if self.identity else ""
+        return f"two points within {self.metric.value} distance {self.radius:g} in the {self.space}{which}"
+
+
+class Unit(StrEnum):
+    """Whose presence a record adjacency hides."""
+
+    RECORD = "record"
+    PERSON = "person"
 
 
 @dataclass(frozen=True)
-class AddRemove:
-    """Neighbours are two data sets, one of which has ``records`` records more than the other."""
+class _Records:
+    """What ``AddRemove`` and ``Replace`` share: how much of which data set neighbours differ in.
+
+    Costs for persons and for records do not add up, nor do those of two data sets: a pair that differs in all records of one
+    person is no pair that differs in one record.
+
+    Attributes:
+        records: how many units neighbours differ in.
+        unit: one record, or one person, who may own any number of records.
+        data_set: the owner's name for the data set; a serial from ``data_set_name(None)`` where the owner gave none; "" where
+            the records are those that a release is given, whoever owns them.
+    """
 
     records: int = 1
+    unit: Unit = Unit.RECORD
+    data_set: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", count(self.records, name="records"))
+        if self.unit not in list(Unit):
+            raise UnknownName(f"unit={self.unit!r}: expected one of {', '.join(Unit)}")
+        object.__setattr__(self, "unit", Unit(self.unit))
+        words(self.data_set, name="data_set", minimum=0)
 
-    def describe(self) -> str:
-        """The adjacency as one phrase."""
-        return f"two data sets that differ by adding or removing {self.records} record(s)"
+    @property
+    def unnamed(self) -> bool:
+        """Whether a random serial stands for a name that the owner has not given."""
+        return unnamed(self.data_set)
+
+    def _what(self) -> str:
+        what = f"{self.records} record(s)" if self.unit is Unit.RECORD else f"all records of {self.records} person(s)"
+        if not self.data_set:
+            return what
+        if self.unnamed:
+            serial = self.data_set.removeprefix(_UNNAMED)
+            return f"{what} of a data set that its owner has not named (serial {serial[:_SHOWN]})"
+        return f"{what} of the data set {self.data_set!r}"
 
 
 @dataclass(frozen=True)
-class Replace:
-    """Neighbours are two data sets of the same size that differ in ``records`` records."""
+class AddRemove(_Records):
+    """Neighbours are two data sets, one of which has ``records`` records (or persons) more than the other.
 
-    records: int = 1
+    Attributes:
+        records: how many units neighbours differ in.
+        unit: "record", or "person": all records of one owner.
+        data_set: the owner's name for the data set.
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "records", count(self.records, name="records"))
+    Example:
+        >>> AddRemove(unit="person", data_set="ward 7").describe()
+        "two data sets that differ by adding or removing all records of 1 person(s) of the data set 'ward 7'"
+    """
 
     def describe(self) -> str:
         """The adjacency as one phrase."""
-        return f"two data sets of one size that differ in {self.records} record(s)"
+        return f"two data sets that differ by adding or removing {self._what()}"
+
+
+@dataclass(frozen=True)
+class Replace(_Records):
+    """Neighbours are two data sets of the same size that differ in ``records`` records (or persons).
+
+    Attributes:
+        records: how many units neighbours differ in.
+        unit: "record", or "person": all records of one owner.
+        data_set: the owner's name for the data set.
+    """
+
+    def describe(self) -> str:
+        """The adjacency as one phrase."""
+        return f"two data sets of one size that differ in {self._what()}"
+
+
+def unnamed(data_set: str) -> bool:
+    """Whether ``data_set`` is a serial that stands for a name that the owner has not given."""
+    return data_set.startswith(_UNNAMED)
+
+
+def data_set_name(name: str | None) -> str:
+    """``name`` as the owner gave it, or a serial drawn at random for None, which is no other data set's.
+
+    A name is the owner's word and never a digest: a digest of records tells whoever can guess them whether the guess is right.
+
+    Raises:
+        InvalidParameter: no name of 1 to 200 printable characters, or one that looks like a serial.
+
+    Example:
+        >>> data_set_name("ward 7")
+        'ward 7'
+        >>> data_set_name(None) == data_set_name(None)
+        False
+    """
+    if name is None:
+        return f"{_UNNAMED}{token_hex(16)}"
+    if unnamed(words(name, name="data_set")):
+        raise InvalidParameter(f"data_set={name!r}: names that begin with {_UNNAMED!r} stand for data sets without one")
+    return name
 
 
 Adjacency = Neighborhood | AddRemove | Replace
@@ -117,8 +217,12 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; ``from_dict`` reads them back."""
-        adjacency = {"type": type(self.adjacency).__name__, **asdict(self.adjacency)}
-        return {"epsilon": self.epsilon, "delta": self.delta, "kind": self.kind.value, "adjacency": adjacency}
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "kind": self.kind.value,
+            "adjacency": adjacency_to_dict(self.adjacency),
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Guarantee:
@@ -127,17 +231,37 @@ class Guarantee:
         Raises:
             InvalidInput: the dictionary is not one that ``to_dict`` writes.
         """
-        types: dict[str, type[Neighborhood] | type[AddRemove] | type[Replace]] = {
-            "Neighborhood": Neighborhood,
-            "AddRemove": AddRemove,
-            "Replace": Replace,
-        }
         try:
-            fields = dict(values["adjacency"])
-            adjacency = types[fields.pop("type")](**fields)
+            adjacency = adjacency_from_dict(values["adjacency"])
             return cls(values["epsilon"], values["delta"], adjacency, GuaranteeKind(values["kind"]))
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"guarantee: not a description written by to_dict ({error})") from error
+
+
+def adjacency_to_dict(adjacency: Adjacency) -> dict[str, Any]:
+    """Plain values for JSON; ``adjacency_from_dict`` reads them back."""
+    fields = {name: str(value) if isinstance(value, StrEnum) else value for name, value in asdict(adjacency).items()}
+    return {"type": type(adjacency).__name__, **fields}
+
+
+def adjacency_from_dict(values: dict[str, Any]) -> Adjacency:
+    """The adjacency that ``adjacency_to_dict`` described.
+
+    Fields that were added later may be missing: ``identity``, ``unit`` and ``data_set``.
+
+    Raises:
+        InvalidInput: the dictionary is not one that ``adjacency_to_dict`` writes.
+    """
+    types: dict[str, type[Neighborhood] | type[AddRemove] | type[Replace]] = {
+        "Neighborhood": Neighborhood,
+        "AddRemove": AddRemove,
+        "Replace": Replace,
+    }
+    try:
+        fields = dict(values)
+        return types[fields.pop("type")](**fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"adjacency: not a description written by adjacency_to_dict ({error})") from error
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import fetch_openml
 
-from reticent.core.errors import DataUnavailable
+from reticent.core.errors import DataUnavailable, InvalidInput
+from reticent.core.files import unpacked
 from reticent.datasets.files import DATA_VARIABLE, data_folder
 from reticent.datasets.table import Labels, Rows, Table, last_fifth_held_out
 
@@ -92,8 +91,8 @@ def load_adult_sample() -> Table:
         ((6400, 14), (1600, 14))
     """
     try:
-        lines = gzip.decompress(files("reticent.datasets").joinpath(SAMPLE_FILE).read_bytes()).decode("ascii").splitlines()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        lines = unpacked(files("reticent.datasets").joinpath(SAMPLE_FILE).read_bytes()).decode("ascii").splitlines()
+    except (OSError, InvalidInput, UnicodeDecodeError) as error:
         raise DataUnavailable(f"{SAMPLE_FILE}: expected a whole gzip file of text; install the package again") from error
     header, *records = csv.reader(lines)
     if header != [*COLUMNS, SAMPLE_LABEL] or len(records) != SAMPLE_ROWS or {len(record) for record in records} != {len(header)}:
@@ -118,8 +117,8 @@ def adult_fields(path: Path) -> list[list[str]]:
             f"adult: expected {path.name} in {str(path.parent)!r}; copy the file there, or unset {DATA_VARIABLE} to download"
         )
     try:
-        lines = gzip.decompress(path.read_bytes()).decode("ascii").splitlines()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        lines = unpacked(path.read_bytes()).decode("ascii").splitlines()
+    except (OSError, InvalidInput, UnicodeDecodeError) as error:
         raise DataUnavailable(f"{path.name}: expected a whole gzip file of text; fetch the file again") from error
     fields = [line.split(", ") for line in lines if line and not line.startswith("|")]
     if any(len(record) != len(COLUMNS) + 1 for record in fields):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import struct
@@ -16,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
-from reticent.core.errors import DataUnavailable
+from reticent.core.errors import DataUnavailable, InvalidInput
+from reticent.core.files import unpacked
 
 DATA_VARIABLE = "RETICENT_DATA"
 """Environment variable that names the folder with data files."""
@@ -88,8 +88,8 @@ def read_idx(path: Path, *, sha256: str) -> npt.NDArray[np.uint8]:
         DataUnavailable: cannot be read, is cut short, is not an idx file, or has other bytes than expected.
     """
     try:
-        content = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
+        content = unpacked(path.read_bytes())
+    except (OSError, InvalidInput) as error:
         raise DataUnavailable(f"{path.name}: expected a whole gzip file, got {error}; fetch the file again") from error
     if len(content) < 8 or content[:3] != b"\x00\x00\x08":
         raise DataUnavailable(f"{path.name}: expected an idx file of unsigned bytes; fetch the file again")

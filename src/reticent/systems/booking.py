@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.accounting.ledger import Ledger, Reservation
+from reticent.accounting.ledger import Ledger
+from reticent.accounting.reservations import Reservation
 from reticent.accounting.scopes import Scope
 from reticent.core.errors import InvalidInput
-from reticent.core.guarantees import Guarantee
+from reticent.core.guarantees import Adjacency, Guarantee, Neighborhood
 from reticent.core.releases import Receipt, Release
 from reticent.noise import Sampler
 
@@ -83,8 +84,8 @@ def answer_and_book(
             scope for each row, whose answer must depend on that row only: then all are charged, or none.
 
     Raises:
-        InvalidInput: only one of ``ledger`` and ``scope``, another number of scopes than of rows, or a ledger together with a
-            seeded sampler.
+        InvalidInput: only one of ``ledger`` and ``scope``, another number of scopes than of rows, a ledger together with a
+            seeded sampler, or with records of a data set without a name.
         BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve`` and ``reserve_each``; nothing is
             answered.
     """
@@ -93,6 +94,8 @@ def answer_and_book(
     if ledger is not None and sampler.seeded:
         raise InvalidInput("ledger: seeded answers are not private and cannot be booked; use release without a seed")
     mechanism = query.mechanism
+    if ledger is not None:
+        check_bookable(mechanism.guarantee.adjacency)
     with nullcontext(None) if ledger is None or scope is None else _reserved(ledger, scope, mechanism, len(inputs)) as booked:
         values, withheld = query.answer(inputs, sampler=sampler)
         receipt = Receipt(
@@ -110,6 +113,37 @@ def answer_and_book(
         if booked is not None:
             booked.commit(receipt.identifier)
     return Release(values, withheld, receipt)
+
+
+def check_bookable(adjacency: Adjacency) -> None:
+    """Nothing, if a ledger can know whose budget pays for ``adjacency``.
+
+    Two fits on the same records are two releases of one data set. Without a name a ledger would take them for two data sets,
+    each with a budget of its own.
+
+    Raises:
+        InvalidInput: it protects records of a data set that its owner has not named.
+    """
+    if not isinstance(adjacency, Neighborhood) and adjacency.unnamed:
+        raise InvalidInput(
+            "data_set: expected a name of the protected records, to book their cost under; got none. Fit again with "
+            "data_set='...', the same name whenever the records are the same"
+        )
+
+
+def same_records_again(adjacency: Adjacency) -> str:
+    """One phrase for a card: what another fit on the same records costs."""
+    if isinstance(adjacency, Neighborhood):
+        raise InvalidInput(f"adjacency: expected one of data sets, got {adjacency.describe()}")
+    if adjacency.unnamed:
+        return (
+            "another fit on the same records, which is another release of them: the costs add up, and no ledger can count them, "
+            "since the data set has no name"
+        )
+    return (
+        "another fit on the same records, which is another release of them: the costs add up; a ledger charges both to the data "
+        f"set {adjacency.data_set!r}, if both fits name it so"
+    )
 
 
 def _reserved(ledger: Ledger, scope: Scopes, mechanism: Law, rows: int) -> Reservation:

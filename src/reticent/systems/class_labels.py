@@ -46,3 +46,26 @@ def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], 
     if len(classes) < 2:
         raise InvalidInput("y: expected at least two classes, got one class")
     return classes, numbers.astype(np.int64)
+
+
+def restored_labels(stored: Any, *, expected: int | None = None) -> npt.NDArray[Any]:
+    """The labels that a bundle holds as a list, as the sorted array that they were.
+
+    Args:
+        stored: a JSON value.
+        expected: how many there have to be, or None for any number from 2.
+
+    Raises:
+        InvalidInput: no list of different labels of one kind, in rising order, or another number of them.
+
+    Example:
+        >>> restored_labels(["no", "yes"]).tolist()
+        ['no', 'yes']
+    """
+    kinds = {type(label) for label in stored} if isinstance(stored, list) else set()
+    if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
+        raise InvalidInput("labels: expected a list of words or numbers of one kind")
+    labels = np.asarray(stored)
+    if len(labels) < 2 or not np.array_equal(np.unique(labels), labels) or len(labels) != (expected or len(labels)):
+        raise InvalidInput(f"labels: expected {expected or 'two or more'} different ones in rising order, got {len(labels)}")
+    return labels

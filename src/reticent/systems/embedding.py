@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from math import prod
+from secrets import token_hex
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +15,12 @@ from scipy.sparse import issparse
 from torch import nn
 from typing_extensions import override
 
-from reticent.core.checks import finite_array, real
+from reticent.core.checks import count, finite_array, real, words
 from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.regions import Box
 from reticent.core.rows import each_row, finite_or_zero
+from reticent.systems.bundle import rebuilding
+from reticent.systems.space_identity import module_structure, space_identity
 from reticent.training.embedder import Embedder, EmbedderConfig
 from reticent.training.features import LARGEST_INPUT
 
@@ -23,12 +28,18 @@ Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 _ROWS_AT_ONCE = 1000
+_OF_AN_EMBEDDER = frozenset(vars(nn.Module())) | {"config"}
 
 
 class Embedding(ABC):
-    """A fixed map from inputs (n, features) to embeddings (n, dimension), float64."""
+    """A fixed map from inputs (n, features) to embeddings (n, dimension), float64.
+
+    Attributes:
+        name: what its owner calls it, who vouches that everything of that name maps inputs alike; "" for no name.
+    """
 
     kind: ClassVar[str]
+    name: str = ""
 
     lower: float = -LARGEST_INPUT
     upper: float = LARGEST_INPUT
@@ -59,6 +70,10 @@ class Embedding(ABC):
     def space(self) -> str:
         """What an embedding is, in plain words."""
 
+    def identity(self, box: Box) -> str:
+        """Digest of all that maps an input to an embedding clipped to ``box``; see ``space_identity``."""
+        return space_identity(*self.describe(), box)
+
     def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32] | None:
         """Decoded pictures of embeddings, or None if there is no decoder."""
         return None
@@ -69,8 +84,9 @@ class IdentityEmbedding(Embedding):
 
     kind: ClassVar[str] = "identity"
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, *, name: str = "") -> None:
         self.dimension = dimension
+        self.name = name
 
     @override
     def alone(self, inputs: Array) -> Array:
@@ -84,7 +100,7 @@ class IdentityEmbedding(Embedding):
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """The dimension."""
-        return {"kind": self.kind, "dimension": self.dimension}, {}
+        return {"kind": self.kind, "name": self.name, "dimension": self.dimension}, {}
 
     @property
     def space(self) -> str:
@@ -98,8 +114,19 @@ class BetaVaeEmbedding(Embedding):
     kind: ClassVar[str] = "beta-VAE"
     lower, upper = 0.0, 1.0
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, *, name: str = "") -> None:
         self.embedder = embedder
+        self.name = name
+
+    @staticmethod
+    def describes(module: nn.Module) -> bool:
+        """Whether ``module`` computes what its settings and weights say, with nothing added and nothing exchanged."""
+        if type(module) is not Embedder or frozenset(vars(module)) != _OF_AN_EMBEDDER:
+            return False
+        with torch.device("meta"):
+            plain = Embedder(module.config).eval()
+        parts = [module_structure(part) for part in (module.encoder, module.decoder)]
+        return None not in parts and parts == [module_structure(part, weights=False) for part in (plain.encoder, plain.decoder)]
 
     @override
     def compute(self, inputs: Array) -> Array:
@@ -115,7 +142,7 @@ class BetaVaeEmbedding(Embedding):
         config = self.embedder.config
         fields = {name: getattr(config, name) for name in ("latent_dimension", "architecture", "beta", "dropout", "width")}
         arrays = {f"embedder.{name}": tensor.numpy() for name, tensor in self.embedder.state_dict().items()}
-        return {"kind": self.kind, "image_shape": list(config.image_shape), **fields}, arrays
+        return {"kind": self.kind, "name": self.name, "image_shape": list(config.image_shape), **fields}, arrays
 
     @property
     def space(self) -> str:
@@ -124,13 +151,20 @@ class BetaVaeEmbedding(Embedding):
 
 
 class ModuleEmbedding(Embedding):
-    """A user's torch module, run in eval mode without gradients.
+    """A copy of a user's torch module, run in eval mode without gradients.
+
+    A copy, so that training the module further does not change what a fitted system measures distances by.
 
     Args:
         module: from (n, *input_shape) to (n, ...). It must give an answer for every input in the public range: one that raises,
             or takes its time, for some inputs tells something about them.
-        input_shape: shape of one input, or None for flat ones.
+        input_shape: shape of one input of the module; None for flat ones.
         lower, upper: the public range of input values, from public rows or from settings.
+        name: see ``Embedding``.
+        serial: of a stored module that cannot be read and has no name; None draws one where it is needed.
+
+    Raises:
+        InvalidInput: the module cannot be copied.
     """
 
     kind: ClassVar[str] = "module"
@@ -142,11 +176,16 @@ class ModuleEmbedding(Embedding):
         *,
         lower: float = -LARGEST_INPUT,
         upper: float = LARGEST_INPUT,
+        name: str = "",
+        serial: str | None = None,
     ) -> None:
-        self.module = module.eval()
+        self.module = copied(module).eval()
         self.input_shape = input_shape
         # What float32 holds, whatever the caller's rows held.
         self.lower, self.upper = max(float(lower), -LARGEST_INPUT), min(float(upper), LARGEST_INPUT)
+        self.name = name
+        self.structure = module_structure(self.module)
+        self.serial = "" if self.structure is not None or name else token_hex(16) if serial is None else serial
 
     @override
     def compute(self, inputs: Array) -> Array:
@@ -156,16 +195,42 @@ class ModuleEmbedding(Embedding):
         return _in_blocks(self.module.eval(), inputs, dtype, self.input_shape or inputs.shape[1:])
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """The class name, and the weights under ``embedder.``; the code itself is not stored."""
+        """Class name and structure, and the weights under ``embedder.``; the code itself is not stored.
+
+        A module that cannot be read has a serial in place of a structure, unless its owner vouches for it by a name.
+        """
         arrays = {f"embedder.{name}": tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
-        name = type(self.module).__qualname__
-        shape = None if self.input_shape is None else list(self.input_shape)
-        return {"kind": self.kind, "module": name, "input_shape": shape, "lower": self.lower, "upper": self.upper}, arrays
+        settings = {
+            "kind": self.kind,
+            "name": self.name,
+            "module": type(self.module).__qualname__,
+            "input_shape": None if self.input_shape is None else list(self.input_shape),
+            "lower": self.lower,
+            "upper": self.upper,
+            "structure": self.structure,
+            "serial": self.serial,
+        }
+        return settings, arrays
 
     @property
     def space(self) -> str:
         """Plain words for the module's output space."""
         return f"embedding computed by the user's {type(self.module).__qualname__}"
+
+
+def copied(module: nn.Module) -> nn.Module:
+    """A copy of a module that shares nothing with it.
+
+    Raises:
+        InvalidInput: it cannot be copied.
+    """
+    try:
+        return copy.deepcopy(module)
+    except Exception as error:  # a module's own __deepcopy__ may raise anything
+        raise InvalidInput(
+            f"embedder: a {type(module).__qualname__} cannot be copied ({type(error).__name__}); expected a module that "
+            "copy.deepcopy takes"
+        ) from error
 
 
 def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None) -> Embedding:
@@ -174,44 +239,66 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
     Args:
         described: its JSON values.
         arrays: the bundle's arrays.
-        module: for a user's module, an instance to load the weights into.
+        module: for a user's module, one like it, which is copied and given the stored weights. Where the stored one could be
+            read it must have the same structure; of others only the class is compared, and whoever passes it answers for the
+            rest.
 
     Raises:
-        InvalidInput: the bundle needs the user's module and none was given.
+        InvalidInput: the bundle needs the user's module, and none or another one was given.
         CorruptBundle: weights that do not fit.
     """
-    kind = described.get("kind")
-    if kind == IdentityEmbedding.kind:
-        return IdentityEmbedding(int(described["dimension"]))
-    state = {
-        name.removeprefix("embedder."): torch.from_numpy(np.array(array))
-        for name, array in arrays.items()
-        if name.startswith("embedder.")
-    }
-    if kind == ModuleEmbedding.kind:
-        if module is None:
-            raise InvalidInput(f"embedder: this bundle was made with your own {described['module']}; pass embedder=<an instance>")
-        try:
-            shape = None if described["input_shape"] is None else tuple(int(size) for size in described["input_shape"])
-            lower, upper = real(described["lower"], name="lower"), real(described["upper"], name="upper")
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptBundle(f"embedding: its settings do not fit together ({error})") from error
+    with rebuilding():
+        kind, name = described["kind"], words(described["name"], name="name", minimum=0)
+        state = {
+            key.removeprefix("embedder."): torch.from_numpy(np.array(array))
+            for key, array in arrays.items()
+            if key.startswith("embedder.")
+        }
+        if kind == IdentityEmbedding.kind:
+            return IdentityEmbedding(count(described["dimension"], name="dimension"), name=name)
+        if kind == BetaVaeEmbedding.kind:
+            return _restored_beta_vae(described, state, name)
+        if kind != ModuleEmbedding.kind:
+            raise CorruptBundle(f"embedding: unknown kind {kind!r}")
+        stored, structure = words(described["module"], name="module", most=1000), described["structure"]
+        serial = words(described["serial"], name="serial", minimum=0)
+        shape = None if described["input_shape"] is None else tuple(count(n, name="shape") for n in described["input_shape"])
+        lower, upper = real(described["lower"], name="lower"), real(described["upper"], name="upper")
         if not -LARGEST_INPUT <= lower <= upper <= LARGEST_INPUT:
             raise CorruptBundle("embedding: its public input range is empty or beyond what is clipped to")
-        embedding: Embedding = ModuleEmbedding(module, shape, lower=lower, upper=upper)
-        target = module
-    elif kind == BetaVaeEmbedding.kind:
-        fields = {name: described[name] for name in ("latent_dimension", "architecture", "beta", "dropout", "width")}
-        height, width = described["image_shape"]
-        target = Embedder(EmbedderConfig(image_shape=(height, width), **fields)).eval()
-        embedding = BetaVaeEmbedding(target)
-    else:
-        raise CorruptBundle(f"embedding: unknown kind {kind!r}")
+    if module is None:
+        raise InvalidInput(f"embedder: this bundle was made with your own {stored}; pass embedder=<an instance>")
+    found = type(module).__qualname__
+    another = InvalidInput(
+        f"embedder: this bundle was made with another {stored} than the {found} that was passed; expected the same layers "
+        "with the same settings, and nothing added to them"
+    )
+    if found != stored:
+        raise another
+    own = copied(module)
+    _load(own, state)
+    embedding = ModuleEmbedding(own, shape, lower=lower, upper=upper, name=name, serial=serial)
+    if embedding.structure != structure:
+        raise another
+    return embedding
+
+
+def _restored_beta_vae(described: dict[str, Any], state: dict[str, torch.Tensor], name: str) -> BetaVaeEmbedding:
+    fields = {field: described[field] for field in ("latent_dimension", "architecture", "beta", "dropout", "width")}
+    height, width = described["image_shape"]
+    if any(tensor.dtype is not torch.float32 for tensor in state.values()):
+        raise CorruptBundle("embedding: expected weights of 32 bits")
+    with torch.device("meta"):  # sizes from a file are compared with the weights before any memory is taken for them
+        embedder = Embedder(EmbedderConfig(image_shape=(height, width), **fields)).eval()
+    _load(embedder, state)
+    return BetaVaeEmbedding(embedder, name=name)
+
+
+def _load(module: nn.Module, state: dict[str, torch.Tensor]) -> None:
     try:
-        target.load_state_dict(state)
+        module.load_state_dict(state, assign=any(parameter.is_meta for parameter in module.parameters()))
     except RuntimeError as error:
         raise CorruptBundle("embedding: the stored weights do not fit the architecture") from error
-    return embedding
 
 
 def _in_blocks(module: nn.Module, inputs: Array, dtype: torch.dtype, shape: tuple[int, ...]) -> Array:

@@ -29,7 +29,7 @@ def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fitted() -> CertifiedClassifier:
-    return CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300).fit(*blobs(3000))
+    return CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300, data_set="blobs").fit(*blobs(3000))
 
 
 def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) -> None:
@@ -55,14 +55,16 @@ def test_what_is_certified_is_what_the_library_certifies(fitted: CertifiedClassi
 
 
 def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(fitted: CertifiedClassifier) -> None:
-    assert fitted.guarantee == Guarantee(0.03, 0.0, AddRemove(1))
-    replace = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=2, counting="replace").fit(*blobs(50))
-    assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1))
-    distance = CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, law="distance").fit(*blobs(2000))
+    assert fitted.guarantee == Guarantee(0.03, 0.0, AddRemove(1, data_set="blobs"))
+    replace = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=2, counting="replace", data_set="blobs").fit(*blobs(50))
+    assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1, data_set="blobs"))
+    distance = CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, law="distance", data_set="blobs").fit(
+        *blobs(2000)
+    )
     assert (
         "probability of any set of answers changes by at most a factor e^1, plus 0.001, per answer." in distance.card().protected
     )
-    assert distance.guarantee == Guarantee(1.0, 1e-3, AddRemove(1))
+    assert distance.guarantee == Guarantee(1.0, 1e-3, AddRemove(1, data_set="blobs"))
     release = distance.release([[3.0, 3.0], [0.0, 0.0]])
     assert release.values[0] == 1
     assert not release.withheld[0]
@@ -83,7 +85,7 @@ def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
 def test_answers_are_booked_before_they_leave(fitted: CertifiedClassifier, tmp_path: Path) -> None:
     with_ledger = Ledger.create(tmp_path / "book.sqlite")
     scope = Scope(subject="clinic records")
-    with_ledger.grant(scope, Guarantee(0.1, 0.0, AddRemove(1)))
+    with_ledger.grant(scope, Guarantee(0.1, 0.0, AddRemove(1, data_set="blobs")))
     release = fitted.release(np.ones((3, 2)), ledger=with_ledger, scope=scope)
     assert release.receipt.booked
     assert release.receipt.bundle == fitted.bundle_identity_
@@ -168,7 +170,7 @@ def _weights(classifier: CertifiedClassifier) -> dict[str, list[Any]]:
 def test_a_receipt_tells_nothing_about_the_records() -> None:
     # All of a receipt but its random names is equal for neighbours; a digest of the weights would tell them apart for certain.
     X, y = blobs(40)
-    settings: dict[str, Any] = {"epsilon": 0.01, "k_max": 2, "classes": [0, 1]}
+    settings: dict[str, Any] = {"epsilon": 0.01, "k_max": 2, "classes": [0, 1], "data_set": "blobs"}
     without = CertifiedClassifier(**settings).fit(X[1:], y[1:])
     fitted = CertifiedClassifier(**settings).fit(X, y)
     assert _weights(without) != _weights(fitted)

@@ -32,7 +32,7 @@ def test_every_member_is_a_classifier_of_its_own_records() -> None:
         np.testing.assert_array_equal(alone.stable_distances(queries)[1], distances[index])
     for mine, reference in zip(ensemble.stable_distances(queries), vote_distances(labels, distances, classes=2), strict=True):
         np.testing.assert_array_equal(mine, reference)
-    assert ensemble.guarantee == Guarantee(1.0, 0.0, AddRemove(1))
+    assert ensemble.guarantee == Guarantee(1.0, 0.0, AddRemove(1, data_set=ensemble.data_set_))
 
 
 def test_one_member_is_the_classifier() -> None:

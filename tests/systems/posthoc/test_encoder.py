@@ -48,7 +48,9 @@ def test_released_values_carry_the_labels_and_cost_what_was_required(fitted: Pos
     assert right.mean() > 0.9
     assert fitted.guarantee.epsilon <= 4.0
     assert fitted.guarantee.delta <= 1e-5
-    assert fitted.guarantee.adjacency == Neighborhood(Norm.LINF, 0.5, "3-dimensional input space")
+    query = fitted.query_
+    identity = query.embedding.identity(query.bound.domain)
+    assert fitted.guarantee.adjacency == Neighborhood(Norm.LINF, 0.5, "3-dimensional input space", identity)
     assert answer.receipt.answers == 600
     assert answer.receipt.bundle == fitted.bundle_identity_
     assert not answer.receipt.seeded

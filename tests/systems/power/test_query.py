@@ -43,7 +43,7 @@ def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> 
     assert [np.ptp(schema.encode(rows)[:, 0]) < 0.3 for schema in (SCHEMA, wide)] == [False, True]
     assert one.adjacency == query(same).adjacency
     assert one.adjacency != other.adjacency
-    assert SCHEMA.digest in one.mechanism.guarantee.describe()
+    assert SCHEMA.digest[:16] in one.mechanism.guarantee.describe()
     assert query(radius=None).adjacency == query(wide, radius=None).adjacency == Replace(1)
     scope = Scope(principal="clinic", subject="patients")
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
@@ -55,16 +55,17 @@ def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> 
 
 
 def test_the_digest_of_a_schema_is_of_what_it_says() -> None:
-    # SHA-256 of the canonical text, by coreutils: printf '%s' '{"attributes":[...]}' | sha256sum.
+    # SHA-256 of the canonical text, by coreutils: printf '%s' '{"attributes":[...],"encoding":1}' | sha256sum.
     short = TabularSchema((Numeric("x0", 0, 1),))
     assert short.to_dict() == {
         "attributes": [{"kind": "numeric", "name": "x0", "lower": 0, "upper": 1, "scale": "linear", "missing": None}]
     }
-    assert short.digest == "5e5218bcaf6fd44c3de470d09cc04e5e"
+    assert short.digest == "bf7ccfef5c0744db75352a135db4ba51"
     assert query().adjacency == Neighborhood(
         Norm.L2,
         0.3,
-        f"encoded record of schema {SCHEMA.digest}, in public units: a change of any one attribute moves it by at most 1",
+        "encoded record, in public units: a change of any one attribute moves it by at most 1",
+        SCHEMA.digest,
     )
 
 
@@ -94,14 +95,12 @@ SPOILT = {
     "codes beyond the outputs": plan(law="code", codes=[0, 2]),
     "radius beyond the grid": plan(radius=1e300),
     "radius below the grid": plan(radius=1e-300),
-    "radius beyond doubles": plan(radius=10**400),
     "epsilon below the noise's resolution": plan(epsilon=1e-9),
     "epsilon beyond the grid": plan(epsilon=1e300),
     "delta below the grid's resolution": plan(law="gaussian", delta=1e-49, epsilon=1e-9),
     "an unknown activation": layers(1, {"type": "activation", "kind": "sine"}),
     "an empty branch": layers(1, {"type": "residual", "branch": []}),
     "a schema of another width": lambda settings, arrays: settings["schema"]["attributes"].pop(),
-    "a range beyond doubles": attribute(0, upper=10**400),
     "a range whose width overflows": attribute(0, lower=-1e308, upper=1e308),
     "a range in words": attribute(0, lower="0"),
     "weights that are too large": scaled(1e200),

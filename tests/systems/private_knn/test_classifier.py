@@ -76,14 +76,14 @@ def test_a_copy_has_no_queries_left(copied: Any) -> None:
 def test_the_ledger_is_charged_once_for_the_whole_plan(tmp_path: Path) -> None:
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         scope = Scope(principal="everyone", subject="digits")
-        ledger.grant(scope, Guarantee(5.0, 1e-4, AddRemove(1)))
-        classifier = _fitted()
+        ledger.grant(scope, Guarantee(5.0, 1e-4, AddRemove(1, data_set="digits")))
+        classifier = _fitted(data_set="digits")
         first = classifier.release(PUBLIC[:10], ledger=ledger, scope=scope)
         second = classifier.release(PUBLIC[10:20], ledger=ledger, scope=scope)
         assert first.receipt.booked == second.receipt.booked != ""
         with pytest.raises(InvalidInput, match="ledger: the plan is paid for in one"):
             classifier.release(PUBLIC[:1])
-        another = _fitted()
+        another = _fitted(data_set="digits")
         with pytest.raises(BudgetExceeded):
             another.release(PUBLIC[:10], ledger=ledger, scope=scope)
         assert another.remaining_ == 60

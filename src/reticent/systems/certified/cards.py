@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reticent.core.guarantees import GuaranteeCard
+from reticent.systems.booking import same_records_again
 from reticent.systems.certified.query import CertifiedQuery
 
 _RESPONSES = {
@@ -51,6 +52,7 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
             "the queries",
             "several answers without adding them up: two answers cost up to twice as much, see total(answers=...)",
             "persons with several records: each record is protected by itself",
+            same_records_again(query.adjacency),
             "what is true of many records together: that is what the labels tell",
             "whatever else was computed from the records, such as accuracies used to choose settings",
             (

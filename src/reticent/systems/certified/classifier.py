@@ -37,6 +37,8 @@ class CertifiedClassifier(CertifiedSystem):
         extractor: your own torch module from inputs to features, trained on public data only, or None.
         classes: the labels that there are, a public list; or "observed" to take those that occur among the records, which
             publishes them: the card then says that they are not protected.
+        data_set: what the records are called, by their owner; the same name whenever they are the same, since a ledger charges
+            every fit on them to it. None books in no ledger.
         random_state: seed of the starting weights; the randomness of ``release`` never depends on it.
         verbose: whether training shows a progress bar on standard error.
 
@@ -78,6 +80,7 @@ class CertifiedClassifier(CertifiedSystem):
         input_bound: float = 16.0,
         counting: Counting = "add-remove",
         extractor: nn.Module | None = None,
+        data_set: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -97,6 +100,7 @@ class CertifiedClassifier(CertifiedSystem):
         self.counting = counting
         self.extractor = extractor
         self.classes = classes
+        self.data_set = data_set
         self.random_state = random_state
         self.verbose = verbose
 

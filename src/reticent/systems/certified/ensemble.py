@@ -28,7 +28,7 @@ class CertifiedEnsemble(CertifiedSystem):
 
     Args:
         epsilon, delta, law, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound,
-            extractor, classes, random_state, verbose: as for ``CertifiedClassifier``; k_max is each member's.
+            extractor, classes, data_set, random_state, verbose: as for ``CertifiedClassifier``; k_max is each member's.
         members: number of classifiers, at least 1.
         counting: "add-remove"; with more than one member "replace" is refused, since a replaced record can change two of them.
 
@@ -69,6 +69,7 @@ class CertifiedEnsemble(CertifiedSystem):
         input_bound: float = 16.0,
         counting: Counting = "add-remove",
         extractor: nn.Module | None = None,
+        data_set: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -89,6 +90,7 @@ class CertifiedEnsemble(CertifiedSystem):
         self.counting = counting
         self.extractor = extractor
         self.classes = classes
+        self.data_set = data_set
         self.random_state = random_state
         self.verbose = verbose
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +13,12 @@ from torch import nn
 from reticent.certify.stability import stable_distances, vote_distances
 from reticent.certify.training import ParameterIntervals
 from reticent.certify.training_settings import TrainingGrids, TrainingSettings
-from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError, UnknownName
+from reticent.core.checks import words
+from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import DistanceToInstability, GlobalSensitivityResponse, SmoothCauchy, StabilityResponse
 from reticent.noise import Sampler, SeededSampler
+from reticent.systems.bundle import rebuilding
 from reticent.systems.embedding import Arrays, Embedding, restore
 
 Array = npt.NDArray[np.float64]
@@ -73,11 +75,13 @@ class CertifiedQuery:
         extractor: public map from inputs to features, applied to one input at a time.
         members: one set of parameter intervals, or one for each member of an ensemble.
         law: how labels are released.
+        data_set: name, or serial, of the records that it was trained on.
     """
 
     extractor: Embedding
     members: tuple[ParameterIntervals, ...]
     law: CertifiedLaw
+    data_set: str = ""
 
     @property
     def classes(self) -> int:
@@ -87,7 +91,12 @@ class CertifiedQuery:
     @cached_property
     def mechanism(self) -> Response:
         """The mechanism that answers."""
-        return self.law.mechanism(self.classes, self.members[0].settings.adjacency)
+        return self.law.mechanism(self.classes, self.adjacency)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """One record more, less or replaced, of this data set. Keys name records here; they make none a person's."""
+        return replace(self.members[0].settings.adjacency, data_set=self.data_set)
 
     @property
     def bound(self) -> ParameterIntervals:
@@ -143,7 +152,13 @@ class CertifiedQuery:
                 arrays[f"{name}.lower"] = member.lower[layer].astype(np.int32)
                 arrays[f"{name}.upper"] = member.upper[layer].astype(np.int32)
         law = {"name": self.law.name, "epsilon": self.law.epsilon, "delta": self.law.delta}
-        settings = {"extractor": extractor, "training": fields, "members": len(self.members), "law": law}
+        settings = {
+            "extractor": extractor,
+            "training": fields,
+            "members": len(self.members),
+            "law": law,
+            "data_set": self.data_set,
+        }
         return settings, arrays
 
     @classmethod
@@ -154,14 +169,14 @@ class CertifiedQuery:
             CorruptBundle: fields or arrays that are missing or do not fit together.
             InvalidInput: the bundle needs the user's own extractor.
         """
-        features = restore(settings.get("extractor", {}), arrays, extractor)
-        try:
+        with rebuilding():
+            described = settings["extractor"]
+        features = restore(described, arrays, extractor)
+        with rebuilding():
             training = TrainingSettings(**{**settings["training"], "hidden": tuple(settings["training"]["hidden"])})
             members = tuple(_member(training, arrays, f"member{index}") for index in range(int(settings["members"])))
-            query = cls(features, members, CertifiedLaw(**settings["law"]))
+            query = cls(features, members, CertifiedLaw(**settings["law"]), words(settings["data_set"], name="data_set"))
             _ = query.mechanism, members[0]
-        except (KeyError, IndexError, TypeError, ReticentError) as error:
-            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
         return query
 
 

@@ -24,15 +24,16 @@ from reticent.certify.training import ParameterIntervals, parameter_intervals
 from reticent.certify.training_settings import TrainingSettings
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
-from reticent.core.guarantees import GuaranteeCard
+from reticent.core.guarantees import GuaranteeCard, data_set_name, unnamed
 from reticent.core.releases import Release
 from reticent.core.rows import finite_or_zero
 from reticent.core.seeds import training_generator
 from reticent.noise import Sampler
 from reticent.systems.booking import Scopes
-from reticent.systems.bundle import Bundle
+from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.certified.cards import certified_card
 from reticent.systems.certified.query import CertifiedLaw, CertifiedQuery
+from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
 from reticent.systems.feature_names import kept_names, names_of, stored_names
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
@@ -65,6 +66,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     Attributes:
         members_: certified parameter intervals of each model; as private as the records.
         extractor_: the public feature map.
+        data_set_: name of the records; a serial drawn at random by ``fit`` where ``data_set`` is None.
         serial_: drawn at random by ``fit``; names the fitted system where its weights may not.
         clipped_: how many feature values of the records were cut to ``input_bound``, or were not finite; private, and not stored.
         classes_: the labels, sorted.
@@ -74,6 +76,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     members_: tuple[ParameterIntervals, ...]
     extractor_: Embedding
+    data_set_: str
     serial_: str
     classes_: npt.NDArray[Any]
     clipped_: int
@@ -85,6 +88,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     k_max: int
     extractor: nn.Module | None
     classes: Classes
+    data_set: str | None
     random_state: Any
     verbose: bool
 
@@ -105,6 +109,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         members = self._member_count()
         k_max = count(self.k_max, name="k_max", minimum=0)
         columns = names_of(X)
+        data_set = data_set_name(self.data_set)
         inputs, shape = check_pictures(X, name="X")
         classes, labels = record_labels(y, len(inputs), self.classes)
         random = training_generator(self.random_state)
@@ -140,7 +145,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                         report=done,
                     )
                 )
-        self._become(tuple(fitted), extractor, classes, shape, columns, serial=token_hex(16))
+        self._become(tuple(fitted), extractor, classes, shape, columns, data_set=data_set, serial=token_hex(16))
         self.clipped_ = int((~(np.abs(features) <= training.input_bound)).sum())
         if self.clipped_:
             warnings.warn(
@@ -191,7 +196,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         """The fitted query with the law and epsilon that are set now."""
         if not hasattr(self, "members_"):
             raise self._not_fitted()
-        return CertifiedQuery(self.extractor_, self.members_, self._law())
+        return CertifiedQuery(self.extractor_, self.members_, self._law(), self.data_set_)
 
     @property
     @override
@@ -221,29 +226,27 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown(), self.serial_)
 
     @classmethod
-    def load(cls, folder: str | Path, *, extractor: nn.Module | None = None) -> Self:
+    def load(cls, folder: str | Path, *, extractor: nn.Module | None = None, trusted_key: str | Path | None = None) -> Self:
         """A system that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
             extractor: an instance of your own module, if the bundle was fitted with one.
+            trusted_key: file with the public key that must have signed the bundle, or None.
 
         Raises:
-            InvalidInput: no such folder, a bundle of another system, or a module that is missing.
+            InvalidInput: no such folder, a bundle of another system, or a module that is missing or another one.
             CorruptBundle: the bundle is damaged.
+            UntrustedSignature: not signed by ``trusted_key``.
         """
-        bundle = Bundle.read(folder, system=cls.__name__)
+        bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         query = CertifiedQuery.from_description(bundle.settings, bundle.arrays, extractor)
         training = query.members[0].settings
-        try:
-            shape = tuple(int(size) for size in bundle.settings["input_shape"])
-            classes = np.asarray(bundle.settings["labels"])
+        with rebuilding():
+            shape = tuple(count(size, name="input_shape") for size in bundle.settings["input_shape"])
+            classes = restored_labels(bundle.settings["labels"], expected=query.classes)
             given = classes.tolist() if bundle.settings["classes_given"] else OBSERVED
             columns = stored_names(bundle.settings, int(np.prod(shape)))
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
-        if len(classes) != query.classes:
-            raise CorruptBundle("bundle: its labels do not fit the network")
         if not bundle.serial:
             raise CorruptBundle("bundle: has no serial, which names it in receipts in place of its private weights; fit it again")
         arguments = {name: getattr(training, name) for name in TRAINING}
@@ -255,9 +258,12 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             k_max=query.members[0].k_max,
             extractor=extractor,
             classes=given,
+            data_set=None if unnamed(query.data_set) else query.data_set,
             **arguments,
         )
-        loaded._become(query.members, query.extractor, classes, shape, columns, serial=bundle.serial)
+        with rebuilding():
+            loaded._become(query.members, query.extractor, classes, shape, columns, data_set=query.data_set, serial=bundle.serial)
+            check_rebuilt(bundle, loaded.bundle())
         return loaded
 
     @abstractmethod
@@ -284,9 +290,11 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         shape: tuple[int, ...],
         columns: Iterable[str] | None,
         *,
+        data_set: str,
         serial: str,
     ) -> None:
         self._identities: dict[CertifiedLaw, str] = {}
+        self.data_set_ = data_set
         self.serial_ = serial
         self.members_ = members
         self.extractor_ = extractor

@@ -12,11 +12,13 @@ import numpy.typing as npt
 import torch
 from sklearn.base import ClassifierMixin
 from torch import nn
+from typing_extensions import override
 
 from reticent.core.errors import UnknownName
 from reticent.core.releases import Release
 from reticent.networks import from_torch
 from reticent.noise import Sampler
+from reticent.systems.class_labels import restored_labels
 from reticent.systems.feature_names import names_of
 from reticent.systems.posthoc.calibration import Candidate, calibrate
 from reticent.systems.posthoc.certificates import certificate
@@ -44,7 +46,10 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         delta: total delta of one label, in [0, 1). With 0 only the global path can be used.
         radius: neighbourhood radius R in the units of the embedding, above 0.
         embedder: "dense" or "convolutional" (a beta-VAE, trained on X), "identity" (X is the embedding), or your
-            own trained torch module from inputs to vectors.
+            own trained torch module from inputs to vectors, which is copied.
+        embedder_name: what you call the embedder, and vouch that everything of this name maps inputs alike; answers of two
+            systems share a budget only if their embedders, names included, are the same. A torch module whose code cannot be
+            read (see docs/guarantees.md) needs one for that; without, every fit is a space of its own.
         classifier: "noise-aware" (trained on exactly the law that is released), or your own trained torch module
             from embeddings to logits, in the order of the sorted labels.
         law: "auto", "softmax" or "stability".
@@ -86,6 +91,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         delta: float,
         radius: float,
         embedder: str | nn.Module = "dense",
+        embedder_name: str | None = None,
         classifier: str | nn.Module = "noise-aware",
         law: str = "auto",
         path: str = "auto",
@@ -104,6 +110,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         self.delta = delta
         self.radius = radius
         self.embedder = embedder
+        self.embedder_name = embedder_name
         self.classifier = classifier
         self.law = law
         self.path = path
@@ -139,7 +146,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         laws = LABEL_LAWS if self.law == "auto" else (self.law,)
         with torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
             prepared = prepare(settings, X, y, labels_needed=True, random_state=self.random_state, report=report)
-            requirement = settings.requirement(prepared.embedding.space)
+            requirement = settings.requirement(prepared.embedding, prepared.domain)
             choice = calibrate(
                 [self._candidate(prepared, law, report) for law in laws],
                 requirement,
@@ -170,6 +177,11 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
     def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Any, scope: Any) -> Release:
         """As for vectors, with positions turned into the user's own labels; withheld answers stay -1 (or None)."""
         return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
+
+    @classmethod
+    @override
+    def _restored_labels(cls, stored: Any, query: PrivateQuery) -> npt.NDArray[Any] | None:
+        return restored_labels(stored, expected=query.network.output_dimension)
 
     def _candidate(self, prepared: Prepared, law: str, report: Report) -> Candidate:
         settings = prepared.settings

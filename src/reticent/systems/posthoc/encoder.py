@@ -40,7 +40,10 @@ class PosthocEncoder(PosthocSystem):
         delta: total delta of one answer, in [0, 1). With 0 only the global path can be used.
         radius: neighbourhood radius R in the units of the embedding, above 0.
         embedder: "dense" or "convolutional" (a beta-VAE, trained on X), "identity" (X is the embedding), or your
-            own trained torch module from inputs to vectors.
+            own trained torch module from inputs to vectors, which is copied.
+        embedder_name: what you call the embedder, and vouch that everything of this name maps inputs alike; answers of two
+            systems share a budget only if their embedders, names included, are the same. A torch module whose code cannot be
+            read (see docs/guarantees.md) needs one for that; without, every fit is a space of its own.
         obfuscator: "noise-aware" (ours), a tuple of published regularisers ("arl", "contrastive", "noise"; () is
             the plain encoder), or your own trained torch module on embeddings.
         law: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto" every law is tried on a
@@ -85,6 +88,7 @@ class PosthocEncoder(PosthocSystem):
         delta: float,
         radius: float,
         embedder: str | nn.Module = "dense",
+        embedder_name: str | None = None,
         obfuscator: str | tuple[str, ...] | nn.Module = "noise-aware",
         law: str = "auto",
         path: str = "auto",
@@ -105,6 +109,7 @@ class PosthocEncoder(PosthocSystem):
         self.delta = delta
         self.radius = radius
         self.embedder = embedder
+        self.embedder_name = embedder_name
         self.obfuscator = obfuscator
         self.law = law
         self.path = path
@@ -139,7 +144,7 @@ class PosthocEncoder(PosthocSystem):
         needed = not isinstance(self.obfuscator, nn.Module)
         with torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
             prepared = prepare(settings, X, y, labels_needed=needed, random_state=self.random_state, report=report)
-            requirement = settings.requirement(prepared.embedding.space)
+            requirement = settings.requirement(prepared.embedding, prepared.domain)
             choice = calibrate(
                 self._candidates(prepared, laws, sizes, report),
                 requirement,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from torch import nn
 
 from reticent.certify import LevelTest, LipschitzBound, snap
-from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
+from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
@@ -22,6 +22,7 @@ from reticent.mechanisms import ProposeTestRelease
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
+from reticent.systems.bundle import rebuilding
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import LabelLaw, Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism
@@ -121,6 +122,7 @@ class PrivateQuery:
                 "delta": self.requirement.delta,
                 "radius": adjacency.radius,
                 "space": adjacency.space,
+                "identity": adjacency.identity,
             },
             "plan": self.plan.to_dict(),
         }
@@ -131,26 +133,22 @@ class PrivateQuery:
         """The query that ``describe`` took apart.
 
         Raises:
-            CorruptBundle: fields or arrays that are missing or do not fit together.
-            InvalidInput: the bundle needs the user's own embedder.
+            CorruptBundle: fields or arrays that are missing or do not fit together; a space that is not that of the embedder.
+            InvalidInput: the bundle needs the user's own embedder, or another one.
         """
-        embedding = restore(settings.get("embedding", {}), arrays, embedder)
-        try:
+        with rebuilding():
+            described = settings["embedding"]
+        embedding = restore(described, arrays, embedder)
+        with rebuilding():
             network = rebuild(settings["network"], arrays, "released")
             norm = Norm.parse(settings["input_norm"])
-            total = settings["requirement"]
-            adjacency = Neighborhood(norm, total["radius"], total["space"])
+            total, domain = settings["requirement"], Box(arrays["domain.lower"], arrays["domain.upper"])
+            adjacency = Neighborhood(norm, total["radius"], embedding.space, embedding.identity(domain))
+            if (total["space"], total["identity"]) != (adjacency.space, adjacency.identity):
+                raise CorruptBundle("bundle: states another space than that of its embedder and box; fetch or fit it again")
             plan = Plan(**settings["plan"])
             requirement = Requirement(epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency)
-            bound = certificate(
-                settings["certificate"],
-                network,
-                domain=Box(arrays["domain.lower"], arrays["domain.upper"]),
-                input_norm=norm,
-                output=output_of(plan.law),
-            )
+            bound = certificate(settings["certificate"], network, domain=domain, input_norm=norm, output=output_of(plan.law))
             query = cls(embedding, network, bound, requirement, plan)
             _ = query.mechanism, query.test
-        except (KeyError, TypeError, ReticentError) as error:
-            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
         return query

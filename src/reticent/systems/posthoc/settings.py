@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from reticent.core.checks import count, positive, probability
+from reticent.core.checks import count, positive, probability, words
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -30,7 +30,7 @@ Labels = npt.NDArray[np.int64]
 EMBEDDERS = ("dense", "convolutional", "identity")
 """Embedders by name; any other has to be a torch module."""
 
-_TAIL = 5e-4  # share of training embeddings that may lie outside the public domain on either side of a coordinate
+_TAIL = 5e-4  # share of fitted embeddings that may lie outside the public domain on either side of a coordinate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,7 @@ class PosthocSettings:
     delta: float
     radius: float
     embedder: str | nn.Module
+    embedder_name: str
     certificate: str
     input_norm: Norm
     paths: tuple[Path, ...]
@@ -74,6 +75,7 @@ class PosthocSettings:
             delta=probability(estimator.delta, name="delta"),
             radius=positive(estimator.radius, name="radius"),
             embedder=estimator.embedder,
+            embedder_name="" if estimator.embedder_name is None else words(estimator.embedder_name, name="embedder_name"),
             certificate=estimator.certificate,
             input_norm=Norm.parse(estimator.input_norm),
             paths=paths[estimator.path],
@@ -86,9 +88,10 @@ class PosthocSettings:
             calibration_share=share,
         )
 
-    def requirement(self, space: str) -> Requirement:
-        """The total that one answer must cost, for neighbours in ``space``."""
-        return Requirement(epsilon=self.epsilon, delta=self.delta, adjacency=Neighborhood(self.input_norm, self.radius, space))
+    def requirement(self, embedding: Embedding, domain: Box) -> Requirement:
+        """The total that one answer must cost, for neighbours as ``embedding`` measures them, clipped to ``domain``."""
+        space = Neighborhood(self.input_norm, self.radius, embedding.space, embedding.identity(domain))
+        return Requirement(epsilon=self.epsilon, delta=self.delta, adjacency=space)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +157,9 @@ def prepare(
     points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
     if not np.isfinite(points).all():
         raise InvalidInput("embedder: gives values that are not finite on X; check the module and the range of X")
-    domain = _domain(points[train], settings.radius)
+    # Of all rows, in the order that they came in: whatever is fitted on them next to one embedder has the same box, and so
+    # the same space.
+    domain = _domain(points, settings.radius)
     points = domain.clip(points)
     data = CalibrationData(
         points[train],
@@ -166,13 +171,14 @@ def prepare(
 
 
 def _embedding(settings: PosthocSettings, inputs: Array, shape: tuple[int, ...], seed: int, report: Report) -> Embedding:
-    if isinstance(settings.embedder, Embedder):
-        return BetaVaeEmbedding(settings.embedder)
+    name = settings.embedder_name
+    if isinstance(settings.embedder, Embedder) and BetaVaeEmbedding.describes(settings.embedder):
+        return BetaVaeEmbedding(settings.embedder, name=name)
     if isinstance(settings.embedder, nn.Module):
         lower, upper = _input_range(inputs)
-        return ModuleEmbedding(settings.embedder, shape if len(shape) > 1 else None, lower=lower, upper=upper)
+        return ModuleEmbedding(settings.embedder, shape if len(shape) > 1 else None, lower=lower, upper=upper, name=name)
     if settings.embedder == "identity":
-        return IdentityEmbedding(inputs.shape[1])
+        return IdentityEmbedding(inputs.shape[1], name=name)
     if inputs.min() < 0 or inputs.max() > 1:
         raise InvalidInput(
             f"X: a {settings.embedder} embedder reads pictures with values in [0, 1]; scale yours, or use identity"
@@ -187,7 +193,7 @@ def _embedding(settings: PosthocSettings, inputs: Array, shape: tuple[int, ...],
         seed=seed,
     )
     images = inputs.astype(np.float32).reshape(-1, height, width)
-    return BetaVaeEmbedding(train_embedder(images, config, report=report))
+    return BetaVaeEmbedding(train_embedder(images, config, report=report), name=name)
 
 
 def _input_range(inputs: Array) -> tuple[float, float]:
@@ -207,6 +213,6 @@ def _picture_shape(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _domain(points: Array, radius: float) -> Box:
-    """A box around nearly all training embeddings, one radius wider, so that few inputs are clipped."""
+    """A box around nearly all fitted embeddings, one radius wider, so that few inputs are clipped."""
     lower, upper = np.quantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
     return Box(lower - radius, upper + radius)

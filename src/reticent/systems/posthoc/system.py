@@ -11,9 +11,10 @@ import numpy.typing as npt
 from torch import nn
 from typing_extensions import override
 
-from reticent.core.errors import CorruptBundle
+from reticent.core.checks import count
 from reticent.core.guarantees import GuaranteeCard
-from reticent.systems.bundle import Bundle
+from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.systems.class_labels import restored_labels
 from reticent.systems.feature_names import kept_names, stored_names
 from reticent.systems.posthoc.cards import posthoc_card
 from reticent.systems.posthoc.query import PrivateQuery
@@ -64,18 +65,21 @@ class PosthocSystem(ReleasingSystem):
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     @classmethod
-    def load(cls, folder: str | Path, *, embedder: nn.Module | None = None) -> Self:
+    def load(cls, folder: str | Path, *, embedder: nn.Module | None = None, trusted_key: str | Path | None = None) -> Self:
         """A system that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
-            embedder: an instance of your own module, if the bundle was fitted with one.
+            embedder: an instance of your own module, if the bundle was fitted with one. Where its code cannot be read
+                (docs/guarantees.md), passing it is your word that it is the one that the bundle was fitted with.
+            trusted_key: file with the public key that must have signed the bundle, or None.
 
         Raises:
-            InvalidInput: no such folder, a bundle of another system, or a module that is missing.
+            InvalidInput: no such folder, a bundle of another system, or a module that is missing or another one.
             CorruptBundle: the bundle is damaged.
+            UntrustedSignature: not signed by ``trusted_key``.
         """
-        bundle = Bundle.read(folder, system=cls.__name__)
+        bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         query = PrivateQuery.from_description(bundle.settings, bundle.arrays, embedder)
         total = query.requirement
         loaded = cls(
@@ -84,15 +88,19 @@ class PosthocSystem(ReleasingSystem):
             radius=total.adjacency.radius,
             input_norm=total.adjacency.metric.value,
             embedder="identity" if embedder is None else embedder,
+            embedder_name=query.embedding.name or None,
         )
-        try:
-            shape = tuple(int(size) for size in bundle.settings["input_shape"])
-            labels = bundle.settings["labels"]
+        with rebuilding():
+            shape = tuple(count(size, name="input_shape") for size in bundle.settings["input_shape"])
             names = stored_names(bundle.settings, int(np.prod(shape)))
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
-        loaded._become(query, shape, None if labels is None else np.asarray(labels), names)
+            loaded._become(query, shape, cls._restored_labels(bundle.settings["labels"], query), names)
+            check_rebuilt(bundle, loaded.bundle())
         return loaded
+
+    @classmethod
+    def _restored_labels(cls, stored: Any, query: PrivateQuery) -> npt.NDArray[Any] | None:
+        """The labels that a bundle names, as an array; None where it names none."""
+        return None if stored is None else restored_labels(stored)
 
     def _become(
         self,

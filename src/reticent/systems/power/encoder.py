@@ -13,14 +13,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from reticent.accounting.ledger import Ledger
 from reticent.core.checks import count, positive, probability
-from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
+from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
 from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.systems.booking import Scopes, answer_and_book
-from reticent.systems.bundle import Bundle
-from reticent.systems.class_labels import class_labels
+from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.feature_names import check_names, keep_names, kept_names, names_of, stored_names
 from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
@@ -237,29 +237,28 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         return self.bundle().write(folder, overwrite=overwrite)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, folder: str | Path, *, trusted_key: str | Path | None = None) -> Self:
         """An encoder that is ready to release, from what ``save`` wrote.
+
+        Args:
+            folder: the bundle.
+            trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
             InvalidInput: no such folder, or a bundle of another system.
             CorruptBundle: the bundle is damaged.
+            UntrustedSignature: not signed by ``trusted_key``.
         """
-        bundle = Bundle.read(folder)
-        if bundle.system != cls.__name__:
-            raise InvalidInput(f"folder={str(folder)!r}: holds a {bundle.system}, expected a {cls.__name__}")
+        bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         query = PowerQuery.from_description(bundle.settings, bundle.arrays)
-        plan, labels = query.plan, bundle.settings.get("labels")
-        if not isinstance(labels, list) or len(labels) < 2:
-            raise CorruptBundle("bundle: names no labels; fetch or fit it again")
-        try:
-            names = stored_names(bundle.settings, query.schema.columns)
-        except (KeyError, TypeError) as error:
-            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
+        plan = query.plan
         loaded = cls(epsilon=plan.epsilon, delta=plan.delta, radius=plan.radius, schema=query.schema, law=plan.law)
         loaded.query_, loaded.considered_, loaded.training_ = query, (), None
-        loaded.classes_ = np.asarray(labels)
-        keep_names(loaded, names)
-        loaded._become()
+        with rebuilding():
+            loaded.classes_ = restored_labels(bundle.settings["labels"])
+            keep_names(loaded, stored_names(bundle.settings, query.schema.columns))
+            loaded._become()
+            check_rebuilt(bundle, loaded.bundle())
         return loaded
 
     def _become(self) -> None:

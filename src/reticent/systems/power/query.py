@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.checks import count, positive, probability, real
-from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError, UnknownName
+from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
 from reticent.core.guarantees import Adjacency, Neighborhood, Replace
 from reticent.core.norms import Norm
 from reticent.mechanisms import AdditiveMechanism, GaussianMechanism, KNormMechanism, StabilityResponse
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
+from reticent.systems.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound, sorting_bound
 from reticent.systems.tables.schema import TabularSchema
 
@@ -32,9 +33,10 @@ Arrays = dict[str, npt.NDArray[Any]]
 LAWS = ("k-norm-l2", "gaussian", "code")
 """Release laws: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised response on codes (pure)."""
 
-SPACE = "encoded record of schema {digest}, in public units: a change of any one attribute moves it by at most 1"
-"""The space of neighbours within a radius. Distance means nothing without the schema that it is measured by: of two records a
-tenth apart under one schema, another, with narrower ranges, may make any distance. So costs add up within one schema only."""
+SPACE = "encoded record, in public units: a change of any one attribute moves it by at most 1"
+"""The space of neighbours within a radius, in words. Distance means nothing without the schema that it is measured by: of two
+records a tenth apart under one schema, another, with narrower ranges, may make any distance. So the schema's digest is the
+identity of the space, and costs add up within one schema only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +94,12 @@ class PowerQuery:
     def adjacency(self) -> Adjacency:
         """Records at most ``radius`` apart under this schema, or one record replaced by any other.
 
-        The latter holds for any two records whatever the schema, so costs of bundles with different schemas add up.
+        The latter holds for any two records whatever the schema, so costs of bundles with different schemas add up. It has no
+        data set: the records are those that a release is given, and whose they are is said by its scope.
         """
         if self.plan.radius is None:
             return Replace(1)
-        return Neighborhood(Norm.L2, self.plan.radius, SPACE.format(digest=self.schema.digest))
+        return Neighborhood(Norm.L2, self.plan.radius, SPACE, self.schema.digest)
 
     @cached_property
     def bound(self) -> EncoderBound:
@@ -186,16 +189,11 @@ class PowerQuery:
         Raises:
             CorruptBundle: fields or arrays that are missing or do not fit together.
         """
-        try:
+        with rebuilding():
             network = rebuild(settings["network"], arrays, "encoder")
             query = cls(TabularSchema.from_dict(settings["schema"]), network, PowerPlan(**settings["plan"]))
-            fits = (
-                network.input_shape == (query.schema.dimension,) and max(query.plan.codes, default=0) < network.output_dimension
-            )
-            if fits:
-                query.rehearse()
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, ReticentError) as error:
-            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
-        if not fits:
-            raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")
+            most = max(query.plan.codes, default=0)
+            if network.input_shape != (query.schema.dimension,) or most >= network.output_dimension:
+                raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")
+            query.rehearse()
         return query

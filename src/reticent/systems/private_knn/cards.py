@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from reticent.core.guarantees import GuaranteeCard
+from reticent.systems.booking import same_records_again
 from reticent.systems.private_knn.plan import KnnPlan
 from reticent.training.features import FeatureMap, Origin
 
@@ -94,10 +95,7 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
         not_protected=(
             "what is true of many records together: that is what the labels tell",
             "the queries themselves",
-            (
-                "answers after another fit on the same records, of this object or not: every fit has a total of its own, and "
-                "five of them cost five times as much; only a ledger keeps the sum"
-            ),
+            same_records_again(plan.adjacency),
             *(() if circumstances.classes_given else ("which labels occur among the records: whoever sees the labels knows",)),
         ),
         details=(

@@ -14,19 +14,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
 from reticent.accounting.counters import PlanCounter
-from reticent.accounting.ledger import Ledger, Reservation
+from reticent.accounting.ledger import Ledger
+from reticent.accounting.reservations import Reservation
 from reticent.accounting.scopes import Scope
 from reticent.core.checks import probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
-from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt, Release
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.systems.booking import check_bookable
 from reticent.systems.feature_names import check_names, keep_names, names_of
 from reticent.systems.private_knn.cards import private_knn_card
-from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, grid_of, input_rows
+from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, grid_of, input_rows, protected
 from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan, MemoryCount
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
@@ -62,6 +64,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             publishes them: the card then says that they are not protected.
         feature_range: public (lower, upper) ends of the features, numbers or one for each feature, or a ``PointGrid``: the grid
             that neighbours are compared on. None where the feature map knows ("hog", ``ReducedFeatures``).
+        data_set: what the private records are called, by their owner; the same name whenever they are the same, since a ledger
+            charges every fit on them to it. None books in no ledger.
         engine: "numpy" or "faiss"; the answers are the same.
 
     Attributes:
@@ -107,6 +111,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         shared_subsample: bool = False,
         feature_map: str | FeatureMap | nn.Module = "identity",
         feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None,
+        data_set: str | None = None,
         engine: str = "numpy",
     ) -> None:
         self.epsilon = epsilon
@@ -123,6 +128,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         self.feature_map = feature_map
         self.classes = classes
         self.feature_range = feature_range
+        self.data_set = data_set
         self.engine = engine
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, keys: Sequence[Any] | None = None) -> Self:
@@ -148,7 +154,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         features = feature_map.features(inputs)
         grid = grid_of(self.feature_range, feature_map, features.shape[1])
         search = NeighbourSearch(Records.of(grid.points(features), codes, found), engine=self.engine)
-        self._settle(len(classes))
+        self._settle(len(classes), protected(self.data_set, keys))
         self.feature_map_, self.grid_, self.search_ = feature_map, grid, search
         self.keyed_ = found is not None
         self.classes_ = classes
@@ -171,7 +177,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidParameter("calibrate: labels were released already; fit again, which starts a new total")
         self.set_params(epsilon=epsilon, delta=delta, queries=queries, answers=answers, sigma_votes=None, sigma_screening=None)
         if hasattr(self, "classes_"):
-            self._settle(len(self.classes_))
+            self._settle(len(self.classes_), self.plan_.adjacency)
         return self
 
     def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
@@ -195,6 +201,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         if (ledger is None) != (scope is None):
             raise InvalidInput("ledger and scope: expected both or neither")
         points = self._points(X)
+        if ledger is not None:
+            check_bookable(self.plan_.adjacency)
         if ledger is None and self.booked_:
             raise InvalidInput("ledger: the plan is paid for in one, which counts its queries; expected the same ledger again")
         if ledger is not None and scope is not None:
@@ -256,7 +264,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         super().__setstate__(state)
         self._booking = Lock()
 
-    def _settle(self, classes: int) -> None:
+    def _settle(self, classes: int, adjacency: AddRemove) -> None:
         probability(self.delta, name="delta", allow_zero=False)
         self.plan_ = KnnPlan.of(
             epsilon=self.epsilon,
@@ -271,6 +279,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             noise_ratio=self.noise_ratio,
             shared_subsample=self.shared_subsample,
             classes=classes,
+            adjacency=adjacency,
         )
         self.plan_.rehearse()
         self.desk_ = KnnDesk(self.plan_)

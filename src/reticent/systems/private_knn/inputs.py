@@ -12,6 +12,7 @@ from torch import nn
 
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.neighbours import PointGrid
 from reticent.neighbours.records import key_bytes
 from reticent.training.features import FeatureMap, HogFeatures, IdentityFeatures, ModuleFeatures, Origin
@@ -73,6 +74,15 @@ def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> Point
         return PointGrid.of_range(feature_range[0], feature_range[1], features=features)
     except InvalidInput as error:
         raise InvalidParameter(f"feature_{error}") from error
+
+
+def protected(data_set: str | None, keys: Sequence[Any] | None) -> AddRemove:
+    """What a plan for one fit protects: a person's records where ``keys`` say whose they are, one record otherwise.
+
+    Raises:
+        InvalidParameter: no such name for a data set.
+    """
+    return AddRemove(1, Unit.RECORD if keys is None else Unit.PERSON, data_set_name(data_set))
 
 
 def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...]) -> FeatureMap:

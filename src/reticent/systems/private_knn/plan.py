@@ -29,6 +29,10 @@ UNANSWERED = -1
 """Label of a query that was withheld."""
 
 
+ONE_RECORD = AddRemove(1)
+"""One record more or less, of the records that a plan is used on."""
+
+
 @dataclass(frozen=True)
 class KnnPlan:
     """All the queries that will ever be asked, and what they cost together.
@@ -41,11 +45,13 @@ class KnnPlan:
         steps: the noisy steps.
         delta: of the total.
         classes: number of classes, at least 2.
+        adjacency: one record more or less, or all records of one person, of which data set.
     """
 
     steps: PrivateKnnSteps
     delta: float
     classes: int
+    adjacency: AddRemove = ONE_RECORD
 
     def __post_init__(self) -> None:
         count(self.classes, name="classes", minimum=2)
@@ -66,6 +72,7 @@ class KnnPlan:
         noise_ratio: float,
         shared_subsample: bool,
         classes: int,
+        adjacency: AddRemove = ONE_RECORD,
     ) -> KnnPlan:
         """The plan with the least noise that fits into (epsilon, delta), or with the given noise if that fits.
 
@@ -78,6 +85,7 @@ class KnnPlan:
             sigma_screening, sigma_votes: noise, or None to have it chosen; both or neither where there is screening.
             noise_ratio: sigma_screening / sigma_votes where they are chosen.
             classes: number of classes.
+            adjacency: what is protected.
 
         Raises:
             InvalidParameter: a parameter out of its range.
@@ -99,7 +107,7 @@ class KnnPlan:
                 noise_ratio=noise_ratio if screened else None,
                 shared_subsample=shared_subsample,
             )
-            return cls(steps, delta, classes)
+            return cls(steps, delta, classes, adjacency)
         steps = PrivateKnnSteps(
             queries=queries,
             answers=most,
@@ -110,7 +118,7 @@ class KnnPlan:
             sigma_screening=sigma_screening,
             shared_subsample=shared_subsample,
         )
-        plan = cls(steps, delta, classes)
+        plan = cls(steps, delta, classes, adjacency)
         if plan.total.epsilon > epsilon:
             raise CalibrationFailed(
                 f"sigma_votes={sigma_votes!r}: with the other settings the total is epsilon={plan.total.epsilon:.4g}, "
@@ -126,7 +134,7 @@ class KnnPlan:
     @property
     def guarantee(self) -> Guarantee:
         """The cost of the whole plan."""
-        return Guarantee(self.total.epsilon, self.total.delta, AddRemove(1))
+        return Guarantee(self.total.epsilon, self.total.delta, self.adjacency)
 
     @property
     def event(self) -> PrivacyEvent:

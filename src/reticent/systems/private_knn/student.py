@@ -17,13 +17,15 @@ from torch import nn
 from reticent.accounting import PrivateKnnSteps
 from reticent.accounting.ledger import Ledger
 from reticent.accounting.scopes import Scope
-from reticent.core.checks import count, probability
-from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet, ReticentError
-from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.checks import count, probability, words
+from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
 from reticent.core.seeds import training_seed
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
-from reticent.systems.bundle import Bundle
+from reticent.systems.booking import check_bookable
+from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.systems.class_labels import restored_labels
 from reticent.systems.feature_names import (
     check_columns,
     check_names,
@@ -33,7 +35,7 @@ from reticent.systems.feature_names import (
     stored_names,
 )
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
-from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, input_rows, picture_shape
+from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, input_rows, picture_shape, protected
 from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
@@ -73,6 +75,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         last_student: settings of the last one, which is published; None for the same.
         classes: the labels that there are, a public list; or "observed" to take those that occur among the records, which
             publishes them: the card then says that they are not protected.
+        data_set: what the private records are called, by their owner; the same name whenever they are the same, since a ledger
+            charges every fit on them to it. None books in no ledger.
         engine: "numpy" or "faiss"; the answers are the same.
         random_state: seed of training and of the choice of queries; samples and noise never depend on it.
         verbose: whether training shows progress bars on standard error.
@@ -118,6 +122,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         reduce_to: int | None = 40,
         student: StudentConfig | None = None,
         last_student: StudentConfig | None = None,
+        data_set: str | None = None,
         engine: str = "numpy",
         random_state: int | None = None,
         verbose: bool = False,
@@ -134,6 +139,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         self.student = student
         self.last_student = last_student
         self.classes = classes
+        self.data_set = data_set
         self.engine = engine
         self.random_state = random_state
         self.verbose = verbose
@@ -193,8 +199,10 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         feature_map = feature_map_of(self.feature_map, shape)
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
-        plan = self._plan(sum(rounds), len(classes))
+        plan = self._plan(sum(rounds), len(classes), protected(self.data_set, keys))
         plan.rehearse()
+        if ledger is not None:
+            check_bookable(plan.adjacency)
         self.feature_map_ = feature_map
         circumstances = KnnCircumstances(feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes))
         desk = KnnDesk(plan)
@@ -259,6 +267,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         settings = {
             "steps": asdict(self.plan_.steps),
             "delta": self.plan_.delta,
+            "data_set": self.plan_.adjacency.data_set,
             "card": self._circumstances.to_dict(),
             "classes": self.classes_.tolist(),
             "feature_names": kept_names(self),
@@ -273,33 +282,41 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         return self.bundle().write(folder, overwrite=overwrite)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, folder: str | Path, *, trusted_key: str | Path | None = None) -> Self:
         """A student that predicts, from what ``save`` wrote; it has nothing private and nothing left to ask.
+
+        Args:
+            folder: the bundle.
+            trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
             InvalidInput: no such folder, or a bundle of another system.
             CorruptBundle: the bundle is damaged.
+            UntrustedSignature: not signed by ``trusted_key``.
         """
-        bundle = Bundle.read(folder, system=cls.__name__)
+        bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         settings = bundle.settings
-        try:
-            classes = np.asarray(settings["classes"])
-            planes, height, width = settings["image_shape"]
-            first, second = settings["channels"]
-            student = Student((planes, height, width), len(classes), channels=(first, second), width=settings["width"])
-            student.load_state_dict({name: torch.from_numpy(array) for name, array in bundle.arrays.items()})
-            plan = KnnPlan(PrivateKnnSteps(**settings["steps"]), settings["delta"], len(classes))
+        with rebuilding():
+            classes = restored_labels(settings["classes"])
+            student = _student(settings, len(classes), bundle.arrays)
             circumstances = KnnCircumstances.from_dict(settings["card"])
-            total = plan.total
-            names = stored_names(settings, planes * height * width)
-        except (KeyError, TypeError, ValueError, RuntimeError, ReticentError) as error:
-            raise CorruptBundle(f"bundle: its settings do not fit together ({error})") from error
-        given = classes.tolist() if circumstances.classes_given else OBSERVED
-        loaded = cls(epsilon=total.epsilon, delta=total.delta, queries=(plan.steps.queries,), classes=given)
-        loaded._become(plan, circumstances, student.eval(), classes, names)
+            unit = Unit.PERSON if circumstances.keyed else Unit.RECORD
+            adjacency = AddRemove(1, unit, words(settings["data_set"], name="data_set"))
+            plan = KnnPlan(
+                PrivateKnnSteps(**settings["steps"]),
+                probability(settings["delta"], name="delta", allow_zero=False),
+                len(classes),
+                adjacency,
+            )
+            total, name = plan.total, None if adjacency.unnamed else adjacency.data_set
+            given = classes.tolist() if circumstances.classes_given else OBSERVED
+            names = stored_names(settings, int(np.prod(student.image_shape)))
+            loaded = cls(epsilon=total.epsilon, delta=total.delta, queries=(plan.steps.queries,), classes=given, data_set=name)
+            loaded._become(plan, circumstances, student, classes, names)
+            check_rebuilt(bundle, loaded.bundle())
         return loaded
 
-    def _plan(self, queries: int, classes: int) -> KnnPlan:
+    def _plan(self, queries: int, classes: int, adjacency: AddRemove) -> KnnPlan:
         probability(self.delta, name="delta", allow_zero=False)
         return KnnPlan.of(
             epsilon=self.epsilon,
@@ -314,6 +331,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             noise_ratio=self.noise_ratio,
             shared_subsample=False,
             classes=classes,
+            adjacency=adjacency,
         )
 
     def _voters(
@@ -340,6 +358,19 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     def _fitted(self) -> None:
         if not hasattr(self, "student_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
+
+
+def _student(settings: dict[str, Any], classes: int, arrays: dict[str, npt.NDArray[Any]]) -> Student:
+    """The stored network; sizes from a file are compared with its weights before any memory is taken for them."""
+    planes, height, width = (count(size, name="image_shape") for size in settings["image_shape"])
+    first, second = (count(size, name="channels") for size in settings["channels"])
+    if any(array.dtype != np.float32 for array in arrays.values()):
+        raise CorruptBundle("bundle: expected weights of 32 bits")
+    with torch.device("meta"):
+        units = count(settings["width"], name="width")
+        student = Student((planes, height, width), classes, channels=(first, second), width=units)
+    student.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True)
+    return student.eval()
 
 
 def _named(labels: Integers, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from reticent.accounting.scopes import LONGEST_NAME
 from reticent.core.errors import InvalidInput
+from reticent.core.files import LimitedReader, UnpacksTooFar
 from reticent.systems.tables.schema import Array, Categorical, Numeric, OneHot, TabularSchema, word_of
 
 _GZIP = b"\x1f\x8b"
@@ -300,9 +301,12 @@ def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
     """The lines of a file, or of its content; what keeps them from being read is said in plain words."""
     try:
         with io.BufferedReader(io.BytesIO(path)) if isinstance(path, bytes) else Path(path).open("rb") as raw:
-            unpacked: Any = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw
+            packed = raw.peek(2)[:2] == _GZIP
+            unpacked: Any = io.BufferedReader(LimitedReader(gzip.GzipFile(fileobj=raw)), 2**18) if packed else raw
             with io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="") as lines:
                 yield lines
+    except UnpacksTooFar as error:
+        raise InvalidInput(f"{where}: {error}; unpack it, and pass the plain file") from error
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InvalidInput(f"{where}: damaged or cut short gzip file; write it again") from None
     except UnicodeDecodeError:

@@ -27,6 +27,9 @@ from reticent.systems.feature_names import check_columns, names_of
 
 Array = npt.NDArray[np.float64]
 
+ENCODING_VERSION = 1
+"""Version of the map from a row to an encoded row; raised whenever it changes, since distance changes with it."""
+
 HALF_ROOT = math.nextafter(math.sqrt(0.5), 0.0)
 """Value of the one in a one-hot code, the root of 1/2 from below: two different categories are 1 apart in l2, and not more."""
 
@@ -327,8 +330,8 @@ class TabularSchema:
 
     @cached_property
     def digest(self) -> str:
-        """Short name of the schema: the first 32 hexadecimal digits of SHA-256 of ``to_dict`` as JSON with sorted keys."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        """Identity of the encoded space: 32 hexadecimal digits of SHA-256 of ``to_dict`` and of ``ENCODING_VERSION``."""
+        text = json.dumps({"encoding": ENCODING_VERSION, **self.to_dict()}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:

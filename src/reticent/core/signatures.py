@@ -1,0 +1,152 @@
+"""Signatures by Ed25519: who made a bundle, and who answered.
+
+A digest that lies beside what it is of finds damage and not intent: whoever changes the one can write the other anew. A signature
+can only be made with a private key, and is worth what the way is worth on which its public key came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reticent.core.errors import InvalidInput, MissingExtra, UntrustedSignature
+from reticent.core.files import read_regular
+from reticent.core.releases import Receipt
+from reticent.core.strict_json import strict_dumps, strict_loads
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+ALGORITHM = "Ed25519"
+_LARGEST_KEY = 16384
+
+
+def sign(content: bytes, *, purpose: str, key: str | Path) -> bytes:
+    """A signature of ``content``, as JSON: algorithm, digest of the public key, signature.
+
+    Args:
+        content: what is signed.
+        purpose: what kind of thing it is ("bundle", "receipt"); a signature for one purpose holds for no other.
+        key: file with a private Ed25519 key in PEM, without a password.
+
+    Raises:
+        InvalidInput: no such key.
+        MissingExtra: the package cryptography is not installed.
+    """
+    private = _private_key(key)
+    values = {
+        "algorithm": ALGORITHM,
+        "key": _name_of(private.public_key()),
+        "signature": private.sign(_message(content, purpose)).hex(),
+    }
+    return strict_dumps(values)
+
+
+def verify(content: bytes, signature: bytes | None, *, purpose: str, trusted_key: str | Path) -> None:
+    """Nothing, if ``signature`` is one of ``content`` by ``trusted_key``.
+
+    Args:
+        content: what should be signed.
+        signature: what ``sign`` gave; None where there is none.
+        purpose: as in ``sign``.
+        trusted_key: file with a public Ed25519 key in PEM, which came on a way that is trusted.
+
+    Raises:
+        UntrustedSignature: no signature, one by another key, or one of something else.
+        InvalidInput: no such key.
+        MissingExtra: the package cryptography is not installed.
+    """
+    from_extra = _cryptography()
+    public = _public_key(trusted_key)
+    if signature is None:
+        raise UntrustedSignature(f"{purpose}: not signed; expected a signature by {_name_of(public)}")
+    try:
+        values = strict_loads(signature)
+        if set(values) != {"algorithm", "key", "signature"} or values["algorithm"] != ALGORITHM:
+            raise InvalidInput("signature")
+        stated, value = values["key"], bytes.fromhex(values["signature"])
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UntrustedSignature(f"{purpose}: its signature is damaged") from error
+    if stated != _name_of(public):
+        raise UntrustedSignature(f"{purpose}: signed by another key than the trusted one, {_name_of(public)}")
+    try:
+        public.verify(value, _message(content, purpose))
+    except from_extra.exceptions.InvalidSignature as error:
+        raise UntrustedSignature(f"{purpose}: changed since it was signed") from error
+
+
+def check_signing_key(key: str | Path) -> None:
+    """Nothing, if ``sign`` could sign with ``key``: to be found out before anything is charged.
+
+    Raises:
+        InvalidInput: no such key.
+        MissingExtra: the package cryptography is not installed.
+    """
+    _private_key(key)
+
+
+def receipt_content(receipt: Receipt) -> bytes:
+    """A receipt as the JSON that is signed and stored."""
+    return strict_dumps(receipt.to_dict())
+
+
+def sign_receipt(receipt: Receipt, *, key: str | Path) -> bytes:
+    """A signature of a receipt: whoever has the public key can tell who answered, at what cost, and where it was booked.
+
+    The released values are no part of it. See ``sign`` for the arguments and errors.
+    """
+    return sign(receipt_content(receipt), purpose="receipt", key=key)
+
+
+def verify_receipt(receipt: Receipt, signature: bytes | None, *, trusted_key: str | Path) -> None:
+    """Nothing, if ``signature`` is one of this receipt by ``trusted_key``; see ``verify`` for the errors."""
+    verify(receipt_content(receipt), signature, purpose="receipt", trusted_key=trusted_key)
+
+
+def _message(content: bytes, purpose: str) -> bytes:
+    return b"reticent " + purpose.encode() + b"\0" + hashlib.sha256(content).digest()
+
+
+def _name_of(key: Ed25519PublicKey) -> str:
+    """Short name of a public key: the first 32 hexadecimal digits of SHA-256 of its 32 bytes."""
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:32]
+
+
+def _private_key(path: str | Path) -> Ed25519PrivateKey:
+    cryptography, content = _cryptography(), _content(path)
+    try:
+        key = cryptography.hazmat.primitives.serialization.load_pem_private_key(content, password=None)
+    except (ValueError, TypeError, cryptography.exceptions.UnsupportedAlgorithm) as error:
+        raise InvalidInput(f"key={str(path)!r}: expected a private {ALGORITHM} key in PEM, without a password") from error
+    if not isinstance(key, cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PrivateKey):
+        raise InvalidInput(f"key={str(path)!r}: holds another kind of key; expected {ALGORITHM}")
+    return key  # type: ignore[no-any-return]
+
+
+def _public_key(path: str | Path) -> Ed25519PublicKey:
+    cryptography, content = _cryptography(), _content(path)
+    try:
+        key = cryptography.hazmat.primitives.serialization.load_pem_public_key(content)
+    except (ValueError, TypeError, cryptography.exceptions.UnsupportedAlgorithm) as error:
+        raise InvalidInput(f"trusted_key={str(path)!r}: expected a public {ALGORITHM} key in PEM") from error
+    if not isinstance(key, cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PublicKey):
+        raise InvalidInput(f"trusted_key={str(path)!r}: holds another kind of key; expected {ALGORITHM}")
+    return key  # type: ignore[no-any-return]
+
+
+def _content(path: str | Path) -> bytes:
+    try:
+        return read_regular(path, most=_LARGEST_KEY)
+    except InvalidInput as error:
+        raise InvalidInput(f"key={str(path)!r}: {error}") from error
+
+
+def _cryptography() -> Any:
+    try:
+        import cryptography.exceptions
+        import cryptography.hazmat.primitives.asymmetric.ed25519
+        import cryptography.hazmat.primitives.serialization
+    except ImportError as error:
+        raise MissingExtra('signatures need the package cryptography: pip install "reticent[signing]"') from error
+    return cryptography

@@ -1,0 +1,78 @@
+"""JSON from files that anyone may have edited: one spelling for every value, and nothing beyond the standard."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from reticent.core.errors import InvalidInput
+
+DEEPEST = 64
+"""Levels that lists and objects may be nested."""
+
+LARGEST_INTEGER = 2**64 - 1
+"""Largest absolute value of an integer."""
+
+
+def strict_dumps(value: Any) -> bytes:
+    """The one spelling of ``value``: keys sorted, indented by two, no NaN and no infinity, a line feed at the end.
+
+    Raises:
+        InvalidInput: a value that JSON does not have, or that ``strict_loads`` would refuse.
+
+    Example:
+        >>> strict_dumps({"b": 1, "a": None})
+        b'{\\n  "a": null,\\n  "b": 1\\n}\\n'
+    """
+    _check(value)
+    try:
+        return json.dumps(value, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"JSON: expected plain finite values ({type(error).__name__})") from error
+
+
+def strict_loads(content: bytes) -> Any:
+    """What ``strict_dumps`` wrote, and nothing else.
+
+    Every byte counts: text that a change of one byte leaves with the same meaning is refused, and so are repeated keys, NaN,
+    infinities, numbers beyond 64 bits and deep nesting.
+
+    Raises:
+        InvalidInput: other bytes than ``strict_dumps`` gives for the same value.
+
+    Example:
+        >>> strict_loads(strict_dumps({"a": [1, 2.5]}))
+        {'a': [1, 2.5]}
+    """
+    try:
+        value = json.loads(content.decode(), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"JSON: damaged, or nested too deeply ({type(error).__name__})") from error
+    if strict_dumps(value) != content:
+        raise InvalidInput("JSON: expected keys in order, each once, and the spelling that reticent writes")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _check(value: Any) -> None:
+    """Refuses depth and numbers beyond their limits, without recursion."""
+    level = [value]
+    for _ in range(DEEPEST):
+        deeper: list[Any] = []
+        for entry in level:
+            if isinstance(entry, dict):
+                deeper += entry.values()
+            elif isinstance(entry, list | tuple):
+                deeper += entry
+            elif isinstance(entry, int) and abs(entry) > LARGEST_INTEGER:
+                raise InvalidInput(f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value")
+            elif isinstance(entry, float) and not math.isfinite(entry):
+                raise InvalidInput("JSON: expected finite numbers")
+        if not deeper:
+            return
+        level = deeper
+    raise InvalidInput(f"JSON: expected at most {DEEPEST} levels of nesting")

@@ -1,0 +1,311 @@
+"""A space is its map: equal maps share a budget, different ones do not, whatever they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import parametrizations, prune
+
+from reticent.accounting import Ledger, Scope
+from reticent.core import Guarantee
+from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidInput
+from reticent.core.regions import Box
+from reticent.networks import ResidualSum
+from reticent.systems import Bundle, PosthocClassifier, PosthocEncoder
+from reticent.systems.embedding import BetaVaeEmbedding, IdentityEmbedding, ModuleEmbedding
+from reticent.systems.space_identity import arrays_digest, module_structure
+from reticent.training.embedder import Embedder, EmbedderConfig
+
+BOX = Box.cube(2, 3.0)
+
+
+def scaling(factor: float) -> nn.Sequential:
+    module = nn.Sequential(nn.Linear(2, 2, bias=False))
+    with torch.no_grad():
+        module[0].weight.copy_(factor * torch.eye(2))
+    return module
+
+
+def blobs() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, 300)
+    return random.normal(size=(300, 2)) + 3.0 * labels[:, None], labels
+
+
+SMALL: dict[str, Any] = {"delta": 0.0, "radius": 0.5, "hidden": (4,), "epochs": 1}
+
+
+def classifier(embedder: nn.Module | str, seed: int = 0, **changes: Any) -> PosthocClassifier:
+    settings = {**SMALL, "epsilon": 5.0, "embedder": embedder, "random_state": seed, **changes}
+    return PosthocClassifier(**settings).fit(*blobs())
+
+
+def test_two_embedders_of_one_shape_do_not_share_a_budget(tmp_path: Path) -> None:
+    # Points .5 apart for the one are 10 apart for the other: both answers together tell them apart for far more than 10.
+    one, other = classifier(scaling(1.0)), classifier(scaling(20.0))
+    assert (
+        one.guarantee.adjacency.describe().split(" (identity")[0] == other.guarantee.adjacency.describe().split(" (identity")[0]
+    )
+    with pytest.raises(IncompatibleGuarantees, match="identity"):
+        one.guarantee.compose(other.guarantee)
+    scope = Scope(subject="patient-7")
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(scope, Guarantee(10.0, 1e-9, one.guarantee.adjacency))
+        assert one.release([[0.0, 0.0]], ledger=ledger, scope=scope).receipt.booked
+        with pytest.raises(IncompatibleGuarantees):
+            other.release([[0.0, 0.0]], ledger=ledger, scope=scope)
+
+
+def test_two_seeds_of_one_trained_embedder_are_two_spaces() -> None:
+    pictures = np.random.default_rng(0).uniform(size=(60, 4, 4))
+    labels = np.arange(60) % 2
+    first, second = (
+        PosthocClassifier(**{**SMALL, "epsilon": 5.0, "latent_dimension": 2, "embedder_epochs": 1, "random_state": seed}).fit(
+            pictures, labels
+        )
+        for seed in (0, 1)
+    )
+    assert first.query_.embedding.space == second.query_.embedding.space
+    with pytest.raises(IncompatibleGuarantees):
+        first.guarantee.compose(second.guarantee)
+
+
+def test_an_embedding_and_a_label_of_one_embedder_share_a_budget(tmp_path: Path) -> None:
+    # Other epsilon, seed, mechanism, path, certificate, obfuscator and grid; the same embedder, rows and so the same box.
+    module = scaling(1.0)
+    labels = classifier(module, certificate="interval")
+    vectors = PosthocEncoder(**{**SMALL, "epsilon": 2.0, "embedder": scaling(1.0), "outputs": 2, "random_state": 7}).fit(*blobs())
+    assert labels.query_.bound.kind != vectors.query_.bound.kind
+    total = labels.guarantee.compose(vectors.guarantee)
+    assert total.epsilon == pytest.approx(labels.guarantee.epsilon + vectors.guarantee.epsilon)
+    loaded = PosthocClassifier.load(labels.save(tmp_path / "labels"), embedder=scaling(7.0))  # takes the stored weights
+    assert loaded.guarantee == labels.guarantee
+
+
+def test_the_metric_the_radius_and_the_box_part_spaces() -> None:
+    base = classifier("identity")
+    moved = PosthocClassifier(**{**SMALL, "epsilon": 5.0, "embedder": "identity", "random_state": 0}).fit(
+        blobs()[0] * 1.5, blobs()[1]
+    )
+    for other in (classifier("identity", radius=0.4), classifier("identity", input_norm="l1"), moved):
+        with pytest.raises(IncompatibleGuarantees):
+            base.guarantee.compose(other.guarantee)
+    assert base.guarantee.compose(classifier("identity", seed=5).guarantee).epsilon > base.guarantee.epsilon
+
+
+def test_training_a_module_further_does_not_move_a_fitted_system() -> None:
+    module = scaling(1.0)
+    fitted = classifier(module)
+    before = fitted.embed([[1.0, 1.0]])
+    with torch.no_grad():
+        module[0].weight.mul_(20.0)
+    np.testing.assert_array_equal(fitted.embed([[1.0, 1.0]]), before)
+
+
+class Scaled(nn.Module):
+    """Equal parameters whatever ``scale`` is, and other outputs."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.scale * self.linear(inputs)
+
+
+class Wider(nn.Linear):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return 20.0 * super().forward(inputs)
+
+
+def plain() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(), ResidualSum(nn.Linear(3, 3)), nn.Linear(3, 2)).eval()
+
+
+def with_attribute(module: nn.Sequential) -> None:
+    module[2].scale = 20.0  # type: ignore[assignment]
+
+
+def with_own_forward(module: nn.Sequential) -> None:
+    module[2].forward = lambda inputs: 20.0 * inputs  # type: ignore[method-assign]
+
+
+def in_training_mode(module: nn.Sequential) -> None:
+    module[1].train()
+
+
+def with_hidden_buffer(module: nn.Sequential) -> None:
+    module[0].register_buffer("shift", torch.ones(3), persistent=False)
+
+
+def compiled(module: nn.Sequential) -> None:
+    module[0]._compiled_call_impl = lambda inputs: inputs  # type: ignore[assignment]
+
+
+HIDDEN: dict[str, Callable[[nn.Sequential], Any]] = {
+    "attribute": with_attribute,
+    "forward of the instance": with_own_forward,
+    "training mode": in_training_mode,
+    "buffer outside the state": with_hidden_buffer,
+    "compiled": compiled,
+    "forward hook": lambda module: module[0].register_forward_hook(lambda *_: None),
+    "forward hook of the whole": lambda module: module.register_forward_hook(lambda *_: None),
+    "forward hook with keywords": lambda module: module[0].register_forward_hook(lambda *_: None, with_kwargs=True),
+    "forward pre-hook": lambda module: module[0].register_forward_pre_hook(lambda *_: None),
+    "backward hook": lambda module: module[0].register_full_backward_hook(lambda *_: None),
+    "backward pre-hook": lambda module: module[0].register_full_backward_pre_hook(lambda *_: None),
+    "state hook": lambda module: module[0].register_state_dict_post_hook(lambda *_: None),
+    "load hook": lambda module: module[0].register_load_state_dict_pre_hook(lambda *_: None),
+    "parametrization": lambda module: parametrizations.weight_norm(module[0]),
+    "pruning": lambda module: prune.l1_unstructured(module[0], "weight", 1),
+    "subclass": lambda module: module.__setitem__(0, Wider(2, 3).eval()),
+    "own class": lambda module: module.append(Scaled(20.0).eval()),
+    "child of a leaf": lambda module: module[2].add_module("more", nn.ReLU()),
+    "an empty place": lambda module: module._modules.__setitem__("3", None),
+    "a setting of another kind": lambda module: setattr(module[1], "eps", np.float64(1e-5)),
+    "weights of another kind": lambda module: setattr(module[0], "weight", nn.Parameter(torch.eye(3, 2).to_sparse())),
+    "brain floats": lambda module: module[0].bfloat16(),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("hide", HIDDEN.values(), ids=HIDDEN.keys())
+def test_a_module_that_hides_something_has_no_digest(hide: Callable[[nn.Sequential], Any]) -> None:
+    module = plain()
+    assert module_structure(module) is not None
+    hide(module)
+    assert module_structure(module) is None
+
+
+def test_hooks_for_all_modules_are_seen() -> None:
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        assert module_structure(plain()) is None
+    finally:
+        handle.remove()
+    assert module_structure(plain()) is not None
+
+
+SETTINGS = [
+    (nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3, stride=2)),
+    (nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3, padding=1)),
+    (nn.Conv2d(2, 2, 3, padding=1), nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect")),
+    (nn.BatchNorm1d(3), nn.BatchNorm1d(3, eps=1e-3)),
+    (nn.LeakyReLU(0.01), nn.LeakyReLU(0.02)),
+    (nn.GELU(), nn.GELU(approximate="tanh")),
+    (nn.Hardtanh(-1.0, 1.0), nn.Hardtanh(-1.0, float("inf"))),
+    (nn.AvgPool2d(2), nn.AvgPool2d(2, count_include_pad=False)),
+    (nn.Flatten(), nn.Flatten(2)),
+    (nn.ReLU(), nn.SiLU()),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), SETTINGS, ids=lambda module: type(module).__name__)
+def test_settings_have_a_part_in_the_structure(first: nn.Module, second: nn.Module) -> None:
+    structures = [module_structure(nn.Sequential(module).eval()) for module in (first, second)]
+    assert None not in structures
+    assert structures[0] != structures[1]
+
+
+def test_what_cannot_be_read_has_a_serial_unless_its_owner_vouches(tmp_path: Path) -> None:
+    one, other = (ModuleEmbedding(Scaled(scale), None) for scale in (1.0, 20.0))
+    assert one.serial
+    assert one.identity(BOX) != other.identity(BOX)
+    assert one.identity(BOX) == one.identity(BOX)
+    named, again = (classifier(Scaled(1.0), embedder_name="clinic encoder 3") for _ in range(2))
+    assert named.query_.embedding.serial == ""  # type: ignore[attr-defined]
+    unnamed = classifier(Scaled(1.0))
+    with pytest.raises(IncompatibleGuarantees):
+        unnamed.guarantee.compose(classifier(Scaled(1.0)).guarantee)
+    # The two named ones have other weights, drawn at random: the word for a module does not cover them.
+    with pytest.raises(IncompatibleGuarantees):
+        named.guarantee.compose(again.guarantee)
+    loaded = PosthocClassifier.load(unnamed.save(tmp_path / "own"), embedder=Scaled(1.0))
+    assert loaded.guarantee == unnamed.guarantee
+    with pytest.raises(InvalidInput, match="made with another Scaled than the Sequential"):
+        PosthocClassifier.load(tmp_path / "own", embedder=nn.Sequential())
+
+
+def test_a_name_covers_what_only_its_owner_knows() -> None:
+    one, other = Scaled(1.0), Scaled(1.0)
+    other.load_state_dict(one.state_dict())
+    named = [ModuleEmbedding(module, None, name="clinic encoder 3") for module in (one, other)]
+    assert named[0].identity(BOX) == named[1].identity(BOX)
+    # Rows that were scaled before they came: nothing here can see it, a name can say it.
+    raw, scaled = (IdentityEmbedding(2, name=name) for name in ("blood values, mmol/l", "blood values, z-scores"))
+    assert raw.identity(BOX) != scaled.identity(BOX)
+
+
+@pytest.mark.parametrize("name", ["", " \n", "x" * 201, 3])
+def test_names_are_short_and_printable(name: Any) -> None:
+    with pytest.raises(InvalidInput, match="embedder_name"):
+        classifier("identity", embedder_name=name)
+
+
+def test_a_beta_vae_with_something_exchanged_is_no_beta_vae() -> None:
+    config = EmbedderConfig(image_shape=(4, 4), latent_dimension=2, width=8)
+    assert BetaVaeEmbedding.describes(Embedder(config).eval())
+    exchanged = Embedder(config).eval()
+    exchanged.encoder[2] = nn.SiLU()  # type: ignore[index]
+    hooked = Embedder(config).eval()
+    hooked.encoder.register_forward_hook(lambda *_: None)
+    other = Embedder(config).eval()
+    other.scale = 2.0  # type: ignore[assignment]
+
+    class Own(Embedder):
+        pass
+
+    for module in (exchanged, hooked, other, Own(config).eval()):
+        assert not BetaVaeEmbedding.describes(module)
+
+
+def test_a_bundle_needs_the_layers_that_it_was_fitted_with(tmp_path: Path) -> None:
+    folder = classifier(scaling(1.0)).save(tmp_path / "bundle")
+    hooked = scaling(1.0)
+    hooked[0].register_forward_hook(lambda *_: None)
+    for wrong in (hooked, nn.Sequential(Wider(2, 2, bias=False)), nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU())):
+        with pytest.raises(InvalidInput, match="expected the same layers"):
+            PosthocClassifier.load(folder, embedder=wrong)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda settings, arrays: arrays.update({"embedder.0.weight": 1e6 * arrays["embedder.0.weight"]}),
+        lambda settings, arrays: settings["requirement"].update(space="embedding of something else"),
+        lambda settings, arrays: settings["requirement"].update(identity="0" * 64),
+        lambda settings, arrays: arrays.update({"domain.upper": 2.0 * arrays["domain.upper"]}),
+        lambda settings, arrays: settings["embedding"].update(name="another"),
+    ],
+    ids=["weights", "space", "identity", "box", "name"],
+)
+def test_a_bundle_whose_map_is_not_that_of_its_identity_is_refused(change: Callable[..., None], tmp_path: Path) -> None:
+    stored = Bundle.read(classifier(scaling(1.0)).save(tmp_path / "good"))
+    settings, arrays = stored.settings, dict(stored.arrays)
+    change(settings, arrays)
+    Bundle(stored.system, settings, arrays, stored.card).write(tmp_path / "bad")
+    with pytest.raises(CorruptBundle, match="states another space"):
+        PosthocClassifier.load(tmp_path / "bad", embedder=scaling(1.0))
+
+
+def test_digests_of_arrays_tell_names_types_shapes_and_bytes_apart() -> None:
+    base = {"a": np.zeros((2, 3)), "b": np.arange(3)}
+    others = [
+        {"a": np.zeros((3, 2)), "b": np.arange(3)},
+        {"a": np.zeros((2, 3), np.float32), "b": np.arange(3)},
+        {"c": np.zeros((2, 3)), "b": np.arange(3)},
+        {"a": np.zeros((2, 3)), "b": np.arange(1, 4)},
+        {"a": np.zeros((2, 3))},
+        {"a": np.full((2, 3), -0.0), "b": np.arange(3)},
+    ]
+    assert len({arrays_digest(arrays) for arrays in (base, *others)}) == 7
+    assert arrays_digest(dict(reversed(base.items()))) == arrays_digest(base)
+    assert arrays_digest({"a": np.zeros((3, 2)).T, "b": np.arange(3).astype(">i8")}) == arrays_digest(base)
