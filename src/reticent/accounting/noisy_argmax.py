@@ -12,9 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
 
 from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
+from reticent.accounting.events import Cost
 from reticent.core.checks import positive
 
 Array = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ _ROWS = 64
 
 
 @dataclass(frozen=True)
-class NoisyArgmaxDpEvent(dp_event.DpEvent):
+class NoisyArgmaxDpEvent(Cost):
     """One label: the class with the most votes after discrete Gaussian noise on every vote; any number of classes.
 
     One record more or less moves at most one vote from one class to another. Ties go by an order of the classes that is fixed, or

@@ -1,4 +1,4 @@
-"""From a guarantee to the accounting event of a mechanism that promises nothing finer."""
+"""From the Rényi divergence of one answer to its guarantee."""
 
 from __future__ import annotations
 
@@ -7,34 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
-from dp_accounting.rdp import rdp_privacy_accountant
 
-from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.conversion import epsilon_of_rdp
 from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import Guarantee, GuaranteeKind
 
 _ORDERS = (*range(2, 65), *(round(64 * 2 ** (step / 4)) for step in range(1, 33)))
 """Integer Rényi orders up to 16,384: one answer of a sampled mechanism is best stated at large ones."""
-
-
-def event_of(mechanism: str, guarantee: Guarantee) -> PrivacyEvent:
-    """The event of one answer that is known only by its epsilon and delta.
-
-    Every (epsilon, 0)-private mechanism is a post-processing of two-way randomised response at epsilon (Kairouz, Oh and
-    Viswanath 2015, theorem 3.3), whichever adjacency it is stated in; so that event composes tightly. With a delta, or
-    without privacy, ``dp_accounting`` has no such event and only the guarantee itself can be added up.
-
-    Example:
-        >>> from reticent.core import Replace
-        >>> event_of("any", Guarantee(1.0, 0.0, Replace())).dp_event.num_buckets
-        2
-    """
-    if guarantee.delta > 0 or guarantee.kind is not GuaranteeKind.DIFFERENTIAL_PRIVACY:
-        return PrivacyEvent(mechanism, guarantee, dp_event.UnsupportedDpEvent())
-    # The share of answers replaced by a fair coin: 2 / (1 + e^epsilon), written so that it cannot overflow.
-    tail = math.exp(-guarantee.epsilon)
-    return PrivacyEvent(mechanism, guarantee, dp_event.RandomizedResponseDpEvent(2.0 * tail / (1.0 + tail), 2))
 
 
 def rdp_epsilon(divergence: Callable[[tuple[int, ...]], npt.NDArray[np.float64]], *, delta: float, slack: float = 0.0) -> float:
@@ -51,12 +29,11 @@ def rdp_epsilon(divergence: Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
     Raises:
         InvalidParameter: ``delta`` is too small for the slack.
     """
-    orders = np.array(_ORDERS, dtype=np.float64)
     rdp = divergence(_ORDERS)
-    epsilon, _ = rdp_privacy_accountant.compute_epsilon(orders, rdp, delta)
+    epsilon, _ = epsilon_of_rdp(_ORDERS, rdp, delta)
     if slack > 0:
-        spare = delta - slack * (1.0 + math.exp(min(float(epsilon) + 1.0, 700.0)))
+        spare = delta - slack * (1.0 + math.exp(min(epsilon + 1.0, 700.0)))
         if spare <= 0:
             raise InvalidParameter(f"delta={delta!r}: expected more; the noise is too small for a statement at it")
-        epsilon, _ = rdp_privacy_accountant.compute_epsilon(orders, rdp, spare)
-    return max(float(epsilon), 1e-12)
+        epsilon, _ = epsilon_of_rdp(_ORDERS, rdp, spare)
+    return max(epsilon, 1e-12)
