@@ -17,14 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from dp_accounting import dp_event
-
 from reticent.accounting import Ledger, PrivacyEvent, Scope
 from reticent.accounting.chain import Entry
 from reticent.accounting.statements import statement_of
 from reticent.core import AddRemove, Guarantee
 
-EVENT = PrivacyEvent("benchmark", Guarantee(1e-6, 0.0, AddRemove()), dp_event.UnsupportedDpEvent())
+EVENT = PrivacyEvent("benchmark", Guarantee(1e-6, 0.0, AddRemove()))
 BUDGET = Guarantee(1e5, 0.0, AddRemove())
 PRINCIPALS, SUBJECTS = 20, 50
 

@@ -52,7 +52,7 @@ def timed(work: Callable[[], T]) -> tuple[T, float]:
 def main() -> None:
     print(f"epsilon at delta 1e-5 | {' | '.join(BOUNDS)} | seconds")
     for name, steps in SETTINGS.items():
-        total, seconds = timed(lambda steps=steps: private_knn_total(steps, delta=1e-5))
+        total, seconds = timed(lambda steps=steps: private_knn_total(steps, delta=1e-5, interval=1e-4))
         found = dict(total.considered)
         print(f"{name} | {' | '.join(f'{found[bound]:.3f}' for bound in BOUNDS)} | {seconds:.2f}")
     step = ScreeningDpEvent(0, 300, 210, 85.0)

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from dp_accounting import dp_event
 
-from reticent.accounting import Ledger, PrivacyEvent, Scope
+from reticent.accounting import Cost, Ledger, PrivacyEvent, Scope
 from reticent.core import AddRemove, Adjacency, Guarantee, GuaranteeKind
 
 
@@ -33,10 +32,10 @@ def make_event() -> Callable[..., PrivacyEvent]:
         delta: float = 0.0,
         adjacency: Adjacency | None = None,
         kind: GuaranteeKind = GuaranteeKind.DIFFERENTIAL_PRIVACY,
-        event: dp_event.DpEvent | None = None,
+        event: Cost | None = None,
     ) -> PrivacyEvent:
         guarantee = Guarantee(epsilon, delta, adjacency or AddRemove(), kind)
-        return PrivacyEvent("test", guarantee, event or dp_event.UnsupportedDpEvent())
+        return PrivacyEvent("test", guarantee, event)
 
     return make
 

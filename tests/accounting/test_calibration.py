@@ -3,9 +3,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from dp_accounting import dp_event
 
-from reticent.accounting import PldAccountant, PrivacyEvent, RdpAccountant, epsilon_per_answer, noise_multiplier, smallest_epsilon
+from reticent.accounting import (
+    GaussianCost,
+    PldAccountant,
+    PoissonSampled,
+    PrivacyEvent,
+    RdpAccountant,
+    epsilon_per_answer,
+    noise_multiplier,
+    smallest_epsilon,
+)
 from reticent.core import AddRemove
 from reticent.core.errors import CalibrationFailed
 
@@ -35,8 +43,8 @@ def test_calibrating_noise_and_recomputing_the_total_round_trips(
     make_event: EventMaker, epsilon: float, answers: int, rate: float
 ) -> None:
     def event(multiplier: float) -> PrivacyEvent:
-        step = dp_event.GaussianDpEvent(multiplier)
-        return make_event(event=step if rate == 1 else dp_event.PoissonSampledDpEvent(rate, step))
+        step = GaussianCost(multiplier)
+        return make_event(event=step if rate == 1 else PoissonSampled(rate, step))
 
     multiplier = noise_multiplier(
         event, epsilon=epsilon, delta=1e-5, answers=answers, accountant=lambda: RdpAccountant(AddRemove(), [4.0, 16.0, 40.0])
@@ -47,7 +55,7 @@ def test_calibrating_noise_and_recomputing_the_total_round_trips(
 
 def test_calibrating_with_the_default_orders_round_trips(make_event: EventMaker) -> None:
     def event(multiplier: float) -> PrivacyEvent:
-        return make_event(event=dp_event.GaussianDpEvent(multiplier))
+        return make_event(event=GaussianCost(multiplier))
 
     multiplier = noise_multiplier(event, epsilon=2.0, delta=1e-6, answers=500)
     total = RdpAccountant(AddRemove()).compose(event(multiplier), 500).epsilon(delta=1e-6)
@@ -56,7 +64,7 @@ def test_calibrating_with_the_default_orders_round_trips(make_event: EventMaker)
 
 def test_calibrating_by_loss_distributions_needs_less_noise(make_event: EventMaker) -> None:
     def event(multiplier: float) -> PrivacyEvent:
-        return make_event(event=dp_event.GaussianDpEvent(multiplier))
+        return make_event(event=GaussianCost(multiplier))
 
     kept = noise_multiplier(event, epsilon=1.0, delta=1e-5, answers=10)
     multiplier = noise_multiplier(
@@ -69,6 +77,4 @@ def test_calibrating_by_loss_distributions_needs_less_noise(make_event: EventMak
 
 def test_what_no_noise_can_reach_is_refused(make_event: EventMaker) -> None:
     with pytest.raises(CalibrationFailed, match="no noise multiplier"):
-        noise_multiplier(
-            lambda multiplier: make_event(event=dp_event.GaussianDpEvent(multiplier)), epsilon=1.0, delta=0.0, answers=1
-        )
+        noise_multiplier(lambda multiplier: make_event(event=GaussianCost(multiplier)), epsilon=1.0, delta=0.0, answers=1)

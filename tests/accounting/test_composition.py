@@ -12,7 +12,6 @@ from reticent.accounting.composition import (
     basic_epsilon,
     optimal_delta,
     optimal_epsilon,
-    optimal_epsilon_of,
     smallest_epsilon,
 )
 from reticent.core.errors import InvalidParameter
@@ -60,19 +59,6 @@ def test_optimal_epsilon_inverts_optimal_delta_from_the_safe_side(delta: float) 
     total = optimal_epsilon(epsilon=0.3, answers=40, delta=delta, answer_delta=1e-12)
     assert optimal_delta(epsilon=0.3, answers=40, total_epsilon=total, answer_delta=1e-12) <= delta
     assert optimal_delta(epsilon=0.3, answers=40, total_epsilon=total * (1 - 1e-9), answer_delta=1e-12) > delta
-
-
-def test_unequal_answers_lie_between_the_truth_and_a_grid_step_per_part_above() -> None:
-    parts = [(0.3, 0.0), (0.7, 0.001), (0.3, 0.0), (1.1, 0.0)]
-    total = optimal_epsilon_of(parts, delta=0.01)
-    assert _delta_by_enumeration(parts, total) <= 0.01 + 1e-12
-    assert _delta_by_enumeration(parts, total - 5e-4) > 0.01
-
-
-def test_unequal_answers_agree_with_the_closed_form_when_they_are_equal() -> None:
-    closed = optimal_epsilon(epsilon=0.2, answers=50, delta=1e-6, answer_delta=0.0)
-    assert optimal_epsilon_of([(0.2, 0.0)] * 50, delta=1e-6) == pytest.approx(closed, abs=1e-6)
-    assert optimal_epsilon_of([], delta=1e-6) == 0.0
 
 
 def test_never_above_basic_or_advanced() -> None:

@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 
-from reticent.accounting import BasicFilter, BasicOdometer, PrivacyEvent, RdpAccountant, RdpFilter, RdpOdometer
+from reticent.accounting import BasicFilter, BasicOdometer, GaussianCost, PrivacyEvent, RdpAccountant, RdpFilter, RdpOdometer
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Replace
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
 
@@ -51,7 +50,7 @@ def test_rdp_filter_lets_through_no_more_than_its_total(make_event: EventMaker, 
     rng = np.random.default_rng(1)
     spent = RdpAccountant(AddRemove())
     for sigma in rng.uniform(5, 60, 400):
-        event = make_event(event=dp_event.GaussianDpEvent(float(sigma)))
+        event = make_event(event=GaussianCost(float(sigma)))
         if budget.fits(event):
             budget.spend(event)
             spent.compose(event)
@@ -63,12 +62,12 @@ def test_rdp_filter_of_one_order_is_the_theorem_to_the_last_digit(make_event: Ev
     total, order, sigma = Guarantee(2.0, 1e-5, AddRemove()), 8.0, 30.0
     budget = total.epsilon - math.log(1 - 1 / order) + math.log(total.delta * order) / (order - 1)
     expected = math.floor(budget / (order / (2 * sigma**2)))
-    assert RdpFilter(total, [order]).largest(make_event(event=dp_event.GaussianDpEvent(sigma))) == expected
+    assert RdpFilter(total, [order]).largest(make_event(event=GaussianCost(sigma))) == expected
 
 
 def test_several_orders_share_delta(make_event: EventMaker) -> None:
     """A run may end on any of them, so each is as strict as a filter of its own with a third of delta."""
-    event = make_event(event=dp_event.GaussianDpEvent(25.0))
+    event = make_event(event=GaussianCost(25.0))
     three = RdpFilter(Guarantee(6.0, 3e-5, AddRemove()), [4.0, 8.0, 16.0])
     alone = [RdpFilter(Guarantee(6.0, 1e-5, AddRemove()), [order]).largest(event) for order in (4.0, 8.0, 16.0)]
     assert three.largest(event) == max(alone)
@@ -107,7 +106,7 @@ def test_rdp_odometer_grows_and_stays_above_the_accountant(make_event: EventMake
     odometer, spent = RdpOdometer(AddRemove(), delta=1e-5, unit=1e-3), RdpAccountant(AddRemove())
     readings = [odometer.reading]
     for _ in range(30):
-        event = make_event(event=dp_event.GaussianDpEvent(15.0))
+        event = make_event(event=GaussianCost(15.0))
         odometer.add(event, 3)
         spent.compose(event, 3)
         readings.append(odometer.reading)
@@ -123,7 +122,7 @@ def test_rdp_odometer_bounds_the_loss_of_a_run_that_stops_when_it_looks_worst() 
     """Ten thousand runs of Gaussian answers, stopped by an adversary at the highest loss: readings fail less often than delta."""
     rng, sigma, delta = np.random.default_rng(7), 8.0, 0.05
     odometer, readings = RdpOdometer(AddRemove(), delta=delta, unit=1e-3), []
-    event = PrivacyEvent("gaussian", Guarantee(1.0, 1e-5, AddRemove()), dp_event.GaussianDpEvent(sigma))
+    event = PrivacyEvent("gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianCost(sigma))
     for _ in range(60):
         odometer.add(event)
         readings.append(odometer.reading)

@@ -157,7 +157,7 @@ def test_kinds_and_adjacencies_never_mix_in_a_scope(ledger: Ledger, make_event: 
     ledger.grant(Scope(subject="s"), ONE)
     spend(ledger, Scope("p", "s"), make_event())
     before = ledger.report().anchor
-    event = PrivacyEvent("other", other, make_event().dp_event)
+    event = PrivacyEvent("other", other)
     with pytest.raises(IncompatibleGuarantees):
         ledger.reserve(Scope("p", "s"), event, answers=1)
     with pytest.raises(IncompatibleGuarantees):

@@ -185,7 +185,7 @@ def test_another_adjacency_in_the_middle_stops_all(ledger: Ledger, make_event: E
     before = standing(ledger)
     with pytest.raises(IncompatibleGuarantees, match="budget of subject=ben"):
         ledger.reserve_each(people("ana", "ben", "cy"), make_event())
-    nothing = PrivacyEvent("none", Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.NO_PRIVACY), make_event().dp_event)
+    nothing = PrivacyEvent("none", Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.NO_PRIVACY))
     with pytest.raises(IncompatibleGuarantees, match="promises nothing"):
         ledger.reserve_each(people("ana", "cy"), nothing)
     assert standing(ledger) == before

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 import hypothesis.strategies as st
-from dp_accounting import dp_event
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
@@ -61,7 +60,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(target=open_reservations, handle=st.integers(0, 2), scope=SCOPES, units=UNITS, answers=st.integers(1, 3))
     def reserve(self, handle: int, scope: Scope, units: int, answers: int) -> Reservation | None:
-        event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()), dp_event.UnsupportedDpEvent())
+        event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()))
         covering = [budget for budget in self.granted if budget.covers(scope)]
         fits = bool(covering) and all(self.spent(budget) + answers * units <= self.granted[budget] for budget in covering)
         try:
@@ -86,7 +85,7 @@ class LedgerMachine(RuleBasedStateMachine):
         units=st.integers(1, 200_000),
     )
     def reserve_each(self, handle: int, scopes: list[Scope], units: int) -> Reservation | None:
-        event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()), dp_event.UnsupportedDpEvent())
+        event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()))
         fits = all(any(budget.covers(scope) for budget in self.granted) for scope in scopes) and all(
             self.spent(budget) + units * sum(map(budget.covers, scopes)) <= granted for budget, granted in self.granted.items()
         )

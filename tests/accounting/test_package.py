@@ -10,10 +10,12 @@ def test_public_names_are_sorted_and_there() -> None:
 
 def test_the_public_list_is_pinned() -> None:
     assert " ".join(accounting.__all__) == (
-        "AboveThreshold Account Accountant ApproximateRdp "
-        "BasicFilter BasicOdometer Budget Charge Composition Filter Ledger LedgerReport "
-        "NoisyArgmaxDpEvent PlanCounter PldAccountant Preview PrivacyEvent PrivateKnnFilter PrivateKnnSteps PrivateKnnTotal RdpAccountant "
-        "RdpFilter RdpOdometer Reservation Scope ScreeningDpEvent Spending Verification advanced_epsilon basic_epsilon "
-        "calibrate_private_knn check_export epsilon_per_answer noise_multiplier noisy_argmax_rdp optimal_delta "
-        "optimal_epsilon optimal_epsilon_of private_knn_rdp private_knn_total screening_rdp smallest_epsilon"
+        "AboveThreshold Account Accountant ApproximateRdp BasicFilter BasicOdometer Budget Charge Composed Composition "
+        "Cost DiscreteLaplaceCost Filter GaussianAccountant GaussianCost LaplaceCost Ledger LedgerReport "
+        "NoisyArgmaxDpEvent PlanCounter PldAccountant PoissonSampled Policy Preview PrivacyEvent PrivateKnnFilter "
+        "PrivateKnnSteps PrivateKnnTotal RandomizedResponseCost RdpAccountant RdpFilter RdpOdometer Reservation Scope "
+        "ScreeningDpEvent SelfComposed Spending StatedCost Verification ZeroConcentratedCost advanced_epsilon "
+        "basic_epsilon calibrate_private_knn check_export delta_of_rdp epsilon_of_rdp epsilon_per_answer "
+        "noise_multiplier noisy_argmax_rdp optimal_delta optimal_epsilon optimal_epsilon_of private_knn_rdp "
+        "private_knn_total screening_rdp smallest_epsilon"
     )

@@ -24,7 +24,7 @@ SVHN = replace(
 @pytest.mark.parametrize(("name", "steps"), [("MNIST", MNIST), ("SVHN", SVHN)])
 def test_published_settings_cost_what_the_golden_values_say(golden: dict[str, Any], name: str, steps: PrivateKnnSteps) -> None:
     row = golden["private_knn"][name]
-    total = private_knn_total(steps, delta=row["delta"])
+    total = private_knn_total(steps, delta=row["delta"], interval=1e-4)
     bounds = dict(total.considered)
     assert bounds["Rényi, noisy votes"] == pytest.approx(row["rdp"], rel=1e-8)
     assert bounds["privacy-loss distributions"] == pytest.approx(row["pld"], abs=1e-3)
@@ -70,7 +70,7 @@ def test_a_vector_of_attributes_costs_its_votes(golden: dict[str, Any]) -> None:
         vote_sensitivity=100.0 / multiplier,
         one_label=False,
     )
-    total = private_knn_total(steps, delta=row["delta"])
+    total = private_knn_total(steps, delta=row["delta"], interval=1e-4)
     assert total.epsilon == pytest.approx(row["rdp"], rel=1e-8)
     assert [name for name, _ in total.considered if name == "privacy-loss distributions"] == []
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dp_accounting import dp_event
 
 from reticent.accounting import Ledger, PrivacyEvent, Scope, check_export
 from reticent.cli.ledger import ledger_app
@@ -21,7 +20,7 @@ from reticent.core.errors import (
 )
 
 Run = Callable[..., str]
-EVENT = PrivacyEvent("test", Guarantee(0.1, 1e-9, AddRemove()), dp_event.UnsupportedDpEvent())
+EVENT = PrivacyEvent("test", Guarantee(0.1, 1e-9, AddRemove()))
 
 
 @pytest.fixture

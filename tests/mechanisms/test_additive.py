@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from reticent.accounting import PrivacyEvent, ZeroConcentratedCost
 from reticent.core import Neighborhood, Norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnsupportedNorm
 from reticent.mechanisms import (
@@ -225,14 +225,13 @@ def test_discrete_gaussian_is_as_private_as_the_proof_says(sigma: float, shift: 
 
 
 def test_events() -> None:
-    pure = law_of("linf").event
-    assert isinstance(pure.dp_event, dp_event.RandomizedResponseDpEvent)
-    kept = 1 - pure.dp_event.noise_parameter / 2
-    assert np.log(kept / (1 - kept)) == pytest.approx(1.0)
+    """Pure noise is known by its epsilon; Gaussian noise by its zCDP, which discrete noise has exactly."""
+    assert law_of("linf").event == PrivacyEvent("K-norm", law_of("linf").guarantee, None)
     gaussian = law_of("gaussian")
-    assert gaussian.event.dp_event.noise_multiplier == pytest.approx(gaussian.scale, rel=1e-5)
+    assert isinstance(gaussian.event.cost, ZeroConcentratedCost)
+    assert gaussian.event.cost.rho == pytest.approx(0.5 / gaussian.scale**2, rel=2e-5)
     assert gaussian.guarantee.delta == 1e-5
-    assert law_of("laplace", epsilon=1e4).event.dp_event.noise_parameter == 0.0
+    assert law_of("laplace", epsilon=1e4).event.guarantee.epsilon == 1e4
 
 
 def test_seeded_runs_repeat() -> None:

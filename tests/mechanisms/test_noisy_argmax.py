@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 from scipy import stats
 
-from reticent.accounting import RdpAccountant
+from reticent.accounting import PoissonSampled, RdpAccountant
 from reticent.core import AddRemove
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import NoisyArgmax
@@ -46,7 +45,7 @@ def test_labels_are_as_frequent_as_enumeration_says(votes: list[int]) -> None:
 def test_sampling_makes_it_cheaper_and_the_event_says_the_same() -> None:
     whole, sampled = _argmax(sampling_probability=1.0), _argmax()
     assert sampled.guarantee.epsilon < 0.6 * whole.guarantee.epsilon
-    assert isinstance(sampled.event.dp_event, dp_event.PoissonSampledDpEvent)
+    assert isinstance(sampled.event.cost, PoissonSampled)
     counted = RdpAccountant(AddRemove(1)).compose(sampled.event).epsilon(delta=1e-5)
     # The accountant has fewer orders, so it may say more, but not much.
     assert 0.999 < counted / sampled.guarantee.epsilon < 1.3

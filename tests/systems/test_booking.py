@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 
 from reticent.accounting import Ledger, PrivacyEvent, Scope
 from reticent.core import Guarantee, Replace
@@ -25,7 +24,7 @@ PEOPLE = [Scope("clinic", name) for name in ("ana", "ben", "ana", "cy")]
 class Echo:
     """A query that returns its inputs and remembers how often it was asked, and what the ledger said then."""
 
-    mechanism = SimpleNamespace(name="echo", guarantee=ONE, event=PrivacyEvent("echo", ONE, dp_event.UnsupportedDpEvent()))
+    mechanism = SimpleNamespace(name="echo", guarantee=ONE, event=PrivacyEvent("echo", ONE))
     bound = SimpleNamespace(kind="none")
 
     def __init__(self, ledger: Ledger) -> None:

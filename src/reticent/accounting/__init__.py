@@ -4,7 +4,7 @@
 adaptively; ``Ledger`` keeps it on disk, for many processes, through crashes.
 """
 
-from reticent.accounting.accountants import Accountant, PldAccountant, RdpAccountant
+from reticent.accounting.accountants import Accountant, RdpAccountant
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
 from reticent.accounting.charges import Budget, Charge
@@ -14,14 +14,28 @@ from reticent.accounting.composition import (
     basic_epsilon,
     optimal_delta,
     optimal_epsilon,
-    optimal_epsilon_of,
     smallest_epsilon,
 )
+from reticent.accounting.conversion import delta_of_rdp, epsilon_of_rdp
 from reticent.accounting.counters import PlanCounter
-from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.events import (
+    Composed,
+    Cost,
+    DiscreteLaplaceCost,
+    GaussianCost,
+    LaplaceCost,
+    PoissonSampled,
+    PrivacyEvent,
+    RandomizedResponseCost,
+    SelfComposed,
+    StatedCost,
+    ZeroConcentratedCost,
+)
+from reticent.accounting.exact_gaussian import GaussianAccountant
 from reticent.accounting.exports import check_export
 from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
 from reticent.accounting.ledger import Ledger, Preview
+from reticent.accounting.loss_accountant import PldAccountant
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.accounting.private_knn import PrivateKnnSteps, PrivateKnnTotal, private_knn_rdp, private_knn_total
 from reticent.accounting.private_knn_calibration import calibrate_private_knn
@@ -31,6 +45,7 @@ from reticent.accounting.reservations import Reservation
 from reticent.accounting.scopes import Policy, Scope
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
 from reticent.accounting.sparse_vector import AboveThreshold
+from reticent.accounting.unequal_composition import optimal_epsilon_of
 from reticent.accounting.verification import Verification
 
 __all__ = [
@@ -42,31 +57,44 @@ __all__ = [
     "BasicOdometer",
     "Budget",
     "Charge",
+    "Composed",
     "Composition",
+    "Cost",
+    "DiscreteLaplaceCost",
     "Filter",
+    "GaussianAccountant",
+    "GaussianCost",
+    "LaplaceCost",
     "Ledger",
     "LedgerReport",
     "NoisyArgmaxDpEvent",
     "PlanCounter",
     "PldAccountant",
+    "PoissonSampled",
     "Policy",
     "Preview",
     "PrivacyEvent",
     "PrivateKnnFilter",
     "PrivateKnnSteps",
     "PrivateKnnTotal",
+    "RandomizedResponseCost",
     "RdpAccountant",
     "RdpFilter",
     "RdpOdometer",
     "Reservation",
     "Scope",
     "ScreeningDpEvent",
+    "SelfComposed",
     "Spending",
+    "StatedCost",
     "Verification",
+    "ZeroConcentratedCost",
     "advanced_epsilon",
     "basic_epsilon",
     "calibrate_private_knn",
     "check_export",
+    "delta_of_rdp",
+    "epsilon_of_rdp",
     "epsilon_per_answer",
     "noise_multiplier",
     "noisy_argmax_rdp",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting.rdp import rdp_privacy_accountant
 
+from reticent.accounting.conversion import epsilon_of_rdp
 from reticent.core.checks import count, probability
 from reticent.core.errors import InvalidParameter
 
@@ -116,4 +116,4 @@ class ApproximateRdp:
         return spare > 0 and self._without_slack(spare) <= epsilon
 
     def _without_slack(self, delta: float) -> float:
-        return float(rdp_privacy_accountant.compute_epsilon(np.asarray(self.orders), self.divergences, delta)[0])
+        return epsilon_of_rdp(self.orders, self.divergences, delta)[0]

@@ -80,10 +80,10 @@ def noise_multiplier(
         CalibrationFailed: no multiplier up to 1e9 is enough (for instance Rényi accounting asked for delta = 0).
 
     Example:
-        >>> from dp_accounting import GaussianDpEvent
+        >>> from reticent.accounting import GaussianCost
         >>> from reticent.core import AddRemove, Guarantee
         >>> def gaussian(multiplier):
-        ...     return PrivacyEvent("gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianDpEvent(multiplier))
+        ...     return PrivacyEvent("gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianCost(multiplier))
         >>> round(noise_multiplier(gaussian, epsilon=2.165715659029443, delta=1e-5, answers=100), 4)
         20.0
     """

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from dp_accounting.pld import common, privacy_loss_distribution
 from scipy import stats
 
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidParameter
 
 _BISECTIONS = 200
-_DISCRETISATION = 1e-4
 SMALLEST_DELTA = 1e-280
 """Below it nothing but basic composition is used: smaller probabilities leave the range of doubles."""
 
@@ -95,7 +93,7 @@ def optimal_delta(*, epsilon: float, answers: int, total_epsilon: float, answer_
     answer_delta = probability(answer_delta, name="answer_delta")
     if not total_epsilon >= 0:
         raise InvalidParameter(f"total_epsilon={total_epsilon!r}: expected a number of at least 0")
-    return _with_failures(_pure_delta(epsilon, answers)(total_epsilon), answers * math.log1p(-answer_delta))
+    return with_failures(_pure_delta(epsilon, answers)(total_epsilon), answers * math.log1p(-answer_delta))
 
 
 def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta: float) -> float:
@@ -114,13 +112,13 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
     log_kept = answers * math.log1p(-probability(answer_delta, name="answer_delta"))
     if delta < SMALLEST_DELTA:
         # Probabilities that a double rounds to 0 are not 0: without any delta to speak of, only the sum holds.
-        return answers * epsilon if _with_failures(0.0, log_kept) <= delta else math.inf
+        return answers * epsilon if with_failures(0.0, log_kept) <= delta else math.inf
     pure = _pure_delta(epsilon, answers)
 
     def excess(total: float) -> bool:
-        return _with_failures(pure(total), log_kept) > delta
+        return with_failures(pure(total), log_kept) > delta
 
-    return _smallest(excess, answers * epsilon)
+    return smallest_without(excess, answers * epsilon)
 
 
 def smallest_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta: float) -> Composition:
@@ -156,37 +154,6 @@ def smallest_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta
     return Composition(candidates[winner], delta, winner, candidates)
 
 
-def optimal_epsilon_of(parts: Sequence[tuple[float, float]], *, delta: float) -> float:
-    """Optimal total epsilon at ``delta`` of answers that differ in (epsilon, delta).
-
-    Exact composition of unequal answers is #P-hard; this is the privacy-loss distribution on a grid of 1e-4, rounded
-    against us, so it is an upper bound, at most 1e-4 per part above the optimum.
-
-    Args:
-        parts: (epsilon, delta) of each answer, in any order; adaptive choice of the *order* is covered, of the values is not.
-        delta: of the total, in [0, 1).
-
-    Reference: Murtagh and Vadhan 2016 (hardness); Koskela, Jälkö and Honkela 2020 (the numerical method, here dp-accounting's).
-
-    Example:
-        >>> round(optimal_epsilon_of([(0.1, 0.0)] * 60 + [(0.2, 0.0)] * 20, delta=1e-5), 2)
-        5.13
-    """
-    if not parts:
-        return 0.0
-    delta = probability(delta, name="delta")
-    total = privacy_loss_distribution.identity(value_discretization_interval=_DISCRETISATION)
-    for part in sorted(set(parts)):
-        pair = common.DifferentialPrivacyParameters(positive(part[0], name="epsilon"), probability(part[1], name="delta"))
-        one = privacy_loss_distribution.from_privacy_parameters(pair, value_discretization_interval=_DISCRETISATION)
-        total = total.compose(one.self_compose(parts.count(part)))
-    return min(float(total.get_epsilon_for_delta(delta)), _basic_of(parts, delta))
-
-
-def _basic_of(parts: Sequence[tuple[float, float]], delta: float) -> float:
-    return math.fsum(part[0] for part in parts) if math.fsum(part[1] for part in parts) <= delta else math.inf
-
-
 def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
     """Delta of ``answers`` pure answers as a function of total epsilon, rounded up, on precomputed binomial weights."""
     lies = np.arange(answers + 1)
@@ -205,11 +172,12 @@ def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
     return delta
 
 
-def _with_failures(pure: float, log_kept: float) -> float:
+def with_failures(pure: float, log_kept: float) -> float:
+    """Total delta where answers fail with probability 1 - exp(``log_kept``) and cost ``pure`` otherwise."""
     return -math.expm1(log_kept) + math.exp(log_kept) * pure
 
 
-def _smallest(excess: Callable[[float], bool], upper: float) -> float:
+def smallest_without(excess: Callable[[float], bool], upper: float) -> float:
     """Smallest number in [0, ``upper``] without ``excess``, from above; infinite if ``upper`` itself has it."""
     if excess(upper):
         return math.inf

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
+from reticent.accounting.sampling import binomial_divergence
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidParameter
 
@@ -90,12 +90,7 @@ def sampled_gaussian_rdp(orders: npt.ArrayLike, *, noise_multiplier: float, samp
 
 @lru_cache(maxsize=65536)
 def _sampled_order(order: int, multiplier: float, rate: float) -> float:
-    # As in screening_rdp, only the excess over 1 is summed: the terms j = 0 and 1 have mean-one ratios and cancel exactly against
-    # the binomial sum of 1. Every summand is then non-negative.
+    # As in screening_rdp, only the excess over 1 is summed, so that nothing cancels.
     j = np.arange(2, order + 1, dtype=np.float64)
-    log_binomial = special.gammaln(order + 1) - special.gammaln(j + 1) - special.gammaln(order - j + 1)
     exponent = j * (j - 1) / (2 * multiplier**2)
-    small = exponent < 1
-    log_excess = np.where(small, np.log(np.expm1(np.where(small, exponent, 1.0))), exponent + np.log1p(-np.exp(-exponent)))
-    log_terms = log_binomial + (order - j) * math.log1p(-rate) + j * math.log(rate) + log_excess
-    return float(np.logaddexp(0.0, np.logaddexp.reduce(log_terms)) / (order - 1))
+    return binomial_divergence(order, rate, exponent + np.log(-np.expm1(-exponent)))

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from reticent.accounting.screening import ScreeningDpEvent, screening_pairs
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
+from reticent.core.extras import require
 
 Array = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def screening_loss_distribution(event: ScreeningDpEvent, *, sampling_probability
     """
     base, mixed = screening_pairs(event, sampling_probability=sampling_probability)
     remove = _connect_dots(np.exp(mixed), np.exp(base), interval, 0.0)
-    return privacy_loss_distribution.PrivacyLossDistribution(remove, _connect_dots(np.exp(base), np.exp(mixed), interval, 0.0))
+    return _both_ways(remove, _connect_dots(np.exp(base), np.exp(mixed), interval, 0.0))
 
 
 @lru_cache(maxsize=256)
@@ -79,7 +79,11 @@ def votes_loss_distribution(sigma: float, *, sampling_probability: float, interv
     outside = 1e-30 + 2 * float(difference[:2].sum() + difference[-2:].sum())
     columns = [law[:, None] for law in (mixed, base)]
     remove = _connect_dots(columns[0], columns[1], interval, outside)
-    return privacy_loss_distribution.PrivacyLossDistribution(remove, _connect_dots(columns[1], columns[0], interval, outside))
+    return _both_ways(remove, _connect_dots(columns[1], columns[0], interval, outside))
+
+
+def _both_ways(remove: Any, add: Any) -> Any:
+    return require("dp_accounting.pld.privacy_loss_distribution", extra="accounting").PrivacyLossDistribution(remove, add)
 
 
 def _connect_dots(upper: Array, lower: Array, interval: float, outside: float) -> Any:
@@ -93,4 +97,5 @@ def _connect_dots(upper: Array, lower: Array, interval: float, outside: float) -
         part = growth[start : start + step, None, None]
         deltas[start : start + step] = np.maximum(upper - part * lower, 0.0).sum(axis=1).max(axis=1)
     deltas = np.minimum(np.maximum.accumulate(deltas[::-1])[::-1] + outside, 1.0)
+    pld_pmf = require("dp_accounting.pld.pld_pmf", extra="accounting")
     return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, first, last, deltas)

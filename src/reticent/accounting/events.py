@@ -1,12 +1,36 @@
-"""The cost of one answer, as an immutable value that travels with the mechanism that causes it."""
+"""The cost of one answer, as an immutable value that travels with the mechanism that causes it.
+
+::
+
+    Cost
+    ├── GaussianCost              Gaussian noise
+    ├── LaplaceCost               Laplace noise
+    ├── DiscreteLaplaceCost       two-sided geometric noise on the integers
+    ├── RandomizedResponseCost    a uniform answer with some probability, else the true one
+    ├── ZeroConcentratedCost      only zCDP is known
+    ├── StatedCost                only (epsilon, delta) is known
+    ├── ScreeningDpEvent          a screening bit (reticent.accounting.screening)
+    ├── NoisyArgmaxDpEvent        a noisy label (reticent.accounting.noisy_argmax)
+    ├── PoissonSampled            a cost on a Poisson sample of the records
+    ├── Composed                  several costs together
+    └── SelfComposed              one cost many times
+
+A noise multiplier is noise over sensitivity *under the event's own adjacency*: unsampled noise is then the same pair of
+distributions whatever the adjacency, and only sampling has to know what a record is.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from dp_accounting import dp_event
-
+from reticent.core.checks import count, positive, probability, real
+from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee
+
+
+class Cost:
+    """What an accountant adds up; see the module's tree. Subclasses are frozen dataclasses, equal where their fields are."""
 
 
 @dataclass(frozen=True)
@@ -16,10 +40,178 @@ class PrivacyEvent:
     Attributes:
         mechanism: name of the mechanism that causes the cost.
         guarantee: the (epsilon, delta, adjacency) of one answer.
-        dp_event: the same cost in the vocabulary of ``dp_accounting``, from which tighter composition
-            is computed; an ``UnsupportedDpEvent`` where only ``guarantee`` is known.
+        cost: the same in finer terms, from which a tighter total of many answers is computed; None where ``guarantee`` is all
+            that is known.
     """
 
     mechanism: str
     guarantee: Guarantee
-    dp_event: dp_event.DpEvent
+    cost: Cost | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.cost, Cost | None):
+            raise InvalidParameter(f"cost: expected one of reticent.accounting.events or None, got {type(self.cost).__name__}")
+
+
+@dataclass(frozen=True)
+class GaussianCost(Cost):
+    """Gaussian noise.
+
+    Attributes:
+        noise_multiplier: sigma over the l2 sensitivity, above 0.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        positive(self.noise_multiplier, name="noise_multiplier")
+
+
+@dataclass(frozen=True)
+class LaplaceCost(Cost):
+    """Laplace noise.
+
+    Attributes:
+        noise_multiplier: scale over the l1 sensitivity, above 0.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        positive(self.noise_multiplier, name="noise_multiplier")
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceCost(Cost):
+    """Integer noise with probabilities proportional to exp(-parameter |v|).
+
+    Attributes:
+        parameter: above 0.
+        sensitivity: l1, a whole number of at least 1.
+    """
+
+    parameter: float
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        positive(self.parameter, name="parameter")
+        count(self.sensitivity, name="sensitivity")
+
+
+@dataclass(frozen=True)
+class RandomizedResponseCost(Cost):
+    """With probability ``noise_parameter`` a uniform one of ``num_buckets`` answers, otherwise the true one.
+
+    Attributes:
+        noise_parameter: in (0, 1].
+        num_buckets: at least 2.
+    """
+
+    noise_parameter: float
+    num_buckets: int
+
+    def __post_init__(self) -> None:
+        if positive(self.noise_parameter, name="noise_parameter") > 1:
+            raise InvalidParameter(f"noise_parameter={self.noise_parameter!r}: expected a number in (0, 1]")
+        count(self.num_buckets, name="num_buckets", minimum=2)
+
+
+@dataclass(frozen=True)
+class ZeroConcentratedCost(Cost):
+    """Rényi divergence at most xi + rho a at every order a.
+
+    Attributes:
+        rho: above 0.
+        xi: at least 0.
+
+    Reference: Bun and Steinke 2016, Definition 1.1 (zCDP is xi = 0).
+    """
+
+    rho: float
+    xi: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive(self.rho, name="rho")
+        xi = real(self.xi, name="xi")
+        if not (math.isfinite(xi) and xi >= 0):
+            raise InvalidParameter(f"xi={self.xi!r}: expected a finite number of at least 0")
+
+
+@dataclass(frozen=True)
+class StatedCost(Cost):
+    """Only (epsilon, delta) is known.
+
+    With probability delta the answer is taken to give everything away; otherwise it is two-way randomised response, of which
+    every (epsilon, 0)-private mechanism is a post-processing.
+
+    Attributes:
+        epsilon: above 0.
+        delta: in [0, 1).
+
+    Reference: Kairouz, Oh and Viswanath 2015, Theorem 3.3.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        positive(self.epsilon, name="epsilon")
+        probability(self.delta, name="delta")
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Cost):
+    """``of`` on a Poisson sample: every record takes part with ``sampling_probability``, independently.
+
+    Several parts in ``of`` see *one* sample; that is not the same as several samples.
+
+    Attributes:
+        sampling_probability: in (0, 1]; 1 means no sampling.
+        of: what is computed on the sample.
+    """
+
+    sampling_probability: float
+    of: Cost
+
+    def __post_init__(self) -> None:
+        if positive(self.sampling_probability, name="sampling_probability") > 1:
+            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+        _check_cost(self.of)
+
+
+@dataclass(frozen=True)
+class Composed(Cost):
+    """Several costs together; each may be of a mechanism that sees the answers of those before it.
+
+    Attributes:
+        parts: the costs.
+    """
+
+    parts: tuple[Cost, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        for part in self.parts:
+            _check_cost(part)
+
+
+@dataclass(frozen=True)
+class SelfComposed(Cost):
+    """``of``, ``times`` times.
+
+    Attributes:
+        of: the cost.
+        times: at least 1.
+    """
+
+    of: Cost
+    times: int
+
+    def __post_init__(self) -> None:
+        _check_cost(self.of)
+        count(self.times, name="times")
+
+
+def _check_cost(part: object) -> None:
+    if not isinstance(part, Cost):
+        raise InvalidParameter(f"part of a cost: expected one of reticent.accounting.events, got {type(part).__name__}")

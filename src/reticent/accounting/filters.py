@@ -14,9 +14,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.accountants import DEFAULT_ORDERS, RdpAccountant
-from reticent.accounting.costs import StatedCost, elementary_costs
-from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.accountants import RdpAccountant
+from reticent.accounting.costs import elementary_costs
+from reticent.accounting.events import PrivacyEvent, StatedCost
+from reticent.accounting.renyi import DEFAULT_ORDERS
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
@@ -97,9 +98,8 @@ class BasicFilter(Filter):
     hundred answers of 0.01 fit into 1 exactly.
 
     Example:
-        >>> from dp_accounting import UnsupportedDpEvent
         >>> from reticent.core import AddRemove
-        >>> event = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()), UnsupportedDpEvent())
+        >>> event = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()))
         >>> budget = BasicFilter(Guarantee(1.0, 1e-9, AddRemove()))
         >>> budget.spend(event, 7)
         >>> budget.largest(event)
@@ -143,9 +143,9 @@ class RdpFilter(Filter):
     **Differs from the paper**: several orders, and the split of delta over them.
 
     Example:
-        >>> from dp_accounting import GaussianDpEvent
+        >>> from reticent.accounting import GaussianCost
         >>> from reticent.core import AddRemove
-        >>> event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, AddRemove()), GaussianDpEvent(20.0))
+        >>> event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, AddRemove()), GaussianCost(20.0))
         >>> RdpFilter(Guarantee(2.5, 1e-5, AddRemove()), orders=[6.0, 9.0, 12.0]).largest(event) > 100
         True
     """
@@ -224,7 +224,7 @@ class RdpOdometer:
         adjacency: of every event.
         delta: probability that some reading is too small, in (0, 1).
         unit: smallest level, a Rényi divergence above 0.
-        orders: Rényi orders above 1, or None for dp-accounting's list.
+        orders: Rényi orders above 1, or None for ``DEFAULT_ORDERS``.
 
     Reference: Lécuyer 2021 (a Rényi odometer from filters of doubling budgets, with a union bound).
     """

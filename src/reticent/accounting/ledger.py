@@ -64,9 +64,8 @@ class Ledger:
 
     Example:
         >>> import tempfile
-        >>> from dp_accounting import UnsupportedDpEvent
         >>> from reticent.core import AddRemove
-        >>> one = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()), UnsupportedDpEvent())
+        >>> one = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()))
         >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
         ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
         ...     _ = ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 1e-6, AddRemove()))

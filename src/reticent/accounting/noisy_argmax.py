@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
 
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
+from reticent.accounting.events import Cost
 from reticent.accounting.winner_search import largest_winner_divergence
 from reticent.core.checks import positive
 
@@ -36,7 +36,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class NoisyArgmaxDpEvent(dp_event.DpEvent):
+class NoisyArgmaxDpEvent(Cost):
     """One label: the class with the most votes after discrete Gaussian noise on every vote; any number of classes.
 
     One record more or less moves at most one vote from one class to another. Ties go by an order of the classes that is fixed, or

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting.rdp import rdp_privacy_accountant
 
 from reticent.accounting.approximate_rdp import ApproximateRdp
+from reticent.accounting.conversion import epsilon_of_rdp
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
 from reticent.accounting.dominating_pairs import LARGEST_SIGMA, screening_loss_distribution, votes_loss_distribution
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
@@ -111,7 +111,7 @@ class PrivateKnnTotal:
     considered: tuple[tuple[str, float], ...]
 
 
-def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float | None = 1e-4) -> PrivateKnnTotal:
+def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float | None = None) -> PrivateKnnTotal:
     """The smallest epsilon of ``steps`` that one of the bounds proves.
 
     **Guarantee.** All screening bits and labels together are (epsilon, delta)-differentially private under the addition or
@@ -124,16 +124,18 @@ def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float |
     - ``Rényi, noisy votes``: every bit and label as the sampled Gaussian step that it post-processes. On a shared subsample every
       query counts as one step of 1/sigma_eff^2 = 1/sigma_screening^2 + sensitivity^2/sigma_votes^2.
     - ``Rényi, bits and labels``: ``screening_rdp`` and ``noisy_argmax_rdp``, the cost of what is really released.
-    - ``privacy-loss distributions``: dominating pairs of both, numerically composed; for one label only.
+    - ``privacy-loss distributions``: dominating pairs of both, numerically composed; for one label only, and only where
+      ``interval`` asks for it, so that no total depends on what is installed.
 
     Args:
         steps: the steps.
         delta: of the total, in (0, 1).
-        interval: width of the grid of losses, or None to leave out privacy-loss distributions, which are never the smallest where
-            many labels are released.
+        interval: width of the grid of losses, 1e-4 for instance, or None to leave out privacy-loss distributions, which need the
+            extra ``accounting``. They are never the smallest where many labels are released.
 
     Raises:
         InvalidParameter: ``delta`` or ``interval`` out of range.
+        MissingExtra: ``interval`` is given and dp-accounting is not installed.
 
     Example:
         >>> steps = PrivateKnnSteps(queries=1000, answers=735, neighbours=300, sampling_probability=0.15, sigma_votes=25.0,
@@ -224,5 +226,5 @@ def _epsilon_of_losses(steps: PrivateKnnSteps, delta: float, interval: float) ->
 
 
 def _epsilon(rdp: Array, orders: Sequence[int], delta: float) -> tuple[float, int]:
-    epsilon, order = rdp_privacy_accountant.compute_epsilon(np.asarray(orders, dtype=np.float64), rdp, delta)
-    return float(epsilon), round(float(order))
+    epsilon, order = epsilon_of_rdp(orders, rdp, delta)
+    return epsilon, round(order)

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
 from scipy import stats
 
 from reticent.accounting.discrete_gaussian import log_tails
+from reticent.accounting.events import Cost
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
 
@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ScreeningDpEvent(dp_event.DpEvent):
+class ScreeningDpEvent(Cost):
     """One screening bit: whether the largest vote of a query plus Gaussian noise is at least the threshold.
 
     Attributes:

@@ -173,8 +173,6 @@ def preview(
 
     The exit status is 12, as for the request itself, where it would be refused.
     """
-    from dp_accounting import dp_event
-
     from reticent.accounting import PrivacyEvent
     from reticent.accounting.units import delta_value, epsilon_value
 
@@ -193,7 +191,7 @@ def preview(
         kind=kind,
     )
     scope = _scope(principal, subject, bundle)
-    event = PrivacyEvent("preview", guarantee, dp_event.UnsupportedDpEvent())
+    event = PrivacyEvent("preview", guarantee)
     with opened(ledger) as book:
         found = book.preview(scope, event, answers=answers, slack_delta=slack_delta)
     cost = f"epsilon={epsilon_value(found.charge.epsilon):g}, delta={delta_value(found.charge.delta):g} ({found.charge.rule})"

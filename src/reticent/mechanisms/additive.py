@@ -15,7 +15,6 @@ from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.core.norms import Norm
-from reticent.mechanisms.costs import event_of
 from reticent.noise import Grid, Sampler
 
 Array = npt.NDArray[np.float64]
@@ -85,7 +84,7 @@ class AdditiveMechanism(ABC):
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one released vector, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     @cached_property
     def grid(self) -> Grid:

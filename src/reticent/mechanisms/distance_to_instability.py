@@ -13,7 +13,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
-from reticent.mechanisms.costs import event_of
 from reticent.mechanisms.propose_test_release import optimal_test
 from reticent.noise import Sampler
 
@@ -69,7 +68,7 @@ class DistanceToInstability:
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one answer, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     @property
     def pass_probabilities(self) -> Array:

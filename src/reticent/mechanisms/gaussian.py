@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from dp_accounting import dp_event
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee
@@ -79,9 +78,9 @@ class GaussianMechanism(AdditiveMechanism):
 
     @property
     def event(self) -> PrivacyEvent:
-        """Cost of one released vector; composes as a Gaussian of noise multiplier sigma / D."""
-        multiplier = self.steps_scale / self.steps_sensitivity
-        return PrivacyEvent(self.name, self.guarantee, dp_event.GaussianDpEvent(multiplier))
+        """Cost of one released vector: (D^2 / (2 sigma^2))-zCDP, which holds for the discrete noise itself, however often."""
+        rho = 0.5 * (self.steps_sensitivity / self.steps_scale) ** 2
+        return PrivacyEvent(self.name, self.guarantee, ZeroConcentratedCost(rho))
 
     @cached_property
     def steps_scale(self) -> float:
@@ -102,7 +101,9 @@ class GaussianMechanism(AdditiveMechanism):
 
 
 def gaussian_delta(*, sensitivity: float, sigma: float, epsilon: float) -> float:
-    """Exact delta of the continuous Gaussian mechanism at ``epsilon``, for l2 sensitivity ``sensitivity``.
+    """Delta of the continuous Gaussian mechanism at ``epsilon``, for l2 sensitivity ``sensitivity``, to the nearest double.
+
+    ``reticent.accounting.exact_gaussian.gaussian_delta`` is the same rounded up; here ``analytic_sigma`` adds the margin.
 
     Example:
         >>> round(gaussian_delta(sensitivity=1.0, sigma=1.0, epsilon=1.0), 6)

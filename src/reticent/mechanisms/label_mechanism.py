@@ -14,7 +14,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
-from reticent.mechanisms.costs import event_of
 from reticent.noise import Grid, Sampler
 
 Array = npt.NDArray[np.float64]
@@ -94,7 +93,7 @@ class LabelMechanism(ABC):
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one label, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     @cached_property
     def grid(self) -> Grid:

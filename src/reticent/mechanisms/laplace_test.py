@@ -15,7 +15,6 @@ from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.mechanisms.additive import AdditiveMechanism
-from reticent.mechanisms.costs import event_of
 from reticent.mechanisms.propose_test_release import covers, total_guarantee
 from reticent.noise import Grid, Sampler
 
@@ -80,7 +79,7 @@ class LaplaceTestRelease:
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one answer, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     @cached_property
     def _grid(self) -> Grid:

@@ -13,7 +13,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
-from reticent.mechanisms.costs import event_of
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -46,7 +45,7 @@ class BinaryResponse(ABC):
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one answer, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     @abstractmethod
     def flip_probabilities(self, levels: npt.ArrayLike) -> Array:

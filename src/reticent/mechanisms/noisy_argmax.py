@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
 
-from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.events import PoissonSampled, PrivacyEvent
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -85,7 +84,7 @@ class NoisyArgmax:
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one label, for accounting."""
-        sampled = dp_event.PoissonSampledDpEvent(self.sampling_probability, self._label)
+        sampled = PoissonSampled(self.sampling_probability, self._label)
         return PrivacyEvent(self.name, self.guarantee, sampled)
 
     def release(self, votes: npt.ArrayLike, *, sampler: Sampler) -> Integers:

@@ -9,10 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
 
 from reticent.accounting.approximate_rdp import ApproximateRdp
-from reticent.accounting.events import PrivacyEvent
+from reticent.accounting.events import PoissonSampled, PrivacyEvent
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -91,7 +90,7 @@ class NoisyScreening:
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one bit, for accounting."""
-        sampled = dp_event.PoissonSampledDpEvent(self.sampling_probability, self._bit)
+        sampled = PoissonSampled(self.sampling_probability, self._bit)
         return PrivacyEvent(self.name, self.guarantee, sampled)
 
     def release(self, largest_votes: npt.ArrayLike, *, sampler: Sampler) -> Booleans:

@@ -45,7 +45,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee, Neighborhood
-from reticent.mechanisms.costs import event_of
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -120,7 +119,7 @@ class ProposeTestRelease:
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one answer, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     @property
     def pass_probabilities(self) -> Array:

@@ -30,7 +30,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
-from reticent.mechanisms.costs import event_of
 from reticent.noise import Grid, Sampler
 
 Array = npt.NDArray[np.float64]
@@ -102,7 +101,7 @@ class PublishedPosthoc:
     @property
     def event(self) -> PrivacyEvent:
         """An event that no accountant composes."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     @property
     def scale(self) -> float:

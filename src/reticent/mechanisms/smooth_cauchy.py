@@ -13,7 +13,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.core.guarantees import Guarantee, GuaranteeKind
-from reticent.mechanisms.costs import event_of
 from reticent.mechanisms.level_response import Array, BinaryResponse
 
 _ARITHMETIC = 2.0**-40
@@ -79,7 +78,7 @@ class SmoothCauchy(BinaryResponse):
     @override
     def event(self) -> PrivacyEvent:
         """Cost of one answer, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     def credited(self, levels: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """What stable distances count as, given where stability is looked at; private."""

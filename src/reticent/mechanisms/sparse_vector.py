@@ -12,7 +12,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
-from reticent.mechanisms.costs import event_of
 from reticent.mechanisms.noisy_screening import Integers, checked_votes
 from reticent.noise import Sampler
 
@@ -83,7 +82,7 @@ class SparseVectorScreening:
     @property
     def event(self) -> PrivacyEvent:
         """Cost of all outcomes together, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     def release(self, largest_votes: npt.ArrayLike, *, sampler: Sampler) -> Integers:
         """Outcomes of one sequence of queries.

@@ -14,7 +14,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
-from reticent.mechanisms.costs import event_of
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -85,7 +84,7 @@ class StabilityResponse:
     @property
     def event(self) -> PrivacyEvent:
         """Cost of one answer, for accounting."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
     @property
     def right_probabilities(self) -> Array:

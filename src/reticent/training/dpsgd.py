@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from dp_accounting import dp_event
 from torch import nn
 from torch.nn import functional
 
-from reticent.accounting import PldAccountant, PrivacyEvent
+from reticent.accounting import GaussianCost, PldAccountant, PoissonSampled, PrivacyEvent
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, MissingExtra, UnknownName
 from reticent.core.guarantees import AddRemove, Guarantee
@@ -107,7 +106,7 @@ def step_noise(*, epsilon: float, delta: float, sampling_probability: float, ste
     probability(delta, name="delta", allow_zero=False)
 
     def enough(multiplier: float) -> bool:
-        step = dp_event.PoissonSampledDpEvent(sampling_probability, dp_event.GaussianDpEvent(multiplier))
+        step = PoissonSampled(sampling_probability, GaussianCost(multiplier))
         event = PrivacyEvent("DP-SGD step", Guarantee(epsilon, delta, AddRemove(1)), step)
         return PldAccountant(AddRemove(1), interval=1e-3).compose(event, steps).epsilon(delta=delta) <= epsilon
 

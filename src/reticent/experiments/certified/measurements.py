@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
 
 from reticent.accounting import PrivacyEvent, epsilon_per_answer, noise_multiplier
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
@@ -148,8 +147,7 @@ def argmax_sigma(*, queries: int, epsilon: float, delta: float) -> float | None:
     """Smallest noise of PATE's Gaussian noisy argmax for ``queries`` labels at a total; None above 100 votes."""
 
     def event(sigma: float) -> PrivacyEvent:
-        label = dp_event.PoissonSampledDpEvent(1.0, NoisyArgmaxDpEvent(sigma))
-        return PrivacyEvent("noisy argmax", Guarantee(epsilon, delta, _ADJACENCY), label)
+        return PrivacyEvent("noisy argmax", Guarantee(epsilon, delta, _ADJACENCY), NoisyArgmaxDpEvent(sigma))
 
     sigma = noise_multiplier(event, epsilon=epsilon, delta=delta, answers=queries, tolerance=0.02)
     return sigma if sigma <= _MOST_NOISE else None

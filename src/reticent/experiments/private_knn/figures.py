@@ -17,11 +17,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
-from dp_accounting.rdp import rdp_privacy_accountant
 from matplotlib.figure import Figure
 
-from reticent.accounting import PldAccountant, PrivacyEvent, ScreeningDpEvent, screening_rdp
+from reticent.accounting import (
+    GaussianCost,
+    PldAccountant,
+    PoissonSampled,
+    PrivacyEvent,
+    RdpAccountant,
+    ScreeningDpEvent,
+    epsilon_of_rdp,
+    screening_rdp,
+)
 from reticent.accounting.screening import largest_divergence, screening_pairs
 from reticent.core import AddRemove, Guarantee
 from reticent.experiments.drawings import one_panel, png
@@ -100,14 +107,13 @@ def _spending(settings: ScreeningSettings) -> Results:
     rate, delta = settings.sampling_probability, settings.delta
 
     def spent(rdp: Array) -> list[float]:
-        return [float(rdp_privacy_accountant.compute_epsilon(orders, queries * rdp, delta)[0]) for queries in QUERIES]
+        return [epsilon_of_rdp(orders, queries * rdp, delta)[0] for queries in QUERIES]
 
     curves = {f"largest vote {vote}": spent(_at(settings, vote, orders, rate=rate)) for vote in settings.shown}
     curves["every largest vote"] = spent(screening_rdp(settings.everything, orders, sampling_probability=rate))
-    gaussian = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(settings.sigma))
-    accountant = rdp_privacy_accountant.RdpAccountant(orders=orders)
-    curves["sampled Gaussian, Rényi"] = spent(np.asarray(accountant.compose(gaussian).rdp))
+    gaussian = PoissonSampled(rate, GaussianCost(settings.sigma))
     step = PrivacyEvent("screening", Guarantee(1.0, delta, AddRemove()), gaussian)
+    curves["sampled Gaussian, Rényi"] = spent(RdpAccountant(AddRemove(), orders.tolist()).compose(step).rdp)
     losses = [PldAccountant(AddRemove(), 1e-5).compose(step, queries).epsilon(delta=delta) for queries in QUERIES]
     curves["sampled Gaussian, loss distribution"] = [float(epsilon) for epsilon in losses]
     return curves

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import positive, probability
 from reticent.core.guarantees import Guarantee, GuaranteeKind, Replace
-from reticent.mechanisms.costs import event_of
 from reticent.noise import Sampler
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.tables.schema import TabularSchema
@@ -53,7 +52,7 @@ class PublishedPower:
     @property
     def event(self) -> PrivacyEvent:
         """An event that no accountant composes."""
-        return event_of(self.name, self.guarantee)
+        return PrivacyEvent(self.name, self.guarantee)
 
 
 @dataclass(frozen=True, eq=False)

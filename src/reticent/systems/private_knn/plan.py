@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from dp_accounting import dp_event
 
 from reticent.accounting import PrivacyEvent, PrivateKnnSteps, PrivateKnnTotal, calibrate_private_knn, private_knn_total
 from reticent.core.checks import count
@@ -139,7 +138,7 @@ class KnnPlan:
     @property
     def event(self) -> PrivacyEvent:
         """The whole plan as one cost, as a ledger books it."""
-        return PrivacyEvent("Private-kNN plan", self.guarantee, dp_event.UnsupportedDpEvent())
+        return PrivacyEvent("Private-kNN plan", self.guarantee)
 
     def rehearse(self) -> None:
         """Screens and labels a query without votes, with a seed: what cannot answer fails before any charge.

@@ -1,0 +1,112 @@
+"""From Rényi divergences to (epsilon, delta), rounded up."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import probability, real
+from reticent.core.errors import InvalidParameter
+
+Array = npt.NDArray[np.float64]
+
+_ROUNDING = 2e-15
+"""More than the rounding of the few operations of a conversion, relative to the sum of their magnitudes."""
+
+_LEAST_ORDER = 1.01
+"""Closer to 1 the conversion of an order cancels, and is never the best one."""
+
+
+def epsilon_of_rdp(orders: npt.ArrayLike, divergences: npt.ArrayLike, delta: float) -> tuple[float, float]:
+    """Smallest epsilon at ``delta`` that one of the orders proves, and that order.
+
+    Args:
+        orders: shape (k,), each above 1.
+        divergences: shape (k,), each at least 0; infinite where nothing is known.
+        delta: in [0, 1).
+
+    Returns:
+        Epsilon of at least 0, infinite where no order reaches ``delta``; and the order.
+
+    Raises:
+        InvalidParameter: orders, divergences or delta out of their range.
+
+    Edge cases: delta = 0 gives infinity unless a divergence is 0. Where 1 - exp(-divergence) < delta^2 epsilon is 0, because
+    total variation is at most sqrt(1 - exp(-KL)).
+
+    Reference: Canonne, Kamath and Steinke 2020, Proposition 12; Bretagnolle and Huber 1979 for epsilon = 0.
+
+    Example:
+        >>> epsilon, order = epsilon_of_rdp([2.0, 8.0, 32.0], [0.01, 0.04, 0.16], 1e-5)
+        >>> round(epsilon, 4), order
+        (0.3878, 32.0)
+    """
+    alphas, rdp = _checked(orders, divergences)
+    delta = probability(delta, name="delta")
+    if delta == 0:
+        free = np.flatnonzero(rdp == 0)
+        return (0.0, float(alphas[free[0]])) if free.size else (math.inf, float(alphas[-1]))
+    shift, share = np.log1p(-1 / alphas), np.log(delta * alphas) / (alphas - 1)
+    found = rdp + shift - share + _ROUNDING * (rdp - shift + np.abs(share))
+    found[alphas <= _LEAST_ORDER] = math.inf
+    found[delta**2 * (1 - _ROUNDING) + np.expm1(-rdp) > 0] = 0.0
+    best = int(np.argmin(found))
+    return max(0.0, float(found[best])), float(alphas[best])
+
+
+def delta_of_rdp(orders: npt.ArrayLike, divergences: npt.ArrayLike, epsilon: float) -> tuple[float, float]:
+    """Smallest delta at ``epsilon`` that one of the orders proves, and that order.
+
+    Args:
+        orders: shape (k,), each above 1.
+        divergences: shape (k,), each at least 0; infinite where nothing is known.
+        epsilon: at least 0.
+
+    Returns:
+        Delta in [0, 1], and the order.
+
+    Raises:
+        InvalidParameter: orders, divergences or epsilon out of their range.
+
+    Reference: see ``epsilon_of_rdp``.
+
+    Example:
+        >>> delta, order = delta_of_rdp([2.0, 8.0, 32.0], [0.01, 0.04, 0.16], 0.3878)
+        >>> round(delta, 7), order
+        (1e-05, 32.0)
+    """
+    alphas, rdp = _checked(orders, divergences)
+    epsilon = checked_epsilon(epsilon)
+    with np.errstate(divide="ignore"):
+        far = 0.5 * np.log(-np.expm1(-rdp))
+    parts = (alphas - 1) * (rdp - epsilon), (alphas - 1) * np.log1p(-1 / alphas), -np.log(alphas)
+    finite = np.isfinite(rdp) & (alphas > _LEAST_ORDER)
+    near = np.where(finite, sum(parts), math.inf)
+    found = np.minimum(far, near)
+    magnitude = np.where(finite, (alphas - 1) * (rdp + epsilon), 0.0) + 1 + np.log(alphas)
+    found += _ROUNDING * np.where(np.isfinite(found), magnitude + np.abs(found), 0.0)
+    best = int(np.argmin(found))
+    return min(1.0, math.exp(min(0.0, float(found[best])))), float(alphas[best])
+
+
+def checked_epsilon(epsilon: float) -> float:
+    """``epsilon`` of a total as a float of at least 0.
+
+    Raises:
+        InvalidParameter: not a number, NaN or negative.
+    """
+    epsilon = real(epsilon, name="epsilon")
+    if not epsilon >= 0:
+        raise InvalidParameter(f"epsilon={epsilon!r}: expected a number of at least 0")
+    return epsilon
+
+
+def _checked(orders: npt.ArrayLike, divergences: npt.ArrayLike) -> tuple[Array, Array]:
+    alphas, rdp = np.asarray(orders, dtype=np.float64), np.asarray(divergences, dtype=np.float64)
+    if alphas.ndim != 1 or alphas.size == 0 or not np.all(alphas > 1):
+        raise InvalidParameter("orders: expected at least one number, each above 1")
+    if rdp.shape != alphas.shape or not np.all(rdp >= 0):
+        raise InvalidParameter(f"divergences: expected {alphas.size} numbers of at least 0, got shape={rdp.shape}")
+    return alphas, rdp

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mpmath as mp
+import pytest
+
+from reticent.accounting import GaussianAccountant, GaussianCost, PrivacyEvent, RdpAccountant
+from reticent.accounting.exact_gaussian import gaussian_delta
+from reticent.core import AddRemove
+from reticent.core.errors import InvalidParameter
+
+EventMaker = Callable[..., PrivacyEvent]
+
+
+def _exact(multiplier: float, epsilon: float) -> mp.mpf:
+    m, e = mp.mpf(multiplier), mp.mpf(epsilon)
+
+    def below(x: mp.mpf) -> mp.mpf:
+        return mp.erfc(-x / mp.sqrt(2)) / 2
+
+    return below(1 / (2 * m) - e * m) - mp.exp(e) * below(-1 / (2 * m) - e * m)
+
+
+@pytest.mark.parametrize("multiplier", [0.02, 0.5, 1.0, 20.0, 1e6])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.3, 5.0, 60.0])
+def test_delta_is_not_below_the_exact_one(multiplier: float, epsilon: float) -> None:
+    found = gaussian_delta(noise_multiplier=multiplier, epsilon=epsilon)
+    with mp.workdps(400):
+        exact = min(_exact(multiplier, epsilon), mp.mpf(1))
+        assert found >= exact
+        if exact > mp.mpf("1e-290"):
+            assert found <= exact * (1 + mp.mpf("1e-6"))
+
+
+@pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
+def test_the_golden_total_of_a_hundred_answers(golden: dict[str, Any], make_event: EventMaker, delta: str) -> None:
+    row = golden["sampled_gaussian"][8]
+    counted = GaussianAccountant(AddRemove()).compose(make_event(event=GaussianCost(row["noise_multiplier"])), row["answers"])
+    assert counted.epsilon(delta=float(delta)) == pytest.approx(row[delta]["exact"], rel=1e-9)
+    assert counted.delta(epsilon=counted.epsilon(delta=float(delta))) <= float(delta)
+
+
+def test_unequal_answers_are_one_answer_of_their_summed_precision(make_event: EventMaker) -> None:
+    several = GaussianAccountant(AddRemove())
+    several.compose(make_event(event=GaussianCost(6.0)), 3).compose(make_event(event=GaussianCost(2.0)))
+    one = GaussianAccountant(AddRemove()).compose(make_event(event=GaussianCost(1 / math.sqrt(3 / 36 + 1 / 4))))
+    assert several.epsilon(delta=1e-6) == pytest.approx(one.epsilon(delta=1e-6), rel=1e-12)
+    loose = (
+        RdpAccountant(AddRemove()).compose(make_event(event=GaussianCost(6.0)), 3).compose(make_event(event=GaussianCost(2.0)))
+    )
+    assert several.epsilon(delta=1e-6) < loose.epsilon(delta=1e-6)
+
+
+def test_edge_cases(make_event: EventMaker) -> None:
+    assert GaussianAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
+    assert GaussianAccountant(AddRemove()).delta(epsilon=1.0) == 0.0
+    counted = GaussianAccountant(AddRemove()).compose(make_event(event=GaussianCost(3.0)))
+    assert math.isinf(counted.epsilon(delta=0.0))
+    assert counted.epsilon(delta=0.9) == 0.0
+    assert 0 < counted.delta(epsilon=1e6) < 1e-300
+    assert gaussian_delta(noise_multiplier=1e-200, epsilon=1.0) == 1.0
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        counted.delta(epsilon=-1.0)
