@@ -71,11 +71,15 @@ class PrivateQuery:
 
     def exact(self, inputs: Array) -> Array:
         """What would be released without noise, shape (n, outputs). Private."""
-        return self.network.forward(self.points(inputs))
+        return self.network.forward_each(self.points(inputs))
 
     def points(self, inputs: Array) -> Array:
         """Embeddings, clipped to the public domain and moved to its grid, shape (n, d). Private."""
-        return snap(self.bound, self.embedding.embed(inputs)) * self.bound.input_step
+        return self._steps(inputs) * self.bound.input_step
+
+    def _steps(self, inputs: Array) -> Array:
+        """The same points in whole steps of the grid."""
+        return snap(self.bound, self.embedding.embed(inputs))
 
     def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """One answer for each row of checked ``inputs``, and which of them are withheld.
@@ -84,13 +88,13 @@ class PrivateQuery:
             inputs: shape (n, features), finite.
             sampler: source of randomness.
         """
-        points = self.points(inputs)
-        values = self.network.forward(points)
+        steps = self._steps(inputs)
+        values = self.network.forward_each(steps * self.bound.input_step)
         if self.test is None:
             assert not isinstance(self.mechanism, ProposeTestRelease)
             return self.mechanism.release(values, sampler=sampler), np.zeros(len(values), dtype=bool)
         assert isinstance(self.mechanism, ProposeTestRelease)
-        return self.mechanism.release(values, self.test.levels(points), sampler=sampler)
+        return self.mechanism.release(values, self.test.levels_on_grid(steps), sampler=sampler)
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
