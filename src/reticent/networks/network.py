@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -48,7 +49,7 @@ class Network:
         """Number of flattened inputs."""
         return prod(self.input_shape)
 
-    @property
+    @cached_property
     def output_dimension(self) -> int:
         """Number of outputs."""
         width = self.input_dimension
@@ -68,10 +69,10 @@ class Network:
         return _forward(self.layers, self._checked(inputs))
 
     def _checked(self, inputs: npt.ArrayLike) -> Array:
-        values = finite_array(inputs, name="inputs")
-        if values.ndim > 2 and values.shape[1:] == self.input_shape:
-            values = values.reshape(len(values), -1)
-        return finite_array(values, name="inputs", ndim=2, columns=self.input_dimension)
+        if not isinstance(inputs, np.ndarray) or inputs.ndim > 2:
+            values = finite_array(inputs, name="inputs")
+            inputs = values.reshape(len(values), -1) if values.shape[1:] == self.input_shape else values
+        return finite_array(inputs, name="inputs", ndim=2, columns=self.input_dimension)
 
     def forward_each(self, inputs: npt.ArrayLike | SparseRows) -> Array:
         """As ``forward``, but a row's value is the same to the last bit alone, in any batch, and at any place in it.
