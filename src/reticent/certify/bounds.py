@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, prod
 from typing import ClassVar, Literal
 
@@ -111,6 +112,7 @@ class LipschitzBound(ABC):
 
     kind: ClassVar[str]
     affordable_points: ClassVar[int] = 1000
+    _asked_at_once: ClassVar[int] = 32
 
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         if domain.dimension != network.input_dimension:
@@ -175,7 +177,8 @@ class LipschitzBound(ABC):
         """The largest l up to ``max_level`` such that the bound on the ball of l * radius_steps is at most ``limit``; else 0.
 
         The question at the largest radius comes first, because it settles most points; the rest is a binary search, valid
-        because the bound grows with the radius. Bounds that can tell sooner override it, with the same answers.
+        because the bound grows with the radius. For a few points all radii are asked about in one pass, which costs less than
+        several. Bounds that can tell sooner override it, with the same answers.
 
         Args:
             centers: whole grid steps, shape (n, d).
@@ -183,6 +186,11 @@ class LipschitzBound(ABC):
             limit: P.
             max_level: levels above it are reported as it.
         """
+        if len(centers) * max_level <= self._asked_at_once:
+            # As the bound grows with the radius, the levels at which it holds come first.
+            radii = float(radius_steps) * np.tile(np.arange(1.0, max_level + 1.0), len(centers))
+            balls = self.region_on_grid(np.repeat(centers, max_level, axis=0), radii)
+            return np.asarray(self.at_most(balls, limit).reshape(len(centers), max_level).sum(axis=1))
         low = np.zeros(len(centers), dtype=np.int64)
         high = np.full(len(centers), max_level, dtype=np.int64)
         ask = high.copy()
@@ -203,23 +211,29 @@ class LipschitzBound(ABC):
     def region(self, points: Array, radii: Array) -> Region:
         """The balls around ``points`` (inside the domain) as grid intervals, rounded outward."""
         step = self.input_step
-        whole = around(np.stack([self.domain.lower, self.domain.upper]), step)
+        lower_end, upper_end = self._grid_domain
         # From the diameter on, a ball around a point of the domain is the whole domain.
         radii = np.minimum(radii, self._diameter)
         lower = np.floor((points - radii[:, None]) / step)
         upper = np.ceil((points + radii[:, None]) / step)
-        box = Interval(np.maximum(lower, whole.lower[0]), np.minimum(upper, whole.upper[1]), step)
+        box = Interval(np.maximum(lower, lower_end), np.minimum(upper, upper_end), step)
         rounding = ceil(0.5 * self.input_norm.of_ones(points.shape[1]))
         return Region(box, np.round(points / step), np.ceil(radii[:, None] / step) + rounding)
+
+    @cached_property
+    def _grid_domain(self) -> tuple[Array, Array]:
+        """The ends of the domain in whole steps, rounded outward."""
+        step = self.input_step
+        return around(self.domain.lower, step).lower, around(self.domain.upper, step).upper
 
     def _whole_domain(self) -> Region:
         return self.region(self.domain.center[None], np.array([np.inf]))
 
     def region_on_grid(self, centers: Array, radii: Array) -> Region:
         """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no rounding at all."""
-        whole = around(np.stack([self.domain.lower, self.domain.upper]), self.input_step)
+        lower_end, upper_end = self._grid_domain
         reach = radii[:, None]
-        lower, upper = np.maximum(centers - reach, whole.lower[0]), np.minimum(centers + reach, whole.upper[1])
+        lower, upper = np.maximum(centers - reach, lower_end), np.minimum(centers + reach, upper_end)
         return Region(Interval(lower, upper, self.input_step), centers, reach)
 
 

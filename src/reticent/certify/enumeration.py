@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.certify import direction_table, neuron_table
 from reticent.certify.arithmetic import (
     Array,
     ExactLinear,
@@ -28,8 +29,9 @@ from reticent.certify.arithmetic import (
     power_of_two_at_least,
 )
 from reticent.certify.bounds import LipschitzBound, Output, Region, combine, slices
+from reticent.certify.direction_table import DirectionTable
 from reticent.certify.interval import build_forward, first_layer_values, forward_stages, row_norms
-from reticent.certify.neuron_table import ROWS, NeuronTable
+from reticent.certify.neuron_table import NeuronTable
 from reticent.certify.slopes import scaled_by
 from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
 from reticent.core.norms import Norm, sign_patterns
@@ -41,6 +43,7 @@ MAX_INPUTS = 14
 """Up to this many inputs all 2**(n-1) directions t are carried; beyond, use the interval bound."""
 
 _TABLE_NUMBERS = 2**23
+_DIRECTION_NUMBERS = 2**20  # a table of directions holds four arrays of as many doubles
 _WORKING_NUMBERS = 2**17  # arrays of 1 MiB stay in the cache
 
 
@@ -81,7 +84,7 @@ class EnumerationBound(LipschitzBound):
         self._first_norms = row_norms(self._stages[0], self.input_norm)
         linear = network.linear_layers()
         self._hidden = len(linear) - 1
-        self._table: NeuronTable | None = None
+        self._table: NeuronTable | DirectionTable | None = None
         last = self.functionals.rows @ linear[-1].dense()
         # Rows of the last layer folded into the functionals; |row . derivative| is all that is needed of it.
         self._rows = Affine(last, np.zeros(len(last)))
@@ -92,6 +95,14 @@ class EnumerationBound(LipschitzBound):
             self._table = NeuronTable.build(linear[0].dense(), last, magnitudes, self._directions, whole)
         elif self._hidden:
             self._build_directional(network)
+            if self._hidden == 1 and self.functionals.combine != "max" and pairs <= _DIRECTION_NUMBERS:
+                self._table = DirectionTable.build(
+                    self._first,
+                    self._middle[0],
+                    whole=self._slopes(self._whole_domain())[0],
+                    largest_derivative=self._largest,
+                    l2=self.functionals.combine == "l2",
+                )
 
     def _build_directional(self, network: Network) -> None:
         linear = [without_bias(layer) for layer in network.linear_layers()]
@@ -118,13 +129,14 @@ class EnumerationBound(LipschitzBound):
     @override
     def _rows_at_once(self) -> int:
         if self._table is not None:
-            return ROWS
+            return neuron_table.ROWS if isinstance(self._table, NeuronTable) else direction_table.ROWS
         widest = max([len(self.functionals.rows), *(layer.outputs for layer in self.network.linear_layers())])
         return max(1, _WORKING_NUMBERS // (len(self._directions) * widest))
 
     def _slopes(self, region: Region) -> list[Interval]:
         entering = first_layer_values(self._stages[0], region, self._first_norms)
-        _, slopes = forward_stages(self._stages[1:], entering)
+        # Behind the last linear layer there is no activation, so its values are not needed.
+        _, slopes = forward_stages(self._stages[1:-1], entering)
         return [slope for slope in slopes if isinstance(slope, Interval)]
 
     @override

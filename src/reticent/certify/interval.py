@@ -107,8 +107,10 @@ class IntervalBound(LipschitzBound):
     def slopes_over(self, region: Region) -> _Slopes:
         """The ranges of slopes of every activation over the balls."""
         entering = first_layer_values(self._stages[0], region, self._first_norms)
-        _, slopes = forward_stages(self._stages[1:], entering)
-        return [None, *slopes]
+        # A last linear layer has no activation behind it, so its values are not needed.
+        behind: _Slopes = [None] if len(self._stages) > 1 and isinstance(self._stages[-1], _LinearStage) else []
+        _, slopes = forward_stages(self._stages[1 : len(self._stages) - len(behind)], entering)
+        return [None, *slopes, *behind]
 
     def _gradient_norms(self, gradient: Interval) -> Array:
         how = self.functionals.combine

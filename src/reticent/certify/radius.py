@@ -8,6 +8,7 @@ the bound's public grid, radii are whole multiples of its step, and the bound it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -51,9 +52,9 @@ class LevelTest:
         object.__setattr__(self, "proposal", positive(self.proposal, name="proposal"))
         object.__setattr__(self, "radius", positive(self.radius, name="radius"))
         object.__setattr__(self, "max_level", count(self.max_level, name="max_level"))
-        grid_radius(self.bound, self.radius)
+        _ = self.radius_steps
 
-    @property
+    @cached_property
     def radius_steps(self) -> int:
         """R in whole grid steps, the rounding of two centers included."""
         return grid_radius(self.bound, self.radius)
@@ -76,7 +77,10 @@ class LevelTest:
         Args:
             points: shape (n, d), finite.
         """
-        centers = snap(self.bound, points)
+        return self.levels_on_grid(snap(self.bound, points))
+
+    def levels_on_grid(self, centers: Array) -> npt.NDArray[np.int64]:
+        """The level of each point that ``snap`` gave, in whole grid steps, shape (n,): nothing is checked again."""
         return self.bound.levels(centers, self.radius_steps, limit=self.proposal, max_level=self.max_level)
 
 

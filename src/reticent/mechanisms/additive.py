@@ -76,7 +76,7 @@ class AdditiveMechanism(ABC):
         """Scale of the noise in output units: the b of exp(-||u||/b); sigma for the Gaussian."""
         return self.steps_scale * self.grid.step
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one released vector."""
         return Guarantee(self.epsilon, 0.0, self.adjacency)

@@ -71,7 +71,7 @@ class GaussianMechanism(AdditiveMechanism):
         """The l2 norm."""
         return Norm.L2
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one released vector."""
         return Guarantee(self.epsilon, self.delta, self.adjacency)

@@ -85,7 +85,7 @@ class LabelMechanism(ABC):
         if not (np.isfinite(error) and error >= 0):
             raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one label."""
         return Guarantee(self.epsilon, 0.0, self.adjacency)

@@ -111,7 +111,7 @@ class ProposeTestRelease:
             raise InvalidParameter(f"epsilon_test={self.epsilon_test!r}: expected at least 1e-9")
         probability(self.delta_test, name="delta_test", allow_zero=False)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one answer, withheld or not."""
         return total_guarantee(self.law, epsilon_test=self.epsilon_test, delta_test=self.delta_test)

@@ -76,7 +76,7 @@ class StabilityResponse:
         if positive(self.epsilon, name="epsilon") < 1e-6:
             raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least 1e-6")
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one answer."""
         return Guarantee(self.epsilon, 0.0, self.adjacency)

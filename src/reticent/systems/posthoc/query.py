@@ -76,7 +76,11 @@ class PrivateQuery:
 
     def points(self, inputs: Array) -> Array:
         """Embeddings, clipped to the public domain and moved to its grid, shape (n, d). Private."""
-        return snap(self.bound, self.embedding.embed(inputs)) * self.bound.input_step
+        return self._steps(inputs) * self.bound.input_step
+
+    def _steps(self, inputs: Array) -> Array:
+        """The same points in whole steps of the grid."""
+        return snap(self.bound, self.embedding.embed(inputs))
 
     def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """One answer for each row of checked ``inputs``, and which of them are withheld.
@@ -87,7 +91,7 @@ class PrivateQuery:
             inputs: shape (n, features), finite.
             sampler: source of randomness.
         """
-        return self._released(self.points(inputs), sampler)
+        return self._released(self._steps(inputs), sampler)
 
     def rehearse(self) -> None:
         """Answers about the middle of the public box, with a seed, and forgets it: what cannot answer fails before any charge.
@@ -96,15 +100,15 @@ class PrivateQuery:
             ReticentError: the mechanism's noise is beyond what the grid or the sampler holds, or its cost has no event.
         """
         _ = self.mechanism.event
-        self._released(snap(self.bound, self.bound.domain.center[None, :]) * self.bound.input_step, SeededSampler(0))
+        self._released(snap(self.bound, self.bound.domain.center[None, :]), SeededSampler(0))
 
-    def _released(self, points: Array, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        values = self.network.forward_each(points)
+    def _released(self, steps: Array, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        values = self.network.forward_each(steps * self.bound.input_step)
         if self.test is None:
             assert not isinstance(self.mechanism, ProposeTestRelease)
             return self.mechanism.release(values, sampler=sampler), np.zeros(len(values), dtype=bool)
         assert isinstance(self.mechanism, ProposeTestRelease)
-        return self.mechanism.release(values, self.test.levels(points), sampler=sampler)
+        return self.mechanism.release(values, self.test.levels_on_grid(steps), sampler=sampler)
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""

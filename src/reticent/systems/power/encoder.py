@@ -310,7 +310,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
             raise NotFittedYet("this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle")
         return self.query_
 
-    def _inputs(self, X: npt.ArrayLike) -> Array:
+    def _inputs(self, X: npt.ArrayLike) -> Any:
         query = self._fitted()
         check_names(self, X)
         table = as_table(X, name="X")
@@ -318,7 +318,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
             raise InvalidInput(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
             )
-        return query.schema.encode(table)
+        return query.encode(table)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,10 @@ class PublishedQuery:
     def bound(self) -> EncoderBound:
         """No certificate is involved."""
         return EncoderBound("none", 0.0)
+
+    def encode(self, table: npt.NDArray[Any]) -> Array:
+        """Checked rows of a table, shape (n, dimension); raises what ``TabularSchema.encode`` raises."""
+        return self.schema.encode(table)
 
     def scores(self, inputs: Array) -> Array:
         """The paper's per-sample epsilon of encoded rows, shape (n,)."""

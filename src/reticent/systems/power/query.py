@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.checks import count, positive, probability, real
+from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
 from reticent.core.guarantees import Adjacency, Neighborhood, Replace
 from reticent.core.norms import Norm
@@ -134,26 +135,32 @@ class PowerQuery:
         """Released values per row."""
         return len(self.plan.codes) or self.network.output_dimension
 
-    def exact(self, inputs: Array) -> Array:
-        """What would be released without noise, shape (n, outputs). Private."""
-        values = self.network.forward_each(inputs)
-        if self.plan.law != "code":
-            return values
-        return np.asarray(np.eye(self.outputs)[values[:, list(self.plan.codes)].argmax(axis=1)])
+    def encode(self, table: npt.NDArray[Any]) -> CodedRows:
+        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code`` raises."""
+        return self.schema.code(table)
 
-    def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[Array, npt.NDArray[np.bool_]]:
+    def exact(self, inputs: Array | CodedRows) -> Array:
+        """What would be released without noise, shape (n, outputs). Private."""
+        return np.asarray(np.eye(self.outputs)[self._codes(inputs)]) if self.plan.law == "code" else self._forward(inputs)
+
+    def answer(self, inputs: Array | CodedRows, *, sampler: Sampler) -> tuple[Array, npt.NDArray[np.bool_]]:
         """One vector for each encoded row, shape (n, outputs), and which of them are withheld: none.
 
         Args:
-            inputs: shape (n, dimension), from ``schema.encode``.
+            inputs: rows that ``encode`` gave; or the same in full, shape (n, dimension), with the same answers.
             sampler: source of randomness.
         """
         mechanism, kept = self.mechanism, np.zeros(len(inputs), dtype=np.bool_)
-        values = self.exact(inputs)
         if isinstance(mechanism, StabilityResponse):
-            codes = mechanism.release(values.argmax(axis=1), np.zeros(len(values), dtype=np.int64), sampler=sampler)
+            codes = mechanism.release(self._codes(inputs), np.zeros(len(inputs), dtype=np.int64), sampler=sampler)
             return np.asarray(np.eye(self.outputs)[codes]), kept
-        return mechanism.release(values, sampler=sampler), kept
+        return mechanism.release(self._forward(inputs), sampler=sampler), kept
+
+    def _codes(self, inputs: Array | CodedRows) -> npt.NDArray[np.int64]:
+        return np.asarray(self._forward(inputs)[:, list(self.plan.codes)].argmax(axis=1), dtype=np.int64)
+
+    def _forward(self, inputs: Array | CodedRows) -> Array:
+        return self.network.forward_each(inputs if isinstance(inputs, CodedRows) else CodedRows.of(inputs))
 
     def rehearse(self) -> None:
         """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer fails before any charge.

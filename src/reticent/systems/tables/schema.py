@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from reticent.core.checks import finite_array, real
+from reticent.core.coded_rows import CodedRows, Codes
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError, UnknownName
 from reticent.core.regions import Box
 from reticent.systems.feature_names import check_columns, names_of
@@ -35,8 +37,9 @@ HALF_ROOT = math.nextafter(math.sqrt(0.5), 0.0)
 
 _MISSING_INDICATOR = math.sqrt(0.75)  # this double lies below the root; with 1/2, a missing number is at most 1 from any other
 
-
 _LEAST_SPAN = 2.0**-1022  # below it doubles lose digits
+
+_ROWS_AT_ONCE = 8192  # so that a wide one-hot table is not copied as a whole
 
 
 @dataclass(frozen=True)
@@ -142,26 +145,32 @@ class Categorical:
         """Largest encoded value of each coordinate; the smallest is 0."""
         return [HALF_ROOT] * self.width
 
-    def encode(self, rows: npt.NDArray[Any]) -> Array:
-        """Encoded coordinates, shape (n, width), of a column of shape (n, 1).
+    def code(self, rows: npt.NDArray[Any]) -> Codes:
+        """The position in the list of each value of a column of shape (n, 1), shape (n,).
 
         Raises:
             InvalidInput: a value that is not in the list, and no ``other``. Values are never shown.
         """
-        codes = {word_of(value): code for code, value in enumerate(self.categories)}
-        fallback = -1 if self.other is None else codes[word_of(self.other)]
-        # One by one: an array of words would be as wide as the longest one, and drop NULs at their ends.
-        found = [codes.get(word_of(value), fallback) for value in rows[:, 0].tolist()]
-        numbers = np.array(found, dtype=np.int64)
-        unknown = int((numbers < 0).sum())
+        positions = {word_of(value): position for position, value in enumerate(self.categories)}
+        fallback = -1 if self.other is None else positions[word_of(self.other)]
+
+        def found(values: list[Any]) -> Codes:
+            # One by one: an array of words would be as wide as the longest one, and drop NULs at their ends.
+            words = values if set(map(type, values)) <= {str} else map(word_of, values)
+            return np.fromiter(map(positions.get, words, repeat(fallback)), dtype=np.int32, count=len(values))
+
+        if rows.dtype.kind in "fiub":  # few different numbers, mostly
+            different, where = np.unique(rows[:, 0], return_inverse=True)
+            codes = found(different.tolist())[where]
+        else:
+            codes = found(rows[:, 0].tolist())
+        unknown = int((codes < 0).sum())
         if unknown:
             raise InvalidInput(
                 f"column {self.name!r}: {unknown} of {len(rows)} values are not among its {len(self.categories)} public "
                 "categories; declare them in the schema, or name a category for all others"
             )
-        encoded = np.zeros((len(numbers), self.width))
-        encoded[np.arange(len(numbers)), numbers] = HALF_ROOT
-        return encoded
+        return codes
 
 
 @dataclass(frozen=True)
@@ -198,17 +207,22 @@ class OneHot:
         """Largest encoded value of each coordinate; the smallest is 0."""
         return [HALF_ROOT] * self.width
 
-    def encode(self, rows: npt.NDArray[Any]) -> Array:
-        """Encoded coordinates, shape (n, width), of columns of shape (n, width).
+    def code(self, rows: npt.NDArray[Any]) -> Codes:
+        """Which column holds the one, for each row of columns of shape (n, width), shape (n,).
 
         Raises:
             InvalidInput: a row with another number of ones than one. Values are never shown.
         """
-        values = finite_array(rows, name=f"attribute {self.name!r}", ndim=2, allow_empty=True)
-        wrong = int((~(((values == 0) | (values == 1)).all(axis=1) & (values.sum(axis=1) == 1))).sum())
+        codes, wrong = np.empty(len(rows), dtype=np.int32), 0
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            values = finite_array(rows[part], name=f"attribute {self.name!r}", ndim=2, allow_empty=True)
+            ones = values == 1
+            right = (ones | (values == 0)).all(axis=1) & (ones.sum(axis=1) == 1)
+            codes[part], wrong = ones.argmax(axis=1), wrong + int((~right).sum())
         if wrong:
             raise InvalidInput(f"attribute {self.name!r}: expected exactly one 1 per row, {wrong} of {len(rows)} rows differ")
-        return np.asarray(values * HALF_ROOT)
+        return codes
 
 
 Attribute = Numeric | Categorical | OneHot
@@ -289,8 +303,8 @@ class TabularSchema:
         """Largest l2 distance of two encoded rows: 1 per attribute."""
         return math.sqrt(len(self.attributes))
 
-    def encode(self, rows: npt.ArrayLike, *, name: str = "X") -> Array:
-        """Encoded rows, shape (n, dimension), float64, inside ``domain``.
+    def code(self, rows: npt.ArrayLike, *, name: str = "X") -> CodedRows:
+        """Encoded rows without their zeros: ``code(rows).dense()`` is ``encode(rows)``.
 
         Args:
             rows: shape (n, columns).
@@ -306,19 +320,29 @@ class TabularSchema:
         table = as_table(rows, name=name)
         if table.shape[1] != self.columns:
             raise InvalidInput(f"{name}: expected {self.columns} columns as in the schema, got {table.shape[1]}")
-        ends = np.cumsum([0, *(attribute.columns for attribute in self.attributes)]).tolist()
-        encoded = np.concatenate(
-            [
-                attribute.encode(table[:, start:stop])
-                for attribute, start, stop in zip(self.attributes, ends, ends[1:], strict=False)
-            ],
-            axis=1,
-        )
-        # What is charged rests on this; so it is looked at before anything is.
-        outside = len(encoded) - int(self.domain.contains(encoded).sum())
-        if outside:
-            raise InvalidInput(f"{name}: {outside} of {len(encoded)} encoded rows left the public box; report the schema")
-        return encoded
+        places = [place for _, part, one_hot in self.groups if not one_hot for place in range(part.start, part.stop)]
+        numbers = np.empty((len(table), len(places)))
+        codes = np.empty((len(table), sum(one_hot for _, _, one_hot in self.groups)), dtype=np.int32)
+        column = number = code = 0
+        for attribute, (_, part, _) in zip(self.attributes, self.groups, strict=True):
+            cells = table[:, column : column + attribute.columns]
+            column += attribute.columns
+            if isinstance(attribute, Numeric):
+                numbers[:, number : number + attribute.width] = attribute.encode(cells)
+                number += attribute.width
+            else:
+                np.add(attribute.code(cells), part.start, out=codes[:, code])
+                code += 1
+        # What is charged rests on this; so it is looked at before anything is. Codes are in the box by what they are.
+        inside = ((numbers >= self.domain.lower[places]) & (numbers <= self.domain.upper[places])).all(axis=1)
+        if not inside.all():
+            outside = len(table) - int(inside.sum())
+            raise InvalidInput(f"{name}: {outside} of {len(table)} encoded rows left the public box; report the schema")
+        return CodedRows(numbers, np.array(places, dtype=np.int32), codes, HALF_ROOT, self.dimension)
+
+    def encode(self, rows: npt.ArrayLike, *, name: str = "X") -> Array:
+        """Encoded rows, shape (n, dimension), float64, inside ``domain``; see ``code`` for arguments and what it raises."""
+        return self.code(rows, name=name).dense()
 
     def check_columns(self, names: Sequence[str], *, name: str = "X") -> None:
         """Refuses columns that are not the schema's, in its order.
@@ -377,6 +401,8 @@ def word_of(value: Any) -> str:
         >>> word_of(3.0), word_of(2.5), word_of("office")
         ('3', '2.5', 'office')
     """
+    if type(value) is str:
+        return value
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     try:
