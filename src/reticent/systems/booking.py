@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.accounting.ledger import Ledger, Reservation
+from reticent.accounting.ledger import Ledger
+from reticent.accounting.reservations import Reservation
 from reticent.accounting.scopes import Scope
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee
