@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from reticent.accounting import Ledger, PrivacyEvent, Scope
+from reticent.accounting.anchors import Anchor, AnchorFile
 from reticent.accounting.chain import Entry
 from reticent.accounting.statements import statement_of
 from reticent.core import AddRemove, Guarantee
@@ -104,7 +105,8 @@ def fill(path: Path, entries: int) -> None:
         " receipt, digest) VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?, ?, ?, ?)",
         rows,
     )
-    connection.execute("UPDATE head SET seq = ?, digest = ?", (seq, digest))
+    spent = "(SELECT sum(epsilon) FROM entries WHERE action = 'reserve')"
+    connection.execute(f"UPDATE head SET seq = ?, digest = ?, spent_epsilon = {spent}", (seq, digest))
     for position, (account, _, _) in enumerate(accounts):
         extra = calls // len(accounts) + (position < calls % len(accounts))
         connection.execute(
@@ -117,6 +119,19 @@ def fill(path: Path, entries: int) -> None:
     )
     connection.commit()
     connection.close()
+
+
+def anchors_per_second(folder: Path, count: int) -> str:
+    """What keeping the last position outside the database costs: two of these in every pair."""
+    rates = []
+    for durable in (False, True):
+        file = AnchorFile(folder / f"{durable}.anchor", durable=durable, patience=1.0)
+        file.prepare()
+        start = time.perf_counter()
+        for seq in range(1, count + 1):
+            file.raise_to(Anchor("ledger", seq, "ab" * 32, seq, 0))
+        rates.append(count / (time.perf_counter() - start))
+    return f"{rates[0]:.0f} per second, {rates[1]:.0f} where it must survive a power cut"
 
 
 def timed(label: str, work: object) -> None:
@@ -151,6 +166,7 @@ def main() -> None:
             print(f"PostgreSQL     {rate:6.0f} reserve-commit pairs/s ({own:.0f} per second of the client's own CPU time)")
             print(f"  {charge_each(ledger, options.people)}")
             ledger.close()
+        print(f"  the anchor alone: {anchors_per_second(folder / 'state', options.pairs)}")
         print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         fill(folder / "large.db", options.entries)
         large = Ledger.open(folder / "large.db")

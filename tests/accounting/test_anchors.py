@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -31,7 +32,7 @@ def test_an_anchor_only_moves_on(file: AnchorFile) -> None:
     assert file.raise_to(at(2)) == at(3)
     assert file.raise_to(at(3, "cd")) == at(3)
     assert file.raise_to(at(7, "cd")) == file.read() == at(7, "cd")
-    assert sorted(path.name for path in file.path.parent.iterdir()) == ["ledger.anchor", "ledger.anchor.lock"]
+    assert sorted(path.name for path in file.path.parent.iterdir()) == ["ledger.anchor"]
 
 
 def _raise(file: AnchorFile, start: int) -> None:
@@ -50,18 +51,31 @@ def test_many_processes_leave_the_latest(file: AnchorFile) -> None:
     assert file.read() == at(399)
 
 
+def sector(**change: object) -> bytes:
+    values = {"ledger": "x", "seq": 1, "digest": "ab" * 32, "epsilon": 0, "delta": 0, **change}
+    content = json.dumps(values, separators=(",", ":")).encode()
+    return (content + b"\n" + hashlib.sha256(content).hexdigest().encode()).ljust(512, b"\n")
+
+
+def test_sectors_are_made_as_the_tests_below_believe() -> None:
+    assert Anchor.decode(sector()) == Anchor("x", 1, "ab" * 32, 0, 0)
+    assert Anchor("x", 1, "ab" * 32, 0, 0).encode() == sector()
+    assert len(Anchor("0" * 36, 2**63, "ab" * 32, 2**62, 2**62).encode()) == 512
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"[]",
-        b"{}",
-        b"\xff",
-        json.dumps({"ledger": "x", "seq": True, "digest": "ab" * 32, "epsilon": 0, "delta": 0}).encode(),
-        json.dumps({"ledger": "x", "seq": -1, "digest": "ab" * 32, "epsilon": 0, "delta": 0}).encode(),
-        json.dumps({"ledger": "x", "seq": 1, "digest": "ab", "epsilon": 0, "delta": 0}).encode(),
-        json.dumps({"ledger": "x", "seq": 1, "digest": 7, "epsilon": 0, "delta": 0}).encode(),
-        json.dumps({"ledger": 4, "seq": 1, "digest": "ab" * 32, "epsilon": 0, "delta": 0}).encode(),
+        bytes(1024),
+        sector(),
+        2 * sector().replace(b"1", b"2"),
+        2 * sector(seq=True),
+        2 * sector(seq=-1),
+        2 * sector(digest=7),
+        2 * sector(ledger=4),
+        2 * sector(more=1),
+        3 * sector(),
     ],
 )
 def test_what_is_no_anchor_is_refused(file: AnchorFile, content: bytes) -> None:
@@ -69,6 +83,20 @@ def test_what_is_no_anchor_is_refused(file: AnchorFile, content: bytes) -> None:
     with pytest.raises(LedgerUnavailable, match="expected the ledger's anchor"):
         file.raise_to(at(5))
     assert file.path.read_bytes() == content
+
+
+@pytest.mark.parametrize("torn", range(0, 180, 17))
+def test_a_write_that_is_cut_short_leaves_the_one_before(file: AnchorFile, torn: int) -> None:
+    """Whichever sector it was on its way to, and wherever the power was cut."""
+    for seq in (3, 4, 5):
+        file.raise_to(at(seq))
+    content = file.path.read_bytes()
+    places = [0, 512] if Anchor.decode(content[:512]) == at(4) else [512, 0]
+    assert Anchor.decode(content[places[1] :][:512]) == at(5)
+    new = at(6, "cd").encode()[:torn]
+    file.path.write_bytes(content[: places[0]] + new + content[places[0] + torn :])
+    assert file.read() == at(5)
+    assert file.raise_to(at(7)) == file.read() == at(7)
 
 
 def test_a_lock_that_somebody_keeps_is_reported(file: AnchorFile) -> None:

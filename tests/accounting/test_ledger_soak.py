@@ -1,8 +1,8 @@
 """Thousands of kills: no answer that anybody saw is uncharged, and no budget is overspent.
 
-Clients charge, commit and only then show their answer, over and over, and are killed at any moment. In one of the settings half of
-them live in mount namespaces of their own, in which the ledger's folder has another name. All 5,000 kills run with ``--soak``; a
-hundredth of them always.
+Clients charge, commit and only then show their answer, over and over, and are killed at any moment. In one of the settings half
+of them live in mount namespaces of their own, in which the ledger's folder has another name. All 5,000 kills run with ``--soak``;
+a hundredth of them always.
 """
 
 from __future__ import annotations

@@ -4,16 +4,19 @@ A database cannot know that it is an old copy of itself: its chain is whole, its
 So whoever writes to a ledger keeps the position and digest of its last entry in a small file elsewhere, and a ledger that does
 not hold that entry is refused until an operator accepts the loss.
 
-The file is replaced whole, only ever by a later position, under a lock, and before any answer leaves. Where database and anchor
-are restored together nothing here can know; receipts that clients hold can (see ``Ledger.verify``).
+The file holds the last two positions, each in a disk sector of its own with its checksum. A later one takes the place of the
+earlier of them, under a lock, and before any answer leaves: whenever a process is killed or the power is cut, one of them is
+whole, and what the other would have vouched for has not left yet. Commits move no anchor, since they spend nothing.
+
+Where database and anchor are restored together nothing here can know; receipts that clients hold can (see ``Ledger.verify``).
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +30,10 @@ ANCHOR_VARIABLE = "RETICENT_ANCHOR"
 """Environment variable with the folder, or the file, where anchors are kept."""
 
 _SUFFIX = ".anchor"
+_SECTOR = 512
+"""Bytes that a disk writes whole or not at all."""
+
+_SET = f"Give permission on it and its folder, or choose another place by anchor= or {ANCHOR_VARIABLE}"
 
 
 @dataclass(frozen=True)
@@ -52,22 +59,30 @@ class Anchor:
         """ "position:digest", as reports print it."""
         return f"{self.seq}:{self.digest}"
 
-    @classmethod
-    def parse(cls, content: bytes) -> Self:
-        """The anchor that a file holds.
+    def encode(self) -> bytes:
+        """The anchor and its checksum as lines of text, padded to 512 bytes."""
+        content = json.dumps(asdict(self), separators=(",", ":")).encode()
+        return (content + b"\n" + _checksum(content)).ljust(_SECTOR, b"\n")
 
-        Raises:
-            ValueError: it holds none.
-        """
-        values = json.loads(content)
+    @classmethod
+    def decode(cls, sector: bytes) -> Self | None:
+        """The anchor that ``encode`` made of it, or None where it is not whole."""
+        content, _, checksum = sector.rstrip(b"\n").partition(b"\n")
+        if checksum != _checksum(content):
+            return None
+        try:
+            values = json.loads(content)
+        except ValueError:
+            return None
         if not isinstance(values, dict) or values.keys() != cls.__dataclass_fields__.keys():
-            raise ValueError("other fields than an anchor's")
-        numbers = (values["seq"], values["epsilon"], values["delta"])
-        if not all(type(number) is int and number >= 0 for number in numbers) or not isinstance(values["ledger"], str):
-            raise ValueError("fields of other types")
-        if len(bytes.fromhex(values["digest"])) != 32:
-            raise ValueError("not a digest")
-        return cls(**values)
+            return None
+        whole = all(type(values[name]) is int and values[name] >= 0 for name in ("seq", "epsilon", "delta"))
+        named = all(isinstance(values[name], str) for name in ("ledger", "digest"))
+        return cls(**values) if whole and named else None
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,7 @@ class AnchorFile:
     """The file that holds one ledger's anchor.
 
     Attributes:
-        path: of the file; beside it stands a lock of the same name and ".lock".
+        path: of the file.
         durable: whether a written anchor survives a power cut.
         patience: seconds to wait for another process that is writing it.
     """
@@ -91,14 +106,24 @@ class AnchorFile:
             LedgerUnavailable: the file cannot be read, or holds something else.
         """
         try:
-            return Anchor.parse(self.path.read_bytes())
+            content = self.path.read_bytes()
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as error:
+        except OSError as error:
+            raise LedgerUnavailable(f"{self.path}: the ledger's anchor cannot be read ({error.strerror}); {_SET}") from error
+        return self._latest(content)
+
+    def _latest(self, content: bytes) -> Anchor | None:
+        if not content:  # made, and not yet written
+            return None
+        whole = [anchor for anchor in map(Anchor.decode, _sectors(content)) if anchor is not None]
+        if len(content) != 2 * _SECTOR or not whole:
             raise LedgerUnavailable(
-                f"{self.path}: expected the ledger's anchor ({error}); nothing is released. If it is damaged, check the ledger "
-                "by `reticent ledger verify --receipt` with clients' receipts, and remove the file: the next charge makes one"
-            ) from error
+                f"{self.path}: expected the ledger's anchor, got something else; nothing is released. If it is damaged, check "
+                "the ledger by `reticent ledger verify --receipt` with clients' receipts, and remove the file: the next charge "
+                "makes one"
+            )
+        return max(whole, key=lambda anchor: anchor.seq)
 
     def prepare(self) -> None:
         """Finds out whether an anchor can be written, before anything is charged.
@@ -107,10 +132,11 @@ class AnchorFile:
             LedgerUnavailable: no, and what to do about it.
         """
         folder = self.path.parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._unwritable(error.strerror) from error
+        if not folder.is_dir():
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise self._unwritable(error.strerror) from error
         if not os.access(folder, os.W_OK | os.X_OK):
             raise self._unwritable("no permission")
 
@@ -126,44 +152,35 @@ class AnchorFile:
         standing = self.read()
         if standing is not None and standing.seq >= anchor.seq:
             return standing
-        with self._locked():
-            standing = self.read()
+        with self._locked() as handle:
+            content = os.pread(handle, 2 * _SECTOR + 1, 0)
+            standing = self._latest(content)
             if standing is not None and standing.seq >= anchor.seq:
                 return standing
-            self._write(anchor)
+            try:
+                self._write(handle, content, anchor)
+            except OSError as error:
+                raise self._unwritable(error.strerror) from error
         return anchor
 
-    def _write(self, anchor: Anchor) -> None:
-        content = json.dumps(asdict(anchor), separators=(",", ":")).encode() + b"\n"
-        try:
-            handle, name = tempfile.mkstemp(prefix=f".{self.path.name}-", dir=self.path.parent)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fchmod(file.fileno(), self._mode())
-                    if self.durable:
-                        os.fsync(file.fileno())
-                os.replace(name, self.path)
-            finally:
-                Path(name).unlink(missing_ok=True)
+    def _write(self, handle: int, content: bytes, anchor: Anchor) -> None:
+        """Puts the anchor in the place of the earlier one of the two."""
+        if not content:
+            os.pwrite(handle, anchor.encode() * 2, 0)
             if self.durable:
+                os.fsync(handle)
                 _flush_folder(self.path.parent)
-        except OSError as error:
-            raise self._unwritable(error.strerror) from error
-
-    def _mode(self) -> int:
-        """As the lock was made: its creator's umask decides who else may keep anchors here."""
-        return os.stat(self._lock_path).st_mode & 0o777
-
-    @property
-    def _lock_path(self) -> Path:
-        return self.path.with_name(self.path.name + ".lock")
+            return
+        seqs = [-1 if found is None else found.seq for found in map(Anchor.decode, _sectors(content))]
+        os.pwrite(handle, anchor.encode(), _SECTOR * seqs.index(min(seqs)))
+        if self.durable:
+            os.fdatasync(handle)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[int]:
+        """An open descriptor of the file, which nobody else writes meanwhile."""
         try:
-            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)  # less the umask
         except OSError as error:
             raise self._unwritable(error.strerror) from error
         try:
@@ -172,15 +189,12 @@ class AnchorFile:
                 if time.monotonic() > deadline:
                     raise self._unwritable(f"another process held it for more than {self.patience:g} s")
                 time.sleep(0.001)
-            yield
+            yield handle
         finally:
             os.close(handle)
 
     def _unwritable(self, reason: str | None) -> LedgerUnavailable:
-        return LedgerUnavailable(
-            f"{self.path}: the ledger's anchor cannot be written ({reason}); nothing is released. Give write permission on its "
-            f"folder, or choose another by anchor= or {ANCHOR_VARIABLE}"
-        )
+        return LedgerUnavailable(f"{self.path}: the ledger's anchor cannot be written ({reason}); nothing is released. {_SET}")
 
 
 def anchor_file(ledger: str, *, chosen: str | Path | None, database: Path | None, durable: bool, patience: float) -> AnchorFile:
@@ -211,6 +225,10 @@ def anchor_file(ledger: str, *, chosen: str | Path | None, database: Path | None
 
 def _state_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+
+
+def _sectors(content: bytes) -> tuple[bytes, bytes]:
+    return content[:_SECTOR], content[_SECTOR : 2 * _SECTOR]
 
 
 def _try_lock(handle: int) -> bool:

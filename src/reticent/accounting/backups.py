@@ -75,7 +75,8 @@ def backup(store: Store, path: str | Path, *, overwrite: bool) -> str:
 def restore(store: Store, source: str | Path, *, charge_lost: bool | None) -> Restoration:
     """Puts a backup in the place of a ledger; what stood there is kept beside it under another name.
 
-    Processes that have the old file open answer nothing more: they find another file in its place.
+    Nobody else may have the ledger open: SQLite tidies up by the names of its files, and a process that closes the old file would
+    take the new one's log away. Where the old file can be read this is checked; where it is damaged, stop whatever uses it.
 
     Args:
         store: of the SQLite ledger; its file may be damaged or missing.
@@ -108,8 +109,10 @@ def restore(store: Store, source: str | Path, *, charge_lost: bool | None) -> Re
         _put(copy, place)
     finally:
         _remove(copy)
-    store.close()
-    charged = Ledger(store).accept_rollback(charge=bool(charge_lost)) if older else (0, 0)
+    try:
+        charged = Ledger(store).accept_rollback(charge=bool(charge_lost)) if older else (0, 0)
+    finally:
+        store.close()
     lost = max(0, standing.seq - found.seq) if older and standing is not None else 0
     return Restoration(found.text, lost, charged, aside)
 
@@ -170,6 +173,20 @@ def _check_place(store: Store, found: Anchor) -> None:
         raise InvalidInput(
             f"{store.name}: holds the ledger {standing.ledger}, the backup is of {found.ledger}; choose another place"
         )
+    _claim(store.location.path)
+
+
+def _claim(place: Path) -> None:
+    """Makes certain that nobody has a readable ledger open, and moves what is in its log into the file."""
+    connection = sqlite3.connect(f"file:{quote(str(place))}?mode=rw", uri=True, timeout=1.0)
+    try:
+        (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()  # needs the file for itself
+    except sqlite3.OperationalError as error:
+        raise LedgerUnavailable(f"{place}: is in use by another process ({error}); stop it and restore again") from error
+    finally:
+        connection.close()
+    if mode != "delete":
+        raise LedgerUnavailable(f"{place}: is in use by another process; stop it and restore again")
 
 
 def _put_aside(place: Path) -> Path | None:

@@ -371,12 +371,15 @@ class Ledger:
         return self._post(accept, check=False)
 
     def _commit(self, bookings: Sequence[Booking], receipt: str) -> None:
-        self._post(lambda page: postings.post_commits(page, bookings, receipt=receipt))
+        # The anchor stays at the charge: a copy that lost nothing but commits gives no budget back.
+        self._post(lambda page: postings.post_commits(page, bookings, receipt=receipt), keep=False)
 
-    def _post(self, work: Callable[[Page], T], *, check: bool = True) -> T:
-        """What ``work`` returns, once what it posted is durable here and its end is known outside the database."""
+    def _post(self, work: Callable[[Page], T], *, check: bool = True, keep: bool = True) -> T:
+        """What ``work`` returns, once what it posted is durable here, and unless ``keep`` is off known outside the database."""
         result, tip = self.store.retried(lambda: self._transaction(work, check))
         self.store.check_file()
+        if not keep:
+            return result
         file = self.store.anchor_of(tip.ledger)
         standing = file.raise_to(tip.anchor)
         if standing != tip.anchor:

@@ -55,9 +55,9 @@ def checked_name(value: str, *, name: str) -> str:
     Example:
         >>> checked_name("Zoë-7", name="subject")
         'Zoë-7'
-        >>> checked_name("pаypal", name="principal")
+        >>> checked_name("pаypal", name="principal")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        reticent.core.errors.InvalidInput: principal='pаypal': expected letters of one script, got Cyrillic, Latin; names that look alike are refused
+        reticent.core.errors.InvalidInput: principal='pаypal': expected letters of one script, got Cyrillic, Latin; ...
     """
     if len(value) > LONGEST_NAME or not value.isprintable() or value != " ".join(value.split()):
         raise InvalidInput(

@@ -131,13 +131,13 @@ def read_tip(connection: Connection, *, lock: bool) -> Tip | None:
     Raises:
         CorruptLedger: it holds something else than a ledger writes there.
     """
-    row: Row[Any] | None = connection.execute(_HEAD.with_for_update() if lock else _HEAD).first()
+    row: Row[Any] | None = connection.execute(_LOCKED_HEAD if lock else _HEAD).first()
     return None if row is None else Tip.of_row(row)
 
 
 def digest_at(connection: Connection, seq: int) -> str:
     """The digest of an entry in hexadecimal, or "" where there is none."""
-    found = connection.execute(sa.select(raw(entries.c.digest)).where(entries.c.seq == seq)).scalar()
+    found = connection.execute(_DIGEST_AT, {"at": seq}).scalar()
     return bytes(found).hex() if isinstance(found, bytes | memoryview) else ""
 
 
@@ -297,6 +297,8 @@ _Line = tuple[Entry, int | None, int | None, int | None]
 _HEAD: sa.Select[Any] = sa.select(
     *(column.label(column.name) for column in head.c if column.name != "digest"), raw(head.c.digest)
 ).where(head.c.id == 1)
+_LOCKED_HEAD = _HEAD.with_for_update()
+_DIGEST_AT = sa.select(raw(entries.c.digest)).where(entries.c.seq == sa.bindparam("at"))
 _MOVE_HEAD = (
     head.update()
     .where(head.c.id == 1)

@@ -84,6 +84,7 @@ class Store:
         if self.lock_timeout > _LONGEST_WAIT:
             raise InvalidParameter(f"lock_timeout={lock_timeout!r}: expected at most {_LONGEST_WAIT:g} seconds")
         self._anchor = self.location.anchor or None if anchor is None else anchor
+        self._anchors: dict[str, AnchorFile] = {}
         self._engine: Engine | None = None
         self._identity: FileIdentity | None = None
         self._process = os.getpid()
@@ -109,6 +110,11 @@ class Store:
         Raises:
             InvalidInput: it would stand in the database's own folder.
         """
+        if ledger not in self._anchors:
+            self._anchors[ledger] = self._anchor_file(ledger)
+        return self._anchors[ledger]
+
+    def _anchor_file(self, ledger: str) -> AnchorFile:
         return anchor_file(
             ledger,
             chosen=self._anchor,

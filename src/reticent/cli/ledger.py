@@ -241,7 +241,10 @@ def verify(
         typer.Option(help="A client's receipt, as JSON or in a released .npz file: its entry must be there. May be repeated."),
     ] = None,
 ) -> None:
-    """Recompute the chain and every total, and compare them with the anchor. The exit status is 17 where something does not match."""
+    """Recompute the chain and every total, and compare them with the anchor and with receipts.
+
+    The exit status is 17 where something does not match.
+    """
     from reticent.accounting import Ledger
     from reticent.accounting.store import Store
     from reticent.cli.receipts import read_receipt

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+
+from reticent.accounting import Ledger, PrivacyEvent, Scope
+from reticent.cli.main import run
+from reticent.core import AddRemove, Guarantee, Receipt
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
+
+EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()), dp_event.UnsupportedDpEvent())
+WARD = Scope(subject="ward-7")
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs ``reticent ledger`` and returns its exit status, its output and its errors."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def command(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = run(["ledger", *map(str, words)])
+        return status, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    ledger = Ledger.create(tmp_path / "data" / "ledger.db", synchronous="NORMAL")
+    ledger.grant(WARD, Guarantee(1.0, 0.0, AddRemove()))
+    ledger.close()
+    return tmp_path / "data" / "ledger.db"
+
+
+def receipt_of(path: Path, answers: int) -> Receipt:
+    ledger = Ledger.open(path, synchronous="NORMAL")
+    reservation = ledger.reserve(WARD, EVENT, answers=answers)
+    booked = {"booked": reservation.id, "position": reservation.position, "digest": reservation.digest}
+    receipt = Receipt("test", EVENT.guarantee, answers, "", "none", "test", seeded=False, **booked)
+    reservation.commit(receipt.identifier)
+    ledger.close()
+    return receipt
+
+
+def test_policies(command: Command, tmp_path: Path) -> None:
+    status, out, _ = command("init", "--ledger", tmp_path / "a.db")
+    assert status == 0
+    assert "every request names its subject, and a budget that names it too must cover it; its anchor is kept at /" in out
+    assert (
+        "names its principal, bundle"
+        in command("init", "--ledger", tmp_path / "b.db", "--require", "bundle", "--require", "principal")[1]
+    )
+    assert "need not name" in command("init", "--ledger", tmp_path / "c.db", "--require-nothing")[1]
+    assert "names its principal" in command("policy", "--ledger", tmp_path / "c.db", "--require", "principal")[1]
+    assert "names its principal" in command("init", "--ledger", tmp_path / "c.db")[1]
+    assert "need not name" in command("policy", "--ledger", tmp_path / "c.db", "--require-nothing")[1]
+    assert "names its subject" in command("policy", "--ledger", tmp_path / "a.db")[1]
+    assert json.loads(command("report", "--ledger", tmp_path / "a.db", "--json")[1])["required"] == ["subject"]
+    for words in (("policy", "--require", "person"), ("policy", "--require", "subject", "--require-nothing")):
+        status, _, error = command(*words, "--ledger", tmp_path / "a.db")
+        assert status in (2, 4)
+        assert "require" in error
+
+
+def test_a_backup_is_put_back(command: Command, path: Path, tmp_path: Path) -> None:
+    receipt_of(path, 2)
+    status, out, _ = command("backup", "--ledger", path, "--output", tmp_path / "backup.db")
+    assert (status, out.split("; anchor ")[1][:2]) == (0, "3:")
+    assert command("restore", "--ledger", path, "--from", tmp_path / "backup.db")[0] == 0
+    receipt_of(path, 5)
+    status, _, error = command("restore", "--ledger", path, "--from", tmp_path / "backup.db")
+    assert status == InvalidInput.code
+    assert "--charge-lost charges every budget with all of it" in error
+    status, out, _ = command("restore", "--ledger", path, "--from", tmp_path / "backup.db", "--charge-lost")
+    assert status == 0
+    assert "1 entries are lost, every budget is charged epsilon=0.5, delta=0 for them at most" in out
+    assert "what stood there is at" in out
+    assert command("verify", "--ledger", path)[0] == 0
+    assert Ledger.open(path).report().budgets[0].left_epsilon == 300_000
+
+
+def test_a_rollback_is_said_and_accepted(command: Command, path: Path, tmp_path: Path) -> None:
+    shutil.copy(path, tmp_path / "old")
+    receipt = receipt_of(path, 4)
+    (tmp_path / "receipt.json").write_text(json.dumps(receipt.to_dict()))
+    content = np.frombuffer(json.dumps(receipt.to_dict()).encode(), dtype=np.uint8)
+    np.savez(tmp_path / "answers.npz", values=np.zeros(4), receipt=content)
+    receipts = ("--receipt", tmp_path / "receipt.json", "--receipt", tmp_path / "answers.npz")
+    assert command("verify", "--ledger", path, *receipts)[0] == 0
+    shutil.copy(tmp_path / "old", path)
+    status, _, error = command("report", "--ledger", path)
+    assert status == LedgerUnavailable.code
+    assert "go on with this one by `reticent ledger accept-rollback`" in error
+    status, _, error = command("verify", "--ledger", path, *receipts)
+    assert status == CorruptLedger.code
+    assert "the anchor names entry 2" in error
+    assert f"receipt {receipt.identifier} names entry 2, which is not here" in error
+    status, _, error = command("accept-rollback", "--ledger", path)
+    assert status == InvalidInput.code
+    assert "expected --charge-lost or --forget-lost" in error
+    status, out, _ = command("accept-rollback", "--ledger", path, "--charge-lost")
+    assert status == 0
+    assert "every budget is charged epsilon=0.4, delta=0" in out
+    status, _, error = command("accept-rollback", "--ledger", path, "--forget-lost")
+    assert status == InvalidInput.code
+    assert "there is nothing to accept" in error
+    assert "subject=ward-7" in command("report", "--ledger", path)[1]
+    assert "which is not here" in command("verify", "--ledger", path, *receipts)[2]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"{}", b"PK\x03\x04", b'{"booked": ""}', b'{"booked": "1a2b3c4d/7", "position": 6}']
+)
+def test_what_is_no_receipt_is_refused(command: Command, path: Path, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "receipt").write_bytes(content)
+    status, _, error = command("verify", "--ledger", path, "--receipt", tmp_path / "receipt")
+    assert status == InvalidInput.code
+    assert "receipt" in error
+    assert command("verify", "--ledger", path, "--receipt", tmp_path / "missing")[0] == InvalidInput.code
