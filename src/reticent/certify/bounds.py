@@ -107,10 +107,13 @@ class LipschitzBound(ABC):
         input_norm: norm of the ball and of input changes.
         output: measure of output changes.
         affordable_points: how many points calibration may ask about each of many proposals.
+        cost_is_public: whether what a decision costs has a bound that no point can exceed; without one it may serve
+            calibration and reports, but no release.
     """
 
     kind: ClassVar[str]
     affordable_points: ClassVar[int] = 1000
+    cost_is_public: ClassVar[bool] = True
 
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         if domain.dimension != network.input_dimension:
@@ -216,8 +219,16 @@ class LipschitzBound(ABC):
         return self.region(self.domain.center[None], np.array([np.inf]))
 
     def region_on_grid(self, centers: Array, radii: Array) -> Region:
-        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no rounding at all."""
+        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no rounding at all.
+
+        Raises:
+            InvalidInput: a center that is not on the grid or outside the domain (rounded outward to the grid), around which the
+                cut ball may be empty, and smaller balls not inside larger ones; or a negative radius.
+        """
         whole = around(np.stack([self.domain.lower, self.domain.upper]), self.input_step)
+        inside = (centers >= whole.lower[0]) & (centers <= whole.upper[1]) & (centers == np.floor(centers))
+        if not inside.all() or not (radii >= 0).all():
+            raise InvalidInput("centers: expected whole grid steps inside the domain, and radii of at least 0; use snap()")
         reach = radii[:, None]
         lower, upper = np.maximum(centers - reach, whole.lower[0]), np.minimum(centers + reach, whole.upper[1])
         return Region(Interval(lower, upper, self.input_step), centers, reach)
