@@ -169,7 +169,7 @@ def markdown(table: list[Row], *, title: str) -> str:
         "it, because how long a search takes depends on the private point. Seeds drive the noise of this experiment: these",
         "releases are not private.",
         "",
-        "| total epsilon | certificate | mean bound | exact constant | P | noise scale | withheld | accuracy | fit, s | release, s |",
+        "| total epsilon | certificate | bound | exact constant | P | noise scale | withheld | accuracy | fit, s | release, s |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
