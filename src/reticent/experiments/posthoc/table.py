@@ -162,8 +162,8 @@ def markdown(results: Results) -> str:
         cells = " | ".join(f"{randomised_response(exact, CLASSES[results['data']], epsilon):.3f}" for epsilon in EPSILONS)
         lines += [f"| randomised response, label (delta 0) | {exact:.3f} | {cells} |", ""]
     lines += [
-        "Randomised response gives the label of the best of these networks without noise, or another one, by expectation. It needs",
-        "no certificate and protects any two inputs, not only close ones; a classifier trained for labels alone would raise it.",
+        "Randomised response gives the label of the best of these networks without noise, or another one, by expectation. It",
+        "needs no certificate and protects any two inputs, not only close ones; a classifier trained for labels alone would raise it.",
         "",
     ]
     lines += [
