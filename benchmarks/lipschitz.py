@@ -54,7 +54,7 @@ def compare(name: str, network: Network, radius: float, points: int, limit: floa
     """
     seconds: list[tuple[float, float]] = []
     finished = [0, 0]
-    limits = Limits(seconds=limit)
+    limits = Limits(cpu_seconds=limit)
     for center in centers(name, points, inside=radius):
 
         def search(at: Array = center) -> float:
@@ -129,7 +129,7 @@ def lower_bounds(name: str, network: Network, points: Array, radius: float, limi
     lower, exact = largest_norms(network, points, radius, domain(name)), 0
     for row, center in enumerate(points):
         try:
-            found = lipschitz_constant(network, center, radius, domain=domain(name), limits=Limits(seconds=limit))
+            found = lipschitz_constant(network, center, radius, domain=domain(name), limits=Limits(cpu_seconds=limit))
         except CertificationFailed:
             break
         lower[row], exact = max(lower[row], found.lower), exact + 1

@@ -150,7 +150,7 @@ def test_an_optimum_that_presolve_would_lose():
     assert expected == pytest.approx(0.98811, abs=1e-5)
 
 
-@pytest.mark.parametrize("limits", [Limits(seconds=0.0), Limits(nodes=0)], ids=["seconds", "nodes"])
+@pytest.mark.parametrize("limits", [Limits(cpu_seconds=0.0), Limits(nodes=0)], ids=["cpu seconds", "nodes"])
 def test_a_limit_raises_and_shows_no_value(limits: Limits):
     rng = np.random.default_rng(0)
     weights = [rng.normal(size=(30, 6)), rng.normal(size=(20, 30)), rng.normal(size=(5, 20))]
@@ -158,7 +158,7 @@ def test_a_limit_raises_and_shows_no_value(limits: Limits):
     seen = _Search(network, np.full(6, 0.1), 1.0, domain, Norm.L1, None).largest_sample()[0]
     with pytest.raises(CertificationFailed, match="HiGHS stopped without an answer") as refused:
         milp_lipschitz(network, np.full(6, 0.1), 1.0, domain=domain, limits=limits)
-    assert f"limits: nodes={limits.nodes}, seconds={limits.seconds}" in str(refused.value)
+    assert f"limits: nodes={limits.nodes}, cpu_seconds={limits.cpu_seconds}" in str(refused.value)
     assert f"{seen:.2f}"[:4] not in str(refused.value)
     with pytest.raises(CertificationFailed, match="HiGHS stopped without an answer"):
         milp_nearest_violation(network, np.full(6, 0.1), limit=1.2 * seen, max_radius=1.0, domain=domain, limits=limits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import thread_time
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,7 @@ def test_a_program_without_integers_is_a_linear_program():
 
 def test_a_limit_is_told_apart_from_an_answer():
     program, worth = knapsack()
-    assert program.solve(worth, maximise=True, seconds=0.0).status not in {"optimal", "infeasible"}
+    assert program.solve(worth, maximise=True, cpu_seconds=0.0).status not in {"optimal", "infeasible"}
 
 
 def test_rows_of_an_empty_block_are_no_rows():
@@ -56,3 +58,15 @@ def test_rows_of_an_empty_block_are_no_rows():
     nothing = worth[:0]
     program.rows(0.0, 1.0, (nothing, 1.0))
     assert program.solve(worth, maximise=True).objective == pytest.approx(20.0)
+
+
+def test_the_limit_counts_processor_time_and_stops_a_search_on_its_way():
+    rng = np.random.default_rng(0)
+    program = Program()
+    worth = program.variables(np.zeros(200), np.ones(200), integer=True)
+    weights = rng.integers(1, 1000, (40, 200)).astype(float)
+    program.rows(-np.inf, weights.sum(axis=1) / 2, (worth, weights))
+    start = thread_time()
+    answer = program.solve(worth, maximise=True, cpu_seconds=0.3)
+    assert answer.status == "Processor time limit reached"
+    assert 0.3 <= thread_time() - start < 5.0

@@ -167,3 +167,21 @@ def test_bad_points(points):
     for ask in (test.levels, test.snap):
         with pytest.raises(InvalidInput):
             ask(points)
+
+
+@pytest.mark.parametrize("radius", [1e308, 1e20, float("inf"), float("nan")])
+def test_a_radius_beyond_every_domain_is_refused(radius: float) -> None:
+    bound = IntervalBound(affine_chain([[[1.0]]], [[0.0]]), domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
+    with pytest.raises(InvalidParameter, match="radius"):
+        LevelTest(bound, 0.5, radius, 3)
+    assert LevelTest(bound, 0.5, 1e3, 2**40).levels([[0.0]]).tolist() == [0]
+
+
+@pytest.mark.parametrize(("center", "radius"), [(5.0, 1.0), (-4.5, 3.0), (float("nan"), 1.0), (0.0, -1.0)])
+def test_balls_around_points_outside_the_domain_are_refused(center: float, radius: float) -> None:
+    bound = IntervalBound(affine_chain([[[1.0]]], [[0.0]]), domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
+    step = bound.input_step
+    with pytest.raises(InvalidInput, match="centers"):
+        bound.region_on_grid(np.array([[center]]) / step, np.array([radius]) / step)
+    with pytest.raises(InvalidInput, match="whole grid steps"):
+        bound.region_on_grid(np.array([[0.5]]), np.array([1.0]))

@@ -112,3 +112,38 @@ def test_widths():
         width_after(layer, 4)
     with pytest.raises(UnsupportedNetwork, match="turns 2 values into 3"):
         width_after(Residual((layer,)), 2)
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (2, 7)])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_whole_numbers_of_fifty_bits_are_convolved_exactly(kernel, groups):
+    """As in certificates: products of 2^24 and 2^20, sums below 2^53. A transformed convolution would have to round."""
+    random = np.random.default_rng(sum(kernel))
+    weight = random.integers(-(2**24), 2**24, (4, 4 // groups, *kernel))
+    layer = Convolution(weight.astype(float), np.zeros(4), input_shape=(4, 9, 8), padding=(1, 2), groups=groups)
+    for apply, width in ((layer.map, layer.inputs), (layer.transposed_map, layer.outputs)):
+        values = random.integers(-(2**20), 2**20, (3, width))
+        matrix = layer.dense() if width == layer.inputs else layer.dense().T
+        exact = values.astype(object) @ matrix.astype(int).astype(object).T
+        assert apply(values.astype(float)).tolist() == exact.tolist()
+
+
+def test_no_library_convolution_is_asked(monkeypatch):
+    for name in ("conv2d", "conv_transpose2d"):
+        monkeypatch.setattr(torch.nn.functional, name, None)
+        monkeypatch.setattr(torch, name, None)
+    layer = Convolution(np.ones((2, 1, 2, 2)), np.zeros(2), input_shape=(1, 4, 4))
+    assert layer.map(np.ones((1, 16))).tolist() == [[4.0] * 18]
+    assert layer.transposed_map(np.ones((1, 18))).sum() == 72.0
+
+
+def test_batches_that_are_split_or_empty_give_the_same_rows(monkeypatch):
+    random = np.random.default_rng(0)
+    layer = Convolution(random.normal(size=(3, 2, 3, 3)), np.zeros(3), input_shape=(2, 6, 5), stride=(2, 1))
+    values, gradients = random.normal(size=(7, layer.inputs)), random.normal(size=(7, layer.outputs))
+    whole = layer.map(values), layer.transposed_map(gradients)
+    monkeypatch.setattr("reticent.networks.layers._PATCH_NUMBERS", 1)
+    assert np.allclose(layer.map(values), whole[0], rtol=1e-13, atol=1e-13)
+    assert np.allclose(layer.transposed_map(gradients), whole[1], rtol=1e-13, atol=1e-13)
+    assert layer.map(values[:0]).shape == (0, layer.outputs)
+    assert layer.transposed_map(gradients[:0]).shape == (0, layer.inputs)

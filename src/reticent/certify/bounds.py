@@ -108,11 +108,14 @@ class LipschitzBound(ABC):
         input_norm: norm of the ball and of input changes.
         output: measure of output changes.
         affordable_points: how many points calibration may ask about each of many proposals.
+        cost_is_public: whether what a decision costs has a bound that no point can exceed; without one it may serve
+            calibration and reports, but no release.
     """
 
     kind: ClassVar[str]
     affordable_points: ClassVar[int] = 1000
     _asked_at_once: ClassVar[int] = 32
+    cost_is_public: ClassVar[bool] = True
 
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         if domain.dimension != network.input_dimension:
@@ -230,8 +233,16 @@ class LipschitzBound(ABC):
         return self.region(self.domain.center[None], np.array([np.inf]))
 
     def region_on_grid(self, centers: Array, radii: Array) -> Region:
-        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no rounding at all."""
+        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no rounding at all.
+
+        Raises:
+            InvalidInput: a center that is not on the grid or outside the domain (rounded outward to the grid), around which the
+                cut ball may be empty, and smaller balls not inside larger ones; or a negative radius.
+        """
         lower_end, upper_end = self._grid_domain
+        inside = (centers >= lower_end) & (centers <= upper_end) & (centers == np.floor(centers))
+        if not inside.all() or not (radii >= 0).all():
+            raise InvalidInput("centers: expected whole grid steps inside the domain, and radii of at least 0; use snap()")
         reach = radii[:, None]
         lower, upper = np.maximum(centers - reach, lower_end), np.minimum(centers + reach, upper_end)
         return Region(Interval(lower, upper, self.input_step), centers, reach)

@@ -206,8 +206,8 @@ class ExactBound(LipschitzBound):
         have no tolerance, no limit, and do not depend on the order of the search, on the batch, or on threads. As L is
         inclusion-isotone, so are they: points at distance at most R have levels that differ by at most 1.
         ``bound`` is at least L and at most L (1 + ``relative``); it is isotone only up to that, so it serves calibration and
-        reports, never a decision. Proof: docs/exact-search.md. The *time* that a decision takes depends on the point and is
-        not covered by the guarantee; no other exact certificate's is either.
+        reports, never a decision. Proof: docs/exact-search.md. The *time* that a decision takes depends on the point and has no
+        useful bound: ``cost_is_public`` is False, and ``PosthocEncoder`` takes this certificate on the global path alone.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
@@ -231,6 +231,7 @@ class ExactBound(LipschitzBound):
 
     kind: ClassVar[str] = "exact"
     affordable_points: ClassVar[int] = 100
+    cost_is_public: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ Reference: Jordan and Dimakis, Exactly computing the local Lipschitz constant of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import monotonic
+from time import thread_time
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +87,7 @@ def milp_lipschitz(
         radius: at least 0; infinity covers the whole domain.
         domain: the public box of the inputs.
         output: l1 (up to 12 outputs), linf or "spread".
-        limits: nodes and seconds of all programs together; by default none.
+        limits: nodes and processor time of all programs together; by default none.
 
     Raises:
         CertificationFailed: a limit was reached, or the solver failed. There is no partial answer.
@@ -143,7 +143,7 @@ def milp_nearest_violation(
         max_radius: how far to look, above 0; infinity covers the whole domain.
         domain: the public box of the inputs.
         output: l1 (up to 12 outputs), linf or "spread".
-        limits: nodes and seconds of all programs together; by default none.
+        limits: nodes and processor time of all programs together; by default none.
 
     Raises:
         CertificationFailed: a limit was reached, or the solver failed. There is no partial answer.
@@ -204,7 +204,7 @@ class _Search:
         self.signs = sign_patterns(network.input_dimension)
         self.limits = limits or Limits()
         self.nodes = self.programs = 0
-        self._began = monotonic()
+        self._began = thread_time()
 
     def ball(self, radius: float) -> BoxedChain:
         """The chain over a ball around the center, cut to the domain."""
@@ -267,15 +267,17 @@ class _Search:
         return _Found(answer.objective, answer.bound, where, pattern)
 
     def _run(self, program: Program, objective: Variables, *, maximise: bool) -> Answer:
-        seconds = None if self.limits.seconds is None else self.limits.seconds - (monotonic() - self._began)
+        limit = self.limits.cpu_seconds
+        cpu_seconds = None if limit is None else limit - (thread_time() - self._began)
         nodes = None if self.limits.nodes is None else max(0, self.limits.nodes - self.nodes)
-        answer = program.solve(objective, maximise=maximise, seconds=seconds, nodes=nodes)
+        answer = program.solve(objective, maximise=maximise, cpu_seconds=cpu_seconds, nodes=nodes)
         self.nodes += answer.nodes
         self.programs += 1
         if answer.status not in {"optimal", "infeasible"}:
             raise CertificationFailed(
                 f"MILP: HiGHS stopped without an answer ({answer.status}) after programs={self.programs}, nodes={self.nodes}; "
-                f"limits: nodes={self.limits.nodes}, seconds={self.limits.seconds}. Raise the limits or take a smaller radius"
+                f"limits: nodes={self.limits.nodes}, cpu_seconds={self.limits.cpu_seconds}. "
+                "Raise the limits or take a smaller radius"
             )
         return answer
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import thread_time
+from typing import Any
 
 import highspy
 import numpy as np
@@ -17,6 +19,7 @@ Variables = npt.NDArray[np.int64]
 FEASIBILITY = 1e-9
 """How far HiGHS may miss a constraint or an integer; its defaults are 1e-6 and 1e-7."""
 
+_OUT_OF_TIME = "Processor time limit reached"
 _SOLVED = {highspy.HighsModelStatus.kOptimal: "optimal", highspy.HighsModelStatus.kInfeasible: "infeasible"}
 
 
@@ -25,7 +28,7 @@ class Answer:
     """What HiGHS says about one program.
 
     Attributes:
-        status: "optimal", "infeasible", or why it stopped without an answer ("Time limit reached", ...).
+        status: "optimal", "infeasible", or why it stopped without an answer ("Processor time limit reached", ...).
         objective: value of the best solution found; infinite on the bad side if there is none.
         bound: no solution is better than this, by HiGHS's own arithmetic.
         values: of all variables in that solution, or None.
@@ -91,17 +94,27 @@ class Program:
         objective: Variables,
         *,
         maximise: bool,
-        seconds: float | None = None,
+        cpu_seconds: float | None = None,
         nodes: int | None = None,
     ) -> Answer:
         """The largest or smallest sum of the ``objective`` variables.
+
+        Args:
+            objective: what is summed.
+            maximise: which of the two.
+            cpu_seconds: processor time after which HiGHS is stopped, or None. Its own time limit counts wall time.
+            nodes: branch-and-bound nodes after which it stops, or None.
 
         Raises:
             CertificationFailed: HiGHS refuses the program.
         """
         solver = highspy.Highs()
-        for name, value in _options(seconds, nodes).items():
+        for name, value in _options(nodes).items():
             solver.setOptionValue(name, value)
+        if cpu_seconds is not None:
+            if cpu_seconds <= 0:
+                return Answer(_OUT_OF_TIME, -np.inf if maximise else np.inf, np.inf if maximise else -np.inf, None, 0)
+            _stop_after(solver, thread_time() + cpu_seconds)
         accepted = solver.passModel(self._highs_model(objective, maximise))
         if accepted == highspy.HighsStatus.kError or solver.run() == highspy.HighsStatus.kError:
             raise CertificationFailed("HiGHS refused the program: expected finite weights within 1e15 and one thread")
@@ -109,6 +122,8 @@ class Program:
         worst = -np.inf if maximise else np.inf
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         name = _SOLVED.get(status, solver.modelStatusToString(status))
+        if status == highspy.HighsModelStatus.kInterrupt:
+            name = _OUT_OF_TIME
         integer = any(flags.any() for flags in self._integer)
         bound = info.mip_dual_bound if integer else info.objective_function_value
         return Answer(
@@ -138,7 +153,18 @@ class Program:
         return model
 
 
-def _options(seconds: float | None, nodes: int | None) -> dict[str, bool | int | float | str]:
+def _stop_after(solver: highspy.Highs, deadline: float) -> None:
+    """Make HiGHS stop once this thread, on which it runs, has had the processor until ``deadline``."""
+
+    def ask(event: Any) -> None:
+        if thread_time() >= deadline:
+            event.interrupt()
+
+    for moment in (solver.cbMipInterrupt, solver.cbSimplexInterrupt):
+        moment.subscribe(ask)
+
+
+def _options(nodes: int | None) -> dict[str, bool | int | float | str]:
     options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
@@ -151,8 +177,6 @@ def _options(seconds: float | None, nodes: int | None) -> dict[str, bool | int |
         "mip_rel_gap": 1e-9,
         "mip_abs_gap": 1e-9,
     }
-    if seconds is not None:
-        options["time_limit"] = max(0.0, seconds)
     if nodes is not None:
         options["mip_max_nodes"] = nodes
     return options

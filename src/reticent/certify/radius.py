@@ -130,8 +130,14 @@ def grid_radius(bound: LipschitzBound, radius: float) -> int:
     """``radius`` in whole grid steps plus what rounding both ends of a pair to the grid can add.
 
     Raises:
-        InvalidParameter: the radius is so small that this would add more than a few per cent to it.
+        InvalidParameter: the radius is so small that this would add more than a few per cent to it, or so large that whole
+            steps are not exact; no domain is that wide.
     """
     if not radius >= 2**10 * bound.input_step:
         raise InvalidParameter(f"radius={radius!r}: expected at least 1024 grid steps of {bound.input_step:g}")
+    if not radius <= 2.0**52 * bound.input_step:
+        raise InvalidParameter(
+            f"radius={radius!r}: expected at most 2**52 grid steps of {bound.input_step:g}; a ball around any point is the whole "
+            "domain long before"
+        )
     return ceil(radius / bound.input_step) + ceil(bound.input_norm.of_ones(bound.domain.dimension))

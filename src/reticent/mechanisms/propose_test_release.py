@@ -86,8 +86,8 @@ class ProposeTestRelease:
     *Floating point.* Passing is decided by an exact coin on computed probabilities, whose rounding is charged inside
     ``epsilon_test`` and ``delta_test``; the law speaks for itself. Noise is drawn for every row, withheld or not.
 
-    **Differs from the paper.** The noise covers P R (the paper's P has no R), the test is the optimal one on levels, and
-    R is subtracted from the stability radius, where half of it was used.
+    **Differs from the paper.** The noise covers P R (the paper's P has no R), the test is the optimal one, and it
+    sees whole levels of the stability radius, from which nothing is subtracted; the paper halves the radius.
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.

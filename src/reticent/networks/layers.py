@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.special import erf
+from torch.nn.functional import fold, unfold
 from typing_extensions import override
 
 from reticent.core.checks import finite_array
@@ -23,6 +24,7 @@ from reticent.core.errors import InvalidInput, UnsupportedNetwork
 Array = npt.NDArray[np.float64]
 
 _ALIGNMENT = 64  # bytes, of a cache line and of the widest vector registers
+_PATCH_NUMBERS = 2**21  # of unfolded pictures in memory at once, 16 MiB
 
 
 class ActivationKind(StrEnum):
@@ -232,22 +234,42 @@ class Convolution(Linear):
     @override
     def map(self, values: Array, weight: Array | None = None) -> Array:
         images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.input_shape))
-        kernel = torch.from_numpy(self.weight if weight is None else weight)
-        mapped = torch.nn.functional.conv2d(images, kernel, None, self.stride, self.padding, 1, self.groups)
-        return np.asarray(mapped.numpy().reshape(len(images), -1))
+        kernel = self._grouped(weight)
+        parts = [torch.zeros((0, self.outputs), dtype=torch.float64)]
+        for part in images.split(self._images_at_once) if len(images) else ():
+            patches = unfold(part, self._window, padding=self.padding, stride=self.stride)
+            mapped = kernel @ patches.reshape(len(part), self.groups, kernel.shape[2], -1)
+            parts.append(mapped.reshape(len(part), -1))
+        return np.asarray(torch.cat(parts).numpy())
 
     @override
     def transposed_map(self, values: Array, weight: Array | None = None) -> Array:
         images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.output_shape))
-        kernel = torch.from_numpy(self.weight if weight is None else weight)
-        spans = [
-            (out - 1) * step - 2 * pad + size
-            for out, step, pad, size in zip(self.output_shape[1:], self.stride, self.padding, self.weight.shape[2:], strict=True)
-        ]
-        # Rows and columns at the far edge that no window reaches have to be given back as zeros.
-        unreached = [size - span for size, span in zip(self.input_shape[1:], spans, strict=True)]
-        mapped = torch.nn.functional.conv_transpose2d(images, kernel, None, self.stride, self.padding, unreached, self.groups)
-        return np.asarray(mapped.numpy().reshape(len(images), -1))
+        kernel = self._grouped(weight).transpose(1, 2)
+        parts = [torch.zeros((0, self.inputs), dtype=torch.float64)]
+        for part in images.split(self._images_at_once) if len(images) else ():
+            patches = kernel @ part.reshape(len(part), self.groups, kernel.shape[2], -1)
+            patches = patches.reshape(len(part), -1, patches.shape[-1])
+            back = fold(patches, self.input_shape[1:], self._window, padding=self.padding, stride=self.stride)
+            parts.append(back.reshape(len(part), -1))
+        return np.asarray(torch.cat(parts).numpy())
+
+    # A library's convolution may take a Winograd or Fourier path, whose sums have other terms: whole numbers would be rounded.
+    # Patches are copies, and a matrix product sums the plain products, in whatever order.
+
+    @property
+    def _window(self) -> tuple[int, int]:
+        return int(self.weight.shape[2]), int(self.weight.shape[3])
+
+    @property
+    def _images_at_once(self) -> int:
+        patches = self.input_shape[0] * prod(self._window) * prod(self.output_shape[1:])
+        return max(1, _PATCH_NUMBERS // patches)
+
+    def _grouped(self, weight: Array | None) -> torch.Tensor:
+        """The kernel as one matrix per group, shape (groups, outputs per group, inputs of a patch)."""
+        kernel = torch.from_numpy(np.ascontiguousarray(self.weight if weight is None else weight))
+        return kernel.reshape(self.groups, len(kernel) // self.groups, -1)
 
 
 def _aligned(values: Array) -> Array:

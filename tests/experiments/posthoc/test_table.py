@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from reticent.core.errors import UnknownName
@@ -51,6 +52,10 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = posthoc_table.markdown(results)
     assert "| Encoder |" in text
     assert "**ours, label**" in text
+    kept = np.exp(2.0) / (np.exp(2.0) + 9)
+    exact = round(results["published"]["Encoder"]["informal"], 3)
+    expected = exact * kept + (1 - exact) * (1 - kept) / 9
+    assert f"| randomised response, label (delta 0) | {exact:.3f} | {expected:.3f} |" in text
     drawing = posthoc_table.figure(results)
     drawing.savefig(tmp_path / "table.png")
     assert (tmp_path / "table.png").stat().st_size > 5000

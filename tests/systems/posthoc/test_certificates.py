@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ import torch
 
 from reticent.certify import EnumerationBound, ExactBound, IntervalBound, LayeredBound
 from reticent.core import Box, Norm
-from reticent.core.errors import UnknownName, UnsupportedNetwork, UnsupportedNorm
+from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName, UnsupportedNetwork, UnsupportedNorm
 from reticent.networks import from_torch
-from reticent.systems import PosthocEncoder
+from reticent.systems import PosthocClassifier, PosthocEncoder
 from reticent.systems.posthoc.certificates import CERTIFICATES, certificate
+from reticent.systems.posthoc.query import PrivateQuery
 
 
 def _network(*widths: int, activation: type[torch.nn.Module] = torch.nn.ReLU) -> torch.nn.Sequential:
@@ -59,38 +61,42 @@ def test_refusals() -> None:
     assert isinstance(certificate("auto", smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1), IntervalBound)
 
 
+def _encoder(**changes: Any) -> PosthocEncoder:
+    settings = {"epsilon": 6.0, "delta": 0.05, "radius": 0.1, "embedder": "identity", "law": "laplace", "certificate": "exact"}
+    return PosthocEncoder(**{**settings, **changes}, obfuscator=_network(3, 8, 2), head_epochs=1, random_state=0)
+
+
 @pytest.fixture(scope="module")
-def fitted() -> dict[str, PosthocEncoder]:
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(400, 3)).astype(np.float32)
-    labels = (points[:, 0] > 0).astype(int)
-    shared = {"epsilon": 6.0, "delta": 0.05, "radius": 0.1, "embedder": "identity", "law": "laplace", "path": "local"}
-    network = _network(3, 8, 2)
-    encoders = {
-        name: PosthocEncoder(**shared, obfuscator=network, certificate=name, head_epochs=1, random_state=0)
-        for name in ("interval", "enumeration", "exact")
-    }
-    return {name: encoder.fit(points, labels) for name, encoder in encoders.items()}
+def data() -> tuple[np.ndarray, np.ndarray]:
+    points = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
+    return points, (points[:, 0] > 0).astype(int)
 
 
-def test_exact_certificate_needs_no_more_noise_and_withholds_no_more(fitted: dict[str, PosthocEncoder]) -> None:
-    points = np.random.default_rng(1).normal(size=(50, 3))
-    bounds = {name: encoder.query_.bound for name, encoder in fitted.items()}
-    constants = [bounds[name].bound(points, 0.3) for name in ("exact", "enumeration", "interval")]
-    assert (constants[0] <= constants[1] * (1 + 1e-5)).all()
-    assert (constants[0] <= constants[2] * (1 + 1e-5)).all()
-    assert constants[0].mean() < 0.97 * constants[2].mean()
-    utility = {name: encoder.query_.plan.utility for name, encoder in fitted.items()}
-    assert utility["exact"] > utility["interval"] - 0.05
+@pytest.mark.parametrize("path", ["auto", "local"])
+def test_a_search_without_a_bound_on_its_time_is_refused_before_anything_is_trained(
+    path: str, data: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reticent.systems.posthoc.encoder.prepare", lambda *_, **__: pytest.fail("something was trained"))
+    with pytest.raises(InvalidParameter, match=f"certificate='exact', path='{path}': expected path='global'"):
+        _encoder(path=path).fit(*data)
+    classifier = PosthocClassifier(epsilon=6.0, delta=0.05, radius=0.1, embedder="identity", certificate="exact", path=path)
+    with pytest.raises(InvalidParameter, match="expected path='global'"):
+        classifier.fit(*data)
 
 
-def test_exact_bundle_comes_back_and_answers_alike(fitted: dict[str, PosthocEncoder], tmp_path: Path) -> None:
-    encoder = fitted["exact"]
+def test_a_bundle_that_would_search_at_private_points_is_refused(data: tuple[np.ndarray, np.ndarray]) -> None:
+    settings, arrays = _encoder(certificate="enumeration", path="local").fit(*data).query_.describe()
+    assert PrivateQuery.from_description(settings, arrays, None).test is not None
+    with pytest.raises(CorruptBundle, match="certificate='exact' on the local path"):
+        PrivateQuery.from_description({**settings, "certificate": "exact"}, arrays, None)
+
+
+def test_an_exact_certificate_serves_on_the_global_path(data: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    encoder = _encoder(path="global").fit(*data)
+    assert encoder.query_.plan.proposal <= _encoder(path="global", certificate="interval").fit(*data).query_.plan.proposal
     loaded = PosthocEncoder.load(encoder.save(tmp_path / "bundle"))
     assert loaded.query_.bound.kind == "exact"
+    assert loaded.query_.test is None
     points = np.random.default_rng(2).normal(size=(20, 3))
     np.testing.assert_array_equal(loaded.simulate(points, seed=3).values, encoder.simulate(points, seed=3).values)
-    assert encoder.query_.test is not None
-    together = encoder.query_.test.levels(points)
-    assert [int(encoder.query_.test.levels(point[None])[0]) for point in points] == together.tolist()
-    assert dict(encoder.card().details)["certificate"] == "exact"
+    assert encoder.release(points).values.shape == (20, 2)

@@ -137,7 +137,7 @@ def trained(widths: tuple[int, ...], epochs: int, *, seed: int) -> tuple[Network
 
 def _times(network: Network, points: Array, radius: float, settings: FigureSettings) -> Results:
     """Seconds and how many finished, per method; a method is given up for a setting after two solves without an end."""
-    domain, limits = Box.cube(network.input_dimension, _HALF_WIDTH), Limits(seconds=settings.limit)
+    domain, limits = Box.cube(network.input_dimension, _HALF_WIDTH), Limits(cpu_seconds=settings.limit)
     methods: dict[str, Callable[[Array], object]] = {
         "search": lambda point: lipschitz_constant(network, point, radius, domain=domain, limits=limits),
         "milp": lambda point: milp_lipschitz(network, point, radius, domain=domain, limits=limits),

@@ -10,8 +10,8 @@ from reticent.networks import Network
 
 CERTIFICATES = ("auto", "exact", "layered", "enumeration", "interval")
 """``auto`` is enumeration for ReLU networks with one hidden layer and layered for deeper ones (few inputs, l1 and
-l-infinity balls), and intervals elsewhere. ``exact`` is the constant itself, by complete search: the least noise, at
-milliseconds a point for small networks and far more for others, and only when asked for."""
+l-infinity balls), and intervals elsewhere. ``exact`` is the constant itself, by complete search: milliseconds a point for small
+networks and far more for others, with no bound, so that a release takes it on the global path alone."""
 
 _KINDS: dict[str, type[LipschitzBound]] = {
     "exact": ExactBound,

@@ -55,7 +55,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         law: "auto", "softmax" or "stability".
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local" (propose-test-release).
         certificate: "auto", "interval", "enumeration", "layered" or "exact" (the constant itself, by complete search; small ReLU
-            networks and l-infinity only, slower, and its time depends on the input).
+            networks and l-infinity only, and ``path="global"``: the time of a search depends on the point).
         input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
         latent_dimension: size of a beta-VAE's embedding.
         beta: weight of the beta-VAE's divergence term.

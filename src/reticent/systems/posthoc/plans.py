@@ -165,10 +165,14 @@ def level_test(bound: LipschitzBound, plan: Plan, requirement: Requirement) -> L
     """The test's view of points on the local path.
 
     Raises:
-        InvalidParameter: the plan has no test.
+        InvalidParameter: the plan has no test, or the time of the bound's decisions is not bounded.
     """
     if plan.path != "local":
         raise InvalidParameter("plan: the global path has no test")
+    if not bound.cost_is_public:
+        raise InvalidParameter(
+            f"plan: certificate={bound.kind!r} on the local path; expected one whose cost does not depend on the point"
+        )
     passing, _ = optimal_test(epsilon=plan.epsilon_test, delta=plan.delta_test)
     return LevelTest(bound, plan.proposal, requirement.adjacency.radius, len(passing) - 1)
 

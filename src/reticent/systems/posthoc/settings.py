@@ -69,6 +69,11 @@ class PosthocSettings:
         paths: dict[str, tuple[Path, ...]] = {"auto": ("global", "local"), "global": ("global",), "local": ("local",)}
         if estimator.path not in paths:
             raise UnknownName(f"path={estimator.path!r}: expected one of {', '.join(paths)}")
+        if estimator.certificate == "exact" and estimator.path != "global":
+            raise InvalidParameter(
+                f"certificate='exact', path={estimator.path!r}: expected path='global'; how long an exact search takes depends "
+                "on the private point and has no bound. Use certificate='auto' for a test of every point"
+            )
         share = probability(estimator.calibration_share, name="calibration_share", allow_zero=False)
         return cls(
             epsilon=positive(estimator.epsilon, name="epsilon"),
