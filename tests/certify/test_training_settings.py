@@ -26,7 +26,7 @@ from reticent.core.errors import CertificationFailed, InvalidInput
         ({"momentum": 1.0}, r"momentum=1\.0"),
         ({"weight_decay": 2.0}, r"weight_decay=2\.0: expected at most 1 / learning_rate"),
         ({"input_bound": math.inf}, "input_bound=inf"),
-        ({"counting": "hamming"}, "counting='hamming': expected add-remove or replace"),
+        ({"counting": "hamming"}, "counting='hamming': expected one of add-remove, replace"),
     ],
 )
 def test_settings_out_of_range_are_refused(fields: dict[str, Any], message: str) -> None:

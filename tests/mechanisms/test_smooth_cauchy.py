@@ -89,7 +89,7 @@ def test_answers_follow_the_law() -> None:
         ({"epsilon": 1e-9}, "epsilon=1e-09"),
         ({"certified_at": (5, 1)}, "expected increasing"),
         ({"certified_at": (0, 1)}, "certified_at=0"),
-        ({"credit": "all"}, "credit='all': expected distance or index"),
+        ({"credit": "all"}, "credit='all': expected one of distance, index"),
     ],
 )
 def test_settings_out_of_range_are_refused(fields: dict[str, object], message: str) -> None:

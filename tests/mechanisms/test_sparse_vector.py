@@ -99,7 +99,7 @@ def test_released_outcomes_follow_that_law() -> None:
         ({"epsilon_threshold": 0.0}, r"epsilon_threshold=0\.0"),
         ({"epsilon_query": float("inf")}, "epsilon_query=inf"),
         ({"limit": 0}, "limit=0"),
-        ({"paid": "both"}, "paid='both': expected passes or fails"),
+        ({"paid": "both"}, "paid='both': expected one of passes, fails"),
     ],
 )
 def test_parameters_out_of_range_are_refused(changes: dict[str, object], message: str) -> None:

@@ -47,9 +47,7 @@ class DirectionTable:
     l2: bool
 
     @classmethod
-    def build(
-        cls, first: Interval, last: ExactLinear, *, whole: Interval, largest_derivative: float, l2: bool
-    ) -> DirectionTable:
+    def build(cls, first: Interval, last: ExactLinear, *, whole: Interval, largest_derivative: float, l2: bool) -> DirectionTable:
         """The table of a network with one hidden layer.
 
         Args:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.checks import count, finite_array
+from reticent.core.checks import count, finite_array, one_each
 from reticent.core.errors import InvalidInput
 
 Integers = npt.NDArray[np.int64]
@@ -33,11 +33,7 @@ def record_keys(X: npt.ArrayLike, labels: npt.ArrayLike, keys: Sequence[Any] | n
     if keys is None:
         rows = np.ascontiguousarray(finite_array(X, name="X", ndim=2, allow_empty=True) + 0.0)  # one zero for both signs
         return [row.tobytes() + b"%d" % label for row, label in zip(rows, np.asarray(labels).tolist(), strict=True)]
-    rows_given = len(np.asarray(labels))
-    found = [] if isinstance(keys, str | bytes) or not isinstance(keys, Iterable) else list(keys)
-    if len(found) != rows_given:
-        raise InvalidInput(f"keys: expected one for each of {rows_given} records")
-    return [_as_bytes(key) for key in found]
+    return [_as_bytes(key) for key in one_each(keys, len(np.asarray(labels)), name="keys")]
 
 
 def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Integers:

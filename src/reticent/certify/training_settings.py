@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.certify.arithmetic import power_of_two_at_least
-from reticent.core.checks import count, positive, probability
-from reticent.core.errors import CertificationFailed, InvalidParameter, UnknownName
+from reticent.core.checks import count, one_of, positive, probability, real
+from reticent.core.errors import CertificationFailed, InvalidParameter
 from reticent.core.guarantees import AddRemove, Replace
 
 Array = npt.NDArray[np.float64]
@@ -88,13 +88,13 @@ class TrainingSettings:
             object.__setattr__(self, name, positive(getattr(self, name), name=name))
         probability(self.momentum, name="momentum")
         for name in ("rate_decay", "weight_decay"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
+            value = real(getattr(self, name), name=name)
+            if not (math.isfinite(value) and value >= 0):
                 raise InvalidParameter(f"{name}={value!r}: expected a finite number of at least 0")
+            object.__setattr__(self, name, value)
         if self.learning_rate * self.weight_decay > 1:
             raise InvalidParameter(f"weight_decay={self.weight_decay!r}: expected at most 1 / learning_rate")
-        if self.counting not in ("add-remove", "replace"):
-            raise UnknownName(f"counting={self.counting!r}: expected add-remove or replace")
+        one_of(self.counting, ("add-remove", "replace"), name="counting")
 
     @property
     def outputs(self) -> int:

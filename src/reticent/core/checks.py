@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 
 Array = npt.NDArray[np.float64]
 
@@ -33,12 +34,7 @@ def finite_array(
     Raises:
         InvalidInput: not numeric, wrong shape, empty, or with NaN or infinity. Values are never shown.
     """
-    if np.ma.is_masked(values):
-        raise InvalidInput(f"{name}: contains masked values; expected a number in every place")
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{name}: expected an array of numbers, got {type(values).__name__}") from error
+    array = as_array(values, name=name)
     if array.dtype.kind == "c":
         raise InvalidInput(f"{name}: Complex data not supported; expected real numbers, got dtype={array.dtype}")
     if array.dtype.kind == "O":
@@ -59,11 +55,37 @@ def finite_array(
     return array
 
 
+def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
+    """``values`` as an array of any type.
+
+    Raises:
+        InvalidInput: numpy cannot read it, or it has masked values.
+
+    Example:
+        >>> as_array([1, 2], name="labels").tolist()
+        [1, 2]
+    """
+    try:
+        masked, array = np.ma.is_masked(values), np.asarray(values)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever an array-like raises when it is read, as a tensor that requires a gradient does
+        raise InvalidInput(
+            f"{name}: expected an array of numbers, got {type(values).__name__}, which numpy cannot read; turn it into an array "
+            "first (a tensor by detach().cpu().numpy())"
+        ) from error
+    if masked:
+        raise InvalidInput(f"{name}: contains masked values; expected a number in every place")
+    return array
+
+
 def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     """An object array whose entries are all numbers, as float64."""
     try:
         return array.astype(np.float64)
-    except (ValueError, TypeError, OverflowError):
+    except MemoryError:
+        raise
+    except Exception:
         # The original error would show the entry; values of inputs are never shown.
         raise InvalidInput(f"{name}: expected real numbers, got entries that are not numbers, or beyond 1.8e308") from None
 
@@ -103,8 +125,23 @@ def count(value: Any, *, name: str, minimum: int = 1) -> int:
         InvalidParameter: not an integer, or below ``minimum``.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise InvalidParameter(f"{name}={value!r}: expected an integer of at least {minimum}")
+        raise InvalidParameter(f"{name}={shown(value)}: expected an integer of at least {minimum}")
     return int(value)
+
+
+def counts(values: Any, *, name: str) -> tuple[int, ...]:
+    """``values`` as a tuple of integers of at least 1.
+
+    Raises:
+        InvalidParameter: no list, or an entry that is no such integer.
+
+    Example:
+        >>> counts([8, 4], name="hidden")
+        (8, 4)
+    """
+    if not isinstance(values, (list, tuple, range)):
+        raise InvalidParameter(f"{name}={shown(values)}: expected a list of integers of at least 1")
+    return tuple(count(value, name=name) for value in values)
 
 
 def real(value: Any, *, name: str) -> float:
@@ -114,7 +151,7 @@ def real(value: Any, *, name: str) -> float:
         InvalidParameter: not a number, or an integer beyond the largest double.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise InvalidParameter(f"{name}={value!r}: expected a number")
+        raise InvalidParameter(f"{name}={shown(value)}: expected a number")
     try:
         return float(value)
     except OverflowError:
@@ -135,3 +172,67 @@ def words(value: Any, *, name: str, minimum: int = 1, most: int = 200) -> str:
         shown = type(value).__name__ if not isinstance(value, str) else f"{len(value)} characters"
         raise InvalidParameter(f"{name}: expected {minimum} to {most} printable characters, got {shown}")
     return value
+
+
+def one_each(values: Any, rows: int, *, name: str) -> list[Any]:
+    """``values`` as a list of one entry for each of ``rows`` records.
+
+    Raises:
+        InvalidInput: no list, or one of another length. Entries are never shown.
+
+    Example:
+        >>> one_each(("anna", 7), 2, name="keys")
+        ['anna', 7]
+    """
+    try:
+        found = None if isinstance(values, (str, bytes)) else list(values)
+    except MemoryError:
+        raise
+    except Exception:
+        found = None
+    if found is None:
+        raise InvalidInput(f"{name}: expected one per record, got {type(values).__name__}")
+    if len(found) != rows:
+        raise InvalidInput(f"{name}: expected one per record, got {len(found)} for {rows} records")
+    return found
+
+
+def one_of(value: Any, known: Iterable[str], *, name: str) -> str:
+    """``value``, if it is one of the known names.
+
+    Raises:
+        UnknownName: it is another, or no text.
+
+    Example:
+        >>> one_of("linear", ("linear", "log"), name="scale")
+        'linear'
+    """
+    names = tuple(known)
+    if not isinstance(value, str) or value not in names:
+        raise UnknownName(f"{name}={shown(value)}: expected one of {', '.join(names)}")
+    return value
+
+
+def flag(value: Any, *, name: str) -> bool:
+    """``value`` as a truth value.
+
+    Raises:
+        InvalidParameter: neither true, false nor an integer.
+    """
+    if not isinstance(value, (bool, np.bool_, numbers.Integral)):
+        raise InvalidParameter(f"{name}={shown(value)}: expected True or False")
+    return bool(value)
+
+
+def shown(value: Any) -> str:
+    """``value`` for a message: its ``repr``, cut to 60 characters, or its type where it has none.
+
+    Example:
+        >>> shown("much"), shown(-(10**5000))
+        ("'much'", '<int that cannot be written>')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # Python writes no integers of more than 4300 digits, and a repr of somebody's own may raise anything
+        return f"<{type(value).__name__} that cannot be written>"
+    return text if len(text) <= 60 else f"{text[:57]}..."

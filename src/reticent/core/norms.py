@@ -7,7 +7,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import UnknownName, UnsupportedNorm
+from reticent.core.checks import one_of
+from reticent.core.errors import UnsupportedNorm
 
 Array = npt.NDArray[np.float64]
 
@@ -33,11 +34,7 @@ class Norm(StrEnum):
             >>> Norm.parse("linf")
             <Norm.LINF: 'linf'>
         """
-        try:
-            return cls(name)
-        except ValueError:
-            known = ", ".join(norm.value for norm in cls)
-            raise UnknownName(f"norm={name!r}: expected one of {known}") from None
+        return cls(one_of(name, [norm.value for norm in cls], name="norm"))
 
     @property
     def dual(self) -> Norm:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import positive, probability
+from reticent.core.checks import as_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.mechanisms.propose_test_release import optimal_test
@@ -98,7 +98,7 @@ class DistanceToInstability:
         Raises:
             InvalidInput: wrong shapes or types. Values are never shown.
         """
-        given, level = np.array(answers), np.asarray(levels)
+        given, level = as_array(answers, name="answers").copy(), as_array(levels, name="levels")
         if given.ndim < 1 or level.shape != given.shape[:1]:
             raise InvalidInput(f"levels: expected one per answer, got shape={level.shape} for answers of shape={given.shape}")
         if given.size and (level.dtype.kind not in "iu" or (level < 0).any() or given.dtype.kind not in "iuf"):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import positive
+from reticent.core.checks import as_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.noise import Sampler
@@ -75,7 +75,7 @@ def checked_labels(labels: npt.ArrayLike, levels: npt.ArrayLike, *, classes: int
     Raises:
         InvalidInput: wrong shapes or types, or out of range. Values are never shown.
     """
-    given, level = np.asarray(labels), np.asarray(levels)
+    given, level = as_array(labels, name="labels"), as_array(levels, name="levels")
     if given.ndim != 1 or given.shape != level.shape:
         raise InvalidInput(f"labels and levels: expected two lists of one length, got {given.shape} and {level.shape}")
     if given.size and (given.dtype.kind not in "iu" or level.dtype.kind not in "iu"):

@@ -62,7 +62,7 @@ class NoisyArgmax:
     def __post_init__(self) -> None:
         count(self.classes, name="classes", minimum=2)
         count(self.neighbours, name="neighbours")
-        positive(self.sigma, name="sigma")
+        object.__setattr__(self, "sigma", positive(self.sigma, name="sigma"))
         if positive(self.sampling_probability, name="sampling_probability") > 1:
             raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
         probability(self.delta, name="delta", allow_zero=False)

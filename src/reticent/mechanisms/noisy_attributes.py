@@ -72,7 +72,7 @@ class NoisyAttributes:
     def __post_init__(self) -> None:
         for field in ("attributes", "neighbours", "tau", "steps"):
             count(getattr(self, field), name=field)
-        positive(self.sigma, name="sigma")
+        object.__setattr__(self, "sigma", positive(self.sigma, name="sigma"))
         if positive(self.sampling_probability, name="sampling_probability") > 1:
             raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
         probability(self.delta, name="delta", allow_zero=False)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.events import PoissonSampled, PrivacyEvent
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
-from reticent.core.checks import count, positive, probability
+from reticent.core.checks import as_array, count, positive, probability, real
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.costs import rdp_epsilon
@@ -66,7 +66,8 @@ class NoisyScreening:
 
     def __post_init__(self) -> None:
         count(self.neighbours, name="neighbours")
-        positive(self.sigma, name="sigma")
+        object.__setattr__(self, "sigma", positive(self.sigma, name="sigma"))
+        object.__setattr__(self, "threshold", real(self.threshold, name="threshold"))
         if not math.isfinite(self.threshold):
             raise InvalidParameter(f"threshold={self.threshold!r}: expected a finite number of votes")
         if positive(self.sampling_probability, name="sampling_probability") > 1:
@@ -119,7 +120,7 @@ def checked_votes(votes: npt.ArrayLike, *, name: str, ndim: int, most: int) -> I
     Raises:
         InvalidInput: wrong shape, not integers, or out of range. Values are never shown.
     """
-    array = np.asarray(votes)
+    array = as_array(votes, name=name)
     if array.ndim != ndim or (array.size and array.dtype.kind not in "iu"):
         raise InvalidInput(f"{name}: expected integers with {ndim} axes, got dtype={array.dtype} shape={array.shape}")
     if array.size and (array.min() < 0 or array.max() > most):

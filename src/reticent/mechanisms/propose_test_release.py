@@ -42,7 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import finite_array, positive, probability
+from reticent.core.checks import as_array, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.noise import Sampler
@@ -106,6 +106,8 @@ class ProposeTestRelease:
     name: ClassVar[str] = "propose-test-release"
 
     def __post_init__(self) -> None:
+        if not all(hasattr(self.law, part) for part in ("sensitivity", "epsilon", "adjacency", "guarantee", "release")):
+            raise InvalidParameter(f"law: expected a mechanism for vectors or labels, got {type(self.law).__name__}")
         covers(self.law, radius=self.radius, proposal=self.proposal)
         if positive(self.epsilon_test, name="epsilon_test") < 1e-9:
             raise InvalidParameter(f"epsilon_test={self.epsilon_test!r}: expected at least 1e-9")
@@ -151,7 +153,7 @@ class ProposeTestRelease:
             InvalidInput: wrong shapes, values that are not finite, or levels that are not integers of at least 0.
         """
         array = finite_array(values, name="values", ndim=2, allow_empty=True)
-        level = np.asarray(levels)
+        level = as_array(levels, name="levels")
         if level.shape != (len(array),) or level.dtype.kind not in "iu" or (level < 0).any():
             raise InvalidInput(f"levels: expected {len(array)} integers of at least 0, got shape={level.shape}")
         level = np.minimum(level, self.max_level)

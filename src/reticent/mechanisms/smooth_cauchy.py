@@ -10,8 +10,8 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import count
-from reticent.core.errors import InvalidParameter, UnknownName
+from reticent.core.checks import as_array, counts, one_of
+from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee, GuaranteeKind
 from reticent.mechanisms.level_response import Array, BinaryResponse
 
@@ -55,11 +55,10 @@ class SmoothCauchy(BinaryResponse):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        distances = tuple(count(distance, name="certified_at") for distance in self.certified_at)
+        distances = counts(self.certified_at, name="certified_at")
         if list(distances) != sorted(set(distances)):
             raise InvalidParameter(f"certified_at={self.certified_at!r}: expected increasing integers of at least 1")
-        if self.credit not in ("distance", "index"):
-            raise UnknownName(f"credit={self.credit!r}: expected distance or index")
+        one_of(self.credit, ("distance", "index"), name="credit")
         object.__setattr__(self, "certified_at", distances)
 
     @property
@@ -82,7 +81,7 @@ class SmoothCauchy(BinaryResponse):
 
     def credited(self, levels: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """What stable distances count as, given where stability is looked at; private."""
-        level = np.asarray(levels, dtype=np.int64)
+        level = as_array(levels, name="levels").astype(np.int64)
         if not self.certified_at:
             return level
         place = np.searchsorted(self.certified_at, level, side="right")

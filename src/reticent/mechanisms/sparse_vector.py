@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import count, positive
-from reticent.core.errors import InvalidParameter
+from reticent.core.checks import count, one_of, positive
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.mechanisms.noisy_screening import Integers, checked_votes
 from reticent.noise import Sampler
@@ -71,8 +70,7 @@ class SparseVectorScreening:
         positive(self.epsilon_threshold, name="epsilon_threshold")
         positive(self.epsilon_query, name="epsilon_query")
         count(self.limit, name="limit")
-        if self.paid not in ("passes", "fails"):
-            raise InvalidParameter(f"paid={self.paid!r}: expected passes or fails")
+        one_of(self.paid, ("passes", "fails"), name="paid")
 
     @property
     def guarantee(self) -> Guarantee:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import count, positive
+from reticent.core.checks import as_array, count, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.noise import Sampler
@@ -139,7 +139,7 @@ class StabilityResponse:
 
 
 def _integers(values: npt.ArrayLike, *, name: str, upper: int | None = None) -> Integers:
-    array = np.asarray(values)
+    array = as_array(values, name=name)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         raise InvalidInput(f"{name}: expected a list of integers, got shape={array.shape}, dtype={array.dtype}")
     if array.size and (array.min() < 0 or (upper is not None and array.max() > upper)):

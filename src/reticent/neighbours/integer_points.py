@@ -79,7 +79,7 @@ class PointGrid:
         Raises:
             InvalidInput, InvalidParameter: NaN or infinity, or a radius that is not above 0.
         """
-        return cls(np.asarray(center, dtype=np.float64), (POINT_RADIUS - 1) / positive(radius, name="radius"))
+        return cls(finite_array(center, name="center", ndim=1), (POINT_RADIUS - 1) / positive(radius, name="radius"))
 
     @classmethod
     def of_range(cls, lower: npt.ArrayLike, upper: npt.ArrayLike, *, features: int) -> PointGrid:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.checks import as_array, one_each
 from reticent.core.errors import InvalidInput
 from reticent.neighbours.integer_points import Points, check_points
 
@@ -57,7 +58,7 @@ class Records:
             (True, True)
         """
         places = check_points(points, name="points")
-        cast = np.asarray(votes)
+        cast = as_array(votes, name="votes")
         if cast.ndim not in (1, 2) or cast.shape[:1] != places.shape[:1] or cast.dtype.kind not in "iub":
             raise InvalidInput(
                 f"votes: expected integers of shape ({len(places)},) or ({len(places)}, c), "
@@ -66,9 +67,9 @@ class Records:
         cast = np.ascontiguousarray(cast.astype(np.int64))
         if cast.size and cast.min() < 0:
             raise InvalidInput("votes: expected integers of at least 0")
-        names = [b""] * len(places) if keys is None else [key_bytes(key) for key in keys]
-        if len(names) != len(places):
-            raise InvalidInput(f"keys: expected one per record, got {len(names)} for {len(places)} records")
+        names = [b""] * len(places)
+        if keys is not None:
+            names = [key_bytes(key) for key in one_each(keys, len(places), name="keys")]
         short = np.ascontiguousarray(places.astype(np.int16))
         digests = [
             hashlib.sha256(len(name).to_bytes(8, "big") + name + point.tobytes() + vote.tobytes()).digest()

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.checks import count
-from reticent.core.errors import UnknownName
+from reticent.core.checks import count, one_of
 from reticent.neighbours.exhaustive import Candidates, Exhaustive, FaissFlat
 from reticent.neighbours.integer_points import check_points
 from reticent.neighbours.records import Records
@@ -74,8 +73,7 @@ class NeighbourSearch:
     """
 
     def __init__(self, records: Records, *, engine: str = "numpy") -> None:
-        if engine not in ENGINES:
-            raise UnknownName(f"engine={engine!r}: expected one of {', '.join(ENGINES)}")
+        one_of(engine, ENGINES, name="engine")
         self.records = records
         self._candidates: Candidates = FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)
 

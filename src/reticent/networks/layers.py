@@ -236,7 +236,8 @@ class Convolution(Linear):
         images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.input_shape))
         kernel = self._grouped(weight)
         parts = [torch.zeros((0, self.outputs), dtype=torch.float64)]
-        for part in images.split(self._images_at_once) if len(images) else ():
+        for start in range(0, len(images), self._images_at_once):
+            part = images[start : start + self._images_at_once]
             patches = unfold(part, self._window, padding=self.padding, stride=self.stride)
             mapped = kernel @ patches.reshape(len(part), self.groups, kernel.shape[2], -1)
             parts.append(mapped.reshape(len(part), -1))
@@ -247,7 +248,8 @@ class Convolution(Linear):
         images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.output_shape))
         kernel = self._grouped(weight).transpose(1, 2)
         parts = [torch.zeros((0, self.inputs), dtype=torch.float64)]
-        for part in images.split(self._images_at_once) if len(images) else ():
+        for start in range(0, len(images), self._images_at_once):
+            part = images[start : start + self._images_at_once]
             patches = kernel @ part.reshape(len(part), self.groups, kernel.shape[2], -1)
             patches = patches.reshape(len(part), -1, patches.shape[-1])
             back = fold(patches, self.input_shape[1:], self._window, padding=self.padding, stride=self.stride)

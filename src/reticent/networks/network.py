@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -146,14 +146,14 @@ def affine_chain(weights: Iterable[npt.ArrayLike], biases: Iterable[npt.ArrayLik
     return Network(tuple(layers), (first.inputs,))
 
 
-def _forward(layers: tuple[Layer, ...], values: Array, linear: Callable[[Linear, Array], Array]) -> Array:
+def _forward(layers: tuple[Layer, ...], values: Array) -> Array:
     for layer in layers:
         if isinstance(layer, Activation):
             values = layer.kind.apply(values)
         elif isinstance(layer, Residual):
-            values = values + _forward(layer.branch, values, linear)
+            values = values + _forward(layer.branch, values)
         else:
-            values = linear(layer, values)
+            values = layer.forward(values)
     return values
 
 

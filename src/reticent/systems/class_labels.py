@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
+from reticent.core.checks import as_array
 from reticent.core.errors import InvalidInput
 
 Labels = npt.NDArray[np.int64]
@@ -33,7 +34,7 @@ def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], 
     """
     if y is None:
         raise InvalidInput("y: requires y to be passed, but the target y is None; labels are what the training keeps")
-    labels = np.asarray(y)
+    labels = as_array(y, name="y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
     if labels.shape != (rows,):
@@ -42,7 +43,10 @@ def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], 
         raise InvalidInput("y: Unknown label type: expected class labels, got continuous or non-finite numbers")
     if labels.dtype.kind not in "fiubOSU":
         raise InvalidInput(f"y: expected class labels, got dtype={labels.dtype}")
-    classes, numbers = np.unique(labels, return_inverse=True)
+    try:
+        classes, numbers = np.unique(labels, return_inverse=True)
+    except Exception as error:  # entries that cannot be sorted
+        raise InvalidInput("y: Unknown label type: expected class labels of one kind") from error
     if len(classes) < 2:
         raise InvalidInput("y: expected at least two classes, got one class")
     return classes, numbers.astype(np.int64)

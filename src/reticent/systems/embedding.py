@@ -308,7 +308,13 @@ def _in_blocks(module: nn.Module, inputs: Array, dtype: torch.dtype, shape: tupl
         for start in range(0, len(inputs), _ROWS_AT_ONCE):
             # torch's own copy is aligned in memory, whatever the array was.
             rows = torch.from_numpy(inputs[start : start + _ROWS_AT_ONCE]).to(dtype, copy=True).reshape(-1, *shape)
-            parts.append(module(rows).reshape(len(rows), -1).double().numpy())
+            try:
+                parts.append(module(rows).reshape(len(rows), -1).double().numpy())
+            except Exception as error:
+                raise InvalidInput(
+                    f"embedder: {type(module).__name__} does not take inputs of shape {tuple(rows.shape)}, {dtype} "
+                    f"({type(error).__name__})"
+                ) from error
     return np.concatenate(parts)
 
 

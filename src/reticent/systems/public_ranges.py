@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from reticent.core.checks import finite_array, real
+from reticent.core.checks import finite_array, real, shown
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.regions import Box
 from reticent.systems.embedding import check_pictures
@@ -133,10 +133,10 @@ class PublicRanges(TransformerMixin, BaseEstimator):
 
     def _to(self) -> tuple[float, float]:
         if not isinstance(self.to, (tuple, list)) or len(self.to) != 2:
-            raise InvalidParameter(f"to={self.to!r}: expected a pair (lower, upper)")
+            raise InvalidParameter(f"to={shown(self.to)}: expected a pair (lower, upper)")
         low, high = (real(end, name="to") for end in self.to)
         if not (np.isfinite([low, high]).all() and low < high and np.isfinite(high - low)):
-            raise InvalidParameter(f"to={self.to!r}: expected finite lower < upper")
+            raise InvalidParameter(f"to={shown(self.to)}: expected finite lower < upper")
         return low, high
 
     def _box(self, columns: int) -> Box:

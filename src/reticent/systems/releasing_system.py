@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from reticent.accounting.ledger import Ledger
+from reticent.core.checks import count
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
@@ -55,7 +56,7 @@ class ReleasingSystem(BaseEstimator):
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As ``release`` with randomness from a seed: for experiments, *not private*, and the receipt says so."""
-        return self._answer(X, SeededSampler(seed), None, None)
+        return self._answer(X, SeededSampler(count(seed, name="seed", minimum=0)), None, None)
 
     @property
     def guarantee(self) -> Guarantee:

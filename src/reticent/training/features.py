@@ -341,4 +341,9 @@ def _outputs(module: nn.Module, row: Array, shape: tuple[int, ...]) -> Array:
     with torch.inference_mode():
         # torch's own copy is aligned in memory, whatever the array was.
         values = torch.from_numpy(row).to(torch.float32, copy=True).reshape(1, *shape)
-        return np.asarray(module(values).reshape(1, -1).numpy().astype(np.float64))
+        try:
+            return np.asarray(module(values).reshape(1, -1).numpy().astype(np.float64))
+        except Exception as error:
+            raise InvalidInput(
+                f"inputs: {type(module).__name__} does not take inputs of shape {tuple(values.shape)} ({type(error).__name__})"
+            ) from error

@@ -233,7 +233,7 @@ REFUSED: list[tuple[str, dict[str, object], type[ReticentError], str]] = [
     ("delta one", {"delta": 1.0}, InvalidParameter, "delta=1.0"),
     ("radius zero", {"radius": 0.0}, InvalidParameter, "radius=0.0"),
     ("unknown mode", {"mode": "secret"}, UnknownName, "mode='secret': expected one of private, published"),
-    ("unknown law", {"law": "laplace"}, UnknownName, "law='laplace': expected auto, k-norm-l2"),
+    ("unknown law", {"law": "laplace"}, UnknownName, "law='laplace': expected one of auto, k-norm-l2"),
     ("gaussian without delta", {"law": "gaussian"}, CalibrationFailed, "needs delta above 0"),
     ("published without alpha", {"mode": "published"}, InvalidParameter, "delta=0"),
     ("schema of another kind", {"schema": "adult"}, InvalidParameter, "expected a TabularSchema or a pair"),

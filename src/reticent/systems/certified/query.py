@@ -13,8 +13,8 @@ from torch import nn
 from reticent.certify.stability import stable_distances, vote_distances
 from reticent.certify.training import ParameterIntervals
 from reticent.certify.training_settings import TrainingGrids, TrainingSettings
-from reticent.core.checks import words
-from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
+from reticent.core.checks import one_of, words
+from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import DistanceToInstability, GlobalSensitivityResponse, SmoothCauchy, StabilityResponse
 from reticent.noise import Sampler, SeededSampler
@@ -47,8 +47,7 @@ class CertifiedLaw:
     delta: float
 
     def __post_init__(self) -> None:
-        if self.name not in LAWS:
-            raise UnknownName(f"law={self.name!r}: expected one of {', '.join(LAWS)}")
+        one_of(self.name, LAWS, name="law")
 
     def mechanism(self, classes: int, adjacency: Adjacency) -> Response:
         """The mechanism for ``classes`` labels.

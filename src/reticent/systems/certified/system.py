@@ -22,7 +22,7 @@ from reticent.accounting.scopes import Scope
 from reticent.certify.record_keys import record_buckets, record_keys
 from reticent.certify.training import ParameterIntervals, parameter_intervals
 from reticent.certify.training_settings import TrainingSettings
-from reticent.core.checks import count, positive, probability
+from reticent.core.checks import count, counts, flag, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.guarantees import GuaranteeCard, data_set_name, unnamed
 from reticent.core.releases import Release
@@ -117,8 +117,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         features = extractor.alone(inputs)
         # A record whose features are not finite counts as one at the origin: to refuse it would tell that it is there.
         points = finite_or_zero(features)
-        fields = {name: getattr(self, name) for name in TRAINING}
-        training = TrainingSettings(features=points.shape[1], classes=len(classes), **{**fields, "hidden": tuple(self.hidden)})
+        fields = {name: getattr(self, name) for name in TRAINING} | {"hidden": counts(self.hidden, name="hidden")}
+        training = TrainingSettings(features=points.shape[1], classes=len(classes), **fields)
         if members > 1 and training.counting == "replace":
             raise InvalidParameter("counting='replace': a replaced record can change two members; expected add-remove")
         names = record_keys(points, labels, keys)
@@ -126,7 +126,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         batch = record_buckets(names, buckets=training.batches, purpose="batch")
         seeds = [int(random.randint(2**31 - 1)) for _ in range(members)]
         fitted = []
-        with progress(self.verbose) as report:
+        with progress(flag(self.verbose, name="verbose")) as report:
             for index, seed in enumerate(seeds):
                 mine = member == index
                 stage = "certified training" if members == 1 else f"certified training, member {index + 1}"

@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 from torch import nn
 from typing_extensions import override
 
-from reticent.core.errors import UnknownName
+from reticent.core.checks import flag, one_of
 from reticent.core.releases import Release
 from reticent.networks import from_torch
 from reticent.noise import Sampler
@@ -139,12 +139,11 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         """
         names = names_of(X)
         settings = PosthocSettings.of(self)
-        if self.law not in ("auto", *LABEL_LAWS):
-            raise UnknownName(f"law={self.law!r}: expected auto, {', '.join(LABEL_LAWS)}")
-        if not isinstance(self.classifier, nn.Module) and self.classifier != "noise-aware":
-            raise UnknownName(f"classifier={self.classifier!r}: expected noise-aware or a torch module")
+        one_of(self.law, ("auto", *LABEL_LAWS), name="law")
+        if not isinstance(self.classifier, nn.Module):
+            one_of(self.classifier, ("noise-aware", "a torch module"), name="classifier")
         laws = LABEL_LAWS if self.law == "auto" else (self.law,)
-        with torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
+        with torch.random.fork_rng(devices=[]), progress(flag(self.verbose, name="verbose")) as report:
             prepared = prepare(settings, X, y, labels_needed=True, random_state=self.random_state, report=report)
             requirement = settings.requirement(prepared.embedding, prepared.domain)
             choice = calibrate(

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from reticent.core.checks import count
-from reticent.core.errors import InvalidParameter, UnknownName
+from reticent.core.checks import counts, flag, one_of, shown
+from reticent.core.errors import InvalidParameter
 from reticent.networks import from_torch
 from reticent.systems.feature_names import names_of
 from reticent.systems.posthoc.calibration import Candidate, calibrate
@@ -142,7 +142,7 @@ class PosthocEncoder(PosthocSystem):
         settings = PosthocSettings.of(self, head_epochs=self.head_epochs)
         laws, sizes = self._laws(settings), self._sizes()
         needed = not isinstance(self.obfuscator, nn.Module)
-        with torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
+        with torch.random.fork_rng(devices=[]), progress(flag(self.verbose, name="verbose")) as report:
             prepared = prepare(settings, X, y, labels_needed=needed, random_state=self.random_state, report=report)
             requirement = settings.requirement(prepared.embedding, prepared.domain)
             choice = calibrate(
@@ -161,25 +161,23 @@ class PosthocEncoder(PosthocSystem):
         return self
 
     def _laws(self, settings: PosthocSettings) -> list[str]:
-        if self.law != "auto":
-            if self.law not in VECTOR_LAWS:
-                raise UnknownName(f"law={self.law!r}: expected auto, {', '.join(VECTOR_LAWS)}")
-            return [self.law]
-        if self.obfuscator == "noise-aware":
+        if one_of(self.law, ("auto", *VECTOR_LAWS), name="law") != "auto":
+            return [one_of(self.law, VECTOR_LAWS, name="law")]
+        if isinstance(self.obfuscator, str) and self.obfuscator == "noise-aware":
             # One network is trained for each law. K-norm noise in l-infinity wins at small delta, Gaussian noise may at large.
             return ["k-norm-linf", *(["gaussian"] if settings.delta >= _LARGE_DELTA else [])]
         return [law for law in VECTOR_LAWS if law != "gaussian" or settings.delta > 0]
 
     def _sizes(self) -> tuple[int, ...]:
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
-        return tuple(count(size, name="outputs") for size in sizes)
+        return counts(sizes, name="outputs")
 
     def _candidates(self, prepared: Prepared, laws: list[str], sizes: tuple[int, ...], report: Report) -> list[Candidate]:
         settings = prepared.settings
         modules: list[tuple[nn.Module, str]] = []
         if isinstance(self.obfuscator, nn.Module):
             modules = [(self.obfuscator, law) for law in laws]
-        elif self.obfuscator == "noise-aware":
+        elif isinstance(self.obfuscator, str) and self.obfuscator == "noise-aware":
             modules = [(self._noise_aware(prepared, law, size, report), law) for law in laws for size in sizes]
         elif isinstance(self.obfuscator, tuple):
             for size in sizes:
@@ -193,7 +191,7 @@ class PosthocEncoder(PosthocSystem):
                 trained = train_obfuscator(prepared.data.train, prepared.train_labels, config, report=report)
                 modules += [(trained, law) for law in laws]
         else:
-            raise InvalidParameter(f"obfuscator={self.obfuscator!r}: expected noise-aware, a tuple of names, or a module")
+            raise InvalidParameter(f"obfuscator={shown(self.obfuscator)}: expected noise-aware, a tuple of names, or a module")
         candidates = []
         for module, law in modules:
             network = from_torch(module, (prepared.domain.dimension,))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from reticent.core.checks import count, positive, probability, words
+from reticent.core.checks import count, counts, one_of, positive, probability, shown, words
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -61,14 +61,12 @@ class PosthocSettings:
     def of(cls, estimator: Any, *, head_epochs: int = 1) -> PosthocSettings:
         """The checked settings of a front door."""
         if isinstance(estimator.embedder, str) and estimator.embedder not in EMBEDDERS:
-            raise UnknownName(f"embedder={estimator.embedder!r}: expected a torch module or one of {', '.join(EMBEDDERS)}")
+            raise UnknownName(f"embedder={shown(estimator.embedder)}: expected a torch module or one of {', '.join(EMBEDDERS)}")
         if not isinstance(estimator.embedder, str | nn.Module):
             raise InvalidParameter(f"embedder: expected a name or a torch module, got {type(estimator.embedder).__name__}")
-        if estimator.certificate not in CERTIFICATES:
-            raise UnknownName(f"certificate={estimator.certificate!r}: expected one of {', '.join(CERTIFICATES)}")
+        one_of(estimator.certificate, CERTIFICATES, name="certificate")
         paths: dict[str, tuple[Path, ...]] = {"auto": ("global", "local"), "global": ("global",), "local": ("local",)}
-        if estimator.path not in paths:
-            raise UnknownName(f"path={estimator.path!r}: expected one of {', '.join(paths)}")
+        one_of(estimator.path, paths, name="path")
         if estimator.certificate == "exact" and estimator.path != "global":
             raise InvalidParameter(
                 f"certificate='exact', path={estimator.path!r}: expected path='global'; how long an exact search takes depends "
@@ -86,7 +84,7 @@ class PosthocSettings:
             paths=paths[estimator.path],
             latent_dimension=count(estimator.latent_dimension, name="latent_dimension"),
             beta=positive(estimator.beta, name="beta"),
-            hidden=tuple(count(width, name="hidden") for width in estimator.hidden),
+            hidden=counts(estimator.hidden, name="hidden"),
             epochs=count(estimator.epochs, name="epochs"),
             embedder_epochs=count(estimator.embedder_epochs, name="embedder_epochs"),
             head_epochs=count(head_epochs, name="head_epochs"),

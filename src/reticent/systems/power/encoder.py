@@ -12,8 +12,8 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from reticent.accounting.ledger import Ledger
-from reticent.core.checks import count, positive, probability
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
+from reticent.core.checks import count, counts, flag, one_of, positive, probability
+from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
@@ -143,8 +143,8 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         plan, laws = self._required(), self._laws()
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
         settings = FitSettings(
-            outputs=tuple(count(size, name="outputs") for size in sizes),
-            hidden=tuple(count(width, name="hidden") for width in self.hidden),
+            outputs=counts(sizes, name="outputs"),
+            hidden=counts(self.hidden, name="hidden"),
             epochs=count(self.epochs, name="epochs"),
             head_epochs=count(self.head_epochs, name="head_epochs"),
             seed=0,
@@ -159,7 +159,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         classes, labels = class_labels(y, len(rows))
         random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
-        with torch.random.fork_rng(devices=[]), progress(self.verbose) as report:
+        with torch.random.fork_rng(devices=[]), progress(flag(self.verbose, name="verbose")) as report:
             if self.mode == "published":
                 self.query_ = self._published(schema, rows[order], labels[order], seed, report)
                 self.considered_ = ()
@@ -195,7 +195,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt says so."""
-        return self._answer(X, SeededSampler(seed), None, None)
+        return self._answer(X, SeededSampler(count(seed, name="seed", minimum=0)), None, None)
 
     def transform(self, X: npt.ArrayLike) -> Array:
         """The values of ``release(X)``: fresh noise, and a cost, at every call; NaN where withheld."""
@@ -269,18 +269,15 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         self.bundle_identity_ = "" if isinstance(query, PublishedQuery) else self.bundle().identity
 
     def _required(self) -> PowerPlan:
-        if self.mode not in MODES:
-            raise UnknownName(f"mode={self.mode!r}: expected one of {', '.join(MODES)}")
+        one_of(self.mode, MODES, name="mode")
         epsilon = positive(self.epsilon, name="epsilon")
         delta = probability(self.delta, name="delta", allow_zero=self.mode == "private")
         radius = None if self.radius is None else positive(self.radius, name="radius")
         return PowerPlan(law="k-norm-l2", epsilon=epsilon, delta=delta, radius=radius)
 
     def _laws(self) -> tuple[str, ...]:
-        if self.law == "auto":
+        if one_of(self.law, ("auto", *LAWS), name="law") == "auto":
             return tuple(law for law in LAWS if law != "gaussian" or self.delta > 0)
-        if self.law not in LAWS:
-            raise UnknownName(f"law={self.law!r}: expected auto, {', '.join(LAWS)}")
         return (self.law,)
 
     def _schema(self, table: npt.NDArray[Any]) -> TabularSchema:

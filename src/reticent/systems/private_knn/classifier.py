@@ -17,8 +17,8 @@ from reticent.accounting.counters import PlanCounter
 from reticent.accounting.ledger import Ledger
 from reticent.accounting.reservations import Reservation
 from reticent.accounting.scopes import Scope
-from reticent.core.checks import probability
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
+from reticent.core.checks import count, one_of, probability
+from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt, Release
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
@@ -148,8 +148,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         inputs, shape = input_rows(X)
         classes, codes = record_labels(y, len(inputs), self.classes)
         found = checked_keys(keys, len(inputs))
-        if self.engine not in ENGINES:
-            raise UnknownName(f"engine={self.engine!r}: expected one of {', '.join(ENGINES)}")
+        one_of(self.engine, ENGINES, name="engine")
         feature_map = feature_map_of(self.feature_map, shape)
         features = feature_map.features(inputs)
         grid = grid_of(self.feature_range, feature_map, features.shape[1])
@@ -221,7 +220,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             BudgetExceeded: more queries than the plan has.
         """
         points = self._points(X)
-        sampler = SeededSampler(seed)
+        sampler = SeededSampler(count(seed, name="seed", minimum=0))
         return self._named(KnnDesk(self.plan_).answer(points, self._voters(), sampler=sampler), sampler, "")
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from torch import nn
 
-from reticent.core.checks import finite_array
+from reticent.core.checks import finite_array, one_each
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.neighbours import PointGrid
@@ -33,11 +33,7 @@ def checked_keys(keys: Sequence[Any] | npt.NDArray[Any] | None, records: int) ->
     """
     if keys is None:
         return None
-    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
-        raise InvalidInput(f"keys: expected one per record, got {type(keys).__name__}")
-    found = list(keys)
-    if len(found) != records:
-        raise InvalidInput(f"keys: expected one per record, got {len(found)} for {records} records")
+    found = one_each(keys, records, name="keys")
     for key in found:
         key_bytes(key)
     return found

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting import PrivacyEvent, PrivateKnnSteps, PrivateKnnTotal, calibrate_private_knn, private_knn_total
-from reticent.core.checks import count
+from reticent.core.checks import count, flag, positive, real
 from reticent.core.errors import BudgetExceeded, CalibrationFailed
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.core.processes import HomeProcess
@@ -90,7 +90,15 @@ class KnnPlan:
             InvalidParameter: a parameter out of its range.
             CalibrationFailed: the given noise costs more than epsilon, or no noise is enough.
         """
-        most = queries if answers is None else answers
+        asked = count(queries, name="queries")
+        most = asked if answers is None else count(answers, name="answers")
+        count(neighbours, name="neighbours")
+        positive(sampling_probability, name="sampling_probability")
+        flag(shared_subsample, name="shared_subsample")
+        positive(noise_ratio, name="noise_ratio")
+        for name, value in (("threshold", threshold), ("sigma_votes", sigma_votes), ("sigma_screening", sigma_screening)):
+            if value is not None:
+                real(value, name=name)
         screened = threshold is not None
         if sigma_votes is None:
             if sigma_screening is not None:

@@ -17,7 +17,7 @@ from torch import nn
 from reticent.accounting import PrivateKnnSteps
 from reticent.accounting.ledger import Ledger
 from reticent.accounting.scopes import Scope
-from reticent.core.checks import count, probability, words
+from reticent.core.checks import count, flag, probability, words
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
 from reticent.core.seeds import training_seed
@@ -194,6 +194,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         config = StudentConfig(image_shape=picture_shape(shape)) if self.student is None else self.student
         last = config if self.last_student is None else self.last_student
         for settings in (config, last):
+            if not isinstance(settings, StudentConfig):
+                raise InvalidParameter(f"student: expected a StudentConfig or None, got {type(settings).__name__}")
             if int(np.prod(settings.image_shape)) != inputs.shape[1]:
                 raise InvalidParameter(f"student: expected image_shape of {inputs.shape[1]} pixels, got {settings.image_shape}")
         feature_map = feature_map_of(self.feature_map, shape)
@@ -205,9 +207,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             check_bookable(plan.adjacency)
         self.feature_map_ = feature_map
         circumstances = KnnCircumstances(feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes))
-        desk = KnnDesk(plan)
+        desk, bars = KnnDesk(plan), flag(self.verbose, name="verbose") and report is None
         charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
-        with charge as reservation, torch.random.fork_rng(devices=[]), progress(self.verbose and report is None) as shown:
+        with (
+            charge as reservation,
+            torch.random.fork_rng(devices=[]),
+            progress(bars) as shown,
+        ):
             labels = np.full(len(pictures), UNANSWERED, dtype=np.int64)
             student: Student | None = None
             asked: list[Integers] = []

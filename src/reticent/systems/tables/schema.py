@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from reticent.core.checks import finite_array, real
+from reticent.core.checks import as_array, count, finite_array, one_of, real, shown
 from reticent.core.coded_rows import CodedRows, Codes
-from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError, UnknownName
+from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError
 from reticent.core.regions import Box
 from reticent.systems.feature_names import check_columns, names_of
 
@@ -66,6 +66,7 @@ class Numeric:
     columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
+        _named(self.name)
         for field in ("lower", "upper", "missing"):
             if getattr(self, field) is not None or field != "missing":
                 object.__setattr__(self, field, real(getattr(self, field), name=f"column {self.name!r}: {field}"))
@@ -81,8 +82,7 @@ class Numeric:
                 f"column {self.name!r}: lower={self.lower!r}, upper={self.upper!r}: expected upper - lower from 2^-1022 to "
                 "2^1024; rescale the column"
             )
-        if self.scale not in ("linear", "log"):
-            raise UnknownName(f"column {self.name!r}: scale={self.scale!r}: expected linear or log")
+        one_of(self.scale, ("linear", "log"), name=f"column {self.name!r}: scale")
 
     @property
     def width(self) -> int:
@@ -125,15 +125,18 @@ class Categorical:
     columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.categories, str):
-            raise InvalidParameter(f"column {self.name!r}: categories={self.categories!r}: expected a list of words or numbers")
+        _named(self.name)
+        if not isinstance(self.categories, (list, tuple, range, np.ndarray)):
+            raise InvalidParameter(
+                f"column {self.name!r}: categories={shown(self.categories)}: expected a list of words or numbers"
+            )
         values = (value.item() if isinstance(value, np.generic) else value for value in self.categories)
         object.__setattr__(self, "categories", tuple(values))
         words = {word_of(value) for value in self.categories}
         if len(self.categories) < 2 or len(words) < len(self.categories):
             raise InvalidParameter(f"column {self.name!r}: expected at least two different categories")
         if self.other is not None and word_of(self.other) not in words:
-            raise InvalidParameter(f"column {self.name!r}: other={self.other!r}: expected one of the categories")
+            raise InvalidParameter(f"column {self.name!r}: other={shown(self.other)}: expected one of the categories")
 
     @property
     def width(self) -> int:
@@ -188,6 +191,9 @@ class OneHot:
     kind: ClassVar[str] = "one-hot"
 
     def __post_init__(self) -> None:
+        _named(self.name)
+        if not isinstance(self.names, (list, tuple)) or not all(isinstance(name, str) for name in self.names):
+            raise InvalidParameter(f"attribute {self.name!r}: names={shown(self.names)}: expected a list of column names")
         object.__setattr__(self, "names", tuple(self.names))
         if len(self.names) < 2:
             raise InvalidParameter(f"attribute {self.name!r}: expected at least two columns")
@@ -254,6 +260,8 @@ class TabularSchema:
     attributes: tuple[Attribute, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.attributes, (list, tuple)) or not all(isinstance(part, Attribute) for part in self.attributes):
+            raise InvalidParameter("schema: expected a list of Numeric, Categorical and OneHot attributes")
         object.__setattr__(self, "attributes", tuple(self.attributes))
         names = [attribute.name for attribute in self.attributes]
         if not names or len(set(names)) < len(names):
@@ -262,7 +270,7 @@ class TabularSchema:
     @classmethod
     def numbers(cls, columns: int, lower: float, upper: float) -> TabularSchema:
         """``columns`` numeric columns with one public range."""
-        return cls(tuple(Numeric(f"x{index}", lower, upper) for index in range(columns)))
+        return cls(tuple(Numeric(f"x{index}", lower, upper) for index in range(count(columns, name="columns"))))
 
     @property
     def columns(self) -> int:
@@ -394,6 +402,11 @@ class TabularSchema:
         return cls.from_dict(values)
 
 
+def _named(name: Any) -> None:
+    if not isinstance(name, str):
+        raise InvalidParameter(f"name={shown(name)}: expected the name of a column")
+
+
 def word_of(value: Any) -> str:
     """One spelling of a category, the same for 3, 3.0 and numpy's own numbers.
 
@@ -407,7 +420,7 @@ def word_of(value: Any) -> str:
         return str(int(value))
     try:
         return str(value)
-    except ValueError:  # Python writes no integers of more than 4300 digits
+    except Exception:  # Python writes no integers of more than 4300 digits, and a class of somebody's own may raise anything
         return f"<{type(value).__name__} that cannot be written>"
 
 
@@ -423,11 +436,16 @@ def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:
         )
     if issparse(rows):
         raise InvalidInput(f"{name}: sparse input is not supported; expected a dense table")
-    try:
-        # A list of records may mix numbers and words, which only objects hold side by side.
-        table = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
-    except ValueError as error:
-        raise InvalidInput(f"{name}: expected rows of one length, got {type(rows).__name__} with different lengths") from error
+    if isinstance(rows, (list, tuple)):
+        try:
+            # A list of records may mix numbers and words, which only objects hold side by side.
+            table = np.asarray(rows, dtype=object)
+        except Exception as error:
+            raise InvalidInput(
+                f"{name}: expected rows of one length, got {type(rows).__name__} with different lengths"
+            ) from error
+    else:
+        table = as_array(rows, name=name)
     if table.dtype.kind == "c":
         raise InvalidInput(f"{name}: Complex data not supported; expected real numbers, got dtype={table.dtype}")
     if table.ndim != 2:
