@@ -9,20 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
-from rich.table import Table
 
-from reticent.cli.arrays import npy_content, read_array, release_content, release_size
-from reticent.cli.tables import read_table, read_table_of_subjects
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from reticent.systems import PowerEncoder, PrivateKNNStudent
     from reticent.systems.certified.system import CertifiedSystem
     from reticent.systems.posthoc.system import PosthocSystem
@@ -65,6 +60,10 @@ def release(
     Each row costs the epsilon and delta that `reticent card` shows, withheld or not. With --subject-column every row is
     charged to its own subject, all of them or none. Noise comes from the operating system; there is no seed.
     """
+    import numpy as np
+
+    from reticent.cli.arrays import release_content, release_size
+
     system = _answering(bundle)
     if ledger is None and (client or subject or subject_column is not None):
         raise InvalidInput("client, subject, subject_column: expected together with --ledger, which says where to book them")
@@ -102,6 +101,12 @@ def certify(
     A local constant depends on the input that it is local to: it is as private as that input. Never run this on an
     input that is to be protected and show anyone what it prints; `release` does its own certifying, under the guarantee.
     """
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+
+    from reticent.cli.arrays import npy_content, read_array
+
     positive(radius, name="radius")
     system = _with_local_bounds(bundle)
     inputs = read_array(input_, name="input")
@@ -128,6 +133,9 @@ def card(
     as_json: Annotated[bool, typer.Option("--json", help="Plain JSON instead of Markdown.")] = False,
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which assumptions."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
     shown = open_bundle(bundle).card()
     console = Console()
     if as_json:
@@ -191,6 +199,8 @@ def _read_inputs(
     path: Path, system: AnsweringSystem, *, ignore: Sequence[str], subject_column: str | None
 ) -> tuple[npt.NDArray[Any], list[str] | None]:
     """The inputs, and the subject of each where a column names them."""
+    from reticent.cli.arrays import read_array
+    from reticent.cli.tables import read_table, read_table_of_subjects
     from reticent.systems import PowerEncoder
 
     if isinstance(system, PowerEncoder):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from reticent.core.errors import InvalidInput, InvalidParameter
 
-Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
 
 
 def finite_array(
@@ -33,6 +35,8 @@ def finite_array(
     Raises:
         InvalidInput: not numeric, wrong shape, empty, or with NaN or infinity. Values are never shown.
     """
+    import numpy as np  # here, because checks of numbers serve the command line, which starts without numpy
+
     if np.ma.is_masked(values):
         raise InvalidInput(f"{name}: contains masked values; expected a number in every place")
     try:
@@ -62,7 +66,7 @@ def finite_array(
 def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     """An object array whose entries are all numbers, as float64."""
     try:
-        return array.astype(np.float64)
+        return array.astype("float64")
     except (ValueError, TypeError, OverflowError):
         # The original error would show the entry; values of inputs are never shown.
         raise InvalidInput(f"{name}: expected real numbers, got entries that are not numbers, or beyond 1.8e308") from None
@@ -79,7 +83,7 @@ def positive(value: Any, *, name: str) -> float:
         2.0
     """
     number = real(value, name=name)
-    if not (np.isfinite(number) and number > 0):
+    if not (math.isfinite(number) and number > 0):
         raise InvalidParameter(f"{name}={value!r}: expected a finite number above 0")
     return number
 
@@ -102,7 +106,7 @@ def count(value: Any, *, name: str, minimum: int = 1) -> int:
     Raises:
         InvalidParameter: not an integer, or below ``minimum``.
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < minimum:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
         raise InvalidParameter(f"{name}={value!r}: expected an integer of at least {minimum}")
     return int(value)
 
@@ -113,7 +117,7 @@ def real(value: Any, *, name: str) -> float:
     Raises:
         InvalidParameter: not a number, or an integer beyond the largest double.
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidParameter(f"{name}={value!r}: expected a number")
     try:
         return float(value)
