@@ -4,49 +4,105 @@
 adaptively; ``Ledger`` keeps it on disk, for many processes, through crashes.
 """
 
-from reticent.accounting.accountants import Accountant, RdpAccountant
-from reticent.accounting.approximate_rdp import ApproximateRdp
-from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
-from reticent.accounting.charges import Budget, Charge
-from reticent.accounting.composition import (
-    Composition,
-    advanced_epsilon,
-    basic_epsilon,
-    optimal_delta,
-    optimal_epsilon,
-    smallest_epsilon,
-)
-from reticent.accounting.conversion import delta_of_rdp, epsilon_of_rdp
-from reticent.accounting.counters import PlanCounter
-from reticent.accounting.events import (
-    Composed,
-    Cost,
-    DiscreteLaplaceCost,
-    GaussianCost,
-    LaplaceCost,
-    PoissonSampled,
-    PrivacyEvent,
-    RandomizedResponseCost,
-    SelfComposed,
-    StatedCost,
-    ZeroConcentratedCost,
-)
-from reticent.accounting.exact_gaussian import GaussianAccountant
-from reticent.accounting.exports import check_export
-from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
-from reticent.accounting.ledger import Ledger, Preview
-from reticent.accounting.loss_accountant import PldAccountant
-from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
-from reticent.accounting.private_knn import PrivateKnnSteps, PrivateKnnTotal, private_knn_rdp, private_knn_total
-from reticent.accounting.private_knn_calibration import calibrate_private_knn
-from reticent.accounting.private_knn_filter import PrivateKnnFilter
-from reticent.accounting.reports import Account, LedgerReport, Spending
-from reticent.accounting.reservations import Reservation
-from reticent.accounting.scopes import Policy, Scope
-from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
-from reticent.accounting.sparse_vector import AboveThreshold
-from reticent.accounting.unequal_composition import optimal_epsilon_of
-from reticent.accounting.verification import Verification
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reticent.accounting.accountants import Accountant, RdpAccountant
+    from reticent.accounting.approximate_rdp import ApproximateRdp
+    from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
+    from reticent.accounting.charges import Budget, Charge
+    from reticent.accounting.composition import (
+        Composition,
+        advanced_epsilon,
+        basic_epsilon,
+        optimal_delta,
+        optimal_epsilon,
+        smallest_epsilon,
+    )
+    from reticent.accounting.conversion import delta_of_rdp, epsilon_of_rdp
+    from reticent.accounting.counters import PlanCounter
+    from reticent.accounting.events import (
+        Composed,
+        Cost,
+        DiscreteLaplaceCost,
+        GaussianCost,
+        LaplaceCost,
+        PoissonSampled,
+        PrivacyEvent,
+        RandomizedResponseCost,
+        SelfComposed,
+        StatedCost,
+        ZeroConcentratedCost,
+    )
+    from reticent.accounting.exact_gaussian import GaussianAccountant
+    from reticent.accounting.exports import check_export
+    from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
+    from reticent.accounting.ledger import Ledger, Preview
+    from reticent.accounting.loss_accountant import PldAccountant
+    from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
+    from reticent.accounting.private_knn import PrivateKnnSteps, PrivateKnnTotal, private_knn_rdp, private_knn_total
+    from reticent.accounting.private_knn_calibration import calibrate_private_knn
+    from reticent.accounting.private_knn_filter import PrivateKnnFilter
+    from reticent.accounting.reports import Account, LedgerReport, Spending
+    from reticent.accounting.reservations import Reservation
+    from reticent.accounting.scopes import Policy, Scope
+    from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+    from reticent.accounting.sparse_vector import AboveThreshold
+    from reticent.accounting.unequal_composition import optimal_epsilon_of
+    from reticent.accounting.verification import Verification
+else:
+    from reticent.core.lazy import lazy_names
+
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "reticent.accounting.accountants": ("Accountant", "RdpAccountant"),
+            "reticent.accounting.approximate_rdp": ("ApproximateRdp",),
+            "reticent.accounting.calibration": ("epsilon_per_answer", "noise_multiplier"),
+            "reticent.accounting.charges": ("Budget", "Charge"),
+            "reticent.accounting.composition": (
+                "Composition",
+                "advanced_epsilon",
+                "basic_epsilon",
+                "optimal_delta",
+                "optimal_epsilon",
+                "smallest_epsilon",
+            ),
+            "reticent.accounting.conversion": ("delta_of_rdp", "epsilon_of_rdp"),
+            "reticent.accounting.counters": ("PlanCounter",),
+            "reticent.accounting.events": (
+                "Composed",
+                "Cost",
+                "DiscreteLaplaceCost",
+                "GaussianCost",
+                "LaplaceCost",
+                "PoissonSampled",
+                "PrivacyEvent",
+                "RandomizedResponseCost",
+                "SelfComposed",
+                "StatedCost",
+                "ZeroConcentratedCost",
+            ),
+            "reticent.accounting.exact_gaussian": ("GaussianAccountant",),
+            "reticent.accounting.exports": ("check_export",),
+            "reticent.accounting.filters": ("BasicFilter", "BasicOdometer", "Filter", "RdpFilter", "RdpOdometer"),
+            "reticent.accounting.ledger": ("Ledger", "Preview"),
+            "reticent.accounting.loss_accountant": ("PldAccountant",),
+            "reticent.accounting.noisy_argmax": ("NoisyArgmaxDpEvent", "noisy_argmax_rdp"),
+            "reticent.accounting.private_knn": ("PrivateKnnSteps", "PrivateKnnTotal", "private_knn_rdp", "private_knn_total"),
+            "reticent.accounting.private_knn_calibration": ("calibrate_private_knn",),
+            "reticent.accounting.private_knn_filter": ("PrivateKnnFilter",),
+            "reticent.accounting.reports": ("Account", "LedgerReport", "Spending"),
+            "reticent.accounting.reservations": ("Reservation",),
+            "reticent.accounting.scopes": ("Policy", "Scope"),
+            "reticent.accounting.screening": ("ScreeningDpEvent", "screening_rdp"),
+            "reticent.accounting.sparse_vector": ("AboveThreshold",),
+            "reticent.accounting.unequal_composition": ("optimal_epsilon_of",),
+            "reticent.accounting.verification": ("Verification",),
+        },
+    )
 
 __all__ = [
     "AboveThreshold",

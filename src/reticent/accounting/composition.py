@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import numpy.typing as npt
+from scipy import special
 
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidParameter
+
+Array = npt.NDArray[np.float64]
 
 _BISECTIONS = 200
 SMALLEST_DELTA = 1e-280
@@ -160,7 +163,7 @@ def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
     losses = np.asarray((answers - 2.0 * lies) * epsilon, dtype=np.float64)
     # A lie has probability 1/(1 + e^epsilon); the logarithmic weights neither overflow nor cancel at any number of answers.
     lie = 1.0 / (1.0 + math.exp(min(epsilon, 700.0)))
-    weights = np.asarray(np.exp(stats.binom.logpmf(lies, answers, lie)), dtype=np.float64)
+    weights = binomial_weights(answers, lie)
 
     # More than the errors of logarithms of binomial coefficients, which grow with the number of answers.
     rounding = 1.0 + 1e-12 + 1e-14 * answers
@@ -170,6 +173,19 @@ def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
         return rounding * float(np.sum(weights[above] * -np.expm1(total - losses[above])))
 
     return delta
+
+
+def binomial_weights(answers: int, lie: float) -> Array:
+    """Probabilities of 0, 1, ..., ``answers`` lies, each with probability ``lie``; shape (answers + 1,).
+
+    Example:
+        >>> binomial_weights(2, 0.25).round(4).tolist()
+        [0.5625, 0.375, 0.0625]
+    """
+    # The formula of scipy.stats, which takes a second to import.
+    lies = np.arange(answers + 1, dtype=np.float64)
+    log_ways = special.gammaln(answers + 1) - special.gammaln(lies + 1) - special.gammaln(answers - lies + 1)
+    return np.asarray(np.exp(log_ways + special.xlogy(lies, lie) + special.xlog1py(answers - lies, -lie)), dtype=np.float64)
 
 
 def with_failures(pure: float, log_kept: float) -> float:

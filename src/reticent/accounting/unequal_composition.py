@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
-from reticent.accounting.composition import SMALLEST_DELTA, smallest_without, with_failures
+from reticent.accounting.composition import SMALLEST_DELTA, binomial_weights, smallest_without, with_failures
 from reticent.core.checks import positive, probability
 
 Array = npt.NDArray[np.float64]
@@ -153,7 +152,7 @@ def _binomial_losses(epsilon: float, times: int, z: float) -> tuple[Array, Array
     lies = np.arange(times + 1)
     losses = np.asarray((times - 2.0 * lies) * epsilon, dtype=np.float64)
     lie = 1.0 / (1.0 + math.exp(min(epsilon, 700.0)))
-    masses = np.asarray(np.exp(stats.binom.logpmf(lies, times, lie)), dtype=np.float64)
+    masses = binomial_weights(times, lie)
     mean, reach = times * epsilon * math.tanh(epsilon / 2), z * epsilon * math.sqrt(times)
     high, low = losses > mean + reach, losses < mean - reach
     infinite = float(masses[high].sum())

@@ -9,21 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
-from rich.table import Table
 
-from reticent.cli.arrays import npy_content, read_array, release_content, release_size
-from reticent.cli.tables import read_table, read_table_of_subjects
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 from reticent.core.signatures import check_signing_key
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from reticent.systems import PowerEncoder, PrivateKNNStudent
     from reticent.systems.certified.system import CertifiedSystem
     from reticent.systems.posthoc.system import PosthocSystem
@@ -72,6 +67,10 @@ def release(
     Each row costs the epsilon and delta that `reticent card` shows, withheld or not. With --subject-column every row is
     charged to its own subject, all of them or none. Noise comes from the operating system; there is no seed.
     """
+    import numpy as np
+
+    from reticent.cli.arrays import release_content, release_size
+
     system = _answering(bundle, trusted_key)
     if key is not None:
         check_signing_key(key)
@@ -112,6 +111,12 @@ def certify(
     A local constant depends on the input that it is local to: it is as private as that input. Never run this on an
     input that is to be protected and show anyone what it prints; `release` does its own certifying, under the guarantee.
     """
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+
+    from reticent.cli.arrays import npy_content, read_array
+
     positive(radius, name="radius")
     system = _with_local_bounds(bundle, trusted_key)
     inputs = read_array(input_, name="input")
@@ -139,6 +144,9 @@ def card(
     trusted_key: TrustedKey = None,
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which assumptions."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
     shown = open_bundle(bundle, trusted_key).card()
     console = Console()
     if as_json:
@@ -203,6 +211,8 @@ def _read_inputs(
     path: Path, system: AnsweringSystem, *, ignore: Sequence[str], subject_column: str | None
 ) -> tuple[npt.NDArray[Any], list[str] | None]:
     """The inputs, and the subject of each where a column names them."""
+    from reticent.cli.arrays import read_array
+    from reticent.cli.tables import read_table, read_table_of_subjects
     from reticent.systems import PowerEncoder
 
     if isinstance(system, PowerEncoder):

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli.arrays import npy_content
 from reticent.core.files import output_folder
 
 MARKER = "results.json"
@@ -40,6 +39,7 @@ def certified(
     """
     import torch
 
+    from reticent.cli.arrays import npy_content
     from reticent.experiments.certified.demo import run_certified_demo
     from reticent.experiments.certified.demo_page import figure, page
     from reticent.training.progress import bar

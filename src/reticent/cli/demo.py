@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli.arrays import npy_content
 from reticent.cli.certified import certified
 from reticent.cli.knn import knn
 from reticent.core.files import output_folder
@@ -47,6 +46,7 @@ def posthoc(
     """
     import torch
 
+    from reticent.cli.arrays import npy_content
     from reticent.datasets import load
     from reticent.experiments.posthoc.demo import run_demo
     from reticent.experiments.posthoc.demo_figure import figure

@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from reticent.cli.adjacencies import (
     AdjacencyOf,
@@ -36,6 +33,8 @@ from reticent.core.files import output_file
 from reticent.core.guarantees import Unit
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from reticent.accounting import Budget, Ledger, LedgerReport, Scope
 
 ledger_app = typer.Typer(
@@ -304,6 +303,8 @@ def _scope(principal: str, subject: str, bundle: str) -> Scope:
 
 
 def _print_tables(found: LedgerReport) -> None:
+    from rich.console import Console
+
     from reticent.accounting.statements import describe_statement
 
     console = Console()
@@ -317,6 +318,9 @@ def _print_tables(found: LedgerReport) -> None:
 
 
 def _budget_table(found: LedgerReport, letters: dict[str, str]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
     from reticent.accounting.units import delta_value, epsilon_value
 
     table = Table(title="Budgets, the tightest first")
@@ -335,6 +339,9 @@ def _budget_table(found: LedgerReport, letters: dict[str, str]) -> Table:
 
 
 def _account_table(found: LedgerReport) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
     from reticent.accounting.units import delta_value, epsilon_value
 
     shown = f" ({len(found.accounts)} of {found.accounts_total})" if found.accounts_total > len(found.accounts) else ""

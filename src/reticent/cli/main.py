@@ -44,7 +44,7 @@ app.command()(signatures.verify)
 def options(version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False) -> None:
     """Release what a neural network computed from private data, with a guarantee that can be proved."""
     if version:
-        typer.echo(f"reticent {__version__}")
+        _show_version()
         raise Exit(0)
 
 
@@ -56,6 +56,10 @@ def run(arguments: Sequence[str]) -> int:
         reticent 0.1.0
         0
     """
+    if list(arguments) == ["--version"]:
+        # typer reads options by pydantic, which takes several times as long to import as typer itself.
+        _show_version()
+        return 0
     try:
         status = app(args=list(arguments), prog_name="reticent", standalone_mode=False)
     except Exit as stop:
@@ -86,6 +90,10 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> None:
     """Entry point of the ``reticent`` command."""
     sys.exit(run(sys.argv[1:]))
+
+
+def _show_version() -> None:
+    typer.echo(f"reticent {__version__}")
 
 
 def _complain(message: str, status: int) -> int:

@@ -1,18 +1,44 @@
 """The shared vocabulary: norms, regions, guarantees, releases, errors. No torch here."""
 
-from reticent.core.guarantees import (
-    AddRemove,
-    Adjacency,
-    Guarantee,
-    GuaranteeCard,
-    GuaranteeKind,
-    Neighborhood,
-    Replace,
-    Unit,
-)
-from reticent.core.norms import Norm, operator_norm, sign_patterns
-from reticent.core.regions import Box
-from reticent.core.releases import Receipt, Release
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reticent.core.guarantees import (
+        AddRemove,
+        Adjacency,
+        Guarantee,
+        GuaranteeCard,
+        GuaranteeKind,
+        Neighborhood,
+        Replace,
+        Unit,
+    )
+    from reticent.core.norms import Norm, operator_norm, sign_patterns
+    from reticent.core.regions import Box
+    from reticent.core.releases import Receipt, Release
+else:
+    from reticent.core.lazy import lazy_names
+
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "reticent.core.guarantees": (
+                "AddRemove",
+                "Adjacency",
+                "Guarantee",
+                "GuaranteeCard",
+                "GuaranteeKind",
+                "Neighborhood",
+                "Replace",
+                "Unit",
+            ),
+            "reticent.core.norms": ("Norm", "operator_norm", "sign_patterns"),
+            "reticent.core.regions": ("Box",),
+            "reticent.core.releases": ("Receipt", "Release"),
+        },
+    )
 
 __all__ = [
     "AddRemove",

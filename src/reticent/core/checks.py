@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 
-Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
 
 
 def finite_array(
@@ -34,6 +36,8 @@ def finite_array(
     Raises:
         InvalidInput: not numeric, wrong shape, empty, or with NaN or infinity. Values are never shown.
     """
+    import numpy as np  # here, because checks of numbers serve the command line, which starts without numpy
+
     array = as_array(values, name=name)
     if array.dtype.kind == "c":
         raise InvalidInput(f"{name}: Complex data not supported; expected real numbers, got dtype={array.dtype}")
@@ -65,6 +69,8 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
         >>> as_array([1, 2], name="labels").tolist()
         [1, 2]
     """
+    import numpy as np
+
     try:
         masked, array = np.ma.is_masked(values), np.asarray(values)
     except MemoryError:
@@ -82,7 +88,7 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
 def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     """An object array whose entries are all numbers, as float64."""
     try:
-        return array.astype(np.float64)
+        return array.astype("float64")
     except MemoryError:
         raise
     except Exception:
@@ -101,7 +107,7 @@ def positive(value: Any, *, name: str) -> float:
         2.0
     """
     number = real(value, name=name)
-    if not (np.isfinite(number) and number > 0):
+    if not (math.isfinite(number) and number > 0):
         raise InvalidParameter(f"{name}={value!r}: expected a finite number above 0")
     return number
 
@@ -124,7 +130,7 @@ def count(value: Any, *, name: str, minimum: int = 1) -> int:
     Raises:
         InvalidParameter: not an integer, or below ``minimum``.
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < minimum:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
         raise InvalidParameter(f"{name}={shown(value)}: expected an integer of at least {minimum}")
     return int(value)
 
@@ -150,7 +156,7 @@ def real(value: Any, *, name: str) -> float:
     Raises:
         InvalidParameter: not a number, or an integer beyond the largest double.
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidParameter(f"{name}={shown(value)}: expected a number")
     try:
         return float(value)
@@ -219,6 +225,8 @@ def flag(value: Any, *, name: str) -> bool:
     Raises:
         InvalidParameter: neither true, false nor an integer.
     """
+    import numpy as np
+
     if not isinstance(value, (bool, np.bool_, numbers.Integral)):
         raise InvalidParameter(f"{name}={shown(value)}: expected True or False")
     return bool(value)

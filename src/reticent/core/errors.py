@@ -28,7 +28,15 @@ Lipschitz constant or the margin of a test.
 
 from __future__ import annotations
 
-from sklearn.exceptions import NotFittedError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reticent.core.not_fitted import NotFittedYet as NotFittedYet
+else:
+    from reticent.core.lazy import lazy_names
+
+    # It is scikit-learn's error too, and that library takes seconds to import.
+    __getattr__ = lazy_names(__name__, {"reticent.core.not_fitted": ("NotFittedYet",)})
 
 
 class ReticentError(Exception):
@@ -83,12 +91,6 @@ class CalibrationFailed(ReticentError):
     """No setting of the mechanism meets the required total."""
 
     code = 9
-
-
-class NotFittedYet(ReticentError, NotFittedError):
-    """A release was asked of a system that has not been fitted or loaded."""
-
-    code = 10
 
 
 class CorruptBundle(ReticentError):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from reticent.core.checks import one_of
 from reticent.core.errors import UnsupportedNorm
 
-Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
 
 MAX_SIGN_BITS = 20
 """Sign enumerations longer than this many bits are refused rather than started."""
@@ -48,6 +51,8 @@ class Norm(StrEnum):
             >>> Norm.L1.of([[3.0, -4.0]]).tolist()
             [7.0]
         """
+        import numpy as np  # here and below, because the names of norms serve the command line, which starts without numpy
+
         array = np.abs(np.asarray(values, dtype=np.float64))
         if self is Norm.L1:
             return np.asarray(array.sum(axis=axis))
@@ -57,7 +62,7 @@ class Norm(StrEnum):
 
     def of_ones(self, dimension: int) -> float:
         """Norm of the all-ones vector of ``dimension`` entries: 1 per entry in l1, 1 in l-infinity."""
-        return {Norm.L1: float(dimension), Norm.L2: float(np.sqrt(dimension)), Norm.LINF: 1.0}[self]
+        return {Norm.L1: float(dimension), Norm.L2: math.sqrt(dimension), Norm.LINF: 1.0}[self]
 
 
 def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
@@ -74,6 +79,8 @@ def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
         >>> sign_patterns(2, up_to_sign=True).tolist()
         [[1.0, 1.0], [1.0, -1.0]]
     """
+    import numpy as np
+
     if not 1 <= bits <= MAX_SIGN_BITS:
         raise UnsupportedNorm(f"sign enumeration over {bits} coordinates: expected 1 to {MAX_SIGN_BITS}")
     free = bits - 1 if up_to_sign else bits
@@ -102,6 +109,8 @@ def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) ->
         >>> operator_norm([[1.0, 2.0], [0.0, 1.0]], Norm.LINF, Norm.L1)
         4.0
     """
+    import numpy as np
+
     array = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
     if input_norm is Norm.L1:
         return float(output_norm.of(array, axis=0).max(initial=0.0))

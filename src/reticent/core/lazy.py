@@ -1,0 +1,39 @@
+"""Names of a package that are imported when they are first asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy_names(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
+    """A ``__getattr__`` for ``package``, after PEP 562.
+
+    Importing one module of a package imports the package first. Where that only says which names there are, a module costs what
+    it needs itself, and neither numpy nor torch is loaded for a help text.
+
+    Args:
+        package: its full name.
+        modules: full names of modules, and for each the names that ``package`` offers from it.
+
+    Example:
+        >>> find = lazy_names("example", {"math": ("tau",)})
+        >>> round(find("tau"), 3)
+        6.283
+        >>> find("pi")
+        Traceback (most recent call last):
+        AttributeError: module 'example' has no attribute 'pi'
+    """
+    where = {name: module for module, names in modules.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name not in where:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(where[name]), name)
+        if package in sys.modules:
+            setattr(sys.modules[package], name, value)  # so that it is looked for once
+        return value
+
+    return find
