@@ -18,7 +18,11 @@ from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     iris = load_iris()
     names = iris.target_names[iris.target]
-    return request.param(epsilon=2.0, k_max=2, data_set="iris").fit(iris.data, names).save(tmp_path_factory.mktemp("bundles") / "certified")
+    return (
+        request.param(epsilon=2.0, k_max=2, data_set="iris")
+        .fit(iris.data, names)
+        .save(tmp_path_factory.mktemp("bundles") / "certified")
+    )
 
 
 def test_release_writes_labels_and_a_receipt(command, bundle, inputs, tmp_path):

@@ -25,6 +25,9 @@ Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 _ROWS_AT_ONCE = 1000
+_LARGEST_INPUT = 2**24
+"""Features of one input at most, of a module that only a run can tell about."""
+
 _OF_AN_EMBEDDER = frozenset(vars(nn.Module())) | {"config"}
 
 
@@ -37,6 +40,11 @@ class Embedding(ABC):
 
     kind: ClassVar[str]
     name: str = ""
+
+    @property
+    def sizes(self) -> tuple[int, int] | None:
+        """Features of an input and of an embedding; None where only a run can tell."""
+        return None
 
     @abstractmethod
     def embed(self, inputs: Array) -> Array:
@@ -68,6 +76,11 @@ class IdentityEmbedding(Embedding):
     def __init__(self, dimension: int, *, name: str = "") -> None:
         self.dimension = dimension
         self.name = name
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The dimension, twice."""
+        return self.dimension, self.dimension
 
     def embed(self, inputs: Array) -> Array:
         """The inputs themselves."""
@@ -101,6 +114,11 @@ class BetaVaeEmbedding(Embedding):
             plain = Embedder(module.config).eval()
         parts = [module_structure(part) for part in (module.encoder, module.decoder)]
         return None not in parts and parts == [module_structure(part, weights=False) for part in (plain.encoder, plain.decoder)]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Pixels and latents."""
+        return prod(self.embedder.config.image_shape), self.embedder.config.latent_dimension
 
     def embed(self, inputs: Array) -> Array:
         """Posterior means of flattened pictures in [0, 1]."""
@@ -263,6 +281,23 @@ def _load(module: nn.Module, state: dict[str, torch.Tensor]) -> None:
         module.load_state_dict(state, assign=any(parameter.is_meta for parameter in module.parameters()))
     except RuntimeError as error:
         raise CorruptBundle("embedding: the stored weights do not fit the architecture") from error
+
+
+def check_sizes(embedding: Embedding, input_shape: tuple[int, ...], dimension: int) -> None:
+    """Nothing, if inputs of that shape become embeddings of that dimension.
+
+    Raises:
+        CorruptBundle: they do not.
+    """
+    inputs = prod(input_shape)
+    sizes = embedding.sizes
+    if sizes is None and 0 < inputs <= _LARGEST_INPUT:
+        with rebuilding():
+            sizes = inputs, embedding.embed(np.zeros((1, inputs))).shape[1]
+    if sizes != (inputs, dimension):
+        raise CorruptBundle(
+            f"bundle: its embedder does not take inputs of {inputs} features to {dimension}; fetch or fit it again"
+        )
 
 
 def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:

@@ -99,7 +99,9 @@ def test_the_card_travels_with_the_bundle(tmp_path: Path, classes: Any, keyed: b
 
 
 def test_the_plan_is_charged_before_anything_is_asked(tmp_path: Path) -> None:
-    student = PrivateKNNStudent(**{**SETTINGS, "student": StudentConfig(image_shape=(1, 8, 8), epochs=1), "queries": (10,), "data_set": "digits"})
+    student = PrivateKNNStudent(
+        **{**SETTINGS, "student": StudentConfig(image_shape=(1, 8, 8), epochs=1), "queries": (10,), "data_set": "digits"}
+    )
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         scope = Scope(principal="everyone", subject="digits")
         ledger.grant(scope, Guarantee(7.0, 1e-4, AddRemove(1, data_set="digits")))
