@@ -22,7 +22,7 @@ PUBLIC = {
         "snap stability_radius stable_distances vote_distances"
     ),
     "reticent.core": (
-        "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm Receipt Release Replace "
+        "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm Receipt Release Replace Unit "
         "operator_norm sign_patterns"
     ),
     "reticent.datasets": (

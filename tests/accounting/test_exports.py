@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,3 +64,16 @@ def test_files_are_whole_or_not_there(filled: Ledger, tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir()} - {"ledger.db", "ledger.db-wal", "ledger.db-shm"} == {"there.csv"}
     filled.export(tmp_path / "there.csv", format="csv", overwrite=True)
     assert "precious" not in (tmp_path / "there.csv").read_text()
+
+
+def test_an_export_follows_the_umask_and_replaces_no_device(filled: Ledger, tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        filled.export(tmp_path / "entries.jsonl", format="jsonl", overwrite=False)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "entries.jsonl").stat().st_mode) == 0o600
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="is a device, pipe or socket"):
+        filled.export(tmp_path / "pipe", format="jsonl", overwrite=True)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

@@ -123,7 +123,7 @@ GRANT = ("--epsilon", "1", "--delta", "0", "--adjacency")
     ("arguments", "error", "message"),
     [
         (("grant", "--subject", "s", *GRANT, "neighborhood"), InvalidInput, "expected --metric and --radius"),
-        (("grant", "--subject", "s", *GRANT, "replace", "--radius", "1"), InvalidInput, "neither --metric nor --radius"),
+        (("grant", "--subject", "s", *GRANT, "replace", "--radius", "1"), InvalidInput, "neither --metric, --radius nor"),
         (("grant", *GRANT, "replace"), InvalidInput, "at least one of principal"),
         (("grant", "--subject", "ward-7", *GRANT, "replace"), IncompatibleGuarantees, "one kind and adjacency"),
         (("grant", "--subject", "s", *GRANT, "add-remove", "--records", "0"), InvalidInput, "records=0"),

@@ -24,7 +24,7 @@ def test_a_group_without_a_command_shows_its_help(command):
 
 
 def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkeypatch, tmp_path):
-    def fault(folder):
+    def fault(folder, trusted_key):
         raise RuntimeError("row 7 is [0.25, 0.75]")
 
     monkeypatch.setattr(bundles, "open_bundle", fault)
@@ -39,7 +39,7 @@ def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkey
 
 
 def test_an_interrupt_ends_quietly(command, monkeypatch, tmp_path):
-    def interrupt(folder):
+    def interrupt(folder, trusted_key):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bundles, "open_bundle", interrupt)

@@ -59,17 +59,7 @@ def clinic(flowers: tuple[np.ndarray[Any, Any], ...], tmp_path: Path) -> Clinic:
 def grant(bundle: Path, clinic: Clinic, answers: float, *more: object) -> list[object]:
     """The command line that gives everybody in the file room for so many answers."""
     cost = PowerEncoder.load(bundle).guarantee
-    adjacency: Any = cost.adjacency
-    how = [
-        "--adjacency",
-        "neighborhood",
-        "--metric",
-        adjacency.metric.value,
-        "--radius",
-        adjacency.radius,
-        "--space",
-        adjacency.space,
-    ]
+    how = ["--adjacency-of", bundle]
     amount = ["--epsilon", answers * cost.epsilon, "--delta", 0]
     return ["ledger", "grant", "--ledger", clinic.book, *amount, *how, *more]
 

@@ -111,7 +111,7 @@ def _load(folder: Path, system: str) -> Any:
         return LOADERS[system].load(folder)
 
 
-# --- bytes ----------------------------------------------------------------------------------------------------------------------
+# Bytes
 
 
 def _flipped(content: bytes, rng: random.Random) -> bytes:
@@ -163,7 +163,7 @@ def _check_bytes(bundles: dict[str, Path], tmp_path: Path, *, mutants: int, seed
         shutil.rmtree(scratch)
 
 
-# --- values, with a manifest made for them ----------------------------------------------------------------------------------------
+# Values, with a manifest made for them
 
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, -1, 2, 3, 7, 2**31, 2**53 + 1, 2**63, -(2**63), 0.0, -0.0, 0.5, 1.0, 2.0, -1.5),
@@ -294,9 +294,6 @@ def _check_usable(found: Any, folder: Path, where: str) -> None:
         pass
     except BaseException as error:
         raise AssertionError(f"{where}: {error!r}") from error
-
-
-# --- tests ------------------------------------------------------------------------------------------------------------------------
 
 
 def test_what_was_written_loads_and_would_be_written_alike(bundles: dict[str, Path]) -> None:

@@ -66,9 +66,9 @@ def test_refuses_what_does_not_fit() -> None:
     with pytest.raises(InvalidInput, match="your own Sequential"):
         restore(described, arrays, None)
     with pytest.raises(CorruptBundle, match="do not fit"):
-        restore(described, arrays, nn.Linear(2, 2))
+        restore(described, arrays, nn.Sequential(nn.Linear(2, 2)))
     with pytest.raises(CorruptBundle, match="unknown kind 'oracle'"):
-        restore({"kind": "oracle"}, {}, None)
+        restore({"kind": "oracle", "name": ""}, {}, None)
     with pytest.raises(InvalidInput, match="sparse"):
         check_pictures(sparse.eye_array(3), name="X")
     with pytest.raises(InvalidInput, match="0 feature"):

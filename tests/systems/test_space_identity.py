@@ -48,7 +48,7 @@ def classifier(embedder: nn.Module | str, seed: int = 0, **changes: Any) -> Post
 
 
 def test_two_embedders_of_one_shape_do_not_share_a_budget(tmp_path: Path) -> None:
-    # Points .5 apart for the one are 10 apart for the other: both answers together tell them apart for far more than 10.
+    # Points .5 apart for the one are 10 apart for the other: both answers together tell them apart far better.
     one, other = classifier(scaling(1.0)), classifier(scaling(20.0))
     assert (
         one.guarantee.adjacency.describe().split(" (identity")[0] == other.guarantee.adjacency.describe().split(" (identity")[0]

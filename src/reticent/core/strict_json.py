@@ -58,6 +58,13 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+def _has_bytes(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def _check(value: Any) -> None:
     """Refuses depth and numbers beyond their limits, without recursion."""
     level = [value]
@@ -65,9 +72,11 @@ def _check(value: Any) -> None:
         deeper: list[Any] = []
         for entry in level:
             if isinstance(entry, dict):
-                deeper += entry.values()
+                deeper += [*entry, *entry.values()]
             elif isinstance(entry, list | tuple):
                 deeper += entry
+            elif isinstance(entry, str) and not _has_bytes(entry):
+                raise InvalidInput("JSON: expected text without half characters")
             elif isinstance(entry, int) and abs(entry) > LARGEST_INTEGER:
                 raise InvalidInput(f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value")
             elif isinstance(entry, float) and not math.isfinite(entry):

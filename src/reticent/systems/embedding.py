@@ -28,6 +28,9 @@ Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 _ROWS_AT_ONCE = 1000
+_MOST_FEATURES = 2**24
+"""Features of one input at most, of a module that only a run can tell about."""
+
 _OF_AN_EMBEDDER = frozenset(vars(nn.Module())) | {"config"}
 
 
@@ -44,6 +47,11 @@ class Embedding(ABC):
     lower: float = -LARGEST_INPUT
     upper: float = LARGEST_INPUT
     """The public range that every input value is clipped to before the map sees it."""
+
+    @property
+    def sizes(self) -> tuple[int, int] | None:
+        """Features of an input and of an embedding; None where only a run can tell."""
+        return None
 
     def embed(self, inputs: Array) -> Array:
         """Embeddings, shape (n, dimension), of checked inputs (n, features).
@@ -88,6 +96,12 @@ class IdentityEmbedding(Embedding):
         self.dimension = dimension
         self.name = name
 
+    @property
+    @override
+    def sizes(self) -> tuple[int, int]:
+        """The dimension, twice."""
+        return self.dimension, self.dimension
+
     @override
     def alone(self, inputs: Array) -> Array:
         """The inputs themselves: whoever uses them clips them to a public box."""
@@ -127,6 +141,12 @@ class BetaVaeEmbedding(Embedding):
             plain = Embedder(module.config).eval()
         parts = [module_structure(part) for part in (module.encoder, module.decoder)]
         return None not in parts and parts == [module_structure(part, weights=False) for part in (plain.encoder, plain.decoder)]
+
+    @property
+    @override
+    def sizes(self) -> tuple[int, int]:
+        """Pixels and latents."""
+        return prod(self.embedder.config.image_shape), self.embedder.config.latent_dimension
 
     @override
     def compute(self, inputs: Array) -> Array:
@@ -316,6 +336,23 @@ def _in_blocks(module: nn.Module, inputs: Array, dtype: torch.dtype, shape: tupl
                     f"({type(error).__name__})"
                 ) from error
     return np.concatenate(parts)
+
+
+def check_sizes(embedding: Embedding, input_shape: tuple[int, ...], dimension: int) -> None:
+    """Nothing, if inputs of that shape become embeddings of that dimension.
+
+    Raises:
+        CorruptBundle: they do not.
+    """
+    inputs = prod(input_shape)
+    sizes = embedding.sizes
+    if sizes is None and 0 < inputs <= _MOST_FEATURES:
+        with rebuilding():
+            sizes = inputs, embedding.embed(np.zeros((1, inputs))).shape[1]
+    if sizes != (inputs, dimension):
+        raise CorruptBundle(
+            f"bundle: its embedder does not take inputs of {inputs} features to {dimension}; fetch or fit it again"
+        )
 
 
 def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:

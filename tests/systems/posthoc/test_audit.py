@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from reticent.audit import epsilon_lower_bound
+from reticent.core.errors import IncompatibleGuarantees
 from reticent.mechanisms import LaplaceMechanism, ProposeTestRelease
 from reticent.noise import SeededSampler
 from reticent.systems import PosthocEncoder
@@ -99,3 +102,46 @@ def test_the_same_audit_refutes_a_release_without_the_radius_in_its_noise(encode
         confidence=0.95,
     )
     assert result.refutes(2.0)
+
+
+def _stretched(factor: float) -> PosthocEncoder:
+    """Released points of a plane, after a user's own module that stretches it."""
+    embedder, copy = nn.Linear(2, 2, bias=False), nn.Linear(2, 2)
+    with torch.no_grad():
+        embedder.weight.copy_(factor * torch.eye(2))
+        copy.weight.copy_(torch.eye(2))
+        copy.bias.zero_()
+    points = np.random.default_rng(0).uniform(-4, 4, (2000, 2))
+    settings = {"epsilon": 0.5, "delta": 0.0, "radius": 0.5, "law": "laplace", "path": "global", "random_state": 0}
+    return PosthocEncoder(embedder=nn.Sequential(embedder), obfuscator=copy, **settings).fit(points)
+
+
+def _both(systems: list[PosthocEncoder], point: list[float], other: list[float], seed: int) -> np.ndarray:
+    """Log-likelihood ratio of ``point`` against ``other`` after one answer of each system about ``point``."""
+    scores = np.zeros(RUNS // 4)
+    for number, system in enumerate(systems):
+        mechanism = system.query_.mechanism
+        assert isinstance(mechanism, LaplaceMechanism)
+        here, there = (system.exact([place]) for place in (point, other))
+        answers = system.simulate(np.repeat([point], len(scores), axis=0), seed=seed + number).values
+        scores += (np.abs(answers - there).sum(axis=1) - np.abs(answers - here).sum(axis=1)) / mechanism.scale
+    return scores
+
+
+def test_one_budget_for_two_embedders_is_refused_and_would_be_caught() -> None:
+    # Neighbours of the first are 20 times as far apart for the second. Taken for one space, both answers would cost 1 together.
+    systems = [_stretched(1.0), _stretched(20.0)]
+    costs = [system.guarantee for system in systems]
+    with pytest.raises(IncompatibleGuarantees, match="identity"):
+        costs[0].compose(costs[1])
+    words = [replace(cost, adjacency=replace(cost.adjacency, identity="")) for cost in costs]  # the planted fault
+    claim = words[0].compose(words[1])
+    point, other = [0.0, 0.0], [0.5, 0.5]
+    first, second = _both(systems, point, other, 0), -_both(systems, other, point, 2)
+    found = epsilon_lower_bound(first, second, delta=0.0, confidence=0.999)
+    assert claim.epsilon == pytest.approx(1.0)
+    assert found.refutes(5.0 * claim.epsilon)
+    honest = [_stretched(1.0), _stretched(1.0)]
+    total = honest[0].guarantee.compose(honest[1].guarantee)
+    first, second = _both(honest, point, other, 0), -_both(honest, other, point, 2)
+    assert not epsilon_lower_bound(first, second, delta=0.0, confidence=0.999).refutes(total.epsilon)

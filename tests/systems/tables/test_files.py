@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reticent.core.errors import InvalidInput
+from reticent.core.files import LimitedReader
 from reticent.systems.tables import files as tabular_files
 from reticent.systems.tables.files import read_names, read_rows, rows_of_words
 from reticent.systems.tables.schema import Categorical, Numeric, OneHot, TabularSchema
@@ -344,3 +346,13 @@ def test_names_are_refused_without_showing_a_cell(tmp_path, content, message) ->
 def test_no_file_has_no_names(tmp_path) -> None:
     with pytest.raises(InvalidInput, match=r"cannot be read .*expected a CSV file"):
         read_names(tmp_path / "none.csv", "who")
+
+
+def test_a_packed_table_that_unpacks_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = TabularSchema((Numeric("a", 0, 1),))
+    content = b"a\n" + b"0.5\n" * 1000
+    path = file_of(tmp_path, gzip.compress(content))
+    assert len(read_rows(path, schema, ignore=[], name="input")) == 1000
+    monkeypatch.setattr(tabular_files, "LimitedReader", partial(LimitedReader, most=len(content) - 1))
+    with pytest.raises(InvalidInput, match=r"input='.*': unpacks to more than the 4001 bytes .* pass the plain file"):
+        read_rows(path, schema, ignore=[], name="input")

@@ -34,7 +34,7 @@ from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.certified.cards import certified_card
 from reticent.systems.certified.query import CertifiedLaw, CertifiedQuery
 from reticent.systems.class_labels import restored_labels
-from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures
+from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures, check_sizes
 from reticent.systems.feature_names import kept_names, names_of, stored_names
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
@@ -244,6 +244,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         training = query.members[0].settings
         with rebuilding():
             shape = tuple(count(size, name="input_shape") for size in bundle.settings["input_shape"])
+            check_sizes(query.extractor, shape, training.features)
             classes = restored_labels(bundle.settings["labels"], expected=query.classes)
             given = classes.tolist() if bundle.settings["classes_given"] else OBSERVED
             columns = stored_names(bundle.settings, int(np.prod(shape)))

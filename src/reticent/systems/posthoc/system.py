@@ -15,6 +15,7 @@ from reticent.core.checks import count
 from reticent.core.guarantees import GuaranteeCard
 from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import restored_labels
+from reticent.systems.embedding import check_sizes
 from reticent.systems.feature_names import kept_names, stored_names
 from reticent.systems.posthoc.cards import posthoc_card
 from reticent.systems.posthoc.query import PrivateQuery
@@ -92,6 +93,7 @@ class PosthocSystem(ReleasingSystem):
         )
         with rebuilding():
             shape = tuple(count(size, name="input_shape") for size in bundle.settings["input_shape"])
+            check_sizes(query.embedding, shape, query.bound.domain.dimension)
             names = stored_names(bundle.settings, int(np.prod(shape)))
             loaded._become(query, shape, cls._restored_labels(bundle.settings["labels"], query), names)
             check_rebuilt(bundle, loaded.bundle())

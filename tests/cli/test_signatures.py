@@ -1,0 +1,77 @@
+"""sign and verify, and commands that insist on a key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from reticent.systems import PosthocClassifier
+
+X = np.random.default_rng(0).normal(size=(60, 2))
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[Path, Path]:
+    private = ed25519.Ed25519PrivateKey.generate()
+    (tmp_path / "key.pem").write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "key.pub.pem").write_bytes(public)
+    return tmp_path / "key.pem", tmp_path / "key.pub.pem"
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    made = PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.2, embedder="identity", hidden=(4,), epochs=1)
+    np.save(tmp_path / "x.npy", X[:3])
+    return made.fit(X, np.arange(60) % 2).save(tmp_path / "bundle")
+
+
+def test_a_signed_bundle_answers_and_its_receipt_can_be_verified(command, bundle, keys, tmp_path):
+    words = ("release", bundle, "--input", tmp_path / "x.npy", "--trusted-key", keys[1])
+    unsigned = command(*words, "--output", tmp_path / "a.npz")
+    assert unsigned.status == 18
+    assert "not signed" in unsigned.err
+    assert not (tmp_path / "a.npz").exists()
+    assert command("sign", bundle, "--key", keys[0]).status == 0
+    assert command(*words, "--output", tmp_path / "a.npz", "--key", keys[0]).status == 0
+    for path in (bundle, tmp_path / "a.npz"):
+        assert "signed by the trusted key" in command("verify", path, "--trusted-key", keys[1]).out
+    assert command("card", bundle, "--trusted-key", keys[1]).status == 0
+    with np.load(tmp_path / "a.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    assert json.loads(arrays["receipt"].tobytes())["answers"] == 3
+    changed = arrays["receipt"].tobytes().replace(b'"answers": 3', b'"answers": 2')
+    np.savez(tmp_path / "b.npz", **{**arrays, "receipt": np.frombuffer(changed, np.uint8)})
+    answer = command("verify", tmp_path / "b.npz", "--trusted-key", keys[1])
+    assert answer.status == 18
+    assert "changed since it was signed" in answer.err
+
+
+def test_a_receipt_without_a_signature_is_not_trusted(command, bundle, keys, tmp_path):
+    command("release", bundle, "--input", tmp_path / "x.npy", "--output", tmp_path / "a.npz")
+    answer = command("verify", tmp_path / "a.npz", "--trusted-key", keys[1])
+    assert answer.status == 18
+    assert "receipt: not signed" in answer.err
+
+
+def test_a_key_that_cannot_sign_is_found_before_anything_is_answered(command, bundle, keys, tmp_path):
+    answer = command("release", bundle, "--input", tmp_path / "x.npy", "--output", tmp_path / "a.npz", "--key", keys[1])
+    assert answer.status == 2
+    assert "private Ed25519 key" in answer.err
+    assert not (tmp_path / "a.npz").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04" + bytes(50)])
+def test_a_file_without_a_receipt_is_refused(command, keys, tmp_path, content):
+    (tmp_path / "a.npz").write_bytes(content)
+    answer = command("verify", tmp_path / "a.npz", "--trusted-key", keys[1])
+    assert answer.status == 2
+    assert "expected an .npz file" in answer.err
+    np.savez(tmp_path / "b.npz", values=np.zeros(2))
+    assert "holds no receipt" in command("verify", tmp_path / "b.npz", "--trusted-key", keys[1]).err
+    assert "not a plain file" in command("verify", "/dev/zero", "--trusted-key", keys[1]).err
