@@ -13,7 +13,7 @@ import pytest
 
 from reticent.audit import AuditCase, noisy_argmax_case, noisy_screening_case
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
-from reticent.noise import SeededSampler
+from reticent.noise import AuditSampler, SecureSampler
 
 RUNS, CONFIDENCE = 60_000, 0.999
 # (sigma, sampling probability): strong noise on a small sample, weak noise on a large one.
@@ -30,7 +30,7 @@ def _argmax(sigma: float, rate: float) -> NoisyArgmax:
 
 
 def _runs(case: AuditCase, seed: int, runs: int = RUNS) -> tuple[bool, float]:
-    result = case.run(runs=runs, confidence=CONFIDENCE, sampler=SeededSampler(seed))
+    result = case.run(runs=runs, confidence=CONFIDENCE, sampler=AuditSampler(seed))
     return result.refutes(case.epsilon), result.epsilon_lower
 
 
@@ -82,7 +82,7 @@ def _allowed(sigma: float, rate: float) -> tuple[float, float]:
 
 def _loss(case: AuditCase) -> float:
     """Largest log-ratio of the pair, from the scores themselves."""
-    return float(np.abs(case.first(2_000, SeededSampler(1))).max())
+    return float(np.abs(case.first(2_000, AuditSampler(1))).max())
 
 
 def test_the_loss_of_a_pair_is_the_exact_one() -> None:
@@ -93,3 +93,32 @@ def test_the_loss_of_a_pair_is_the_exact_one() -> None:
     mixed = 0.85 * low + 0.15 * high
     exact = max(abs(math.log(mixed / low)), abs(math.log((1 - mixed) / (1 - low))))
     assert _loss(noisy_screening_case(_screening(3.0, 0.15), votes=11, epsilon=1.0, delta=0.0)) == pytest.approx(exact)
+
+
+def _a_million(case: AuditCase) -> tuple[bool, float]:
+    """From the operating system's words, at a false-alarm rate of 1e-9."""
+    result = case.run(runs=1_000_000, confidence=1 - 1e-9, sampler=SecureSampler())
+    return result.refutes(case.epsilon), result.epsilon_lower
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("sigma", "rate"), SETTINGS)
+def test_a_million_releases_stay_within_their_claim(sigma: float, rate: float) -> None:
+    screening, argmax = _screening(sigma, rate), _argmax(sigma, rate)
+    for votes in (11, 12):
+        claim = screening.guarantee.epsilon
+        assert not _a_million(noisy_screening_case(screening, votes=votes, epsilon=claim, delta=1e-5))[0]
+        exact = noisy_screening_case(screening, votes=votes, epsilon=1.0, delta=0.0)
+        assert _a_million(exact)[1] < _loss(exact)
+    assert not _a_million(noisy_argmax_case(argmax, votes=VOTES, epsilon=argmax.guarantee.epsilon, delta=1e-5))[0]
+    exact = noisy_argmax_case(argmax, votes=VOTES, epsilon=1.0, delta=0.0)
+    assert _a_million(exact)[1] < _loss(exact)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("sigma", "rate"), SETTINGS)
+def test_a_million_releases_catch_every_planted_fault(sigma: float, rate: float) -> None:
+    screening_loss, vote_loss = _allowed(sigma, rate)
+    for noise, sampled in ((sigma, 1.0), (sigma / 2, rate)):
+        assert _a_million(noisy_screening_case(_screening(noise, sampled), votes=11, epsilon=screening_loss, delta=0.0))[0]
+        assert _a_million(noisy_argmax_case(_argmax(noise, sampled), votes=VOTES, epsilon=vote_loss, delta=0.0))[0]

@@ -11,7 +11,7 @@ from reticent.audit import AuditCase, binary_response_case, epsilon_lower_bound,
 from reticent.certify import published_vote_distances
 from reticent.core import AddRemove
 from reticent.mechanisms import SmoothCauchy, StabilityResponse
-from reticent.noise import SeededSampler
+from reticent.noise import AuditSampler, SecureSampler
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 from reticent.systems.record_labels import Classes
 
@@ -19,8 +19,10 @@ RUNS, CONFIDENCE = 100_000, 0.999
 GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 120), np.linspace(-3, 3, 120)), axis=-1).reshape(-1, 2)
 
 
-def refuted(case: AuditCase) -> bool:
-    return case.run(runs=RUNS, confidence=CONFIDENCE, sampler=SeededSampler(0)).refutes(case.epsilon)
+def refuted(case: AuditCase, *, million: bool = False) -> bool:
+    if million:
+        return case.run(runs=1_000_000, confidence=1 - 1e-9, sampler=SecureSampler()).refutes(case.epsilon)
+    return case.run(runs=RUNS, confidence=CONFIDENCE, sampler=AuditSampler(0)).refutes(case.epsilon)
 
 
 def data(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -38,7 +40,8 @@ def pair() -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
-def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(pair) -> None:
+@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(pair, million: bool) -> None:
     (labels, here), (others, there) = pair
     assert np.abs(here - there).max() == 1
     response = StabilityResponse(classes=2, epsilon=1.0, adjacency=AddRemove(1))
@@ -51,17 +54,18 @@ def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_clai
             levels=(int(here[query]), int(there[query])),
             epsilon=1.0,
         )
-        assert not refuted(case)
+        assert not refuted(case, million=million)
 
 
-def test_a_sparse_set_of_distances_is_refuted_on_real_neighbours(pair) -> None:
+@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_a_sparse_set_of_distances_is_refuted_on_real_neighbours(pair, million: bool) -> None:
     (labels, here), (others, there) = pair
     query = int(np.flatnonzero((np.maximum(here, there) == 20) & (np.minimum(here, there) == 19))[0])
     sparse = SmoothCauchy(epsilon=2.0, adjacency=AddRemove(1), certified_at=(1, 5, 20))
     arguments = {"labels": (int(labels[query]), int(others[query])), "levels": (int(here[query]), int(there[query]))}
-    assert refuted(binary_response_case(sparse, **arguments, epsilon=2.0))
+    assert refuted(binary_response_case(sparse, **arguments, epsilon=2.0), million=million)
     every = SmoothCauchy(epsilon=2.0, adjacency=AddRemove(1))
-    assert not refuted(binary_response_case(every, **arguments, epsilon=2.0))
+    assert not refuted(binary_response_case(every, **arguments, epsilon=2.0), million=million)
 
 
 @pytest.mark.parametrize(("classes", "caught"), [("observed", True), ([0, 1, 2], False)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,10 +14,16 @@ from torch import nn
 from reticent.audit import epsilon_lower_bound
 from reticent.core.errors import IncompatibleGuarantees
 from reticent.mechanisms import LaplaceMechanism, ProposeTestRelease
-from reticent.noise import SeededSampler
+from reticent.noise import AuditSampler, Sampler, SecureSampler
 from reticent.systems import PosthocEncoder
 
-RUNS = 200_000
+RUNS, MILLION = 200_000, 1_000_000
+# The released code on words of a seed; and, with --soak, ``release`` itself at a false-alarm rate of 1e-9.
+EXTENTS = [(RUNS, 0.95), pytest.param(MILLION, 1 - 1e-9, marks=pytest.mark.soak)]
+
+
+def in_parts(answer: Callable[[int], np.ndarray], runs: int) -> np.ndarray:
+    return np.concatenate([answer(min(2**16, runs - start)) for start in range(0, runs, 2**16)])
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +69,8 @@ def test_levels_and_outputs_of_neighbours_are_what_the_proof_needs(encoder: Post
     assert (others[too_far] == 0).all()
 
 
-def test_answers_on_the_worst_neighbours_stay_within_the_claim(encoder: PosthocEncoder) -> None:
+@pytest.mark.parametrize(("runs", "confidence"), EXTENTS)
+def test_answers_on_the_worst_neighbours_stay_within_the_claim(encoder: PosthocEncoder, runs: int, confidence: float) -> None:
     here, there = neighbours(encoder, 20_000)
     query = encoder.query_
     mechanism = query.mechanism
@@ -75,31 +84,39 @@ def test_answers_on_the_worst_neighbours_stay_within_the_claim(encoder: PosthocE
     loss[chance.max(axis=0) < 0.05] = 0  # delta covers these
     worst = int(loss.argmax())
 
-    def scores(point: np.ndarray, seed: int) -> np.ndarray:
-        released = encoder.simulate(np.repeat(point[None], RUNS, axis=0), seed=seed)
+    def scores(point: np.ndarray, sampler: Sampler, count: int) -> np.ndarray:
+        rows = np.repeat(point[None], count, axis=0)
+        if sampler.seeded:
+            values, withheld = query.answer(rows, sampler=sampler)
+        else:
+            released = encoder.release(rows)
+            values, withheld = released.values, released.withheld
         passed = np.log(chance[0, worst] / chance[1, worst])
-        vector = (np.abs(released.values[:, 0] - value[1, worst]) - np.abs(released.values[:, 0] - value[0, worst])) / law.scale
+        vector = (np.abs(values[:, 0] - value[1, worst]) - np.abs(values[:, 0] - value[0, worst])) / law.scale
         missed = np.log((1 - chance[0, worst]) / (1 - chance[1, worst]))
-        return np.where(released.withheld, missed, passed + vector)
+        return np.where(withheld, missed, passed + vector)
 
-    result = epsilon_lower_bound(
-        scores(here[worst], 2), scores(there[worst], 3), delta=mechanism.guarantee.delta, confidence=0.95
-    )
+    sampler = AuditSampler(2) if runs == RUNS else SecureSampler()
+    first, second = (in_parts(partial(scores, point[worst], sampler), runs) for point in (here, there))
+    result = epsilon_lower_bound(first, second, delta=mechanism.guarantee.delta, confidence=confidence)
     assert not result.refutes(mechanism.guarantee.epsilon)
     assert result.epsilon_lower > 0.6 * mechanism.guarantee.epsilon  # the audit is close enough to see a fault
 
 
-def test_the_same_audit_refutes_a_release_without_the_radius_in_its_noise(encoder: PosthocEncoder) -> None:
+@pytest.mark.parametrize(("runs", "confidence"), EXTENTS)
+def test_the_same_audit_refutes_a_release_without_the_radius_in_its_noise(
+    encoder: PosthocEncoder, runs: int, confidence: float
+) -> None:
     """Noise for half the sensitivity on the worst neighbours of the plain: the claim must fall."""
     law = LaplaceMechanism(sensitivity=0.5, epsilon=2.0, dimension=1, adjacency=encoder.guarantee.adjacency)
-    sampler = SeededSampler(5)
-    first = law.release(np.zeros((RUNS, 1)), sampler=sampler)[:, 0]
-    second = law.release(np.ones((RUNS, 1)), sampler=sampler)[:, 0]
+    sampler = AuditSampler(5) if runs == RUNS else SecureSampler()
+    first = law.release(np.zeros((runs, 1)), sampler=sampler)[:, 0]
+    second = law.release(np.ones((runs, 1)), sampler=sampler)[:, 0]
     result = epsilon_lower_bound(
         (np.abs(first - 1) - np.abs(first)) / law.scale,
         (np.abs(second - 1) - np.abs(second)) / law.scale,
         delta=1e-2,
-        confidence=0.95,
+        confidence=confidence,
     )
     assert result.refutes(2.0)
 

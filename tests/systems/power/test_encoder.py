@@ -28,7 +28,7 @@ from reticent.core.errors import (
     UnknownName,
 )
 from reticent.mechanisms import KNormMechanism
-from reticent.noise import SeededSampler
+from reticent.noise import AuditSampler, Sampler, SecureSampler
 from reticent.systems.bundle import Bundle
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
@@ -127,31 +127,38 @@ def worst_pair(encoder: PowerEncoder) -> tuple[np.ndarray, np.ndarray]:
     return here[best], there[best]
 
 
-def audited(encoder: PowerEncoder, here: np.ndarray, there: np.ndarray) -> float:
+def audited(encoder: PowerEncoder, here: np.ndarray, there: np.ndarray, *, million: bool = False) -> float:
     query = encoder.query_
     values = query.exact(np.stack([here, there]))
 
     def scores(row: np.ndarray, seed: int) -> np.ndarray:
-        released = query.answer(np.tile(row, (RUNS, 1)), sampler=SeededSampler(seed))[0]
+        sampler: Sampler = SecureSampler() if million else AuditSampler(seed)
+        runs, part = 1_000_000 if million else RUNS, 2**16
+        released = np.concatenate(
+            [query.answer(np.tile(row, (min(part, runs - start), 1)), sampler=sampler)[0] for start in range(0, runs, part)]
+        )
         return np.linalg.norm(released - values[1], axis=1) - np.linalg.norm(released - values[0], axis=1)
 
-    return epsilon_lower_bound(scores(here, 2), scores(there, 3), delta=0.0, confidence=0.999).epsilon_lower
+    confidence = 1 - 1e-9 if million else 0.999
+    return epsilon_lower_bound(scores(here, 2), scores(there, 3), delta=0.0, confidence=confidence).epsilon_lower
 
 
-def test_audit_of_vectors_on_the_worst_pair_and_on_one_too_far_apart(metric: PowerEncoder) -> None:
+@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_audit_of_vectors_on_the_worst_pair_and_on_one_too_far_apart(metric: PowerEncoder, million: bool) -> None:
     here, there = worst_pair(metric)
-    assert 0.7 * 3.0 < audited(metric, here, there) <= 3.0
+    assert 0.7 * 3.0 < audited(metric, here, there, million=million) <= 3.0
     # Planted fault: neighbours twice as far apart as the noise covers.
-    assert audited(metric, here, here + 2.0 * (there - here)) > 3.0
+    assert audited(metric, here, here + 2.0 * (there - here), million=million) > 3.0
 
 
-def test_audit_of_codes_on_records_that_share_nothing(local: PowerEncoder) -> None:
+@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_audit_of_codes_on_records_that_share_nothing(local: PowerEncoder, million: bool) -> None:
     query = local.query_
     rows = SCHEMA.encode([[0, -1, "x"], [10, 1, "y"]])
     assert query.exact(rows).argmax(axis=1).tolist() == [0, 1]
-    assert 0.9 * 3.0 < audited(local, rows[0], rows[1]) <= 3.0
+    assert 0.9 * 3.0 < audited(local, rows[0], rows[1], million=million) <= 3.0
     cheaper = query.mechanism.guarantee.epsilon / 2
-    assert audited(local, rows[0], rows[1]) > cheaper  # a claim of half the cost is refuted
+    assert audited(local, rows[0], rows[1], million=million) > cheaper  # a claim of half the cost is refuted
 
 
 def test_stores_and_answers_as_before(metric: PowerEncoder, local: PowerEncoder, table, tmp_path) -> None:
