@@ -18,7 +18,12 @@ from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     iris = load_iris()
     names = iris.target_names[iris.target]
-    return request.param(epsilon=2.0, k_max=2).fit(iris.data, names).save(tmp_path_factory.mktemp("bundles") / "certified")
+    classes = list(iris.target_names)
+    return (
+        request.param(epsilon=2.0, classes=classes, k_max=2)
+        .fit(iris.data, names)
+        .save(tmp_path_factory.mktemp("bundles") / "certified")
+    )
 
 
 def test_release_writes_labels_and_a_receipt(command, bundle, inputs, tmp_path):
