@@ -81,6 +81,7 @@ def student_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sampling_probability=0.5,
         feature_map="identity",
         reduce_to=None,
+        classes=range(10),
         student=StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1),
         random_state=0,
     )

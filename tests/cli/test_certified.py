@@ -18,8 +18,9 @@ from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     iris = load_iris()
     names = iris.target_names[iris.target]
+    classes = list(iris.target_names)
     return (
-        request.param(epsilon=2.0, k_max=2, data_set="iris")
+        request.param(epsilon=2.0, classes=classes, k_max=2, data_set="iris")
         .fit(iris.data, names)
         .save(tmp_path_factory.mktemp("bundles") / "certified")
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reticent.core import AddRemove, Guarantee
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.mechanisms import SparseVectorScreening
 from reticent.noise import SecureSampler
 
@@ -103,7 +103,7 @@ def test_released_outcomes_follow_that_law() -> None:
     ],
 )
 def test_parameters_out_of_range_are_refused(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidParameter, match=message):
+    with pytest.raises(InvalidInput, match=message):
         _screening(**changes)
 
 

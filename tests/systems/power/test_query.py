@@ -106,6 +106,8 @@ SPOILT = {
     "weights that are too large": scaled(1e200),
     "weights of zeros": scaled(0.0),
     "no labels": lambda settings, arrays: settings.pop("labels"),
+    "no names": lambda settings, arrays: settings.pop("feature_names"),
+    "names of other columns": lambda settings, arrays: settings.update(feature_names=["a"] * 9),
 }
 
 
@@ -113,7 +115,7 @@ SPOILT = {
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
 def test_a_bundle_that_cannot_answer_is_refused_when_it_is_loaded(spoil: Any, tmp_path: Path) -> None:
     settings, arrays = query().describe()
-    settings["labels"] = ["no", "yes"]
+    settings |= {"labels": ["no", "yes"], "feature_names": None}
     Bundle("PowerEncoder", settings, arrays, "# card").write(tmp_path / "good")
     assert PowerEncoder.load(tmp_path / "good").release([[5, 0, "x"]]).values.shape == (1, 2)
     settings = copy.deepcopy(settings)
