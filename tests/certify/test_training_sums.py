@@ -83,6 +83,30 @@ def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
     assert removals > 50
 
 
+@pytest.mark.parametrize("shift", [0, 3])
+@pytest.mark.parametrize("blocks", [1, 2, 7])
+def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int) -> None:
+    """Several distances at once, ties, records at either end of the clip, and blocks smaller than the distance."""
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        clip = Clip(1000 - int(random.integers(2)), 1000, shift)
+        values = random.integers(-1000, 1001, 50) // int(random.integers(1, 400))
+        values[: int(random.integers(0, 51))] = -clip.below
+        values = np.clip(values, -clip.below, clip.above).astype(float)
+        random.shuffle(values)
+        distances = random.integers(0, 55, 4)
+        parts = [
+            Factors(rows, rows, np.ones((1, rows.shape[1])), np.ones((1, rows.shape[1])))
+            for rows in np.array_split(np.repeat(values[None], 4, axis=0), blocks, axis=1)
+        ]
+        sums = [BlockSums(np.full((4, 1), int(values.sum())), np.zeros((4, 1), np.int64), np.full((4, 1), -1000.0))]
+        found = mean_bound(RecordEnds(parts, sums, clip, upper=True), distances, replace=True)[:, 0]
+        entries = sorted(-(-int(value) // 2**shift) for value in values)
+        gamma = -(-1000 // 2**shift)
+        expected = [(sum(entries[k:]) + k * gamma) / 50 if k < 50 else gamma for k in distances.tolist()]
+        assert found.tolist() == expected
+
+
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("shift", [0, 3])
 def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int) -> None:
@@ -139,5 +163,5 @@ def test_sums_of_clipped_products_are_exact(gamma: float, exact_columns: bool) -
             assert sums[1].floored[row, column] <= sum(most == -gamma for _, most in ranges)
             assert sums[0].least[row, column] <= min(-least for least, _ in ranges)
             assert sums[1].least[row, column] <= min(most for _, most in ranges)
-            chosen = RecordEnds([factors], [sums[0]], clip, upper=False).all(np.array([row]), column)
+            (chosen,) = RecordEnds([factors], [sums[0]], clip, upper=False).clipped(np.array([row]), column)
             assert (-chosen[0]).tolist() == [least for least, _ in ranges]

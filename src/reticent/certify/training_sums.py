@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -139,10 +139,6 @@ class RecordEnds:
         """Number of records."""
         return sum(part.row_low.shape[1] for part in self.parts)
 
-    def all(self, rows: Integers, column: int) -> Array:
-        """Every record's end for some rows and one column: (rows, n)."""
-        return np.concatenate([self._clipped(self._ends(part, rows, column)) for part in self.parts], axis=1)
-
     def below(self, rows: Integers, column: int, limit: Array) -> tuple[Integers, Array]:
         """Ends below a limit, for some rows and one column.
 
@@ -163,12 +159,12 @@ class RecordEnds:
             found = np.flatnonzero(ends < limit[here, None])
             places.append(here[found // ends.shape[1]])
             values.append(ends.ravel()[found])
-        place = np.concatenate(places)
-        order = np.argsort(place, kind="stable")
-        numbers = np.bincount(place, minlength=len(rows))
-        packed = np.full((len(rows), int(numbers.max(initial=0))), limit.max(initial=0.0))
-        packed[np.arange(packed.shape[1]) < numbers[:, None]] = np.concatenate(values)[order]
-        return numbers, packed
+        return _packed(np.concatenate(places), np.concatenate(values), limit)
+
+    def clipped(self, rows: Integers, column: int) -> Iterator[Array]:
+        """Every record's end for some rows and one column, block by block: (rows, records of the block)."""
+        for part in self.parts:
+            yield self._clipped(self._ends(part, rows, column))
 
     def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
         """Not clipped."""
@@ -257,15 +253,83 @@ def _replaced(ends: RecordEnds, distances: Integers, bound: Array, open_: npt.ND
     rows = np.flatnonzero(open_[:, 0])
     if not len(rows):
         return bound
-    most = int(distances[rows].max())
+    k, clip, coarser = distances[rows], ends.clip, 2.0**-ends.clip.shift
     for column in range(bound.shape[1]):
-        entries = _up(ends.all(rows, column).astype(np.int64), ends.clip.shift)
-        sums = entries.sum(axis=1)
-        if most:
-            removed = np.concatenate([np.zeros((len(rows), 1)), _smallest_sums(entries, most)], axis=1)
-            sums -= removed[np.arange(len(rows)), distances[rows]]
-        bound[rows, column] = (sums + distances[rows] * ends.clip.coarse) / ends.records
+        total = np.zeros(len(rows), np.int64)
+        smallest = SmallestEnds.of(k)
+        for values in ends.clipped(rows, column):
+            smallest = smallest.with_block(values)
+            # Scaling by a power of two is exact, and so is a sum of 1024 entries of at most 30 bits.
+            np.multiply(values, coarser, out=values)
+            np.ceil(values, out=values)
+            total += (values @ np.ones(values.shape[1])).astype(np.int64)
+        total -= smallest.coarse_sums(clip.shift)
+        bound[rows, column] = (total + k * clip.coarse) / ends.records
     return bound
+
+
+@dataclass(frozen=True, eq=False)
+class SmallestEnds:
+    """The k smallest ends of every row among the blocks seen so far.
+
+    Attributes:
+        k: how many of each row, shape (rows,).
+        kept: increasing, shape (rows, most); infinite from a row's k on, and where there were fewer.
+    """
+
+    k: Integers
+    kept: Array
+
+    @classmethod
+    def of(cls, k: Integers) -> SmallestEnds:
+        """No block yet."""
+        return cls(k, np.full((len(k), int(k.max(initial=0))), np.inf))
+
+    def with_block(self, values: Array) -> SmallestEnds:
+        """With one block more, ``values`` of shape (rows, n).
+
+        Only ends below the largest one kept can matter. After the first blocks they are few, so that nothing is sorted but them.
+        """
+        most = self.kept.shape[1]
+        if most == 0:
+            return self
+        limit = np.where(self.k > 0, self.kept[np.arange(len(self.k)), self.k - 1], -np.inf)
+        if most < values.shape[1] and np.isinf(limit).all():
+            return self._keeping(np.partition(values, most - 1, axis=1)[:, :most])
+        found = np.flatnonzero(values < limit[:, None])
+        if not len(found):
+            return self
+        _, packed = _packed(found // values.shape[1], values.ravel()[found], np.full(len(self.k), np.inf))
+        return self._keeping(np.concatenate([self.kept, packed], axis=1))
+
+    def coarse_sums(self, shift: int) -> Integers:
+        """Sums of each row's k smallest ends, each rounded up to coarse units."""
+        entries = _up(np.where(np.isinf(self.kept), 0.0, self.kept).astype(np.int64), shift)
+        return np.asarray(entries.astype(np.int64).sum(axis=1))
+
+    def _keeping(self, candidates: Array) -> SmallestEnds:
+        most = self.kept.shape[1]
+        kept = np.sort(candidates, axis=1)[:, :most]
+        kept[np.arange(most) >= self.k[:, None]] = np.inf
+        return SmallestEnds(self.k, kept)
+
+
+def _packed(place: Integers, values: Array, fill: Array) -> tuple[Integers, Array]:
+    """Values of each row side by side, in any order.
+
+    Args:
+        place: row of each value, shape (n,).
+        values: shape (n,).
+        fill: shape (rows,); its largest entry stands where a row has fewer values.
+
+    Returns:
+        Numbers of values, shape (rows,); values, shape (rows, most).
+    """
+    order = np.argsort(place, kind="stable")
+    numbers = np.bincount(place, minlength=len(fill))
+    packed = np.full((len(fill), int(numbers.max(initial=0))), fill.max(initial=0.0))
+    packed[np.arange(packed.shape[1]) < numbers[:, None]] = values[order]
+    return numbers, packed
 
 
 def _smallest_sums(values: Array, most: int) -> Integers:

@@ -7,6 +7,7 @@ pools) share one interface, so that a bound is written once for all of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import prod
@@ -236,8 +237,7 @@ class Convolution(Linear):
         images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.input_shape))
         kernel = self._grouped(weight)
         parts = [torch.zeros((0, self.outputs), dtype=torch.float64)]
-        for start in range(0, len(images), self._images_at_once):
-            part = images[start : start + self._images_at_once]
+        for part in self._parts(images):
             patches = unfold(part, self._window, padding=self.padding, stride=self.stride)
             mapped = kernel @ patches.reshape(len(part), self.groups, kernel.shape[2], -1)
             parts.append(mapped.reshape(len(part), -1))
@@ -248,8 +248,7 @@ class Convolution(Linear):
         images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.output_shape))
         kernel = self._grouped(weight).transpose(1, 2)
         parts = [torch.zeros((0, self.inputs), dtype=torch.float64)]
-        for start in range(0, len(images), self._images_at_once):
-            part = images[start : start + self._images_at_once]
+        for part in self._parts(images):
             patches = kernel @ part.reshape(len(part), self.groups, kernel.shape[2], -1)
             patches = patches.reshape(len(part), -1, patches.shape[-1])
             back = fold(patches, self.input_shape[1:], self._window, padding=self.padding, stride=self.stride)
@@ -267,6 +266,10 @@ class Convolution(Linear):
     def _images_at_once(self) -> int:
         patches = self.input_shape[0] * prod(self._window) * prod(self.output_shape[1:])
         return max(1, _PATCH_NUMBERS // patches)
+
+    def _parts(self, images: torch.Tensor) -> Iterator[torch.Tensor]:
+        for start in range(0, len(images), self._images_at_once):
+            yield images[start : start + self._images_at_once]
 
     def _grouped(self, weight: Array | None) -> torch.Tensor:
         """The kernel as one matrix per group, shape (groups, outputs per group, inputs of a patch)."""

@@ -163,7 +163,7 @@ def markdown(results: Results) -> str:
         lines += [f"| randomised response, label (delta 0) | {exact:.3f} | {cells} |", ""]
     lines += [
         "Randomised response gives the label of the best of these networks without noise, or another one, by expectation. It",
-        "needs no certificate and protects any two inputs, not only close ones; a classifier trained for labels alone would raise it.",
+        "needs no certificate and protects any two inputs, not only close ones. A classifier trained for labels would raise it.",
         "",
     ]
     lines += [
