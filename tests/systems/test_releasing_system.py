@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from reticent.core import AddRemove, Guarantee
-from reticent.core.errors import InvalidInput, NotFittedYet
+from reticent.core.errors import InvalidInput, NotFittedYet, UnknownName
 from reticent.core.releases import Receipt, Release
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder
 from reticent.systems.releasing_system import ReleasingSystem, inputs_as_fitted, with_class_names
@@ -41,6 +41,16 @@ def test_an_unfitted_system_answers_and_stores_nothing(name: str, tmp_path: Path
         with pytest.raises(NotFittedYet, match=f"this {kind} is not fitted yet; call fit, or {kind}.load on a bundle"):
             ask()
     assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_source_of_noise_is_chosen_by_name_and_stands_on_the_receipt(name: str) -> None:
+    system: ReleasingSystem = SYSTEMS[name]().fit(X, np.array(["a", "b", "c"])[Y])
+    assert "operating system" in system.release(X[:2]).receipt.sampler
+    assert "OpenDP" not in system.release(X[:2]).receipt.sampler
+    assert system.release(X[:2], sampler="opendp").receipt.sampler.startswith("OpenDP")
+    with pytest.raises(UnknownName, match="sampler='numpy': expected one of exact, opendp"):
+        system.release(X[:2], sampler="numpy")
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

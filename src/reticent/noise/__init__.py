@@ -4,6 +4,7 @@ from reticent.noise.exact_sampler import AuditSampler, ExactSampler, SecureSampl
 from reticent.noise.grids import Grid
 from reticent.noise.k_norm import k_norm, l2_epsilon_margin
 from reticent.noise.opendp_sampler import OpenDPSampler
+from reticent.noise.release_samplers import release_sampler
 from reticent.noise.samplers import Sampler, SeededSampler
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "SeededSampler",
     "k_norm",
     "l2_epsilon_margin",
+    "release_sampler",
 ]

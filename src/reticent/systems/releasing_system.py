@@ -16,7 +16,7 @@ from reticent.core.checks import count
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
-from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.booking import Query, Scopes, answer_and_book
 from reticent.systems.bundle import Bundle
 from reticent.systems.embedding import check_pictures
@@ -37,7 +37,9 @@ class ReleasingSystem(BaseEstimator):
     input_shape_: tuple[int, ...]
     n_features_in_: int
 
-    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None) -> Release:
+    def release(
+        self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None, sampler: str = "exact"
+    ) -> Release:
         """One answer for each row of X, charged before it is computed; randomness from the operating system.
 
         Args:
@@ -45,6 +47,7 @@ class ReleasingSystem(BaseEstimator):
                 records seen in ``fit``.
             ledger, scope: where the cost is booked; without them the receipt says that nothing was. A sequence charges each row
                 to a scope of its own, all or none; only where X is what is protected.
+            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP (an extra; docs/noise.md).
 
         Returns:
             ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld`` and ``receipt``.
@@ -52,7 +55,7 @@ class ReleasingSystem(BaseEstimator):
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
         """
-        return self._answer(X, SecureSampler(), ledger, scope)
+        return self._answer(X, release_sampler(sampler), ledger, scope)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As ``release`` with randomness from a seed: for experiments, *not private*, and the receipt says so."""

@@ -17,7 +17,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
-from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.booking import Scopes, answer_and_book
 from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels, restored_labels
@@ -180,18 +180,21 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         self._become()
         return self
 
-    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None) -> Release:
+    def release(
+        self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None, sampler: str = "exact"
+    ) -> Release:
         """One vector for each row of X, charged before it is computed; noise from the operating system.
 
         Args:
             X: shape (n, columns).
             ledger, scope: where the cost is booked; without them the receipt says that nothing was. A sequence charges each row
                 to a scope of its own, all of them or none (docs/ledger.md).
+            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP (an extra; docs/noise.md).
 
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: nothing is answered.
         """
-        return self._answer(X, SecureSampler(), ledger, scope)
+        return self._answer(X, release_sampler(sampler), ledger, scope)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt says so."""

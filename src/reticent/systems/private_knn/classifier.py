@@ -24,7 +24,7 @@ from reticent.core.releases import Receipt, Release
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
-from reticent.noise import Sampler, SecureSampler, SeededSampler
+from reticent.noise import Sampler, SecureSampler, SeededSampler, release_sampler
 from reticent.systems.booking import check_bookable
 from reticent.systems.feature_names import check_names, keep_names, names_of
 from reticent.systems.private_knn.cards import private_knn_card
@@ -179,7 +179,9 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             self._settle(len(self.classes_), self.plan_.adjacency)
         return self
 
-    def release(self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None) -> Release:
+    def release(
+        self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None, sampler: str = "exact"
+    ) -> Release:
         """A label for each public query, within the one total; noise and samples from the operating system.
 
         With a ledger the *whole plan* is charged before the first answer, once; later calls draw on that charge, and their
@@ -190,6 +192,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``; public.
             ledger, scope: where the plan is booked; both from the first call on, or neither.
+            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP (an extra; docs/noise.md).
 
         Returns:
             ``values`` (labels; -1, or None, where withheld), ``withheld`` and ``receipt``, whose guarantee is the whole plan's.
@@ -199,15 +202,14 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         if (ledger is None) != (scope is None):
             raise InvalidInput("ledger and scope: expected both or neither")
-        points = self._points(X)
+        points, source = self._points(X), release_sampler(sampler)
         if ledger is not None:
             check_bookable(self.plan_.adjacency)
         if ledger is None and self.booked_:
             raise InvalidInput("ledger: the plan is paid for in one, which counts its queries; expected the same ledger again")
         if ledger is not None and scope is not None:
             self._book(ledger, scope, len(points))
-        sampler = SecureSampler()
-        release = self._named(self.desk_.answer(points, self._voters(), sampler=sampler), sampler, self.booked_)
+        release = self._named(self.desk_.answer(points, self._voters(), sampler=source), source, self.booked_)
         if self._paid is not None:
             self._paid.commit(release.receipt.identifier)
             self._paid = None
