@@ -111,7 +111,8 @@ def fill(path: Path, entries: int) -> None:
         extra = calls // len(accounts) + (position < calls % len(accounts))
         connection.execute(
             "UPDATE accounts SET spent_epsilon = spent_epsilon + ?1, answers = answers + ?1, reservations = reservations + ?1,"
-            " commits = commits + ?1 WHERE id = ?2",
+            " commits = commits + ?1, last_at = (SELECT max(at) FROM entries WHERE account_id = ?2 AND action = 'reserve')"
+            " WHERE id = ?2",
             (extra, account),
         )
     connection.execute(

@@ -68,6 +68,7 @@ class _Sums:
     answers: int = 0
     reservations: int = 0
     commits: int = 0
+    last_at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return (
@@ -197,7 +198,13 @@ def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEn
     query = (
         sa.select(
             *(mine.seq, mine.at, mine.action, *scope, sa.func.coalesce(statements.c.statement, ""), mine.epsilon, mine.delta),
-            *(mine.answers, mine.mechanism, sa.func.coalesce(mine.reservation, 0), mine.receipt, raw(mine.digest)),
+            *(
+                mine.answers,
+                mine.mechanism,
+                sa.case((mine.reservation.is_(None), 0), (mine.reservation == 0, -1), else_=mine.reservation),
+                mine.receipt,
+                raw(mine.digest),
+            ),
             *(mine.account_id, mine.budget_id),
         )
         .outerjoin(statements, statements.c.id == mine.statement_id)
@@ -267,6 +274,10 @@ def _check_link(walk: _Walk, stored: StoredEntry, before: int, digest: bytes) ->
 
 def _add_up(walk: _Walk, stored: StoredEntry) -> None:
     entry, account = stored.entry, stored.account_id
+    if (account is not None) != (entry.action in ("reserve", "commit")) or (stored.budget_id is not None) != (
+        entry.action in ("grant", "gap")
+    ):
+        walk.report(f"entry {entry.seq} belongs to another account or budget than its action says")
     if entry.action == "grant" and stored.budget_id is not None:
         walk.granted[stored.budget_id].epsilon += entry.epsilon
         walk.granted[stored.budget_id].delta += entry.delta
@@ -284,6 +295,7 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
         sums.delta += entry.delta
         sums.answers += entry.answers
         sums.reservations += 1
+        sums.last_at = entry.at
         walk.account_of[entry.seq] = account
     elif entry.action == "commit" and account is not None:
         walk.spent[account].commits += 1
@@ -306,6 +318,8 @@ def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scop
         stored, sums = _Sums(row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits), walk.spent[row.id]
         if stored != sums:
             walk.report(f"account {scope.describe()} says {stored}; its entries say {sums}")
+        elif row.last_at != sums.last_at:
+            walk.report(f"account {scope.describe()} says that it spent last at another time than its entries")
     for account in walk.spent.keys() - found.keys():
         walk.report(f"entries of account {account} have no account")
     return found
@@ -313,10 +327,10 @@ def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scop
 
 def _check_budgets(walk: _Walk, connection: Connection, all_accounts: dict[int, tuple[Scope, int]]) -> None:
     """Compares every budget with the accounts that it has to count, its grants and what they spent."""
-    links: defaultdict[int, set[int]] = defaultdict(set)
+    links: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for link in connection.execute(sa.select(covers)):
         if _is_well_formed(link, covers):
-            links[link.budget_id].add(link.account_id)
+            links[link.budget_id][link.account_id] = link.statement_id
         else:
             walk.report(f"the cover of account {link.account_id!r:.40} holds what no ledger writes")
     known: set[int] = set()
@@ -328,9 +342,10 @@ def _check_budgets(walk: _Walk, connection: Connection, all_accounts: dict[int, 
         known.add(row.id)
         scope = Scope.stored(row.principal, row.subject, row.bundle)
         covered = _covered(indexes, scope, all_accounts)
-        if covered != links[row.id]:
+        if covered != links[row.id].keys():
             walk.report(f"budget {scope.describe()} counts {len(links[row.id])} accounts, expected {len(covered)}")
-        if any(all_accounts[account][1] != row.statement_id for account in covered):
+        stated = {*links[row.id].values(), *(all_accounts[account][1] for account in covered)}
+        if not stated <= {row.statement_id}:
             walk.report(f"budget {scope.describe()} counts an account of another kind or adjacency")
         _check_amounts(walk, row, scope, covered)
     for budget in walk.granted.keys() - known:
