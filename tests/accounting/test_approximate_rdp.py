@@ -20,7 +20,8 @@ def _plain(divergences: np.ndarray, delta: float) -> float:
 
 
 def test_without_slack_it_is_the_usual_conversion() -> None:
-    assert ApproximateRdp(ORDERS, GAUSSIAN, 0.0).epsilon(delta=1e-5) == _plain(GAUSSIAN, 1e-5)
+    found, plain = ApproximateRdp(ORDERS, GAUSSIAN, 0.0).epsilon(delta=1e-5), _plain(GAUSSIAN, 1e-5)
+    assert plain <= found <= plain * (1 + 1e-12)  # ours is rounded up
 
 
 @pytest.mark.parametrize("slack", [1e-12, 1e-9, 1e-7, 1e-6])

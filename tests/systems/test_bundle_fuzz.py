@@ -42,6 +42,7 @@ SECONDS = 20
 
 SOAK_MUTANTS = 20_000
 X, Y = load_iris(return_X_y=True)
+CLASSES = [0, 1, 2]
 PICTURES = np.random.default_rng(0).uniform(size=(80, 8, 8))
 DIGITS = np.arange(80) % 3
 POSTHOC: dict[str, Any] = {"radius": 0.2, "hidden": (4,), "epochs": 1, "random_state": 0}
@@ -64,8 +65,10 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
     "label of a beta-VAE": lambda: PosthocClassifier(
         epsilon=8.0, delta=0.0, latent_dimension=2, embedder_epochs=1, **POSTHOC
     ).fit(PICTURES, DIGITS),
-    "certified": lambda: CertifiedClassifier(epsilon=2.0, k_max=2, hidden=(3,), random_state=0, data_set="iris").fit(X, Y),
-    "ensemble": lambda: CertifiedEnsemble(epsilon=2.0, k_max=1, members=2, law="distance", delta=0.1).fit(X, Y),
+    "certified": lambda: CertifiedClassifier(
+        epsilon=2.0, classes=CLASSES, k_max=2, hidden=(3,), random_state=0, data_set="iris"
+    ).fit(X, Y),
+    "ensemble": lambda: CertifiedEnsemble(epsilon=2.0, classes=CLASSES, k_max=1, members=2, law="distance", delta=0.1).fit(X, Y),
     "vectors": lambda: PowerEncoder(
         epsilon=4.0, delta=0.0, radius=0.3, schema=(0.0, 8.0), law="k-norm-l2", outputs=2, hidden=(4,), epochs=1, random_state=0
     ).fit(X, Y),

@@ -27,7 +27,7 @@ PLAN: dict[str, Any] = {
 
 
 def neighbours(data_set: str | None, keys: Any = None) -> Any:
-    return PrivateKNNClassifier(queries=5, data_set=data_set, **PLAN).fit(X, Y, keys)
+    return PrivateKNNClassifier(queries=5, data_set=data_set, feature_range=(0.0, 1.0), **PLAN).fit(X, Y, keys)
 
 
 def student(data_set: str | None, keys: Any = None, **booking: Any) -> Any:
