@@ -27,7 +27,6 @@ from reticent.certify.arithmetic import (
     euclidean_norm,
     power_of_two_at_least,
 )
-from reticent.certify import direction_table, neuron_table
 from reticent.certify.bounds import LipschitzBound, Output, Region, combine, slices
 from reticent.certify.direction_table import DirectionTable
 from reticent.certify.interval import build_forward, first_layer_values, forward_stages, row_norms
@@ -129,7 +128,7 @@ class EnumerationBound(LipschitzBound):
     @override
     def _rows_at_once(self) -> int:
         if self._table is not None:
-            return neuron_table.ROWS if isinstance(self._table, NeuronTable) else direction_table.ROWS
+            return self._table.rows_at_once
         widest = max([len(self.functionals.rows), *(layer.outputs for layer in self.network.linear_layers())])
         return max(1, _WORKING_NUMBERS // (len(self._directions) * widest))
 
