@@ -115,6 +115,20 @@ def test_levels_are_what_a_plain_scan_finds(kind, norm):
     assert np.array_equal(np.concatenate([test.levels(points[[i]]) for i in range(40)]), levels[:40])
 
 
+@pytest.mark.parametrize(("kind", "norm"), ROWS)
+def test_all_radii_at_once_find_what_the_search_finds(kind, norm, monkeypatch):
+    bound = small_bound(kind, norm)
+    test = LevelTest(bound, 0.75 * bound.global_bound(), 0.06, 7)
+    points = np.random.default_rng(5).uniform(-3, 3, size=(60, 2))
+    found = []
+    for at_once in (0, 60 * 7):
+        monkeypatch.setattr(type(bound), "_asked_at_once", at_once)
+        found.append(test.levels(points))
+    assert np.array_equal(*found)
+    assert len(np.unique(found[0])) > 2
+    assert np.array_equal(test.levels_on_grid(snap(bound, points)), found[0])
+
+
 def test_snapped_points_are_on_the_grid_and_near():
     bound = small_bound("interval", "l1")
     test = LevelTest(bound, 1.0, 0.1, 3)

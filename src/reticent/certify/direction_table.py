@@ -7,7 +7,8 @@ same to the last bit, without an array of (regions, directions, neurons) on the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class DirectionTable:
     largest_derivative: float
     l2: bool
 
+    rows_at_once: ClassVar[int] = ROWS
+
     @classmethod
     def build(cls, first: Interval, last: ExactLinear, *, whole: Interval, largest_derivative: float, l2: bool) -> DirectionTable:
         """The table of a network with one hidden layer.
@@ -63,23 +66,25 @@ class DirectionTable:
             np.concatenate([_terms(state.lower * sign + state.upper, weight) for state in states])
             for sign, weight in ((1.0, last.weight), (-1.0, last.absolute))
         )
-        parts = dict(
+        table = cls(
+            centers=(_flat(center),),
+            spreads=(_flat(spread),),
+            reach=np.array([np.inf, 0.0]),
             functionals=len(last.weight),
             slack=last.slack,
             unit=last.output_unit,
             largest_derivative=largest_derivative,
             l2=l2,
         )
-        plain = cls((_flat(center),), (_flat(spread),), np.array([np.inf, 0.0]), **parts)
-        reach = plain._per_direction(_states(whole), 0)[0]
+        reach = table._per_direction(_states(whole), 0)[0]
         order = np.argsort(-reach, kind="stable")
         step = max(1, COLUMNS // len(last.weight))
         blocks = [order[start : start + step] for start in range(0, len(order), step)]
-        return cls(
-            tuple(_flat(center[:, :, block]) for block in blocks),
-            tuple(_flat(spread[:, :, block]) for block in blocks),
-            np.array([*(reach[block[0]] for block in blocks), 0.0]),
-            **parts,
+        return replace(
+            table,
+            centers=tuple(_flat(center[:, :, block]) for block in blocks),
+            spreads=tuple(_flat(spread[:, :, block]) for block in blocks),
+            reach=np.array([*(reach[block[0]] for block in blocks), 0.0]),
         )
 
     def largest(self, slopes: Interval, *, enough: float = np.inf) -> Array:

@@ -129,7 +129,7 @@ class EnumerationBound(LipschitzBound):
     @override
     def _rows_at_once(self) -> int:
         if self._table is not None:
-            return neuron_table.ROWS if isinstance(self._table, NeuronTable) else direction_table.ROWS
+            return self._table.rows_at_once
         widest = max([len(self.functionals.rows), *(layer.outputs for layer in self.network.linear_layers())])
         return max(1, _WORKING_NUMBERS // (len(self._directions) * widest))
 

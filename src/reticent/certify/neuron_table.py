@@ -11,6 +11,7 @@ because max(0, c) = (|c| + c) / 2: two products of neuron masks with fixed table
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,8 @@ class NeuronTable:
     reach: Array
     slack: Array
     unit: float
+
+    rows_at_once: ClassVar[int] = ROWS
 
     @classmethod
     def build(cls, first: Array, last: Array, magnitudes: Array, directions: Array, whole: Interval) -> NeuronTable:

@@ -20,6 +20,7 @@ from torch.nn.functional import fold, unfold
 from typing_extensions import override
 
 from reticent.core.checks import finite_array
+from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, UnsupportedNetwork
 
 Array = npt.NDArray[np.float64]
@@ -164,6 +165,10 @@ class Affine(Linear):
         products = _aligned_empty(len(values), self.outputs)
         np.matmul(_aligned(values)[:, None, :], self.weight.T, out=products[:, None, :])
         return np.asarray(products + self.bias)
+
+    def forward_coded(self, rows: CodedRows) -> Array:
+        """W x + b for coded rows of ``inputs`` coordinates, every row by itself."""
+        return np.asarray(rows.times(self.weight.T) + self.bias)
 
     @override
     def transposed_map(self, values: Array, weight: Array | None = None) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -68,12 +68,6 @@ class Network:
         """
         return _forward(self.layers, self._checked(inputs))
 
-    def _checked(self, inputs: npt.ArrayLike) -> Array:
-        if not isinstance(inputs, np.ndarray) or inputs.ndim > 2:
-            values = finite_array(inputs, name="inputs")
-            inputs = values.reshape(len(values), -1) if values.shape[1:] == self.input_shape else values
-        return finite_array(inputs, name="inputs", ndim=2, columns=self.input_dimension)
-
     def forward_each(self, inputs: npt.ArrayLike | CodedRows) -> Array:
         """As ``forward``, but a row's value is the same to the last bit alone, in any batch, and at any place in it.
 
@@ -87,18 +81,31 @@ class Network:
 
         Raises:
             InvalidInput: wrong shape, empty, NaN or infinite.
+            UnsupportedNetwork: coded rows, and a first layer that does not take them.
         """
-        values = inputs if isinstance(inputs, CodedRows) else self._checked(inputs)
-        outputs = np.empty((len(values), self.output_dimension))
-        for start in range(0, len(values), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            if isinstance(values, CodedRows):
-                first = self.layers[0]
-                if not isinstance(first, Affine):
-                    raise UnsupportedNetwork("coded rows: expected a network that starts with an affine layer")
-                outputs[rows] = _forward_each(self.layers[1:], values.part(rows).times(first.weight.T) + first.bias)
-            else:
-                outputs[rows] = _forward_each(self.layers, values[rows])
+        if not isinstance(inputs, CodedRows):
+            values = self._checked(inputs)
+            return self._in_blocks(lambda rows: _forward_each(self.layers, values[rows]), len(values))
+        first, codes = self.layers[0], inputs
+        if not isinstance(first, Affine) or first.inputs != codes.dimension:
+            takes = f"{first.inputs} inputs" if isinstance(first, Affine) else "whole rows only"
+            raise UnsupportedNetwork(
+                f"coded rows: their first layer takes {takes}, the rows have {codes.dimension} coordinates; expected an affine "
+                "layer of as many inputs"
+            )
+        return self._in_blocks(lambda rows: _forward_each(self.layers[1:], first.forward_coded(codes.part(rows))), len(codes))
+
+    def _checked(self, inputs: npt.ArrayLike) -> Array:
+        if not isinstance(inputs, np.ndarray) or inputs.ndim > 2:
+            values = finite_array(inputs, name="inputs")
+            inputs = values.reshape(len(values), -1) if values.shape[1:] == self.input_shape else values
+        return finite_array(inputs, name="inputs", ndim=2, columns=self.input_dimension)
+
+    def _in_blocks(self, compute: Callable[[slice], Array], rows: int) -> Array:
+        outputs = np.empty((rows, self.output_dimension))
+        for start in range(0, rows, _ROWS_AT_ONCE):
+            block = slice(start, start + _ROWS_AT_ONCE)
+            outputs[block] = compute(block)
         return outputs
 
     def is_relu_chain(self) -> bool:

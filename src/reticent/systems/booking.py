@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,8 @@ from reticent.core.guarantees import Adjacency, Guarantee, Neighborhood
 from reticent.core.releases import Receipt, Release
 from reticent.noise import Sampler
 
-Array = npt.NDArray[np.float64]
+Inputs = TypeVar("Inputs", bound=Sized)
+AskedInputs = TypeVar("AskedInputs", bound=Sized, contravariant=True)
 Scopes = Scope | Sequence[Scope]
 """Where a release is booked: every row under one scope, or each row under its own."""
 
@@ -47,7 +48,7 @@ class Certificate(Protocol):
         """Kind of certificate."""
 
 
-class Query(Protocol):
+class Query(Protocol[AskedInputs]):
     """A fitted query that can answer."""
 
     @property
@@ -58,13 +59,13 @@ class Query(Protocol):
     def bound(self) -> Certificate:
         """The certificate that its noise rests on."""
 
-    def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    def answer(self, inputs: AskedInputs, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """One answer for each row of checked ``inputs``, and which of them are withheld."""
 
 
 def answer_and_book(
-    query: Query,
-    inputs: Array,
+    query: Query[Inputs],
+    inputs: Inputs,
     *,
     sampler: Sampler,
     bundle: str,
@@ -77,7 +78,7 @@ def answer_and_book(
 
     Args:
         query: the fitted query.
-        inputs: shape (n, features), finite.
+        inputs: n rows as the query takes them, checked.
         sampler: source of randomness.
         bundle: identity of the bundle that answers.
         ledger, scope: where to book, both or neither; without them the receipt says that nothing was booked. A sequence has one

@@ -80,7 +80,7 @@ class ReleasingSystem(BaseEstimator):
         return self.bundle().write(folder, overwrite=overwrite)
 
     @abstractmethod
-    def _fitted(self) -> Query:
+    def _fitted(self) -> Query[Array]:
         """The fitted query, or ``NotFittedYet``."""
 
     def _not_fitted(self) -> NotFittedYet:

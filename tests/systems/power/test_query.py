@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import tracemalloc
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from reticent.accounting.scopes import Scope
 from reticent.core import Guarantee, Neighborhood, Norm, Replace
 from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidParameter
 from reticent.networks import Affine, Network
-from reticent.noise import SecureSampler
+from reticent.noise import SecureSampler, SeededSampler
 from reticent.systems.booking import answer_and_book
 from reticent.systems.bundle import Bundle
 from reticent.systems.power.encoder import PowerEncoder
@@ -132,3 +134,69 @@ def test_settings_that_cannot_answer_fail_before_there_is_an_encoder(tmp_path: P
     encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, law="k-norm-l2", **small)
     with pytest.raises(InvalidParameter, match="scale="):
         encoder.fit(rows, labels)
+
+
+LAWS = (
+    {"law": "k-norm-l2"},
+    {"law": "gaussian", "delta": 1e-6, "epsilon": 0.9},
+    {"law": "code", "codes": (0, 1), "radius": None},
+)
+
+
+def rows_of(count: int, *, schema: TabularSchema = SCHEMA) -> np.ndarray:
+    random = np.random.default_rng(3)
+    rows = np.empty((count, schema.columns), dtype=object)
+    for column, attribute in enumerate(schema.attributes):
+        if isinstance(attribute, Categorical):
+            rows[:, column] = random.choice(np.array(attribute.categories, dtype=object), size=count)
+        else:
+            rows[:, column] = random.uniform(-2, 12, size=count)
+    return rows
+
+
+def wide_query(**changes: Any) -> PowerQuery:
+    """Eight words of 5 to 40 kinds and six numbers, through 64 and 64 sorted units."""
+    words = (Categorical(f"w{kinds}", tuple(f"{kinds}-{word}" for word in range(kinds))) for kinds in range(5, 45, 5))
+    schema = TabularSchema((*words, *(Numeric(f"n{index}", 0, 10) for index in range(6))))
+    random = np.random.default_rng(4)
+    first = np.linalg.qr(random.normal(size=(schema.dimension, 64)))[0].T
+    middle = np.linalg.qr(random.normal(size=(64, 64)))[0]
+    layers = (
+        Affine(first, random.normal(size=64)),
+        pair_sort(64),
+        Affine(middle, np.zeros(64)),
+        pair_sort(64),
+        Affine(middle[:4], np.zeros(4)),
+    )
+    return PowerQuery(schema, Network(layers, (schema.dimension,)), replace(query().plan, **changes))
+
+
+@pytest.mark.parametrize("changes", LAWS, ids=lambda changes: changes["law"])
+def test_codes_are_answered_as_whole_rows_are_and_every_row_alone(changes: dict[str, Any]) -> None:
+    asked = wide_query(**changes)
+    table = rows_of(1500, schema=asked.schema)  # more than one block
+    codes, whole = asked.encode(table), asked.schema.encode(table)
+    values = asked.exact(codes)
+    for size in (1, 7, 100):
+        parts = [asked.exact(asked.encode(table[:100][start : start + size])) for start in range(0, 100, size)]
+        np.testing.assert_array_equal(np.concatenate(parts), values[:100])
+    # Whole rows are added in another order: the same to within twice the error that noise is scaled for.
+    error = 2 * asked.network.rounding_error(asked.schema.domain)
+    for exact in (asked.exact(whole), asked.network.forward(whole)) if asked.plan.law != "code" else (asked.exact(whole),):
+        np.testing.assert_allclose(values, exact, rtol=0, atol=error)
+    answers = [asked.answer(inputs, sampler=SeededSampler(1)) for inputs in (codes, whole)]
+    np.testing.assert_array_equal(answers[0][0], answers[1][0])  # the grid of the noise is a million times coarser
+    assert not answers[0][1].any()
+
+
+@pytest.mark.parametrize("changes", LAWS, ids=lambda changes: changes["law"])
+def test_no_whole_rows_are_in_memory_at_once(changes: dict[str, Any]) -> None:
+    asked = wide_query(**changes)
+    table = rows_of(20_000, schema=asked.schema)
+    asked.answer(asked.encode(table[:10]), sampler=SeededSampler(0))
+    tracemalloc.start()
+    asked.answer(asked.encode(table), sampler=SeededSampler(0))
+    peak = tracemalloc.get_traced_memory()[1] / len(table)
+    tracemalloc.stop()
+    assert asked.schema.dimension * 8 > 1400  # what one whole row would take
+    assert peak < 500

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError, UnknownName
-from reticent.systems.tables.schema import Categorical, Numeric, OneHot, TabularSchema
+from reticent.systems.tables.schema import HALF_ROOT, Categorical, Numeric, OneHot, TabularSchema, word_of
 
 SCHEMA = TabularSchema(
     (
@@ -94,6 +94,59 @@ def test_numbers_and_words_are_the_same_category() -> None:
         np.testing.assert_array_equal(column.encode([[same]]), expected)
     with_other = TabularSchema((Categorical("grade", ("a", "rest"), other="rest"),))
     assert with_other.encode([["z"]]).argmax() == 1
+
+
+def one_hot(schema: TabularSchema, rows: list[list[object]]) -> np.ndarray:
+    """What ``encode`` has to give, cell by cell."""
+    encoded = []
+    for row in rows:
+        cells, values = iter(row), []
+        for attribute in schema.attributes:
+            if isinstance(attribute, Numeric):
+                values += attribute.encode(np.array([[next(cells)]], dtype=object))[0].tolist()
+            elif isinstance(attribute, Categorical):
+                cell, words = word_of(next(cells)), [word_of(word) for word in attribute.categories]
+                chosen = words.index(cell if cell in words else word_of(attribute.other))
+                values += [HALF_ROOT * (place == chosen) for place in range(len(words))]
+            else:
+                values += [HALF_ROOT * float(next(cells)) for _ in attribute.names]
+        encoded.append(values)
+    return np.array(encoded)
+
+
+WIDE = TabularSchema((*SCHEMA.attributes, Categorical("grade", (1, 2.5, "many"), other="many"), Numeric("last", -1, 1)))
+
+
+@given(
+    st.lists(
+        st.tuples(ROW, st.sampled_from([1, 1.0, "1", 2.5, np.float32(2.5), True, None, "many", 7]), st.floats(-2, 2)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_codes_are_the_one_hot_rows(drawn) -> None:
+    rows = [[*record(first), grade, last] for first, grade, last in drawn]
+    coded = WIDE.code(rows)
+    np.testing.assert_array_equal(coded.dense(), one_hot(WIDE, rows))
+    np.testing.assert_array_equal(WIDE.encode(rows), one_hot(WIDE, rows))
+    assert coded.codes.shape == (len(rows), 3)
+    assert WIDE.domain.contains(coded.dense()).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, np.float64, object])
+def test_a_table_of_numbers_is_coded_the_same_in_every_format(dtype) -> None:
+    schema = TabularSchema((Numeric("n", 0, 9), Categorical("grade", (1, 2, 3, "?"), other="?"), OneHot("zone", ("a", "b", "c"))))
+    random = np.random.default_rng(0)
+    rows = np.column_stack(
+        [random.integers(0, 10, 20_000), random.integers(0, 6, 20_000), np.eye(3)[random.integers(0, 3, 20_000)]]
+    )
+    expected = one_hot(schema, rows[:50].tolist())
+    found = schema.encode(rows.astype(dtype))
+    np.testing.assert_array_equal(found[:50], expected)
+    np.testing.assert_array_equal(found, schema.encode(rows))
+    rows[[3, 19_999], 2:] = 0.0  # in the first and the last block
+    with pytest.raises(InvalidInput, match="expected exactly one 1 per row, 2 of 20000 rows differ"):
+        schema.code(rows.astype(dtype))
 
 
 def test_one_long_word_costs_no_more_than_itself_and_words_keep_their_ends() -> None:

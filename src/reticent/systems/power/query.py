@@ -147,7 +147,7 @@ class PowerQuery:
         """One vector for each encoded row, shape (n, outputs), and which of them are withheld: none.
 
         Args:
-            inputs: rows that ``encode`` gave; or the same in full, shape (n, dimension), with the same answers.
+            inputs: rows that ``encode`` gave; or in full, shape (n, dimension), which moves values by a rounding error at most.
             sampler: source of randomness.
         """
         mechanism, kept = self.mechanism, np.zeros(len(inputs), dtype=np.bool_)

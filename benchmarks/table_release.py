@@ -1,0 +1,91 @@
+"""What releasing table rows costs beside scoring them: ``PowerEncoder.release`` over XGBoost's ``predict_proba``, one thread.
+
+100,000 rows each of Adult (8 columns of words, 6 of numbers; two labels) and Forest Cover (54 numbers; seven labels), repeated
+where there are fewer. XGBoost has its 100 trees of default shape and gets a finished float32 matrix, so reading words costs it
+nothing; release gets the table as it is. Columns: CPU time of release over that of XGBoost, the same without drawing noise, rows
+per CPU second, and the peak of allocated bytes per row (tracemalloc, which sees numpy's arrays; the table itself not counted).
+
+    RETICENT_DATA=... python benchmarks/table_release.py
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+import xgboost
+
+from reticent.datasets import load_adult, load_covertype
+from reticent.mechanisms import AdditiveMechanism
+from reticent.systems import PowerEncoder, adult_schema, covertype_schema
+
+ROWS = 100_000
+PUBLIC = 10_000
+SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("k-norm-l2, 1", {"law": "k-norm-l2", "outputs": 1, "delta": 0.0}),
+    ("k-norm-l2, 4", {"law": "k-norm-l2", "outputs": 4, "delta": 0.0}),
+    ("gaussian, 4", {"law": "gaussian", "outputs": 4, "delta": 1e-6}),
+    ("code", {"law": "code", "delta": 0.0}),
+)
+
+
+def seconds(action: Callable[[], object], *, repeats: int = 3) -> float:
+    """The least CPU time of some runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        action()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def peak(action: Callable[[], object]) -> float:
+    tracemalloc.start()
+    action()
+    highest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return highest / ROWS
+
+
+def zeros(self: AdditiveMechanism, rows: int, *, sampler: object) -> np.ndarray:
+    return np.zeros((rows, self.dimension), dtype=np.int64)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    for name, table, schema in (("adult", load_adult(), adult_schema()), ("covertype", load_covertype(), covertype_schema())):
+        rows = np.resize(table.train_rows, (ROWS, schema.columns))
+        labels = np.unique(np.resize(table.train_labels, ROWS), return_inverse=True)[1]
+        matrix = schema.encode(rows).astype(np.float32) if rows.dtype == object else rows
+        model = xgboost.XGBClassifier(n_jobs=1, tree_method="hist").fit(matrix[: ROWS // 2], labels[: ROWS // 2])
+        scored = seconds(lambda model=model, matrix=matrix: model.predict_proba(matrix), repeats=5)
+        reading = seconds(lambda schema=schema, rows=rows: schema.code(rows))
+        print(f"{name}: predict_proba {scored:.3f} s for {ROWS} rows; reading the table alone {reading / scored:.2f} times that")
+        print(f"  {'law, outputs':<14} {'release':>8} {'but noise':>10} {'rows/s':>8} {'bytes/row':>10}")
+        for title, settings in SETTINGS:
+            encoder = PowerEncoder(
+                epsilon=1.0, radius=0.1, schema=schema, epochs=1, head_epochs=1, random_state=0, **settings
+            ).fit(rows[:PUBLIC], labels[:PUBLIC])
+            whole = seconds(lambda encoder=encoder, rows=rows: encoder.release(rows), repeats=2)
+            law = type(encoder.query_.mechanism)
+            if issubclass(law, AdditiveMechanism):
+                with patch.object(law, "draw", zeros):
+                    rest = f"{seconds(lambda encoder=encoder, rows=rows: encoder.release(rows)) / scored:.2f}"
+            else:
+                rest = "-"
+            memory = peak(lambda encoder=encoder, rows=rows: encoder.release(rows))
+            print(f"  {title:<14} {whole / scored:>8.2f} {rest:>10} {ROWS / whole:>8.0f} {memory:>10.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
