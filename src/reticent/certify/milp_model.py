@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-import highspy
 import numpy as np
 import numpy.typing as npt
 
 from reticent.certify.arithmetic import Array
 from reticent.core.errors import CertificationFailed
+from reticent.core.extras import require
 
 Variables = npt.NDArray[np.int64]
 """Column numbers of a block of variables, shape (k,)."""
 
 FEASIBILITY = 1e-9
 """How far HiGHS may miss a constraint or an integer; its defaults are 1e-6 and 1e-7."""
-
-_SOLVED = {highspy.HighsModelStatus.kOptimal: "optimal", highspy.HighsModelStatus.kInfeasible: "infeasible"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +97,9 @@ class Program:
 
         Raises:
             CertificationFailed: HiGHS refuses the program.
+            MissingExtra: HiGHS is not installed.
         """
+        highspy = _highspy()
         solver = highspy.Highs()
         for name, value in _options(seconds, nodes).items():
             solver.setOptionValue(name, value)
@@ -108,7 +109,8 @@ class Program:
         status, info = solver.getModelStatus(), solver.getInfo()
         worst = -np.inf if maximise else np.inf
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        name = _SOLVED.get(status, solver.modelStatusToString(status))
+        solved = {highspy.HighsModelStatus.kOptimal: "optimal", highspy.HighsModelStatus.kInfeasible: "infeasible"}
+        name = solved.get(status, solver.modelStatusToString(status))
         integer = any(flags.any() for flags in self._integer)
         bound = info.mip_dual_bound if integer else info.objective_function_value
         return Answer(
@@ -119,7 +121,8 @@ class Program:
             nodes=max(0, int(info.mip_node_count)),
         )
 
-    def _highs_model(self, objective: Variables, maximise: bool) -> highspy.HighsLp:
+    def _highs_model(self, objective: Variables, maximise: bool) -> Any:
+        highspy = _highspy()
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = self._count, len(self._starts) - 1
         cost = np.zeros(self._count)
@@ -136,6 +139,10 @@ class Program:
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         model.integrality_ = [kinds[int(flag)] for flag in np.concatenate(self._integer)]
         return model
+
+
+def _highspy() -> Any:
+    return require("highspy", extra="milp")
 
 
 def _options(seconds: float | None, nodes: int | None) -> dict[str, bool | int | float | str]:
