@@ -38,7 +38,8 @@ PUBLIC = {
         "affine_chain average_pool from_torch to_torch"
     ),
     "reticent.noise": (
-        "AuditSampler ExactSampler Grid OpenDPSampler Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin release_sampler"
+        "AuditSampler ExactSampler Grid OpenDPSampler Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin "
+        "release_sampler"
     ),
     "reticent.systems": (
         "Bundle Categorical CertifiedClassifier CertifiedEnsemble Numeric OneHot PosthocClassifier PosthocEncoder PowerEncoder "

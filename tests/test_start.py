@@ -48,7 +48,9 @@ def loaded(code: str, names: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize("start", STARTS)
 def test_a_start_loads_no_more_than_it_needs(start: str) -> None:
     code, unwanted = STARTS[start]
-    assert loaded(code, unwanted) == []
+    # An older typer loads rich by itself.
+    typers = loaded("import typer", unwanted) if "cli" in code else []
+    assert [name for name in loaded(code, unwanted) if name not in typers] == []
 
 
 def test_what_is_loaded_is_seen() -> None:

@@ -333,7 +333,7 @@ def test_a_ledger_of_the_first_schema_is_brought_up_to_date(tmp_path: Path, make
             sa.text("INSERT INTO head (id, ledger, seq, digest) VALUES (1, 'a', 0, :digest)"), {"digest": _genesis("a")}
         )
     before.close()
-    with pytest.raises(LedgerUnavailable, match="schema version 0001, expected 0002"):
+    with pytest.raises(LedgerUnavailable, match="schema version 0001, expected 0003"):
         Ledger.open(path)
     ledger = Ledger.create(path)
     assert ledger.policy.required == ()  # it required nothing, and says so until somebody sets its policy

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from dp_accounting import dp_event
 
 from reticent.accounting import Ledger, PrivacyEvent, Scope
 from reticent.accounting.schema import statements
@@ -27,7 +26,7 @@ PAIRS: list[tuple[Adjacency, Adjacency]] = [
 
 
 def event(adjacency: Adjacency) -> PrivacyEvent:
-    return PrivacyEvent("test", Guarantee(1.0, 0.0, adjacency), dp_event.UnsupportedDpEvent())
+    return PrivacyEvent("test", Guarantee(1.0, 0.0, adjacency))
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 
 from reticent.accounting import Ledger, PrivacyEvent, Scope
 from reticent.cli.main import run
 from reticent.core import AddRemove, Guarantee, Receipt
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 
-EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()), dp_event.UnsupportedDpEvent())
+EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()))
 WARD = Scope(subject="ward-7")
 Command = Callable[..., tuple[int, str, str]]
 

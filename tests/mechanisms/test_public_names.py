@@ -40,6 +40,7 @@ def test_public_names() -> None:
         "SeededSampler",
         "k_norm",
         "l2_epsilon_margin",
+        "release_sampler",
     ]
     for room in (reticent.mechanisms, reticent.noise, reticent.audit):
         assert all(hasattr(room, name) for name in room.__all__)

@@ -190,6 +190,8 @@ def test_refuses_inputs_that_do_not_fit(way, inputs, message):
     network = affine_chain([np.ones((2, 3))], [np.zeros(2)])
     with pytest.raises(InvalidInput, match=message):
         getattr(network, way)(inputs)
+
+
 ROW_BY_ROW = {
     "affine": nn.Sequential(nn.Linear(36, 50), nn.ReLU(), nn.Linear(50, 7)),
     "smooth": nn.Sequential(nn.Linear(36, 20), nn.GELU(), nn.Linear(20, 20), nn.Tanh(), nn.Linear(20, 3), nn.Softplus()),

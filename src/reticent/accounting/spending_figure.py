@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import BytesIO
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-from matplotlib.figure import Figure
 
 from reticent.accounting.reports import Spending
 from reticent.accounting.units import epsilon_value
+from reticent.core.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Okabe and Ito: tell apart with every kind of colour vision.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -22,8 +25,11 @@ def spending_figure(series: Sequence[Spending]) -> Figure:
 
     Args:
         series: of ``reports.spending``, the tightest budget first; nothing spent gives an empty figure that says so.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
     """
-    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+    figure: Figure = require("matplotlib.figure", extra="plots").Figure(figsize=(8.0, 4.5), layout="constrained")
     axes = figure.add_subplot()
     axes.set_ylabel("spent, % of granted epsilon")
     axes.set_ylim(0, 108)
@@ -43,9 +49,10 @@ def spending_figure(series: Sequence[Spending]) -> Figure:
         share = 100 * np.concatenate([[0.0], item.epsilon]) / granted
         colour, dashes = _COLOURS[number % len(_COLOURS)], "-" if number < len(_COLOURS) else ":"
         axes.step(at, share, where="post", color=colour, linestyle=dashes, linewidth=2, label=label)
-    locator = AutoDateLocator(tz=UTC)  # type: ignore[no-untyped-call]
+    dates = require("matplotlib.dates", extra="plots")
+    locator = dates.AutoDateLocator(tz=UTC)
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=UTC))
     axes.set_xlabel("time (UTC)")
     axes.grid(axis="y", color="0.9")
     figure.legend(loc="outside upper left", frameon=False, fontsize="small", ncols=1)

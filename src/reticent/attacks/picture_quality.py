@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-from torchmetrics.functional.image import peak_signal_noise_ratio, structural_similarity_index_measure
 
 from reticent.core.errors import InvalidInput
+from reticent.core.extras import require
 
 SMALLEST_SIDE = 6
 """Fewest pixels a side for which structural similarity is defined: its window reflects 5 pixels at each edge."""
@@ -56,6 +56,7 @@ def picture_quality(originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *,
 
     Raises:
         InvalidInput: shapes that differ, no picture, pictures below 6 pixels a side, or values that are not finite.
+        MissingExtra: torchmetrics is not installed.
 
     Example:
         >>> black = np.zeros((2, 8, 8))
@@ -67,18 +68,20 @@ def picture_quality(originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *,
         raise InvalidInput(f"reconstructions: expected shape {_shape(first)} as originals, got {_shape(second)}")
     if first.min() < 0 or first.max() > 1:
         raise InvalidInput("originals: expected values in [0, 1]; divide pixels in 0..255 by 255")
+    measures = require("torchmetrics.functional.image", extra="attacks")
     second = second.clamp(0.0, 1.0)
     difference = second - first
     batch_size = batch_size or max(1, _PIXELS_AT_ONCE // first[0].numel())
     parts = [(first[i : i + batch_size], second[i : i + batch_size]) for i in range(0, len(first), batch_size)]
     each = {"reduction": "none"}
-    ssim = [structural_similarity_index_measure(there, here, data_range=1.0, **each) for here, there in parts]
+    similarity, ratio = measures.structural_similarity_index_measure, measures.peak_signal_noise_ratio
+    ssim = [similarity(there, here, data_range=1.0, **each) for here, there in parts]
     psnr = {
-        peak: torch.cat([peak_signal_noise_ratio(there, here, data_range=peak, dim=(1, 2, 3), **each) for here, there in parts])
+        peak: torch.cat([ratio(there, here, data_range=peak, dim=(1, 2, 3), **each) for here, there in parts])
         for peak in (1.0, 255.0)
     }
     return PictureQuality(
-        ssim=float(torch.cat([similarity.reshape(-1) for similarity in ssim]).mean()),
+        ssim=float(torch.cat([part.reshape(-1) for part in ssim]).mean()),
         l1=float(difference.abs().mean()),
         l2=float(difference.square().mean()),
         psnr_peak_1=float(psnr[1.0].mean()),

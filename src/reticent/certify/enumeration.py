@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.certify import direction_table, neuron_table
 from reticent.certify.arithmetic import (
     Array,
     ExactLinear,

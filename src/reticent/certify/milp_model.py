@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from time import thread_time
 from typing import Any
 
-import highspy
 import numpy as np
 import numpy.typing as npt
 
 from reticent.certify.arithmetic import Array
 from reticent.core.errors import CertificationFailed
+from reticent.core.extras import require
 
 Variables = npt.NDArray[np.int64]
 """Column numbers of a block of variables, shape (k,)."""
@@ -20,7 +20,6 @@ FEASIBILITY = 1e-9
 """How far HiGHS may miss a constraint or an integer; its defaults are 1e-6 and 1e-7."""
 
 _OUT_OF_TIME = "Processor time limit reached"
-_SOLVED = {highspy.HighsModelStatus.kOptimal: "optimal", highspy.HighsModelStatus.kInfeasible: "infeasible"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +106,9 @@ class Program:
 
         Raises:
             CertificationFailed: HiGHS refuses the program.
+            MissingExtra: HiGHS is not installed.
         """
+        highspy = _highspy()
         solver = highspy.Highs()
         for name, value in _options(nodes).items():
             solver.setOptionValue(name, value)
@@ -121,7 +122,8 @@ class Program:
         status, info = solver.getModelStatus(), solver.getInfo()
         worst = -np.inf if maximise else np.inf
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        name = _SOLVED.get(status, solver.modelStatusToString(status))
+        solved = {highspy.HighsModelStatus.kOptimal: "optimal", highspy.HighsModelStatus.kInfeasible: "infeasible"}
+        name = solved.get(status, solver.modelStatusToString(status))
         if status == highspy.HighsModelStatus.kInterrupt:
             name = _OUT_OF_TIME
         integer = any(flags.any() for flags in self._integer)
@@ -134,7 +136,8 @@ class Program:
             nodes=max(0, int(info.mip_node_count)),
         )
 
-    def _highs_model(self, objective: Variables, maximise: bool) -> highspy.HighsLp:
+    def _highs_model(self, objective: Variables, maximise: bool) -> Any:
+        highspy = _highspy()
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = self._count, len(self._starts) - 1
         cost = np.zeros(self._count)
@@ -153,7 +156,11 @@ class Program:
         return model
 
 
-def _stop_after(solver: highspy.Highs, deadline: float) -> None:
+def _highspy() -> Any:
+    return require("highspy", extra="milp")
+
+
+def _stop_after(solver: Any, deadline: float) -> None:
     """Make HiGHS stop once this thread, on which it runs, has had the processor until ``deadline``."""
 
     def ask(event: Any) -> None:

@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from typer.exceptions import Abort, Exit, TyperException
 
 from reticent import __version__
 from reticent.cli import bundles, demo, power, signatures
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
+
+try:
+    from typer.exceptions import Abort, Exit, TyperException
+except ModuleNotFoundError:  # typer below 0.28 raises click's
+    from click.exceptions import Abort, Exit  # type: ignore[assignment]
+    from click.exceptions import ClickException as TyperException  # type: ignore[assignment]
 
 TRACEBACK_VARIABLE = "RETICENT_TRACEBACK"
 """Set to 1, this environment variable lets a traceback through; one may show private values."""

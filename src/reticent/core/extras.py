@@ -8,12 +8,13 @@ from typing import Any
 from reticent.core.errors import MissingExtra
 
 
-def require(module: str, *, extra: str) -> Any:
+def require(module: str, *, extra: str, instead: str = "") -> Any:
     """The module called ``module``, imported.
 
     Args:
         module: its full name, such as ``matplotlib.figure``.
         extra: the extra of this package that installs it.
+        instead: what the caller could do without it, for the message.
 
     Raises:
         MissingExtra: its package is not installed.
@@ -23,10 +24,12 @@ def require(module: str, *, extra: str) -> Any:
         >>> require("json", extra="none").loads("[1]")
         [1]
     """
+    package = module.partition(".")[0]
     try:
-        return importlib.import_module(module)
+        importlib.import_module(package)
     except ModuleNotFoundError as error:
-        package = module.partition(".")[0]
         if error.name != package:
             raise
-        raise MissingExtra(f'{package} is not installed; install it with: pip install "reticent[{extra}]"') from error
+        without = f", or {instead}" if instead else ""
+        raise MissingExtra(f'{package} is not installed: pip install "reticent[{extra}]"{without}') from error
+    return importlib.import_module(module)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from reticent.core.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def empty_drawing(width: float, height: float) -> Figure:
-    """A white drawing of ``width`` by ``height`` inches that arranges its panels itself."""
-    return Figure(figsize=(width, height), facecolor="white", layout="constrained")
+    """A white drawing of ``width`` by ``height`` inches that arranges its panels itself.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    drawing: Figure = require("matplotlib.figure", extra="plots").Figure(
+        figsize=(width, height), facecolor="white", layout="constrained"
+    )
+    return drawing
 
 
 def one_panel() -> tuple[Figure, Axes]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import MissingExtra
+from reticent.core.extras import require
 
 Points = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
@@ -93,10 +92,7 @@ class FaissFlat:
     """
 
     def __init__(self, points: Points) -> None:
-        try:
-            faiss = import_module("faiss")
-        except ImportError as error:
-            raise MissingExtra("engine='faiss' needs the extra: pip install 'reticent[faiss]'") from error
+        faiss = require("faiss", extra="faiss", instead="leave engine='faiss' out")
         self._records = len(points)
         self._index = faiss.IndexFlatL2(points.shape[1])
         self._index.add(points)

@@ -14,7 +14,8 @@ from torch.nn import functional
 
 from reticent.accounting import GaussianCost, PldAccountant, PoissonSampled, PrivacyEvent
 from reticent.core.checks import count, positive, probability
-from reticent.core.errors import InvalidInput, InvalidParameter, MissingExtra, UnknownName
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.extras import require
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.training.networks import labelled, relu_network
 from reticent.training.progress import Report, silent
@@ -259,12 +260,8 @@ def private_optimizer(
 
 
 def _opacus() -> tuple[Any, Any]:
-    try:
-        from opacus import GradSampleModule
-        from opacus.optimizers import DPOptimizer
-    except ImportError as error:
-        raise MissingExtra("private training needs the extra: pip install 'reticent[baselines]'") from error
-    return GradSampleModule, DPOptimizer
+    optimizers = require("opacus.optimizers", extra="baselines")
+    return require("opacus", extra="baselines").GradSampleModule, optimizers.DPOptimizer
 
 
 def _start(network: nn.Sequential, initial: list[Array]) -> None:

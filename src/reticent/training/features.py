@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.ndimage import affine_transform
-from skimage.feature import hog
 from torch import nn
 from typing_extensions import override
 
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.rows import each_row, finite_or_zero
+from reticent.training.hog import oriented_gradients
 from reticent.training.students import Student
 
 Array = npt.NDArray[np.float64]
@@ -127,7 +127,7 @@ class HogFeatures(FeatureMap):
         orientations: bins of a histogram.
         upright: whether each plane is first sheared until its principal axis is vertical, and centred; helps with handwriting.
 
-    Reference: Dalal and Triggs 2005, as in ``skimage.feature.hog`` with blocks of 2 x 2 cells.
+    Reference: Dalal and Triggs 2005, see ``oriented_gradients``.
 
     Example:
         >>> HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False).features(np.eye(8).reshape(1, 64)).shape
@@ -162,14 +162,19 @@ class HogFeatures(FeatureMap):
         return FeatureBall(np.zeros(4 * self.orientations * blocks), float(np.sqrt(blocks)))
 
     @override
+    def features(self, inputs: npt.ArrayLike) -> Array:
+        """See ``FeatureMap.features``; all planes at once, since each comes out as if it were alone."""
+        rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns)
+        with np.errstate(all="ignore"):
+            return finite_or_zero(self.row(np.clip(rows, -LARGEST_INPUT, LARGEST_INPUT)))
+
+    @override
     def row(self, row: Array) -> Array:
         """See ``FeatureMap.row``."""
-        return np.concatenate([self._plane(plane) for plane in row.reshape(self.image_shape)])[None, :]
-
-    def _plane(self, plane: Array) -> Array:
-        cells = (self.cell, self.cell)
-        plane = upright(plane) if self.upright else plane
-        return np.asarray(hog(plane, orientations=self.orientations, pixels_per_cell=cells, cells_per_block=(2, 2)))
+        planes = row.reshape(-1, *self.image_shape[1:])
+        if self.upright:
+            planes = np.stack([upright(plane) for plane in planes])
+        return oriented_gradients(planes, orientations=self.orientations, cell=self.cell).reshape(len(row), -1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING, Any
 
 from reticent.experiments.drawings import empty_drawing, png
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLOURS = {"ours": "#0b63a5", "published": "#b8480c", "PATE": "#00755a", "DP-SGD": "#7a3b8f"}
 _STYLES = {"members": "-.", "global": "--", "by place": "--", "free": ":"}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
-from matplotlib.figure import SubFigure
 
 from reticent.experiments.drawings import empty_drawing, png
 from reticent.experiments.posthoc.demo import LABEL, OURS, DemoOutcome, best_published, inked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
 
 _COLOURS = {OURS: "#0b63a5", LABEL: "#00755a"}
 _BEST, _PUBLISHED, _QUIET = "#b8480c", "#8a8f93", "#58646c"

@@ -18,24 +18,26 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from sklearn.decomposition import PCA
 
 from reticent.certify import Limits, lipschitz_constant, milp_lipschitz
 from reticent.core import Box
 from reticent.core.errors import CertificationFailed
+from reticent.core.extras import require
 from reticent.datasets import load_digits
 from reticent.experiments.drawings import empty_drawing, png
 from reticent.experiments.result_files import write_result
 from reticent.networks import Network, from_torch
 from reticent.training.progress import Report, bar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
@@ -210,7 +212,8 @@ def figure(results: Results) -> Figure:
             axes.set_ylabel("seconds of processor time a point")
             axes.text(values[0], PUBLISHED_SECONDS * 1.15, "papers: 2 s a picture (Gurobi)", fontsize=8, color="0.35")
     handles, labels = drawing.axes[0].get_legend_handles_labels()
-    stopped = Line2D([], [], color="0.35", marker="^", markerfacecolor="white", linestyle="--", linewidth=1)
+    line = require("matplotlib.lines", extra="plots").Line2D
+    stopped = line([], [], color="0.35", marker="^", markerfacecolor="white", linestyle="--", linewidth=1)
     drawing.legend(
         [*handles, stopped], [*labels, "given up: limit reached"], loc="outside lower center", ncols=3, frameon=False, fontsize=9
     )

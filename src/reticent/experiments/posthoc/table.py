@@ -14,10 +14,9 @@ import math
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from matplotlib.figure import Figure
 from torch import nn
 
 from reticent.datasets import Dataset, load
@@ -40,6 +39,9 @@ from reticent.experiments.result_files import write_result
 from reticent.systems.posthoc.plans import Path as PlanPath
 from reticent.training.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import Report, bar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Results = dict[str, Any]
 Cell = Callable[[str, Callable[[], Measured | PublishedAccounting | Informal]], Results]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import MultipleLocator, PercentFormatter
 
+from reticent.core.extras import require
 from reticent.experiments.drawings import empty_drawing, png
 from reticent.experiments.power.demo_attacks import NOTHING, PUBLISHED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _OURS, _RAW, _CEILING, _QUIET = "#0b63a5", "#b8480c", "#8a8f93", "#58646c"
 
@@ -82,7 +84,8 @@ def _accuracy(axes: Axes, results: dict[str, Any], rows: list[dict[str, Any]], *
         )
     low, high = shown_range(results)
     axes.set_ylim(100 * low, 100 * high)
-    axes.yaxis.set_major_locator(MultipleLocator(5 if high - low <= 0.5 else 20))
+    ticker = require("matplotlib.ticker", extra="plots")
+    axes.yaxis.set_major_locator(ticker.MultipleLocator(5 if high - low <= 0.5 else 20))
     axes.set_xscale("log")
     axes.set_xticks(epsilons, [f"{value:g}" for value in epsilons])
     axes.minorticks_off()
@@ -112,7 +115,8 @@ def _attacks(axes: Axes, results: dict[str, Any]) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, 1.2 * max(shares))
     axes.set_xticks(np.linspace(0.0, 100.0, 5) if words else axes.get_xticks()[:-1])
-    axes.xaxis.set_major_formatter(PercentFormatter(decimals=0 if words else 1))
+    ticker = require("matplotlib.ticker", extra="plots")
+    axes.xaxis.set_major_formatter(ticker.PercentFormatter(decimals=0 if words else 1))
     axes.set_xlabel("categories that the attacker gets right" if words else "error of numbers, share of range")
     axes.set_title("What an attacker gets", loc="left", fontsize=11, fontweight="bold")
     axes.spines[["top", "right"]].set_visible(False)

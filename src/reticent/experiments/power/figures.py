@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from reticent.experiments.drawings import empty_drawing
 from reticent.experiments.power.published_mode import DP_ADAM_EPSILON
 from reticent.experiments.power.report import neighbours
 from reticent.experiments.power.settings import SERVERS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Results = dict[str, Any]
 

@@ -6,8 +6,10 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from matplotlib.axes import Axes
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def total_axis(axes: Axes, epsilons: Iterable[float], *, delta: float) -> None:

@@ -13,11 +13,10 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 
 from reticent.accounting import (
     GaussianCost,
@@ -33,6 +32,9 @@ from reticent.accounting.screening import largest_divergence, screening_pairs
 from reticent.core import AddRemove, Guarantee
 from reticent.experiments.drawings import one_panel, png
 from reticent.experiments.result_files import write_result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]

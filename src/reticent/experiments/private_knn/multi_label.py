@@ -13,11 +13,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, private_knn_total
@@ -37,6 +36,9 @@ from reticent.neighbours import (
 )
 from reticent.noise import SeededSampler
 from reticent.training.features import HogFeatures, ReducedFeatures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
@@ -30,6 +29,9 @@ from reticent.noise import Sampler, SeededSampler
 from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.training.features import HogFeatures, ReducedFeatures
 from reticent.training.pate import PateTeachers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

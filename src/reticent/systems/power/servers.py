@@ -11,7 +11,8 @@ import numpy.typing as npt
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
-from reticent.core.errors import InvalidInput, MissingExtra, UnknownName
+from reticent.core.errors import InvalidInput, UnknownName
+from reticent.core.extras import require
 from reticent.training.heads import Head, HeadConfig, train_head
 
 Array = npt.NDArray[np.float64]
@@ -119,12 +120,9 @@ class _XGBoost:
     """XGBoost with its own defaults, stopped when a tenth of the rows that it does not learn from stops to gain."""
 
     def __init__(self, seed: int) -> None:
-        try:
-            from xgboost import XGBClassifier
-        except ImportError as error:
-            raise MissingExtra("server='xgboost': needs the extra: pip install 'reticent[xgboost]'; or use boosted") from error
+        xgboost = require("xgboost", extra="xgboost", instead="use server='boosted'")
         self.seed = seed
-        self.model = XGBClassifier(random_state=seed, tree_method="hist", early_stopping_rounds=5)
+        self.model = xgboost.XGBClassifier(random_state=seed, tree_method="hist", early_stopping_rounds=5)
 
     def fit(self, released: Array, labels: Labels) -> None:
         self.classes, codes = np.unique(labels, return_inverse=True)
