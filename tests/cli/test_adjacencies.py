@@ -57,7 +57,7 @@ def test_a_grant_says_data_set_and_unit(command, book):
 
 
 def test_a_bundle_of_records_without_a_name_gets_no_budget(command, book, tmp_path):
-    bundle = CertifiedClassifier(epsilon=2.0, k_max=1).fit(X, Y).save(tmp_path / "bundle")
+    bundle = CertifiedClassifier(epsilon=2.0, classes=[0, 1], k_max=1).fit(X, Y).save(tmp_path / "bundle")
     answer = command(*grant(book), "--adjacency-of", bundle)
     assert answer.status == 2
     assert "data_set: expected a name of the protected records" in answer.err

@@ -31,6 +31,7 @@ SETTINGS: dict[str, Any] = {
     "sampling_probability": 0.5,
     "classes": [0, 1],
     "feature_range": (0.0, 1.0),
+    "data_set": "ward 7",
 }
 SCOPE = Scope(subject="records")
 
@@ -42,7 +43,7 @@ def fitted(**changes: Any) -> PrivateKNNClassifier:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     made = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
-    made.grant(SCOPE, Guarantee(3.5, 1e-4, AddRemove(1)))  # room for one plan, not for two
+    made.grant(SCOPE, Guarantee(3.5, 1e-4, AddRemove(data_set="ward 7")))  # room for one plan, not for two
     return made
 
 
@@ -133,7 +134,14 @@ def test_with_a_ledger_all_copies_and_children_count_together(way: str, ledger: 
     classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
     first = classifier.release(X[:2], **where)
     twin = COPIES[way](classifier)
-    assert twin.release(X[:3], **where).receipt.booked == first.receipt.booked
+    second = twin.release(X[:3], **where).receipt
+    assert (second.booked, second.position, second.digest) == (
+        first.receipt.booked,
+        first.receipt.position,
+        first.receipt.digest,
+    )
+    assert first.receipt.position > 0
+    assert len(first.receipt.digest) == 64
     by_children = in_children(classifier, 3, where)
     assert 0 < by_children <= QUERIES - 5
     assert ask_one_by_one(classifier, where) + ask_one_by_one(twin, where) == QUERIES - 5 - by_children
@@ -149,7 +157,7 @@ def test_two_ledgers_are_not_one(ledger: Ledger, tmp_path: Path) -> None:
     classifier = fitted()
     classifier.release(X[:2], ledger=ledger, scope=SCOPE)
     with closing(Ledger.create(tmp_path / "other.db")) as other:
-        other.grant(SCOPE, Guarantee(3.5, 1e-4, AddRemove(1)))
+        other.grant(SCOPE, Guarantee(3.5, 1e-4, AddRemove(data_set="ward 7")))
         with pytest.raises(InvalidInput, match="paid for in another one"):
             classifier.release(X[:2], ledger=other, scope=SCOPE)
         assert other.report().accounts == ()

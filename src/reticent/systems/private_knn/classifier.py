@@ -93,6 +93,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
     desk_: KnnDesk
     booked_: str
     _paid: Reservation | None
+    _place: tuple[int, str]
 
     def __init__(
         self,
@@ -286,6 +287,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         self.desk_ = KnnDesk(self.plan_)
         self.plan_name_ = token_hex(16)
         self.booked_ = ""
+        self._place = (0, "")  # of the charge in the ledger's chain
         self._paid = None
         self._booking = Lock()  # two threads must not both pay
 
@@ -323,6 +325,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             self._paid = ledger.reserve(scope, self.plan_.event, answers=1)
         queries, answers = self._limits()
         counter = PlanCounter.open(ledger, self.plan_name_, booked=self._paid.id, queries=queries, answers=answers)
+        self._place = self._paid.position, self._paid.digest
         self.booked_ = counter.booked
 
     def _voters(self) -> SampledNeighbours:
@@ -341,6 +344,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             sampler=sampler.name,
             seeded=sampler.seeded,
             booked=booked,
+            position=self._place[0] if booked else 0,
+            digest=self._place[1] if booked else "",
         )
         return with_class_names(Release(labels, withheld, receipt), self.classes_)
 
