@@ -24,6 +24,8 @@ PACKAGES = {
     "baselines": ("opacus",),
     "xgboost": ("xgboost",),
     "faiss": ("faiss",),
+    "opendp": ("opendp",),
+    "signing": ("cryptography",),
 }
 """What each extra installs and is imported by name. PostgreSQL's driver is imported by SQLAlchemy."""
 

@@ -122,6 +122,6 @@ def test_a_private_bundle_stays_private_when_it_is_signed(keys: tuple[Path, Path
 
 
 def test_without_the_package_one_line_says_what_to_install(keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtra, match=r"reticent\[signing\]"):
         sign(b"", purpose="bundle", key=keys[0])

@@ -55,7 +55,7 @@ def test_importing_the_samplers_does_not_import_opendp() -> None:
 
 def test_a_missing_opendp_is_named(monkeypatch) -> None:
     opendp_sampler._opendp.cache_clear()
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(MissingExtra, match="pip install opendp"):
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    with pytest.raises(MissingExtra, match=r'pip install "reticent\[opendp\]"'):
         OpenDPSampler()
     opendp_sampler._opendp.cache_clear()

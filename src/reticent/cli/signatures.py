@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli.arrays import read_signed_receipt
-from reticent.core.signatures import verify as verify_signature
-
 
 def sign(
     bundle: Annotated[Path, typer.Argument(help="Folder of a fitted bundle.")],
@@ -35,6 +32,9 @@ def verify(
         found = Bundle.read(path, trusted_key=trusted_key)
         typer.echo(f"signed by the trusted key: a {found.system}, bundle {found.identity}")
         return
+    from reticent.cli.arrays import read_signed_receipt
+    from reticent.core.signatures import verify as verify_signature
+
     receipt, signature = read_signed_receipt(path)
     verify_signature(receipt, signature, purpose="receipt", trusted_key=trusted_key)
     typer.echo("signed by the trusted key: the receipt. The released values are no part of it")

@@ -10,7 +10,8 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.core.errors import InvalidInput, MissingExtra, UntrustedSignature
+from reticent.core.errors import InvalidInput, UntrustedSignature
+from reticent.core.extras import require
 from reticent.core.files import read_regular
 from reticent.core.releases import Receipt
 from reticent.core.strict_json import strict_dumps, strict_loads
@@ -143,10 +144,7 @@ def _content(path: str | Path) -> bytes:
 
 
 def _cryptography() -> Any:
-    try:
-        import cryptography.exceptions
-        import cryptography.hazmat.primitives.asymmetric.ed25519
-        import cryptography.hazmat.primitives.serialization
-    except ImportError as error:
-        raise MissingExtra('signatures need the package cryptography: pip install "reticent[signing]"') from error
-    return cryptography
+    require("cryptography.exceptions", extra="signing")
+    require("cryptography.hazmat.primitives.asymmetric.ed25519", extra="signing")
+    require("cryptography.hazmat.primitives.serialization", extra="signing")
+    return require("cryptography", extra="signing")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.errors import MissingExtra
+from reticent.core.extras import require
 from reticent.noise.operating_system import system_words
 from reticent.noise.samplers import Integers, Sampler, Shape, checked_scale
 
@@ -47,10 +47,7 @@ class OpenDPSampler(Sampler):
 
 @lru_cache(maxsize=1)
 def _opendp() -> Any:
-    try:
-        import opendp.prelude as opendp
-    except ImportError as error:
-        raise MissingExtra("OpenDPSampler needs OpenDP: pip install opendp") from error
+    opendp = require("opendp.prelude", extra="opendp")
     opendp.enable_features("contrib")
     return opendp
 
