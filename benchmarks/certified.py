@@ -25,11 +25,11 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from reticent.certify.plain_training import plain_training
-from reticent.certify.stability import stable_distances
-from reticent.certify.training import parameter_intervals
-from reticent.certify.training_settings import TrainingSettings
 from reticent.datasets import load_blobs, load_imdb
+from reticent.retraining.plain_training import plain_training
+from reticent.retraining.stability import stable_distances
+from reticent.retraining.training import parameter_intervals
+from reticent.retraining.training_settings import TrainingSettings
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

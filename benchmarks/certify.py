@@ -18,9 +18,9 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from networks import embeddings, trained_network
-from reticent.certify import EnumerationBound, IntervalBound, LevelTest, LipschitzBound
 from reticent.core import Box, Norm
 from reticent.core.norms import sign_patterns
+from reticent.lipschitz import EnumerationBound, IntervalBound, LevelTest, LipschitzBound
 from reticent.networks import Network
 
 Array = npt.NDArray[np.float64]

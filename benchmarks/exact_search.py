@@ -14,9 +14,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import networks
-from reticent.certify import ExactBound, LevelTest, LipschitzBound, lipschitz_constant
-from reticent.certify.radius import snap
 from reticent.core import Norm
+from reticent.lipschitz import ExactBound, LevelTest, LipschitzBound, lipschitz_constant
+from reticent.lipschitz.radius import snap
 
 CONSTANTS = [("8-16-8", 0.5, 1e-6, 100), ("8-32-16-8", 0.1, 1e-6, 100), ("8-32-16-8", 0.5, 1e-4, 15)]
 """Network, radius, relative tolerance, points."""

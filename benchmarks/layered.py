@@ -16,9 +16,9 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from networks import centers, domain, random_network, trained_network
-from reticent.certify import EnumerationBound, IntervalBound, LayeredBound, LipschitzBound
 from reticent.core import Norm
 from reticent.core.norms import sign_patterns
+from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, LipschitzBound
 from reticent.networks import Network
 
 Array = npt.NDArray[np.float64]

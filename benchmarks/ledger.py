@@ -17,11 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from reticent.accounting import Ledger, PrivacyEvent, Scope
-from reticent.accounting.anchors import Anchor, AnchorFile
-from reticent.accounting.chain import Entry
-from reticent.accounting.statements import statement_of
-from reticent.core import AddRemove, Guarantee
+from reticent.accounting import PrivacyEvent
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.ledger import Ledger
+from reticent.ledger.anchors import Anchor, AnchorFile
+from reticent.ledger.chain import Entry
+from reticent.ledger.statements import statement_of
 
 EVENT = PrivacyEvent("benchmark", Guarantee(1e-6, 0.0, AddRemove()))
 BUDGET = Guarantee(1e5, 0.0, AddRemove())

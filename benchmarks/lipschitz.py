@@ -22,9 +22,9 @@ from search import largest_norms
 from threadpoolctl import threadpool_limits
 
 from networks import NAMES, centers, domain, random_network, trained_network
-from reticent.certify import EnumerationBound, IntervalBound, LayeredBound, Limits, lipschitz_constant, milp_lipschitz
 from reticent.core import Norm
 from reticent.core.errors import CertificationFailed
+from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, Limits, lipschitz_constant, milp_lipschitz
 from reticent.networks import Network
 
 Array = npt.NDArray[np.float64]

@@ -23,7 +23,8 @@ import numpy as np
 import torch
 
 from reticent.datasets import load_covertype
-from reticent.systems import PowerEncoder, covertype_schema, train_server
+from reticent.systems import PowerEncoder, train_server
+from reticent.tables import covertype_schema
 from reticent.training.power.published import PowerConfig, log_det_gradients
 
 SERVER_ROWS = 50_000

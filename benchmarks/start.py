@@ -18,7 +18,7 @@ STARTS = {
     "import reticent": "import reticent",
     "reticent --version": "from reticent.cli.main import run; run(['--version'])",
     "reticent --help": "from reticent.cli.main import run; run(['--help'])",
-    "import reticent.accounting.ledger": "import reticent.accounting.ledger",
+    "import reticent.ledger.ledger": "import reticent.ledger.ledger",
 }
 
 

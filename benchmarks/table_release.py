@@ -27,7 +27,8 @@ import xgboost
 
 from reticent.datasets import load_adult, load_covertype
 from reticent.mechanisms import AdditiveMechanism
-from reticent.systems import PowerEncoder, adult_schema, covertype_schema
+from reticent.systems import PowerEncoder
+from reticent.tables import adult_schema, covertype_schema
 
 ROWS = 100_000
 PUBLIC = 10_000

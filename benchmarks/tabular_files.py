@@ -19,8 +19,8 @@ from functools import partial
 
 import numpy as np
 
-from reticent.systems.tables.files import read_rows
-from reticent.systems.tables.schema import Attribute, Categorical, Numeric, TabularSchema
+from reticent.tables.files import read_rows
+from reticent.tables.schema import Attribute, Categorical, Numeric, TabularSchema
 
 NUMBERS, WORDS = 54, 8
 CATEGORIES = tuple(f"category {place}" for place in range(16))

@@ -19,9 +19,8 @@ import torch
 from sklearn.datasets import load_iris
 from torch import nn
 
-from reticent.accounting import Ledger, Scope
 from reticent.cli.main import run
-from reticent.core import Guarantee, Neighborhood, Norm
+from reticent.core import Guarantee, Neighborhood, Norm, Scope
 from reticent.core.errors import (
     BudgetExceeded,
     CalibrationFailed,
@@ -37,6 +36,7 @@ from reticent.core.errors import (
     UnsupportedNetwork,
     WriteFailed,
 )
+from reticent.ledger import Ledger
 from reticent.neighbours import SampledNeighbours
 from reticent.networks import from_torch
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder, PrivateKNNClassifier

@@ -15,7 +15,7 @@ from reticent.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-SOURCES = [*PAGES, *sorted(ROOT.glob("src/**/*.py"))]
+SOURCES = [*PAGES, *sorted(ROOT.glob("src/**/*.py")), *sorted(ROOT.glob("papers/**/*.py"))]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -56,7 +56,7 @@ def test_files_that_are_named_are_there() -> None:
     named = {
         path
         for source in SOURCES
-        for path in re.findall(r"\b(?:tests|src|benchmarks)/[\w/]+\.py", source.read_text(encoding="utf-8"))
+        for path in re.findall(r"\b(?:tests|src|papers|benchmarks)/[\w/]+\.py", source.read_text(encoding="utf-8"))
     }
     assert len(named) > 10
     assert [path for path in named if not (ROOT / path).is_file()] == []
@@ -66,7 +66,7 @@ def test_modules_that_are_named_can_be_run() -> None:
     modules = set()
     for source in SOURCES:
         text = " ".join(source.read_text(encoding="utf-8").split())
-        modules |= set(re.findall(r"python3? -m (reticent(?:\.\w+)+)", text))
+        modules |= set(re.findall(r"python3? -m ((?:reticent|papers)(?:\.\w+)+)", text))
     assert len(modules) > 10
     for module in modules:
         assert callable(importlib.import_module(module).main), module

@@ -46,19 +46,16 @@ from reticent.mechanisms import (
 from reticent.neighbours import PointGrid, Records
 from reticent.noise import SeededSampler
 from reticent.systems import (
-    Categorical,
     CertifiedClassifier,
     CertifiedEnsemble,
-    Numeric,
-    OneHot,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
     PrivateKNNStudent,
     PublicRanges,
-    TabularSchema,
 )
+from reticent.tables import Categorical, Numeric, OneHot, TabularSchema
 from reticent.training.students import StudentConfig
 
 RANDOM = np.random.default_rng(0)

@@ -30,7 +30,7 @@ STARTS = {
     "reticent --version": (COMMAND.format(["--version"]), OPTIONAL + LEARNING + NUMERIC),
     "reticent ledger --help": (COMMAND.format(["ledger", "--help"]), OPTIONAL + LEARNING + ("numpy", "scipy", "sqlalchemy")),
     "reticent release --help": (COMMAND.format(["release", "--help"]), OPTIONAL + LEARNING + ("numpy", "scipy", "sqlalchemy")),
-    "import reticent.accounting.ledger": ("import reticent.accounting.ledger", OPTIONAL + LEARNING),
+    "import reticent.ledger.ledger": ("import reticent.ledger.ledger", OPTIONAL + LEARNING),
     "every accountant and filter": (
         "from reticent.accounting import *; RdpAccountant, BasicFilter, private_knn_total, calibrate_private_knn",
         OPTIONAL + LEARNING,

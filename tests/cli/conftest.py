@@ -13,15 +13,8 @@ from sklearn.datasets import load_iris
 
 from reticent.cli.main import run
 from reticent.datasets import load_digits
-from reticent.systems import (
-    Categorical,
-    Numeric,
-    PosthocClassifier,
-    PosthocEncoder,
-    PowerEncoder,
-    PrivateKNNStudent,
-    TabularSchema,
-)
+from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, PrivateKNNStudent
+from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.students import StudentConfig
 
 SETTINGS = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "epochs": 2, "random_state": 0}

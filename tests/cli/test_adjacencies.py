@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.accounting import Ledger
 from reticent.core import AddRemove, Guarantee, Unit
+from reticent.ledger import Ledger
 from reticent.systems import CertifiedClassifier, PosthocClassifier
 
 X = np.random.default_rng(0).normal(size=(60, 2))

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.accounting import Ledger, Scope
+from reticent.bundles import Bundle
 from reticent.cli import bundles
-from reticent.core import Guarantee
+from reticent.core import Guarantee, Scope
 from reticent.core.files import output_file
-from reticent.systems import Bundle, PosthocClassifier, PosthocEncoder, PowerEncoder, PrivateKNNStudent
+from reticent.ledger import Ledger
+from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, PrivateKNNStudent
 
 
 def test_release_writes_values_mask_and_receipt(command, encoder_bundle, inputs, tmp_path):

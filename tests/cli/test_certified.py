@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.accounting import Ledger, Scope
-from reticent.core import AddRemove, Guarantee
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.ledger import Ledger
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reticent.experiments.posthoc import demo_settings
+from reticent.demos.posthoc import settings as demo_settings
 from reticent.training.heads import HeadConfig
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reticent.accounting import Ledger, PrivacyEvent, Scope, check_export
+from reticent.accounting import PrivacyEvent
 from reticent.cli.ledger import ledger_app
-from reticent.core import AddRemove, Guarantee
+from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
     BudgetExceeded,
     CorruptLedger,
@@ -18,6 +18,7 @@ from reticent.core.errors import (
     LedgerUnavailable,
     ReticentError,
 )
+from reticent.ledger import Ledger, check_export
 
 Run = Callable[..., str]
 EVENT = PrivacyEvent("test", Guarantee(0.1, 1e-9, AddRemove()))

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.accounting import Ledger, PrivacyEvent, Scope
+from reticent.accounting import PrivacyEvent
 from reticent.cli.main import run
-from reticent.core import AddRemove, Guarantee, Receipt
+from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
+from reticent.ledger import Ledger
 
 EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()))
 WARD = Scope(subject="ward-7")

@@ -11,8 +11,8 @@ from PIL import Image
 
 from reticent.attacks.hijacking import HijackingConfig
 from reticent.cli.main import run
-from reticent.experiments.power import demo as power_demo
-from reticent.experiments.power.demo import PowerDemoSettings
+from reticent.demos.power import demo as power_demo
+from reticent.demos.power.demo import PowerDemoSettings
 from reticent.systems import PowerEncoder
 from reticent.training.power.published import PowerConfig
 

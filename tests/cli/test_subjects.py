@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.accounting import Ledger
 from reticent.cli import tables
 from reticent.core.errors import InvalidInput
-from reticent.systems import PowerEncoder, adult_schema
+from reticent.ledger import Ledger
+from reticent.systems import PowerEncoder
+from reticent.tables import adult_schema
 
 COLUMNS = ("sepal length", "sepal width", "petal length", "petal width", "garden")
 NOISE = 1e-4
@@ -164,7 +165,7 @@ def test_people_need_a_table_and_a_ledger(power_bundle, encoder_bundle, clinic, 
 
 
 def test_rows_and_people_that_do_not_pair_are_not_released(power_bundle, clinic, command: Command, monkeypatch) -> None:
-    from reticent.systems.tables import files as tabular_files
+    from reticent.tables import files as tabular_files
 
     names = tabular_files.read_names
     monkeypatch.setattr(tabular_files, "read_names", lambda *words, **more: names(*words, **more)[1:])

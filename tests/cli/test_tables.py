@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.accounting import Ledger, Scope
 from reticent.cli.main import run
-from reticent.core import Guarantee
-from reticent.systems import PowerEncoder, TabularSchema, adult_schema
-from reticent.systems.tables.files import read_rows
+from reticent.core import Guarantee, Scope
+from reticent.ledger import Ledger
+from reticent.systems import PowerEncoder
+from reticent.tables import TabularSchema, adult_schema
+from reticent.tables.files import read_rows
 
 FLOWERS = ("sepal length", "sepal width", "petal length", "petal width")
 HEADER = [*FLOWERS, "garden"]

@@ -134,7 +134,7 @@ def test_the_core_works_without_any_extra() -> None:
         "from reticent import CertifiedClassifier, PosthocEncoder, PowerEncoder, PrivateKNNClassifier\n"
         "from reticent.accounting import *\n"
         "from reticent.attacks import *\n"
-        "from reticent.certify import milp_lipschitz\n"
+        "from reticent.lipschitz import milp_lipschitz\n"
         "from reticent.core import AddRemove, Guarantee\n"
         "from reticent.core.errors import MissingExtra\n"
         "from reticent.training.features import HogFeatures\n"

@@ -11,11 +11,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from reticent.bundles.bundle import Bundle, sign_bundle
 from reticent.core import AddRemove, Guarantee, Receipt
 from reticent.core.errors import CorruptBundle, InvalidInput, MissingExtra, UntrustedSignature
 from reticent.core.signatures import sign, sign_receipt, verify, verify_receipt
 from reticent.core.strict_json import strict_dumps, strict_loads
-from reticent.systems.bundle import Bundle, sign_bundle
 
 RECEIPT = Receipt("m", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "s", seeded=False)
 

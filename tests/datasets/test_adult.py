@@ -12,7 +12,7 @@ import pytest
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import adult
-from reticent.systems.tables.known_schemas import adult_schema
+from reticent.tables.known_schemas import adult_schema
 
 SAMPLE = Path(adult.__file__).with_name(adult.SAMPLE_FILE)
 LINE = (

@@ -9,7 +9,7 @@ import pytest
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import covertype
-from reticent.systems.tables.known_schemas import covertype_schema
+from reticent.tables.known_schemas import covertype_schema
 
 
 def write(folder, rows: int) -> None:

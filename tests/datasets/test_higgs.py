@@ -9,7 +9,7 @@ import pytest
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import higgs
-from reticent.systems.tables.known_schemas import atlas_schema, higgs_schema
+from reticent.tables.known_schemas import atlas_schema, higgs_schema
 
 
 def test_refuses_missing_damaged_and_other_files(tmp_path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.accounting import Ledger, Scope
-from reticent.core import AddRemove, Guarantee, Unit
+from reticent.core import AddRemove, Guarantee, Scope, Unit
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput
+from reticent.ledger import Ledger
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PrivateKNNClassifier, PrivateKNNStudent
 from reticent.training.students import StudentConfig
 

@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
-from reticent.systems import Categorical, CertifiedClassifier, Numeric, PublicRanges, TabularSchema
+from reticent.systems import CertifiedClassifier, PublicRanges
+from reticent.tables import Categorical, Numeric, TabularSchema
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(300, 3)) * [1.0, 10.0, 100.0]

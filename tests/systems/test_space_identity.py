@@ -13,12 +13,13 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrizations, prune
 
-from reticent.accounting import Ledger, Scope
-from reticent.core import Guarantee
+from reticent.bundles import Bundle
+from reticent.core import Guarantee, Scope
 from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidInput
 from reticent.core.regions import Box
+from reticent.ledger import Ledger
 from reticent.networks import ResidualSum
-from reticent.systems import Bundle, PosthocClassifier, PosthocEncoder
+from reticent.systems import PosthocClassifier, PosthocEncoder
 from reticent.systems.embedding import BetaVaeEmbedding, IdentityEmbedding, ModuleEmbedding
 from reticent.systems.space_identity import arrays_digest, module_structure
 from reticent.training.embedder import Embedder, EmbedderConfig

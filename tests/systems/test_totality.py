@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.accounting import Ledger, Scope
-from reticent.core import Guarantee
+from reticent.core import Guarantee, Scope
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
+from reticent.ledger import Ledger
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
@@ -25,8 +25,8 @@ from reticent.systems import (
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
-    TabularSchema,
 )
+from reticent.tables import TabularSchema
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.random((120, 8, 8))

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.certify import EnumerationBound
 from reticent.core import Box, Norm, operator_norm
 from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
+from reticent.lipschitz import EnumerationBound
 from reticent.networks import from_torch
 from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
 from reticent.training.networks import relu_network

@@ -1,7 +1,7 @@
-"""Immutable privacy events, their composition, and durable budgets.
+"""Immutable privacy events, and what answers cost together.
 
 ``composition``, ``accountants`` and ``calibration`` answer "what do Q answers cost"; ``filters`` keep a total that is spent
-adaptively; ``Ledger`` keeps it on disk, for many processes, through crashes.
+adaptively. ``reticent.ledger`` keeps totals on disk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from reticent.accounting.accountants import Accountant, RdpAccountant
     from reticent.accounting.approximate_rdp import ApproximateRdp
     from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
-    from reticent.accounting.charges import Budget, Charge
     from reticent.accounting.composition import (
         Composition,
         advanced_epsilon,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
         smallest_epsilon,
     )
     from reticent.accounting.conversion import delta_of_rdp, epsilon_of_rdp
-    from reticent.accounting.counters import PlanCounter
     from reticent.accounting.events import (
         Composed,
         Cost,
@@ -37,31 +35,30 @@ if TYPE_CHECKING:
         ZeroConcentratedCost,
     )
     from reticent.accounting.exact_gaussian import GaussianAccountant
-    from reticent.accounting.exports import check_export
     from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
-    from reticent.accounting.ledger import Ledger, Preview
     from reticent.accounting.loss_accountant import PldAccountant
     from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
     from reticent.accounting.private_knn import PrivateKnnSteps, PrivateKnnTotal, private_knn_rdp, private_knn_total
     from reticent.accounting.private_knn_calibration import calibrate_private_knn
     from reticent.accounting.private_knn_filter import PrivateKnnFilter
-    from reticent.accounting.reports import Account, LedgerReport, Spending
-    from reticent.accounting.reservations import Reservation
-    from reticent.accounting.scopes import Policy, Scope
     from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
     from reticent.accounting.sparse_vector import AboveThreshold
     from reticent.accounting.unequal_composition import optimal_epsilon_of
-    from reticent.accounting.verification import Verification
 else:
     from reticent.core.lazy import lazy_names
 
     __getattr__ = lazy_names(
         __name__,
         {
-            "reticent.accounting.accountants": ("Accountant", "RdpAccountant"),
+            "reticent.accounting.accountants": (
+                "Accountant",
+                "RdpAccountant",
+            ),
             "reticent.accounting.approximate_rdp": ("ApproximateRdp",),
-            "reticent.accounting.calibration": ("epsilon_per_answer", "noise_multiplier"),
-            "reticent.accounting.charges": ("Budget", "Charge"),
+            "reticent.accounting.calibration": (
+                "epsilon_per_answer",
+                "noise_multiplier",
+            ),
             "reticent.accounting.composition": (
                 "Composition",
                 "advanced_epsilon",
@@ -70,8 +67,10 @@ else:
                 "optimal_epsilon",
                 "smallest_epsilon",
             ),
-            "reticent.accounting.conversion": ("delta_of_rdp", "epsilon_of_rdp"),
-            "reticent.accounting.counters": ("PlanCounter",),
+            "reticent.accounting.conversion": (
+                "delta_of_rdp",
+                "epsilon_of_rdp",
+            ),
             "reticent.accounting.events": (
                 "Composed",
                 "Cost",
@@ -86,33 +85,41 @@ else:
                 "ZeroConcentratedCost",
             ),
             "reticent.accounting.exact_gaussian": ("GaussianAccountant",),
-            "reticent.accounting.exports": ("check_export",),
-            "reticent.accounting.filters": ("BasicFilter", "BasicOdometer", "Filter", "RdpFilter", "RdpOdometer"),
-            "reticent.accounting.ledger": ("Ledger", "Preview"),
+            "reticent.accounting.filters": (
+                "BasicFilter",
+                "BasicOdometer",
+                "Filter",
+                "RdpFilter",
+                "RdpOdometer",
+            ),
             "reticent.accounting.loss_accountant": ("PldAccountant",),
-            "reticent.accounting.noisy_argmax": ("NoisyArgmaxDpEvent", "noisy_argmax_rdp"),
-            "reticent.accounting.private_knn": ("PrivateKnnSteps", "PrivateKnnTotal", "private_knn_rdp", "private_knn_total"),
+            "reticent.accounting.noisy_argmax": (
+                "NoisyArgmaxDpEvent",
+                "noisy_argmax_rdp",
+            ),
+            "reticent.accounting.private_knn": (
+                "PrivateKnnSteps",
+                "PrivateKnnTotal",
+                "private_knn_rdp",
+                "private_knn_total",
+            ),
             "reticent.accounting.private_knn_calibration": ("calibrate_private_knn",),
             "reticent.accounting.private_knn_filter": ("PrivateKnnFilter",),
-            "reticent.accounting.reports": ("Account", "LedgerReport", "Spending"),
-            "reticent.accounting.reservations": ("Reservation",),
-            "reticent.accounting.scopes": ("Policy", "Scope"),
-            "reticent.accounting.screening": ("ScreeningDpEvent", "screening_rdp"),
+            "reticent.accounting.screening": (
+                "ScreeningDpEvent",
+                "screening_rdp",
+            ),
             "reticent.accounting.sparse_vector": ("AboveThreshold",),
             "reticent.accounting.unequal_composition": ("optimal_epsilon_of",),
-            "reticent.accounting.verification": ("Verification",),
         },
     )
 
 __all__ = [
     "AboveThreshold",
-    "Account",
     "Accountant",
     "ApproximateRdp",
     "BasicFilter",
     "BasicOdometer",
-    "Budget",
-    "Charge",
     "Composed",
     "Composition",
     "Cost",
@@ -121,14 +128,9 @@ __all__ = [
     "GaussianAccountant",
     "GaussianCost",
     "LaplaceCost",
-    "Ledger",
-    "LedgerReport",
     "NoisyArgmaxDpEvent",
-    "PlanCounter",
     "PldAccountant",
     "PoissonSampled",
-    "Policy",
-    "Preview",
     "PrivacyEvent",
     "PrivateKnnFilter",
     "PrivateKnnSteps",
@@ -137,18 +139,13 @@ __all__ = [
     "RdpAccountant",
     "RdpFilter",
     "RdpOdometer",
-    "Reservation",
-    "Scope",
     "ScreeningDpEvent",
     "SelfComposed",
-    "Spending",
     "StatedCost",
-    "Verification",
     "ZeroConcentratedCost",
     "advanced_epsilon",
     "basic_epsilon",
     "calibrate_private_knn",
-    "check_export",
     "delta_of_rdp",
     "epsilon_of_rdp",
     "epsilon_per_answer",

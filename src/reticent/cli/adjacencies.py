@@ -72,8 +72,8 @@ def stated_guarantee(
     if adjacency_of is not None:
         if of_points or of_records or kind is not KindName.DP:
             raise InvalidInput("adjacency_of: a bundle says all about its adjacency; expected no other option about it")
+        from reticent.bundles.booking import check_bookable
         from reticent.cli.bundles import open_bundle
-        from reticent.systems.booking import check_bookable
 
         found = open_bundle(adjacency_of).guarantee
         check_bookable(found.adjacency)

@@ -85,8 +85,8 @@ def release(
         if ledger is None:
             answers = system.release(inputs)
         else:
-            from reticent.accounting.ledger import Ledger
-            from reticent.accounting.scopes import Scope
+            from reticent.core.scopes import Scope
+            from reticent.ledger.ledger import Ledger
 
             book = Ledger.open(ledger)
             stack.callback(book.close)
@@ -166,7 +166,7 @@ def open_bundle(folder: Path, trusted_key: Path | None = None) -> System:
         UntrustedSignature: not signed by ``trusted_key``.
     """
     from reticent import systems
-    from reticent.systems.bundle import Bundle
+    from reticent.bundles.bundle import Bundle
 
     known: tuple[type[System], ...] = (
         systems.PosthocEncoder,

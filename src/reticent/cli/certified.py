@@ -40,8 +40,8 @@ def certified(
     import torch
 
     from reticent.cli.arrays import npy_content
-    from reticent.experiments.certified.demo import run_certified_demo
-    from reticent.experiments.certified.demo_page import figure, page
+    from reticent.demos.certified.demo import run_certified_demo
+    from reticent.demos.certified.page import figure, page
     from reticent.training.progress import bar
 
     target = out if out is not None else Path("runs") / f"certified-{data.value}"

@@ -48,10 +48,10 @@ def posthoc(
 
     from reticent.cli.arrays import npy_content
     from reticent.datasets import load
-    from reticent.experiments.posthoc.demo import run_demo
-    from reticent.experiments.posthoc.demo_figure import figure
-    from reticent.experiments.posthoc.demo_page import page
-    from reticent.experiments.posthoc.demo_settings import suggested
+    from reticent.demos.posthoc.demo import run_demo
+    from reticent.demos.posthoc.figure import figure
+    from reticent.demos.posthoc.page import page
+    from reticent.demos.posthoc.settings import suggested
     from reticent.training.progress import bar
 
     target = out if out is not None else Path("runs") / f"posthoc-{data.value}"

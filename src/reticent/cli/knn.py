@@ -38,7 +38,7 @@ def knn(
     import torch
 
     from reticent.datasets import load
-    from reticent.experiments.private_knn.demo import page, run_demo, suggested
+    from reticent.demos.private_knn.demo import page, run_demo, suggested
     from reticent.training.progress import bar
 
     target = out if out is not None else Path("runs") / f"knn-{data.value}"

@@ -35,7 +35,8 @@ from reticent.core.guarantees import Unit
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from reticent.accounting import Budget, Ledger, LedgerReport, Scope
+    from reticent.core import Scope
+    from reticent.ledger import Budget, Ledger, LedgerReport
 
 ledger_app = typer.Typer(
     help="Budgets that cannot be overspent: who has spent how much of whose privacy, and what is left.",
@@ -76,7 +77,7 @@ def init(
 
     Unless told otherwise every request to a new ledger must name its subject, and a budget must name it too.
     """
-    from reticent.accounting import Ledger
+    from reticent.ledger import Ledger
 
     if require and require_nothing:
         raise InvalidInput("require, require_nothing: expected one of them")
@@ -138,7 +139,7 @@ def grant(
         with opened(ledger) as book:
             typer.echo(book.grant(_scope(principal, subject, bundle), total).describe())
         return
-    from reticent.systems.tables.files import read_names
+    from reticent.tables.files import read_names
 
     scopes = [_scope(principal, name, bundle) for name in read_names(subjects_from, subject_column, name="subjects_from")]
     with opened(ledger) as book:
@@ -173,7 +174,7 @@ def preview(
     The exit status is 12, as for the request itself, where it would be refused.
     """
     from reticent.accounting import PrivacyEvent
-    from reticent.accounting.units import delta_value, epsilon_value
+    from reticent.ledger.units import delta_value, epsilon_value
 
     guarantee = stated_guarantee(
         epsilon,
@@ -218,7 +219,7 @@ def report(
     with opened(ledger) as book:
         found = book.report(scope, limit=limit)
         if plot is not None:
-            from reticent.accounting.spending_figure import spending_png
+            from reticent.ledger.spending_figure import spending_png
 
             with output_file(plot, size=_FIGURE_BYTES, overwrite=overwrite) as put:
                 put(spending_png(book.spending(scope)))
@@ -244,9 +245,9 @@ def verify(
 
     The exit status is 17 where something does not match.
     """
-    from reticent.accounting import Ledger
-    from reticent.accounting.store import Store
     from reticent.cli.receipts import read_receipt
+    from reticent.ledger import Ledger
+    from reticent.ledger.store import Store
 
     receipts = [read_receipt(path, name="receipt") for path in receipt or ()]
     store = Store(ledger)
@@ -274,7 +275,7 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Write every entry with its digest."""
-    from reticent.accounting.exports import write_entries
+    from reticent.ledger.exports import write_entries
 
     with opened(ledger) as book:
         if output == "-":
@@ -287,7 +288,7 @@ def export(
 @contextmanager
 def opened(url: str) -> Iterator[Ledger]:
     """The ledger at ``url``, closed again afterwards."""
-    from reticent.accounting import Ledger
+    from reticent.ledger import Ledger
 
     book = Ledger.open(url)
     try:
@@ -297,7 +298,7 @@ def opened(url: str) -> Iterator[Ledger]:
 
 
 def _scope(principal: str, subject: str, bundle: str) -> Scope:
-    from reticent.accounting import Scope
+    from reticent.core import Scope
 
     return Scope(principal=principal, subject=subject, bundle=bundle)
 
@@ -305,7 +306,7 @@ def _scope(principal: str, subject: str, bundle: str) -> Scope:
 def _print_tables(found: LedgerReport) -> None:
     from rich.console import Console
 
-    from reticent.accounting.statements import describe_statement
+    from reticent.ledger.statements import describe_statement
 
     console = Console()
     # Statements are long sentences and few: a letter in the table, the sentence below it.
@@ -321,7 +322,7 @@ def _budget_table(found: LedgerReport, letters: dict[str, str]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from reticent.accounting.units import delta_value, epsilon_value
+    from reticent.ledger.units import delta_value, epsilon_value
 
     table = Table(title="Budgets, the tightest first")
     table.add_column("budget", overflow="fold")
@@ -342,7 +343,7 @@ def _account_table(found: LedgerReport) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from reticent.accounting.units import delta_value, epsilon_value
+    from reticent.ledger.units import delta_value, epsilon_value
 
     shown = f" ({len(found.accounts)} of {found.accounts_total})" if found.accounts_total > len(found.accounts) else ""
     table = Table(title=f"Spent by whom, on whom{shown}")

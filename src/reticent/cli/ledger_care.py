@@ -12,7 +12,7 @@ from reticent.cli.ledger import ledger_app as ledger_app
 from reticent.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from reticent.accounting import Ledger
+    from reticent.ledger import Ledger
 
 ChargeLost = Annotated[
     bool | None,
@@ -47,7 +47,7 @@ def backup(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Copy a ledger's file into another, while others write to it, and verify the copy."""
-    from reticent.accounting.backups import backup as copy
+    from reticent.ledger.backups import backup as copy
 
     with opened(ledger) as book:
         anchor = copy(book.store, output, overwrite=overwrite)
@@ -61,8 +61,8 @@ def restore(
     charge_lost: ChargeLost = None,
 ) -> None:
     """Put a backup in the ledger's place. One that is older than the ledger was ever seen needs a choice."""
-    from reticent.accounting.backups import restore as put_back
-    from reticent.accounting.store import Store
+    from reticent.ledger.backups import restore as put_back
+    from reticent.ledger.store import Store
 
     store = Store(ledger)
     try:
@@ -88,7 +88,7 @@ def accept_rollback(ledger: LedgerUrl, charge_lost: ChargeLost = None) -> None:
 
 
 def _charged(units: tuple[int, int]) -> str:
-    from reticent.accounting.units import delta_value, epsilon_value
+    from reticent.ledger.units import delta_value, epsilon_value
 
     if units == (0, 0):
         return "nothing is charged for them"
@@ -97,8 +97,8 @@ def _charged(units: tuple[int, int]) -> str:
 
 def _unchecked(url: str) -> Ledger:
     """A ledger that may be older than its anchor."""
-    from reticent.accounting import Ledger
-    from reticent.accounting.store import Store
+    from reticent.ledger import Ledger
+    from reticent.ledger.store import Store
 
     store = Store(url)
     store.check()

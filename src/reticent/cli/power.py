@@ -38,9 +38,9 @@ def power(
     """
     import torch
 
-    from reticent.experiments.power.demo import PowerDemoSettings, run_demo, summary
-    from reticent.experiments.power.demo_chart import figure
-    from reticent.experiments.power.demo_page import page
+    from reticent.demos.power.chart import figure
+    from reticent.demos.power.demo import PowerDemoSettings, run_demo, summary
+    from reticent.demos.power.page import page
     from reticent.training.progress import bar
 
     target = out if out is not None else Path("runs") / f"power-{data.value}"

@@ -16,7 +16,7 @@ def sign(
 
     The signature covers every file of the bundle. A checksum finds damage; only a signature finds a bundle that was edited.
     """
-    from reticent.systems.bundle import sign_bundle
+    from reticent.bundles.bundle import sign_bundle
 
     typer.echo(f"signed: {sign_bundle(bundle, key=key)}")
 
@@ -27,7 +27,7 @@ def verify(
 ) -> None:
     """Check that a bundle, or the receipt of released values, was signed by a key. The exit status is 18 where it was not."""
     if path.is_dir():
-        from reticent.systems.bundle import Bundle
+        from reticent.bundles.bundle import Bundle
 
         found = Bundle.read(path, trusted_key=trusted_key)
         typer.echo(f"signed by the trusted key: a {found.system}, bundle {found.identity}")

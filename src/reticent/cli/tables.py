@@ -12,7 +12,7 @@ from reticent.cli.arrays import NPY, read_array, starts_with
 from reticent.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from reticent.systems.tables.schema import TabularSchema
+    from reticent.tables.schema import TabularSchema
 
 
 def read_table(path: Path, schema: TabularSchema, *, ignore: Sequence[str], name: str) -> npt.NDArray[Any]:
@@ -27,7 +27,7 @@ def read_table(path: Path, schema: TabularSchema, *, ignore: Sequence[str], name
     Raises:
         InvalidInput: see ``read_rows`` and ``read_array``; or columns to ignore in a file that names none.
     """
-    from reticent.systems.tables.files import read_rows, rows_of_words
+    from reticent.tables.files import read_rows, rows_of_words
 
     if not starts_with(path, NPY):
         return read_rows(path, schema, ignore=ignore, name=name)
@@ -54,7 +54,7 @@ def read_table_of_subjects(
     Raises:
         InvalidInput: an .npy file, a column that the schema needs, or see ``read_names`` and ``read_rows``.
     """
-    from reticent.systems.tables.files import read_names, read_rows
+    from reticent.tables.files import read_names, read_rows
 
     where = f"{name}={str(path)!r}"
     if subject_column.strip() in [column.strip() for column in schema.column_names]:

@@ -1,4 +1,4 @@
-"""The shared vocabulary: norms, regions, guarantees, releases, errors. No torch here."""
+"""The shared vocabulary: norms, regions, guarantees, releases, scopes, errors. No torch here."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reticent.core.norms import Norm, operator_norm, sign_patterns
     from reticent.core.regions import Box
     from reticent.core.releases import Receipt, Release
+    from reticent.core.scopes import Policy, Scope
 else:
     from reticent.core.lazy import lazy_names
 
@@ -34,9 +35,20 @@ else:
                 "Replace",
                 "Unit",
             ),
-            "reticent.core.norms": ("Norm", "operator_norm", "sign_patterns"),
+            "reticent.core.norms": (
+                "Norm",
+                "operator_norm",
+                "sign_patterns",
+            ),
             "reticent.core.regions": ("Box",),
-            "reticent.core.releases": ("Receipt", "Release"),
+            "reticent.core.releases": (
+                "Receipt",
+                "Release",
+            ),
+            "reticent.core.scopes": (
+                "Policy",
+                "Scope",
+            ),
         },
     )
 
@@ -49,9 +61,11 @@ __all__ = [
     "GuaranteeKind",
     "Neighborhood",
     "Norm",
+    "Policy",
     "Receipt",
     "Release",
     "Replace",
+    "Scope",
     "Unit",
     "operator_norm",
     "sign_patterns",

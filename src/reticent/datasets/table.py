@@ -19,7 +19,7 @@ Labels = npt.NDArray[np.int64]
 class Table:
     """Records with labels, in a training part and a held-out part.
 
-    Nothing is scaled, filled in or encoded: that takes a public schema (``reticent.systems.TabularSchema``). The
+    Nothing is scaled, filled in or encoded: that takes a public schema (``reticent.tables.TabularSchema``). The
     held-out part is for final figures only: whatever is chosen is chosen on ``for_tuning()``.
 
     Attributes:

@@ -15,11 +15,11 @@ from scipy.sparse import issparse
 from torch import nn
 from typing_extensions import override
 
+from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import count, finite_array, real, words
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.core.regions import Box
 from reticent.core.rows import each_row, finite_or_zero
-from reticent.systems.bundle import rebuilding
 from reticent.systems.space_identity import module_structure, space_identity
 from reticent.training.embedder import Embedder, EmbedderConfig
 from reticent.training.features import LARGEST_INPUT

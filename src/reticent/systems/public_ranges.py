@@ -12,8 +12,8 @@ from reticent.core.checks import finite_array, real, shown
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.regions import Box
 from reticent.systems.embedding import check_pictures
-from reticent.systems.feature_names import check_names, keep_names, names_of
-from reticent.systems.tables.schema import TabularSchema, as_table
+from reticent.tables.feature_names import check_names, keep_names, names_of
+from reticent.tables.schema import TabularSchema, as_table
 
 Array = npt.NDArray[np.float64]
 

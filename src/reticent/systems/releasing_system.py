@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from reticent.accounting.ledger import Ledger
+from reticent.bundles.booking import Query, Scopes, answer_and_book
+from reticent.bundles.bundle import Bundle
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
+from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
-from reticent.systems.booking import Query, Scopes, answer_and_book
-from reticent.systems.bundle import Bundle
 from reticent.systems.embedding import check_pictures
-from reticent.systems.feature_names import check_names, keep_names
+from reticent.tables.feature_names import check_names, keep_names
 
 Array = npt.NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 The bound is the sign enumeration that certifies the finished network, over the whole input space (every
 neuron may be on or off), so that what training pays for is what release will be charged. It is *not* the
-certificate: float32, no outward margin. The certificate is ``reticent.certify``'s, on the finished weights.
+certificate: float32, no outward margin. The certificate is ``reticent.lipschitz``'s, on the finished weights.
 """
 
 from __future__ import annotations

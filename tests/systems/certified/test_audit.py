@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from reticent.audit import AuditCase, binary_response_case, epsilon_lower_bound, stability_response_case
-from reticent.certify import published_vote_distances
 from reticent.core import AddRemove
 from reticent.mechanisms import SmoothCauchy, StabilityResponse
 from reticent.noise import AuditSampler, SecureSampler
+from reticent.retraining import published_vote_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 from reticent.systems.record_labels import Classes
 

@@ -12,13 +12,13 @@ import torch
 from sklearn.datasets import load_digits, load_iris
 from torch import nn
 
-from reticent.accounting import Ledger, Scope
-from reticent.certify import TrainingSettings, parameter_intervals, stable_distances
-from reticent.core import AddRemove, Guarantee, Replace
+from reticent.bundles.bundle import Bundle
+from reticent.core import AddRemove, Guarantee, Replace, Scope
 from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput, InvalidParameter, UnknownName
+from reticent.ledger import Ledger
 from reticent.noise import SeededSampler
+from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
 from reticent.systems import CertifiedClassifier
-from reticent.systems.bundle import Bundle
 
 
 def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from reticent.certify import record_buckets, record_keys, vote_distances
 from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import InvalidParameter
+from reticent.retraining import record_buckets, record_keys, vote_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.certify import EnumerationBound
 from reticent.core import Box, Neighborhood, Norm
 from reticent.core.errors import CalibrationFailed, InvalidParameter, UnknownName
+from reticent.lipschitz import EnumerationBound
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate

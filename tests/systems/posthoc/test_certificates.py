@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.certify import EnumerationBound, ExactBound, IntervalBound, LayeredBound
 from reticent.core import Box, Norm
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName, UnsupportedNetwork, UnsupportedNorm
+from reticent.lipschitz import EnumerationBound, ExactBound, IntervalBound, LayeredBound
 from reticent.networks import from_torch
 from reticent.systems import PosthocClassifier, PosthocEncoder
 from reticent.systems.posthoc.certificates import CERTIFICATES, certificate

@@ -10,8 +10,6 @@ import torch
 from sklearn.base import clone
 from torch import nn
 
-from reticent.accounting.ledger import Ledger
-from reticent.accounting.scopes import Scope
 from reticent.core import Guarantee, Neighborhood, Norm
 from reticent.core.errors import (
     BudgetExceeded,
@@ -21,6 +19,8 @@ from reticent.core.errors import (
     UnknownName,
     UnsupportedNetwork,
 )
+from reticent.core.scopes import Scope
+from reticent.ledger.ledger import Ledger
 from reticent.systems import PosthocEncoder
 
 SMALL = {"embedder": "identity", "outputs": 2, "hidden": (8,), "epochs": 10, "head_epochs": 2, "random_state": 0}

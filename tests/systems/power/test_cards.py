@@ -13,7 +13,7 @@ from reticent.mechanisms import GaussianMechanism, KNormMechanism
 from reticent.networks import Affine, Network
 from reticent.systems.power.cards import power_card
 from reticent.systems.power.query import PowerPlan, PowerQuery
-from reticent.systems.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.tables.schema import Categorical, Numeric, TabularSchema
 
 SCHEMA = TabularSchema(
     (Numeric("age", 17, 90), Numeric("gain", 0, 99_999, scale="log", missing=-1), Categorical("sex", ("Female", "Male")))

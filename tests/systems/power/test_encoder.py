@@ -11,10 +11,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from reticent.accounting.ledger import Ledger
-from reticent.accounting.scopes import Scope
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.audit import epsilon_lower_bound
+from reticent.bundles.bundle import Bundle
 from reticent.core import Guarantee, GuaranteeKind, Neighborhood, Norm, Replace
 from reticent.core.errors import (
     BudgetExceeded,
@@ -27,12 +26,13 @@ from reticent.core.errors import (
     ReticentError,
     UnknownName,
 )
+from reticent.core.scopes import Scope
+from reticent.ledger.ledger import Ledger
 from reticent.mechanisms import KNormMechanism
 from reticent.noise import AuditSampler, Sampler, SecureSampler
-from reticent.systems.bundle import Bundle
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
-from reticent.systems.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.tables.schema import Categorical, Numeric, TabularSchema
 from reticent.training.power.published import PowerConfig
 
 SCHEMA = TabularSchema((Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.accounting.ledger import Ledger
-from reticent.accounting.scopes import Scope
+from reticent.bundles.booking import answer_and_book
+from reticent.bundles.bundle import Bundle
 from reticent.core import Guarantee, Neighborhood, Norm, Replace
 from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidParameter
+from reticent.core.scopes import Scope
+from reticent.ledger.ledger import Ledger
 from reticent.networks import Affine, Network
 from reticent.noise import SecureSampler, SeededSampler
-from reticent.systems.booking import answer_and_book
-from reticent.systems.bundle import Bundle
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerPlan, PowerQuery
-from reticent.systems.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.tables.schema import Categorical, Numeric, TabularSchema
 from reticent.training.power.lipschitz import pair_sort
 
 SCHEMA = TabularSchema((Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))

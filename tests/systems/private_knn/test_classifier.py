@@ -14,10 +14,10 @@ import pytest
 from sklearn.base import clone
 from torch import nn
 
-from reticent.accounting import Ledger, Scope
-from reticent.core import AddRemove, Guarantee
+from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.datasets import load_digits
+from reticent.ledger import Ledger
 from reticent.neighbours import PointGrid
 from reticent.systems import PrivateKNNClassifier
 

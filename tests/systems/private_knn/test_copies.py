@@ -15,9 +15,9 @@ import joblib
 import numpy as np
 import pytest
 
-from reticent.accounting import Ledger, Reservation, Scope
-from reticent.core import AddRemove, Guarantee
+from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, LedgerUnavailable
+from reticent.ledger import Ledger, Reservation
 from reticent.systems import PrivateKNNClassifier
 
 RANDOM = np.random.default_rng(0)
@@ -194,7 +194,7 @@ def test_a_plan_that_was_paid_and_not_counted_is_not_paid_twice(ledger: Ledger, 
         raise LedgerUnavailable("the disk is full; nothing is released")
 
     with monkeypatch.context() as broken:
-        broken.setattr("reticent.accounting.counters.PlanCounter.open", fail)
+        broken.setattr("reticent.ledger.counters.PlanCounter.open", fail)
         with pytest.raises(LedgerUnavailable):
             classifier.release(X[:2], **where)
     assert ask_one_by_one(classifier, where) == QUERIES

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.accounting import Ledger, Scope
-from reticent.core import AddRemove, Guarantee, GuaranteeCard
+from reticent.bundles import Bundle
+from reticent.core import AddRemove, Guarantee, GuaranteeCard, Scope
 from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
 from reticent.datasets import load_digits
-from reticent.systems import Bundle, PrivateKNNStudent
+from reticent.ledger import Ledger
+from reticent.systems import PrivateKNNStudent
 from reticent.systems.private_knn.cards import private_knn_card
 from reticent.training.students import StudentConfig
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from reticent.bundles.booking import same_records_again
 from reticent.core.guarantees import GuaranteeCard
-from reticent.systems.booking import same_records_again
 from reticent.systems.certified.query import CertifiedQuery
 
 _RESPONSES = {

@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 from typing_extensions import override
 
-from reticent.certify.training_settings import Counting
+from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.record_labels import Classes

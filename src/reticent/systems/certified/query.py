@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from reticent.certify.stability import stable_distances, vote_distances
-from reticent.certify.training import ParameterIntervals
-from reticent.certify.training_settings import TrainingGrids, TrainingSettings
+from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import one_of, words
 from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import DistanceToInstability, GlobalSensitivityResponse, SmoothCauchy, StabilityResponse
 from reticent.noise import Sampler, SeededSampler
-from reticent.systems.bundle import rebuilding
+from reticent.retraining.stability import stable_distances, vote_distances
+from reticent.retraining.training import ParameterIntervals
+from reticent.retraining.training_settings import TrainingGrids, TrainingSettings
 from reticent.systems.embedding import Arrays, Embedding, restore
 
 Array = npt.NDArray[np.float64]

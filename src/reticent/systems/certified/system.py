@@ -17,27 +17,27 @@ from typing_extensions import override
 
 from reticent.accounting.calibration import epsilon_per_answer
 from reticent.accounting.composition import Composition, smallest_epsilon
-from reticent.accounting.ledger import Ledger
-from reticent.accounting.scopes import Scope
-from reticent.certify.record_keys import record_buckets, record_keys
-from reticent.certify.training import ParameterIntervals, parameter_intervals
-from reticent.certify.training_settings import TrainingSettings
+from reticent.bundles.booking import Scopes
+from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.guarantees import GuaranteeCard, data_set_name, unnamed
 from reticent.core.releases import Release
 from reticent.core.rows import finite_or_zero
+from reticent.core.scopes import Scope
 from reticent.core.seeds import training_generator
+from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler
-from reticent.systems.booking import Scopes
-from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.retraining.record_keys import record_buckets, record_keys
+from reticent.retraining.training import ParameterIntervals, parameter_intervals
+from reticent.retraining.training_settings import TrainingSettings
 from reticent.systems.certified.cards import certified_card
 from reticent.systems.certified.query import CertifiedLaw, CertifiedQuery
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures, check_sizes
-from reticent.systems.feature_names import kept_names, names_of, stored_names
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
+from reticent.tables.feature_names import kept_names, names_of, stored_names
 from reticent.training.progress import progress
 
 Array = npt.NDArray[np.float64]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reticent.certify import LipschitzBound
 from reticent.core.errors import CalibrationFailed, InvalidInput
+from reticent.lipschitz import LipschitzBound
 from reticent.mechanisms import AdditiveMechanism, optimal_test
 from reticent.networks import Network
 from reticent.systems.posthoc.plans import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reticent.certify import EnumerationBound, ExactBound, IntervalBound, LayeredBound, LipschitzBound, Output
 from reticent.core.errors import UnknownName, UnsupportedNetwork, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
+from reticent.lipschitz import EnumerationBound, ExactBound, IntervalBound, LayeredBound, LipschitzBound, Output
 from reticent.networks import Network
 
 CERTIFICATES = ("auto", "exact", "layered", "enumeration", "interval")

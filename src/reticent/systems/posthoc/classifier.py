@@ -19,7 +19,6 @@ from reticent.core.releases import Release
 from reticent.networks import from_torch
 from reticent.noise import Sampler
 from reticent.systems.class_labels import restored_labels
-from reticent.systems.feature_names import names_of
 from reticent.systems.posthoc.calibration import Candidate, calibrate
 from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import LABEL_LAWS
@@ -27,6 +26,7 @@ from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings, Prepared, prepare
 from reticent.systems.posthoc.system import Array, PosthocSystem
 from reticent.systems.releasing_system import with_class_names
+from reticent.tables.feature_names import names_of
 from reticent.training.heads import HeadConfig
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.progress import Report, progress

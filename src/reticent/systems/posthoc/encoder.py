@@ -12,13 +12,13 @@ from torch import nn
 from reticent.core.checks import counts, flag, one_of, shown
 from reticent.core.errors import InvalidParameter
 from reticent.networks import from_torch
-from reticent.systems.feature_names import names_of
 from reticent.systems.posthoc.calibration import Candidate, calibrate
 from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import VECTOR_LAWS, output_of
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings, Prepared, prepare
 from reticent.systems.posthoc.system import PosthocSystem
+from reticent.tables.feature_names import names_of
 from reticent.training.heads import HeadConfig
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator

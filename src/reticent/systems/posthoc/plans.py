@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import torch
 
-from reticent.certify import LevelTest, LipschitzBound, Output, grid_radius
 from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
+from reticent.lipschitz import LevelTest, LipschitzBound, Output, grid_radius
 from reticent.mechanisms import (
     AdditiveMechanism,
     GaussianMechanism,

@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from reticent.certify import LevelTest, LipschitzBound, snap
+from reticent.bundles.bundle import rebuilding
 from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
+from reticent.lipschitz import LevelTest, LipschitzBound, snap
 from reticent.mechanisms import ProposeTestRelease
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
-from reticent.systems.bundle import rebuilding
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import LabelLaw, Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism

@@ -11,15 +11,15 @@ import numpy.typing as npt
 from torch import nn
 from typing_extensions import override
 
+from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count
 from reticent.core.guarantees import GuaranteeCard
-from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import check_sizes
-from reticent.systems.feature_names import kept_names, stored_names
 from reticent.systems.posthoc.cards import posthoc_card
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.releasing_system import ReleasingSystem
+from reticent.tables.feature_names import kept_names, stored_names
 
 Array = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import KNormMechanism
 from reticent.systems.power.published import PublishedQuery
 from reticent.systems.power.query import PowerQuery
-from reticent.systems.tables.schema import Numeric, TabularSchema
+from reticent.tables.schema import Numeric, TabularSchema
 
 _ASSUMED = (
     "the rows that the encoder was trained and calibrated on are public, or their owners have agreed",

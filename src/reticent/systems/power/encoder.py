@@ -11,22 +11,22 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from reticent.accounting.ledger import Ledger
+from reticent.bundles.booking import Scopes, answer_and_book
+from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
+from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
-from reticent.systems.booking import Scopes, answer_and_book
-from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels, restored_labels
-from reticent.systems.feature_names import check_names, keep_names, kept_names, names_of, stored_names
 from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import LAWS, PowerPlan, PowerQuery
-from reticent.systems.tables.schema import TabularSchema, as_table
+from reticent.tables.feature_names import check_names, keep_names, kept_names, names_of, stored_names
+from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
 from reticent.training.power.published import PowerConfig, PowerTraining, train_power
 from reticent.training.progress import Report, progress

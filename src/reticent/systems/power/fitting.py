@@ -13,7 +13,7 @@ from reticent.core.errors import CalibrationFailed, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.mechanisms import analytic_sigma
 from reticent.systems.power.query import PowerPlan, PowerQuery
-from reticent.systems.tables.schema import TabularSchema
+from reticent.tables.schema import TabularSchema
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.noise import training_noise
 from reticent.training.power.codes import THRESHOLDS, CodeConfig, best_codes, train_classifier

@@ -14,7 +14,7 @@ from reticent.core.checks import positive, probability
 from reticent.core.guarantees import Guarantee, GuaranteeKind, Replace
 from reticent.noise import Sampler
 from reticent.systems.power.certificates import EncoderBound
-from reticent.systems.tables.schema import TabularSchema
+from reticent.tables.schema import TabularSchema
 from reticent.training.power.density import KernelDensity
 from reticent.training.power.epsilon import per_sample_epsilon
 from reticent.training.power.published import PowerNetwork

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import count, positive, probability, real
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
@@ -24,9 +25,8 @@ from reticent.mechanisms import AdditiveMechanism, GaussianMechanism, KNormMecha
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
-from reticent.systems.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound, sorting_bound
-from reticent.systems.tables.schema import TabularSchema
+from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+from reticent.bundles.booking import same_records_again
 from reticent.core.guarantees import GuaranteeCard
-from reticent.systems.booking import same_records_again
 from reticent.systems.private_knn.plan import KnnPlan
 from reticent.training.features import FeatureMap, Origin
 

@@ -13,25 +13,25 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
-from reticent.accounting.counters import PlanCounter
-from reticent.accounting.ledger import Ledger
-from reticent.accounting.reservations import Reservation
-from reticent.accounting.scopes import Scope
+from reticent.bundles.booking import check_bookable
 from reticent.core.checks import count, one_of, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt, Release
+from reticent.core.scopes import Scope
+from reticent.ledger.counters import PlanCounter
+from reticent.ledger.ledger import Ledger
+from reticent.ledger.reservations import Reservation
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler, SeededSampler, release_sampler
-from reticent.systems.booking import check_bookable
-from reticent.systems.feature_names import check_names, keep_names, names_of
 from reticent.systems.private_knn.cards import private_knn_card
 from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, grid_of, input_rows, protected
 from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan, MemoryCount
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
+from reticent.tables.feature_names import check_names, keep_names, names_of
 from reticent.training.features import FeatureMap
 
 Integers = npt.NDArray[np.int64]

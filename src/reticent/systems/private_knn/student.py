@@ -15,29 +15,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
 from reticent.accounting import PrivateKnnSteps
-from reticent.accounting.ledger import Ledger
-from reticent.accounting.scopes import Scope
+from reticent.bundles.booking import check_bookable
+from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, flag, probability, words
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
+from reticent.core.scopes import Scope
 from reticent.core.seeds import training_seed
+from reticent.ledger.ledger import Ledger
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
-from reticent.systems.booking import check_bookable
-from reticent.systems.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import restored_labels
-from reticent.systems.feature_names import (
-    check_columns,
-    check_names,
-    keep_names,
-    kept_names,
-    names_of,
-    stored_names,
-)
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, input_rows, picture_shape, protected
 from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
+from reticent.tables.feature_names import check_columns, check_names, keep_names, kept_names, names_of, stored_names
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
 from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives

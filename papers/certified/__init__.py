@@ -1,0 +1,1 @@
+"""Certified private prediction: the paper's table and figures."""

@@ -1,0 +1,1 @@
+"""Posthoc release: the papers' tables and figures."""

@@ -1,0 +1,1 @@
+"""Power encoder: the paper's tables and figures on four data sets."""

@@ -1,0 +1,166 @@
+"""Training as the paper shows it: losses of the client (Figures 6 and 8), accuracy of the server (7), cost to reach it (Table 4).
+
+The server is a neural network, trained step by step on the embeddings that the filter lets pass; DP-Adam trains the same
+network on the client. Cost is the paper's: memory of a step times number of steps; floating-point operations are beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional
+
+from papers.power.parts import Array, Labels, Parts, Results
+from papers.power.published_mode import DP_ADAM_DELTA, published_encoder, published_query
+from papers.power.step_costs import StepCost, step_cost
+from reticent.training.dpsgd import PrivateSteps, PrivateTraining
+from reticent.training.networks import relu_network
+from reticent.training.power.published import PowerSteps
+
+CLIENTS = {"PowerSmall": 128, "PowerLarge": 512}
+"""Batch sizes of the paper's two clients."""
+
+_HIDDEN = (64, 64)
+_POINTS = 60  # of a curve
+_ROWS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What every server learns from and is tested on: tensors of released rows and labels, and the test rows."""
+
+    rows: torch.Tensor
+    labels: torch.Tensor
+    test_rows: torch.Tensor
+    test_labels: Labels
+
+    @classmethod
+    def of(cls, rows: Array, labels: Labels, test_rows: Array, test_labels: Labels) -> _Task:
+        return cls(_float(rows), torch.from_numpy(labels), _float(test_rows), test_labels)
+
+
+def clients(parts: Parts) -> Results:
+    """Loss curves and the cost of a step of both clients, and of the paper's non-private one (small, no privacy loss)."""
+    results = {}
+    for name, (batch, private) in {**{key: (size, True) for key, size in CLIENTS.items()}, "NonPriv": (128, False)}.items():
+        encoder = published_encoder(parts, private=private, batch_size=batch)
+        training = encoder.training_
+        assert training is not None
+        density = published_query(encoder).density
+        config = replace(parts.settings.power_config, batch_size=batch, private=private, seed=parts.seed)
+        rows = parts.schema.encode(parts.private_rows[:_ROWS])
+        steps = PowerSteps(rows, parts.private_labels[:_ROWS], config, density=density)
+        # Scores are numpy's: a product with the centers and one with the kernels.
+        kernels = 4.0 * batch * density.centers.size
+        cost = step_cost(steps.step, held=steps.parameters, extra_operations=kernels)
+        weight = config.weight
+        joint = [
+            first * private + weight * second
+            for first, second in zip(training.privacy_losses, training.utility_losses, strict=True)
+        ]
+        results[name] = {
+            "privacy": list(training.privacy_losses),
+            "utility": list(training.utility_losses),
+            "joint": joint,
+            "steps": config.steps,
+            **_plain(cost),
+        }
+    return results
+
+
+def servers(parts: Parts) -> Results:
+    """Accuracy on all held-out rows along the training of every server, and the cost of its steps."""
+    settings, count = parts.settings, min(_ROWS, parts.settings.published_rows)
+    rows, test = parts.schema.encode(parts.private_rows[:count]), parts.schema.encode(parts.test_rows)
+    labels, wanted = parts.private_labels[:count], parts.test_labels
+    results: Results = {}
+    for client, batch in CLIENTS.items():
+        query = published_query(published_encoder(parts, batch_size=batch))
+        scores, embedded, tested = query.scores(rows), query.exact(rows), query.exact(test)
+        for epsilon in settings.cost_epsilons:
+            kept = scores <= epsilon
+            if len(np.unique(labels[kept])) > 1:
+                task = _Task.of(embedded[kept], labels[kept], tested, wanted)
+                results[f"{client}, score {epsilon:g}"] = _plain_training(parts, task)
+    query = published_query(published_encoder(parts, private=False, batch_size=CLIENTS["PowerSmall"]))
+    results["NonPriv"] = _plain_training(parts, _Task.of(query.exact(rows), labels, query.exact(test), wanted))
+    rows, test = parts.standardised(rows, test)
+    for epsilon in settings.cost_epsilons:
+        task = _Task.of(rows, labels, test, wanted)
+        results[f"DP-Adam, epsilon {epsilon:g}"] = _private_training(parts, task, epsilon=epsilon)
+    return results
+
+
+def steps_to(curve: Results, target: float) -> int | None:
+    """The first step of a curve at which the accuracy is at least ``target``; None if there is none."""
+    for step, accuracy in zip(curve["steps"], curve["accuracy"], strict=True):
+        if accuracy >= target:
+            return int(step)
+    return None
+
+
+def _plain_training(parts: Parts, task: _Task) -> Results:
+    """Adam on batches of released rows, which are brought to zero mean and unit variance first."""
+    center, spread = task.rows.mean(dim=0), task.rows.std(dim=0, correction=0).clamp(min=1e-6)
+    task = replace(task, rows=(task.rows - center) / spread, test_rows=(task.test_rows - center) / spread)
+    network = _network(parts, task)
+    optimizer = torch.optim.Adam(network.parameters(), lr=parts.settings.server_rate)
+
+    def step() -> None:
+        chosen = torch.randint(len(task.rows), (min(parts.settings.server_batch, len(task.rows)),))
+        loss = functional.cross_entropy(network(task.rows[chosen]), task.labels[chosen])
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        optimizer.step()
+
+    return _followed(parts, task, network, step)
+
+
+def _private_training(parts: Parts, task: _Task, *, epsilon: float) -> Results:
+    settings = parts.settings
+    network = _network(parts, task)
+    config = PrivateTraining(
+        epsilon=epsilon,
+        delta=DP_ADAM_DELTA,
+        hidden=_HIDDEN,
+        batch_size=settings.server_batch,
+        learning_rate=settings.server_rate,
+        optimizer="adam",
+        seed=parts.seed,
+    )
+    generator = torch.Generator().manual_seed(parts.seed)
+    training = PrivateSteps(network, task.rows, task.labels, config, steps=settings.server_steps, generator=generator)
+    return _followed(parts, task, network, training.step)
+
+
+def _network(parts: Parts, task: _Task) -> nn.Sequential:
+    torch.manual_seed(parts.seed)
+    return relu_network([task.rows.shape[1], *_HIDDEN, parts.table.classes])
+
+
+def _followed(parts: Parts, task: _Task, network: nn.Sequential, step: Callable[[], object]) -> Results:
+    """The accuracy after steps 1, 2, ... in growing strides, and the cost of one more step at the end."""
+    steps: list[int] = []
+    accuracies: list[float] = []
+    looks = set(np.geomspace(1, parts.settings.server_steps, _POINTS).round().astype(int).tolist())
+    for number in range(1, parts.settings.server_steps + 1):
+        step()
+        if number in looks:
+            with torch.no_grad():
+                found: npt.NDArray[np.int64] = network(task.test_rows).argmax(dim=1).numpy()
+            steps.append(number)
+            accuracies.append(float((found == task.test_labels).mean()))
+    return {"steps": steps, "accuracy": accuracies, **_plain(step_cost(step, held=network.parameters()))}
+
+
+def _plain(cost: StepCost) -> Results:
+    return {"bytes": cost.peak_bytes, "operations": cost.operations}
+
+
+def _float(rows: Array) -> torch.Tensor:
+    return torch.from_numpy(rows.astype(np.float32))

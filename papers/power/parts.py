@@ -1,0 +1,90 @@
+"""One table cut for the Power Mechanism's experiments, and the accuracy of servers on what is released of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from papers.power.settings import SERVERS, PowerSettings
+from reticent.datasets.table import Table
+from reticent.systems.power.servers import train_server
+from reticent.tables.schema import TabularSchema
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+Results = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """One table, cut for the experiments.
+
+    Attributes:
+        table: the whole.
+        schema: its public schema.
+        settings: fixed settings.
+        public_rows, private_rows, test_rows: rows as in the table.
+        public_labels, private_labels, test_labels: their labels.
+        seed: of training, of the cut and of the experiment's noise.
+    """
+
+    table: Table
+    schema: TabularSchema
+    settings: PowerSettings
+    public_rows: npt.NDArray[Any]
+    private_rows: npt.NDArray[Any]
+    test_rows: npt.NDArray[Any]
+    public_labels: Labels
+    private_labels: Labels
+    test_labels: Labels
+    seed: int
+
+    @classmethod
+    def of(cls, settings: PowerSettings, *, seed: int, tuning: bool) -> Parts:
+        """The table of ``settings``; with ``tuning`` a fifth of its training part takes the place of the held-out part."""
+        table = settings.load()
+        if tuning:
+            table = table.for_tuning(held_out=0.2, seed=1)
+        order = np.random.default_rng(seed).permutation(len(table.train_rows))
+        public = order[: round(settings.public_share * len(order))]
+        private = order[len(public) :][: max(settings.private_rows, settings.published_rows)]
+        held = np.random.default_rng(seed).permutation(len(table.test_rows))[: settings.test_rows]
+        return cls(
+            table,
+            settings.schema(table.columns),
+            settings,
+            table.train_rows[public],
+            table.train_rows[private],
+            table.test_rows[held],
+            table.train_labels[public],
+            table.train_labels[private],
+            table.test_labels[held],
+            seed,
+        )
+
+    def released(self) -> tuple[Array, Labels]:
+        """Encoded rows and labels of those private rows that the default mode releases."""
+        count = self.settings.private_rows
+        return self.schema.encode(self.private_rows[:count]), self.private_labels[:count]
+
+    def standardised(self, *rows: Array) -> list[Array]:
+        """Encoded ``rows`` at zero mean and unit variance *of the public rows*, so that nothing private enters."""
+        public = self.schema.encode(self.public_rows)
+        center, spread = public.mean(axis=0), np.maximum(public.std(axis=0), 1e-3)
+        return [(part - center) / spread for part in rows]
+
+
+def server_accuracies(released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int) -> Results:
+    """Accuracy of every server on released test rows; withheld rows are errors."""
+    return {name: float(found.mean()) for name, found in server_hits(released, labels, tested, wanted, seed=seed).items()}
+
+
+def server_hits(released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int) -> dict[str, npt.NDArray[np.bool_]]:
+    """Whether each server is right about each test row; a server without two classes to learn from never is."""
+    kept = np.isfinite(released).all(axis=1)
+    if len(np.unique(labels[kept])) < 2:
+        return {name: np.zeros(len(wanted), dtype=np.bool_) for name in SERVERS}
+    return {name: train_server(name, released, labels, seed=seed).predict(tested) == wanted for name in SERVERS}

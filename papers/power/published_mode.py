@@ -1,0 +1,131 @@
+"""The published mode: Table 3, scores of rows (Figures 4, 5 and 10), the effect of p (Figure 11), and its inversion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from papers.power.parts import Array, Parts, Results, server_hits
+from reticent.attacks.inversion import invert, relative_errors
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.published import PublishedQuery
+from reticent.training.power.epsilon import per_sample_epsilon
+from reticent.training.power.private import train_power_privately
+from reticent.training.power.published import PowerTraining
+
+ALPHA = 0.05
+QUANTILES = np.linspace(0.0, 1.0, 401)
+DP_ADAM_EPSILON = 3.0
+DP_ADAM_DELTA = 1e-5
+
+_SCORED_ROWS = 20_000
+_INVERTED_ROWS = 2_000
+
+
+@lru_cache(maxsize=4)
+def published_encoder(parts: Parts, *, private: bool = True, power: int = 1, batch_size: int | None = None) -> PowerEncoder:
+    """The published encoder fitted on the private rows; without ``private`` the paper's non-private baseline."""
+    settings = parts.settings
+    config = replace(settings.power_config, private=private, power=power, seed=parts.seed)
+    return PowerEncoder(
+        epsilon=1.0,
+        delta=ALPHA,
+        radius=None,
+        schema=parts.schema,
+        mode="published",
+        power_config=config if batch_size is None else replace(config, batch_size=batch_size),
+        bandwidth_factor=settings.bandwidth_factor,
+        random_state=parts.seed,
+    ).fit(parts.private_rows[: settings.published_rows], parts.private_labels[: settings.published_rows])
+
+
+def published_query(encoder: PowerEncoder) -> PublishedQuery:
+    """The published release inside ``encoder``."""
+    query = encoder.query_
+    assert isinstance(query, PublishedQuery)
+    return query
+
+
+def published(parts: Parts) -> Results:
+    """Table 3's shape: the published encoder, trained on the rows that it releases; servers per filter threshold."""
+    settings = parts.settings
+    query = published_query(published_encoder(parts))
+    rows, labels = parts.private_rows[: settings.published_rows], parts.private_labels[: settings.published_rows]
+    private, test = parts.schema.encode(rows), parts.schema.encode(parts.test_rows)
+    scores, test_scores = query.scores(private), query.scores(test)
+    embedded, test_embedded = query.exact(private), query.exact(test)
+    results: Results = {"train scores": quantiles(scores), "test scores": quantiles(test_scores), "rows": {}}
+    for epsilon in settings.published_epsilons:
+        kept, test_kept = scores <= epsilon, test_scores <= epsilon
+        released = np.where(kept[:, None], embedded, np.nan)
+        right = server_hits(released, labels, test_embedded, parts.test_labels, seed=parts.seed)
+        results["rows"][f"{epsilon:g}"] = {
+            "released": float(kept.mean()),
+            "test released": float(test_kept.mean()),
+            "on all test rows": {name: float(found.mean()) for name, found in right.items()},
+            "on released test rows": {
+                name: float(found[test_kept].mean()) if test_kept.any() else float("nan") for name, found in right.items()
+            },
+        }
+    return results
+
+
+def baseline_scores(parts: Parts) -> Results:
+    """Scores of the embeddings of the two baselines: without the privacy loss, and trained by DP-Adam."""
+    rows = parts.schema.encode(parts.private_rows[:_SCORED_ROWS])
+    plain = published_query(published_encoder(parts, private=False))
+    private = per_sample_epsilon(dp_adam_encoder(parts).network, plain.density, rows, alpha=ALPHA)
+    return {"non-private": quantiles(plain.scores(rows)), "DP-Adam": quantiles(private)}
+
+
+@lru_cache(maxsize=1)
+def dp_adam_encoder(parts: Parts) -> PowerTraining:
+    """The encoder trained by DP-Adam on its utility loss alone, on the same rows."""
+    settings = parts.settings
+    return train_power_privately(
+        parts.schema.encode(parts.private_rows[: settings.published_rows]),
+        parts.private_labels[: settings.published_rows],
+        replace(settings.power_config, seed=parts.seed),
+        epsilon=DP_ADAM_EPSILON,
+        delta=DP_ADAM_DELTA,
+        density=published_query(published_encoder(parts, private=False)).density,
+    )
+
+
+def powers(parts: Parts) -> Results:
+    """Privacy loss along training for several p."""
+    curves = {}
+    for power in (1, 2, 3):
+        training = published_encoder(parts, power=power).training_
+        assert training is not None
+        curves[str(power)] = list(training.privacy_losses)
+    return curves
+
+
+def inversion(parts: Parts) -> Results:
+    """Held-out rows from their published embeddings, stored in single precision, by Newton's method.
+
+    Twice: with the encoder alone, and with the public rows as starts. ``found``: a relative error below 1e-3.
+    """
+    query = published_query(published_encoder(parts))
+    rows = parts.schema.encode(parts.test_rows[:_INVERTED_ROWS])
+    released = query.exact(rows).astype(np.float32)
+    public = parts.schema.encode(parts.public_rows)
+    results: Results = {}
+    for name, starts in (("encoder alone", None), ("encoder and public rows", public)):
+        errors = relative_errors(invert(query.network, released, public=starts), rows)
+        results[name] = {
+            "found": float((errors < 1e-3).mean()),
+            "median": float(np.median(errors)),
+            "largest": float(errors.max()),
+        }
+    return results
+
+
+def quantiles(scores: npt.ArrayLike) -> list[float]:
+    """Scores at ``QUANTILES``; infinity becomes a number beyond every axis, so that it can be stored."""
+    values: Array = np.minimum(np.asarray(scores, dtype=np.float64), 1e6)
+    return [float(value) for value in np.quantile(values, QUANTILES)]

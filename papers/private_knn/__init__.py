@@ -1,0 +1,1 @@
+"""Private-kNN: the paper's headline and figures."""

@@ -1,0 +1,1 @@
+"""Labels of a model trained without noise on private records."""

@@ -1,0 +1,143 @@
+"""The certified demonstration as one HTML page and one picture."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from reticent.demos.certified.chart import Chart, figure_of
+from reticent.demos.certified.demo import CertifiedOutcome
+from reticent.demos.certified.expected_accuracy import GLOBAL, OURS, PUBLISHED
+from reticent.pages.line_chart import Level, Series, line_chart
+from reticent.pages.parts import card_section, document, figure_table, percent
+
+_STYLES = {OURS: ("ours", "circle"), PUBLISHED: ("best", "square"), GLOBAL: ("published", "triangle")}
+_SHORT = {OURS: "ours", PUBLISHED: "published: Cauchy", GLOBAL: "published: Laplace"}
+_ABOUT = "Labels of a model that was trained without noise, released with a proved guarantee for its training records"
+
+
+def figure(outcome: CertifiedOutcome) -> bytes:
+    """PNG: accuracy against epsilon, and the share of labels that survive k changed records."""
+    return figure_of([outcome.accuracy, outcome.fraction])
+
+
+def page(outcome: CertifiedOutcome) -> str:
+    """The whole page as HTML."""
+    results = outcome.results
+    body = [
+        _header(results),
+        "<main>",
+        _facts(results),
+        _accuracy_section(outcome.accuracy, results),
+        _fraction_section(outcome.fraction, results),
+        _total_section(results),
+        card_section(outcome.classifier.card()),
+        _details_section(results),
+        "</main>",
+    ]
+    return document(title=f"A label that one record cannot change: {results['data']['name']}", about=_ABOUT, body=body)
+
+
+def _header(results: dict[str, Any]) -> str:
+    return f"""<header>
+<p class="name-of">reticent · {escape(results["data"]["name"])}</p>
+<h1>A label that one record cannot change</h1>
+<p class="lead">A model was trained on private records, without any noise. What it answers could give a record away. Here a proof
+says how many records would have to come or go before an answer could change, and the answer is randomised only as much as
+that number leaves necessary.</p>
+</header>"""
+
+
+def _facts(results: dict[str, Any]) -> str:
+    at, epsilon = results["accuracy_at_epsilon"], results["epsilon"]
+    facts = [("ours", results["accuracy_released"], f"of the released labels are right, at ε = {epsilon:g} each")]
+    for name, style in ((PUBLISHED, "best"), (GLOBAL, "published")):
+        if name in at:
+            what = "the published smooth sensitivity, same model and certificates" if style == "best" else "global sensitivity"
+            facts.append((style, at[name], f"would be right with {what}, at the same ε"))
+    facts.append(("", results["accuracy_noise_free"], "are right without any protection"))
+    items = [f'<li class="{style}"><b>{percent(value)}</b><span>{escape(text)}</span></li>' for style, value, text in facts]
+    return (
+        f'<ul class="facts" aria-label="Main results">{"".join(items)}</ul><p>{escape(results["data"]["about"])} '
+        f"{results['data']['records']:,} private records, {results['data']['queries']:,} held-out queries; always naming the "
+        f"most frequent label is right for {percent(results['accuracy_by_chance'])}. The released labels were drawn with "
+        "randomness from the operating system.</p>"
+    )
+
+
+def _accuracy_section(chart: Chart, results: dict[str, Any]) -> str:
+    names = [name for name in reversed(list(_STYLES)) if name in chart.series]
+    series = [Series(_SHORT[name], tuple((x, y, 0.0) for x, y in chart.series[name]), *_STYLES[name]) for name in names]
+    summary = "; ".join(
+        f"{_SHORT[name]}: " + ", ".join(f"{percent(y)} at epsilon {x:g}" for x, y in chart.series[name]) for name in names
+    )
+    drawn = line_chart(
+        series,
+        [Level("noise-free", chart.levels["noise-free"])],
+        title="Accuracy against epsilon",
+        description=f"Expected accuracy on held-out queries. {summary}.",
+        x_name=chart.x_name,
+        y_name="accuracy",
+    )
+    values = [x for x, _ in chart.series[OURS]]
+    rows = [
+        (name, [f"{100 * y:.1f}" for _, y in chart.series[name]], "strong ours" if name == OURS else "")
+        for name in reversed(names)
+    ]
+    table = figure_table("Expected accuracy in percent.", "mechanism", [f"ε = {x:g}" for x in values], rows)
+    closing = (
+        "The published mechanism reads the same certificates; its error falls as e<sup>-εk/6</sup> in the certified distance k, "
+        "ours as e<sup>-εk</sup>."
+        if results["classes"] == 2
+        else "The published mechanisms answer two labels only, so there is nothing published to compare with here."
+    )
+    return f"""<section aria-labelledby="accuracy">
+<h2 id="accuracy">What protection costs in accuracy</h2>
+<p>Exact expectations over the randomness of each mechanism. {closing}</p>
+<div class="scroll" role="region" aria-label="Chart" tabindex="0">{drawn}</div>
+<details><summary>The same as a table</summary>{table}</details>
+</section>"""
+
+
+def _fraction_section(chart: Chart, results: dict[str, Any]) -> str:
+    [points] = chart.series.values()
+    drawn = line_chart(
+        [Series("certified", tuple((x, y, 0.0) for x, y in points), "ours")],
+        [],
+        title="Certified fraction",
+        description="Share of queries whose label survives k changed records: "
+        + ", ".join(f"{percent(y)} at {x:g}" for x, y in points)
+        + ".",
+        x_name="changed records k",
+        y_name="share of queries",
+        name="survival",
+    )
+    return f"""<section aria-labelledby="fraction">
+<h2 id="fraction">How many records a label survives</h2>
+<p>Training was repeated on intervals: one pass bounds every model that could have come out, had k records been added or removed.
+A label survives k changes if all those models agree on it. Half of the queries survive {results["median_distance"]:g} changes or
+more; nothing beyond {results["k_max"]} was looked at.</p>
+<div class="scroll" role="region" aria-label="Chart" tabindex="0">{drawn}</div>
+</section>"""
+
+
+def _total_section(results: dict[str, Any]) -> str:
+    rows = [(f"{entry['answers']:,}", [f"{entry['epsilon']:.3g}"], "") for entry in results["totals"]]
+    delta = results["totals"][0]["delta"]
+    table = figure_table("", "answers", (f"total ε at δ = {delta:g}",), rows)
+    return f"""<section aria-labelledby="total">
+<h2 id="total">What many answers cost</h2>
+<p>Every answer spends ε = {results["epsilon"]:g}. Together they spend less than the sum, by optimal composition; a ledger
+enforces the total.</p>
+{table}
+</section>"""
+
+
+def _details_section(results: dict[str, Any]) -> str:
+    rows = [(name, [f"{value:.2f} s"], "") for name, value in results["cpu_seconds"].items()]
+    return f"""<section aria-labelledby="made">
+<h2 id="made">Where the time went</h2>
+{figure_table("", "stage", ("processor time",), rows)}
+<p>The folder of this page holds the fitted bundle, which is as private as the records, the queries, the figures as numbers
+(results.json) and the card.</p>
+</section>"""

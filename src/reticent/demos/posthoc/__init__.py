@@ -1,0 +1,1 @@
+"""Private pictures to an untrusted server."""

@@ -1,0 +1,1 @@
+"""Rows of a table to a server that may train any model."""

@@ -1,0 +1,51 @@
+"""What released embeddings are compared with: raw columns under local privacy, and weights trained by DP-Adam."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from reticent.core.norms import Norm
+from reticent.tables.schema import HALF_ROOT, TabularSchema
+from reticent.training.noise import training_noise
+
+Array = npt.NDArray[np.float64]
+
+
+def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int) -> Array:
+    """Encoded rows under (epsilon, 0)-local differential privacy, attribute by attribute; shape kept.
+
+    Every attribute gets the same share of epsilon: a category by randomised response, a number by Laplace noise of
+    sensitivity 1. The whole record costs epsilon by composition. Plain float noise from a seed: for experiments only.
+
+    Args:
+        schema: the public description of rows.
+        rows: shape (n, d), encoded.
+        epsilon: budget of a whole record.
+        seed: of the noise.
+    """
+    share = epsilon / len(schema.attributes)
+    random = np.random.default_rng(seed)
+    released = np.empty_like(rows)
+    for _, part, one_hot in schema.groups:
+        width = part.stop - part.start
+        if one_hot:
+            codes = rows[:, part].argmax(axis=1)
+            lie = random.random(len(rows)) > 1.0 / (1.0 + (width - 1) * np.exp(-share))
+            told = np.where(lie, (codes + random.integers(1, width, len(rows))) % width, codes)
+            released[:, part] = np.eye(width)[told] * HALF_ROOT
+        else:  # two coordinates where a number may be missing: together at most their number apart in l1
+            released[:, part] = rows[:, part] + random.laplace(scale=width / share, size=(len(rows), width))
+    return released
+
+
+def raw_vector(rows: Array, *, epsilon: float, radius: float, seed: int) -> Array:
+    """Encoded rows plus one vector of K-norm noise in l2 that covers ``radius``; shape kept.
+
+    Plain float noise, because the exact law ends at 64 coordinates: for experiments only.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        noise = training_noise(len(rows), rows.shape[1], output_norm=Norm.L2).double().numpy()
+    return np.asarray(rows + radius / epsilon * noise)

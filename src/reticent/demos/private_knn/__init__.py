@@ -1,0 +1,1 @@
+"""Labels and a student model from private records."""

@@ -1,0 +1,144 @@
+"""The Private-kNN demonstration: private pictures label public ones, and a student learns from the labels."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.guarantees import GuaranteeCard
+from reticent.datasets import Dataset
+from reticent.pages.drawings import empty_drawing, png
+from reticent.pages.parts import card_section, document, figure_table, percent
+from reticent.systems import PrivateKNNStudent
+from reticent.training.progress import Report
+from reticent.training.students import StudentConfig
+
+_SHOWN = 40
+_COLUMNS = 10
+_PRIVATE_SHARE = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class KnnDemo:
+    """What the demonstration has to show.
+
+    Attributes:
+        student: fitted; it may be published.
+        card: the guarantee.
+        results: plain values for JSON.
+        figure: PNG, some public pictures with their released labels.
+    """
+
+    student: PrivateKNNStudent
+    card: GuaranteeCard
+    results: dict[str, Any]
+    figure: bytes
+
+
+def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
+    """Settings for looking around: "digits" in seconds, "mnist" and "fashion" in minutes."""
+    if data == "digits":
+        config = StudentConfig(
+            image_shape=(1, 8, 8), channels=(16, 32), width=64, epochs=150, batch_size=64, learning_rate=5e-3, turn=0.1
+        )
+        return PrivateKNNStudent(
+            epsilon=4.0,
+            delta=1e-5,
+            queries=(60, 40),
+            neighbours=50,
+            sampling_probability=0.5,
+            feature_map="identity",
+            reduce_to=20,
+            student=config,
+            classes=range(10),
+            random_state=seed,
+        )
+    config = StudentConfig(image_shape=(1, 28, 28), channels=(8, 16), width=64, epochs=6, learning_rate=4e-3)
+    return PrivateKNNStudent(
+        epsilon=1.0,
+        delta=1e-5,
+        queries=(300,),
+        neighbours=150,
+        sampling_probability=0.15,
+        feature_map="upright hog" if data == "mnist" else "hog",
+        student=config if data == "mnist" else replace(config, turn=0.05, flips=True),
+        classes=range(10),
+        random_state=seed,
+    )
+
+
+def run_demo(data: Dataset, student: PrivateKNNStudent, *, report: Report) -> KnnDemo:
+    """Four fifths of the training part are private; of the rest the labels are read for scoring only.
+
+    Args:
+        data: pictures of one plane.
+        student: settings, not fitted.
+        report: told about training.
+    """
+    cut = round(_PRIVATE_SHARE * len(data.train_images))
+    private, public = data.train_images[:cut], data.train_images[cut:]
+    truth = data.train_labels[cut:]
+    student.fit(private, data.train_labels[:cut], public=public, report=report)
+    asked = np.concatenate(student.rounds_)
+    released = student.released_[asked]
+    guarantee, steps = student.guarantee, student.plan_.steps
+    results = {
+        "data": data.name,
+        "private records": cut,
+        "public pictures": len(public),
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "queries": steps.queries,
+        "neighbours": steps.neighbours,
+        "sampling probability": steps.sampling_probability,
+        "sigma of votes": steps.sigma_votes,
+        "released right": float((released == truth[asked]).mean()),
+        "student": float((student.predict(data.test_images) == data.test_labels).mean()),
+    }
+    return KnnDemo(student, student.card(), results, _figure(public[asked], released, truth[asked]))
+
+
+def page(demo: KnnDemo) -> str:
+    """The whole page as HTML; it needs nothing beside it."""
+    results = demo.results
+    facts = [
+        (percent(results["student"]), "of held-out pictures right, by a student that never saw a private picture"),
+        (percent(results["released right"]), f"of {results['queries']} released labels right"),
+        (f"ε = {results['epsilon']:.3g}", f"for everything released, at δ = {results['delta']:g}"),
+    ]
+    shown = "".join(f"<li><b>{escape(number)}</b><span>{escape(text)}</span></li>" for number, text in facts)
+    rows = [(name, [escape(f"{value:.4g}" if isinstance(value, float) else str(value))], "") for name, value in results.items()]
+    body = [
+        f"""<header><p class="name-of">reticent · {escape(results["data"])}</p>
+<h1>A model to publish, from records that stay private</h1>
+<p class="lead">Public pictures without labels ask private ones: each time a fresh random part of the private records takes part,
+the nearest of them vote, the votes get noise, and only the winner is told. A student learns from the winners.</p></header>""",
+        f'<main><ul class="facts" aria-label="Main results">{shown}</ul>',
+        f"""<section aria-labelledby="asked"><h2 id="asked">What was asked, and what was answered</h2><figure>
+<img src="data:image/png;base64,{base64.b64encode(demo.figure).decode()}"
+alt="Public pictures, each with its released label; wrong ones are marked."></figure></section>""",
+        card_section(demo.card),
+        '<section aria-labelledby="numbers"><h2 id="numbers">Numbers</h2>',
+        f"{figure_table('', 'name', ('value',), rows)}</section></main>",
+    ]
+    return document(title=f"Private-kNN: {results['data']}", about="A student of private neighbours", body=body)
+
+
+def _figure(pictures: npt.NDArray[np.float32], released: npt.NDArray[Any], truth: npt.NDArray[np.int64]) -> bytes:
+    count = min(_SHOWN, len(pictures))
+    lines = -(-count // _COLUMNS)
+    drawing = empty_drawing(_COLUMNS * 0.8, lines * 1.0)
+    panels = np.atleast_1d(drawing.subplots(lines, _COLUMNS, squeeze=False).ravel())
+    for place, axes in enumerate(panels):
+        axes.axis("off")
+        if place < count:
+            right = released[place] == truth[place]
+            axes.imshow(pictures[place], cmap="gray_r", vmin=0, vmax=1)
+            label = "withheld" if released[place] == -1 else str(released[place])
+            axes.set_title(label if right else f"{label} (is {truth[place]})", fontsize=8, color="black" if right else "#b3261e")
+    return png(drawing, dpi=120)

@@ -1,1 +1,0 @@
-"""Certified private prediction: the paper's table and figures, and the demonstration."""

@@ -1,1 +1,0 @@
-"""What the demonstrations' HTML pages share."""

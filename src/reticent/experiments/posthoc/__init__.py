@@ -1,1 +1,0 @@
-"""Posthoc release: the papers' tables and figures, and the demonstration."""

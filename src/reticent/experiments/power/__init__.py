@@ -1,1 +1,0 @@
-"""Power encoder: the paper's tables and figures on four data sets, and the demonstration."""

@@ -1,1 +1,0 @@
-"""Private-kNN: the paper's headline and figures, and the demonstration."""

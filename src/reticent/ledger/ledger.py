@@ -1,0 +1,437 @@
+"""The ledger: durable budgets, charged before an answer is computed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import count
+from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from reticent.core.guarantees import Guarantee
+from reticent.core.releases import Receipt
+from reticent.core.scopes import Policy, Scope
+from reticent.ledger import coverage, postings, refusals
+from reticent.ledger.anchors import Anchor, AnchorFile
+from reticent.ledger.charges import Budget, Charge, charge_of, largest_fitting
+from reticent.ledger.exports import Format, export_to
+from reticent.ledger.postings import Booking, Claim, Page, Tip
+from reticent.ledger.receipt_claims import ReceiptClaim
+from reticent.ledger.refusals import Shortfall
+from reticent.ledger.reports import LedgerReport, Spending, report, spending
+from reticent.ledger.reservations import Reservation, checked_text
+from reticent.ledger.statements import statement_of
+from reticent.ledger.store import Store, Synchronous
+from reticent.ledger.units import delta_grant, epsilon_grant
+from reticent.ledger.verification import Verification, verify
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a request would do; nothing was spent.
+
+    Attributes:
+        fits: whether it would be accepted now.
+        charge: what it would cost.
+        largest: the largest number of answers that would fit now.
+        budgets: every budget that covers it, as it stands.
+    """
+
+    fits: bool
+    charge: Charge
+    largest: int
+    budgets: tuple[Budget, ...]
+
+
+class Ledger:
+    """Budgets that cannot be overspent: by one process or many, through crashes, in SQLite or PostgreSQL.
+
+    A request reserves (one transaction: every covering budget is checked and charged, or none is), computes, and commits its
+    receipt. What is reserved stays spent.
+
+    **Guarantee.** All answers booked under a budget are together (granted epsilon, granted delta)-private under the budget's kind
+    and adjacency, even if every request is chosen from earlier answers: costs are added as whole units rounded up, which is the
+    basic filter of ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). The caller must book every answer before it
+    leaves and name the scope truthfully.
+
+    Example:
+        >>> import tempfile
+        >>> from reticent.core import AddRemove
+        >>> one = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()))
+        >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
+        ...     _ = ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 1e-6, AddRemove()))
+        ...     with ledger.reserve(Scope(principal="acme", subject="ward-7"), one, answers=4) as reservation:
+        ...         answers = "computed here"
+        ...         reservation.commit("receipt-1")
+        ...     ledger.preview(Scope(subject="ward-7"), one, answers=1).largest
+        ...     ledger.close()
+        6
+    """
+
+    def __init__(self, store: Store, *, clock: Callable[[], int] | None = None) -> None:
+        self.store = store
+        self._clock = clock or (lambda: time.time_ns() // 1000)
+
+    @classmethod
+    def create(
+        cls,
+        url: str | Path,
+        *,
+        required: Iterable[str] = ("subject",),
+        synchronous: Synchronous = "FULL",
+        lock_timeout: float = 60.0,
+        anchor: str | Path | None = None,
+    ) -> Self:
+        """The ledger at ``url``, made or brought up to date first.
+
+        Args:
+            url: see ``Store``.
+            required: of a new ledger, what every request must name and a budget must name too, of "principal", "subject" and
+                "bundle"; see ``Policy``. A ledger that is there keeps its own.
+            synchronous, lock_timeout, anchor: see ``Store``.
+
+        Raises:
+            LedgerUnavailable: it cannot be reached or written, or is older than its anchor.
+        """
+        policy = Policy(required)
+        store = Store(url, synchronous=synchronous, lock_timeout=lock_timeout, anchor=anchor)
+        store.anchor_of("any")  # a place that is refused is refused before anything is made
+        store.create(required=policy.text)
+        ledger = cls(store)
+        ledger.check_anchor()
+        return ledger
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path,
+        *,
+        synchronous: Synchronous = "FULL",
+        lock_timeout: float = 60.0,
+        anchor: str | Path | None = None,
+    ) -> Self:
+        """The ledger that exists at ``url``; see ``Store`` for the arguments.
+
+        Raises:
+            LedgerUnavailable: there is none, it cannot be reached, its file has several names, its schema is of another version,
+                or it is older than its anchor.
+        """
+        store = Store(url, synchronous=synchronous, lock_timeout=lock_timeout, anchor=anchor)
+        store.check()
+        ledger = cls(store)
+        ledger.check_anchor()
+        return ledger
+
+    def close(self) -> None:
+        """Closes idle connections; the ledger may be used again."""
+        self.store.close()
+
+    def grant(self, scope: Scope, total: Guarantee) -> Budget:
+        """Adds ``total`` to the budget of ``scope``. A new budget starts with what its scope has spent before.
+
+        Args:
+            scope: what the budget covers.
+            total: how much more may be spent, rounded down to whole units; its kind and adjacency are the budget's for good.
+
+        Returns:
+            The budget as it stands now.
+
+        Raises:
+            IncompatibleGuarantees: the total promises nothing, or the scope has spent or granted under another kind or adjacency.
+            BudgetExceeded: the scope has already spent more than this.
+            LedgerUnavailable: could not be written.
+        """
+        return self.grant_each([scope], total)[0]
+
+    def grant_each(self, scopes: Iterable[Scope], total: Guarantee) -> tuple[Budget, ...]:
+        """Adds the same ``total`` to the budget of every scope: all of them or none. See ``grant``.
+
+        Args:
+            scopes: what the budgets cover, at least one. One that is there several times is granted once.
+            total: how much more may be spent under each budget.
+
+        Returns:
+            The budgets as they stand now, in the order in which their scopes come first.
+
+        Raises:
+            InvalidInput: no scopes, or something else than scopes.
+            IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: as ``grant``; nothing was granted to any.
+        """
+        wanted = tuple(dict.fromkeys(_scopes(scopes)))
+        statement = statement_of(total)
+        epsilon, delta = epsilon_grant(total.epsilon), delta_grant(total.delta)
+        return tuple(
+            self._post(lambda page: postings.post_grants(page, wanted, statement=statement, epsilon=epsilon, delta=delta))
+        )
+
+    def reserve(self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0) -> Reservation:
+        """Charges every budget that covers ``scope``, durably, before anything is computed. One call, one entry.
+
+        Args:
+            scope: whose request, whose data, which bundle.
+            event: the cost of one answer.
+            answers: how many answers the call pays for, withheld ones included, at least 1.
+            slack_delta: extra delta that this call may spend to get a smaller epsilon for its batch of up to 65,536 answers by
+                optimal composition; 0 adds up epsilon and delta. It is spent only where it makes epsilon smaller.
+
+        Raises:
+            InvalidInput: the scope leaves out a part that the ledger's policy requires, or ``answers`` is no whole number above
+                0; nothing was charged.
+            BudgetExceeded: it does not fit, or no budget answers for the scope; nothing was charged.
+            IncompatibleGuarantees: the event promises nothing, or a covering budget has another kind or adjacency; nothing was
+                charged.
+            LedgerUnavailable: could not be written; nothing may be released.
+        """
+        _scopes([scope])
+        answers = count(answers, name="answers")
+        charge = charge_of(event, answers=answers, slack_delta=slack_delta)
+        statement = statement_of(event.guarantee)
+        mechanism = checked_text(event.mechanism, "mechanism")
+
+        def charge_all(page: Page) -> tuple[Reservation | None, list[Budget]]:
+            refusals.check_names(page.tip.policy, scope)
+            cover = coverage.covering(page.connection, scope)
+            refusals.check_covered(page.tip.policy, cover)
+            coverage.check_statements(cover, statement)
+            standing = [Budget.of_row(row, statement) for row in cover.budgets]
+            if not all(budget.fits(charge) for budget in standing):
+                return None, standing
+            claims = [Claim(cover, answers, charge)]
+            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
+            return Reservation(self._commit, bookings, page.tip.ledger, charge), standing
+
+        reservation, standing = self._post(charge_all)
+        if reservation is None:
+            # Outside the transaction: finding the largest request that fits must not keep other writers waiting.
+            raise BudgetExceeded(refusals.refusal(charge, event, answers, slack_delta, standing))
+        return reservation
+
+    def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
+        """Charges every answer to a scope of its own, durably, before anything is computed: all of them or none.
+
+        For the rows of a table that belong to different people: the scope of each row names its person. Each of k answers under
+        one scope is paid for, as ``reserve(scope, event, answers=k)`` does it; each different scope is one entry, and all of
+        them are one transaction. A budget that covers several scopes pays for all of them.
+
+        **Guarantee.** As of the ledger, for each scope by itself, where the answer that is charged to it depends on nothing that
+        belongs to another one.
+
+        Args:
+            scopes: one for each answer, at least one, in any order; withheld answers count.
+            event: the cost of one answer.
+
+        Raises:
+            InvalidInput: no scopes, something else than scopes, or one that leaves out what the policy requires.
+            BudgetExceeded: one or more scopes lack budget, by themselves or together; nothing was charged to any. The message
+                says how many, and names two of them at most.
+            IncompatibleGuarantees: the event promises nothing, or a covering budget has another kind or adjacency; nothing was
+                charged.
+            LedgerUnavailable: could not be written; nothing may be released.
+        """
+        answers = Counter(_scopes(scopes))
+        charges = {many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())}
+        statement = statement_of(event.guarantee)
+        mechanism = checked_text(event.mechanism, "mechanism")
+
+        def charge_all(page: Page) -> tuple[Reservation | None, list[Shortfall]]:
+            for scope in answers:
+                refusals.check_names(page.tip.policy, scope)
+            claims = [
+                Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
+                for cover in coverage.covering_each(page.connection, tuple(answers))
+            ]
+            for claim in claims:
+                coverage.check_statements(claim.cover, statement)
+            short = refusals.shortfalls(claims, statement, page.tip.policy)
+            if short:
+                return None, short
+            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
+            return Reservation(self._commit, bookings, page.tip.ledger, refusals.together(claims)), short
+
+        reservation, short = self._post(charge_all)
+        if reservation is None:
+            raise BudgetExceeded(refusals.refusal_of_many(short, len(answers), answers.total(), event))
+        return reservation
+
+    def preview(self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0) -> Preview:
+        """What ``reserve`` would do now; costs nothing and writes nothing.
+
+        Raises:
+            InvalidInput, IncompatibleGuarantees: as ``reserve``.
+            BudgetExceeded: no budget answers for the scope.
+            LedgerUnavailable: cannot be read.
+        """
+        _scopes([scope])
+        charge = charge_of(event, answers=answers, slack_delta=slack_delta)
+        statement = statement_of(event.guarantee)
+        with self.store.read() as connection:
+            policy = self._tip(connection, lock=False).policy
+            cover = coverage.covering(connection, scope)
+        refusals.check_names(policy, scope)
+        refusals.check_covered(policy, cover)
+        coverage.check_statements(cover, statement)
+        standing = [Budget.of_row(row, statement) for row in cover.budgets]
+        largest = largest_fitting(event, slack_delta, standing)
+        return Preview(all(budget.fits(charge) for budget in standing), charge, largest, tuple(standing))
+
+    def report(self, scope: Scope | None = None, *, limit: int = 100) -> LedgerReport:
+        """What is granted, spent and left within ``scope``, and by whom; see ``reports.report``."""
+        return report(self.store, scope, limit=limit)
+
+    def spending(self, scope: Scope | None = None, *, points: int = 200) -> list[Spending]:
+        """What the tightest budgets within ``scope`` have spent over time; see ``reports.spending``."""
+        return spending(self.store, scope, points=points)
+
+    @property
+    def policy(self) -> Policy:
+        """What every request must name, and be covered by a budget that names it too."""
+        with self.store.read() as connection:
+            return self._tip(connection, lock=False).policy
+
+    def set_policy(self, required: Iterable[str]) -> Policy:
+        """Sets what every request must name from now on; one entry.
+
+        Args:
+            required: of "principal", "subject", "bundle"; nothing requires nothing.
+
+        Raises:
+            UnknownName: not one of these.
+            LedgerUnavailable: could not be written.
+        """
+        policy = Policy(required)
+        self._post(lambda page: postings.post_policy(page, policy))
+        return policy
+
+    def verify(self, *, anchor: str | None = None, receipts: Iterable[Receipt | Mapping[str, Any]] = ()) -> Verification:
+        """Recomputes the chain and every total, and compares them with what is kept elsewhere; see ``verification.verify``."""
+        return verify(self.store, anchor=anchor, receipts=[ReceiptClaim.of(receipt) for receipt in receipts])
+
+    def export(self, path: str | Path, *, format: Format, overwrite: bool) -> int:
+        """Writes every entry to ``path`` as JSON Lines or CSV; see ``exports.export_to``."""
+        return export_to(self.store, path, format=format, overwrite=overwrite)
+
+    def anchor_file(self) -> AnchorFile:
+        """Where the ledger's last position is kept outside the database."""
+        with self.store.read() as connection:
+            return self.store.anchor_of(self._tip(connection, lock=False).ledger)
+
+    def anchor(self) -> Anchor:
+        """The ledger's last entry, and what was charged up to there."""
+        with self.store.read() as connection:
+            return self._tip(connection, lock=False).anchor
+
+    def holds(self, anchor: Anchor) -> bool:
+        """Whether the ledger has the entry that ``anchor`` names."""
+        with self.store.read() as connection:
+            return _holds(connection, self._tip(connection, lock=False), anchor)
+
+    def check_anchor(self) -> None:
+        """Refuses a ledger that does not hold the entry that its anchor names.
+
+        Raises:
+            LedgerUnavailable: it is an older copy, or was written to behind the anchor's back.
+        """
+        # Read before the snapshot: an anchor that is read after it may name an entry that the snapshot cannot see yet.
+        file = self.anchor_file()
+        standing = file.read()
+        with self.store.read() as connection:
+            self._check_anchor(connection, self._tip(connection, lock=False), file, standing)
+
+    def accept_rollback(self, *, charge: bool) -> tuple[int, int]:
+        """Goes on with a ledger that is older than its anchor, as its operator decides; one entry, and one for each budget.
+
+        Args:
+            charge: whether every budget, present and future, is charged what the lost entries spent in all; see
+                ``postings.post_acceptance``. Without it what they spent may be spent again: only where nothing was released.
+
+        Returns:
+            Micro-epsilon and pico-delta that each budget was charged at most.
+
+        Raises:
+            InvalidInput: the ledger is not older than its anchor.
+            LedgerUnavailable: could not be written.
+        """
+
+        def accept(page: Page) -> tuple[int, int]:
+            file = self.store.anchor_of(page.tip.ledger)
+            standing = file.read()
+            if standing is None or _holds(page.connection, page.tip, standing):
+                raise InvalidInput(f"{self.store.name}: is not older than its anchor at {file.path}; there is nothing to accept")
+            return postings.post_acceptance(page, standing, charge=charge)
+
+        return self._post(accept, check=False)
+
+    def _commit(self, bookings: Sequence[Booking], receipt: str) -> None:
+        # The anchor stays at the charge: a copy that lost nothing but commits gives no budget back.
+        self._post(lambda page: postings.post_commits(page, bookings, receipt=receipt), keep=False)
+
+    def _post(self, work: Callable[[Page], T], *, check: bool = True, keep: bool = True) -> T:
+        """What ``work`` returns, once what it posted is durable here, and unless ``keep`` is off known outside the database."""
+        result, tip = self.store.retried(lambda: self._transaction(work, check))
+        self.store.check_file()
+        if not keep:
+            return result
+        file = self.store.anchor_of(tip.ledger)
+        standing = file.raise_to(tip.anchor)
+        if standing != tip.anchor:
+            # Somebody was here in the meantime: whoever wrote a later entry wrote it after ours, or into another copy.
+            with self.store.read() as connection:
+                self._check_anchor(connection, self._tip(connection, lock=False), file, standing)
+        return result
+
+    def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
+        with self.store.write() as connection:
+            tip = self._tip(connection, lock=True)
+            file = self.store.anchor_of(tip.ledger)
+            file.prepare()
+            if check:
+                self._check_anchor(connection, tip, file, file.read())
+            page = Page(connection, tip, self._clock())
+            return work(page), page.tip
+
+    def _tip(self, connection: Connection, *, lock: bool) -> Tip:
+        tip = postings.read_tip(connection, lock=lock)
+        if tip is None:
+            raise LedgerUnavailable(f"{self.store.name}: no ledger here; create one with `reticent ledger init`")
+        return tip
+
+    def _check_anchor(self, connection: Connection, tip: Tip, file: AnchorFile, standing: Anchor | None) -> None:
+        if standing is not None and not _holds(connection, tip, standing):
+            raise LedgerUnavailable(
+                f"{self.store.name}: is older than its anchor, or was written to behind it: {file.path} names entry "
+                f"{standing.seq}, which is not among the {tip.seq} here. A backup, an old copy, or a file without its -wal was "
+                "put in its place; nothing is released. Put the newest copy back, or go on with this one by "
+                "`reticent ledger accept-rollback`"
+            )
+
+
+def _holds(connection: Connection, tip: Tip, anchor: Anchor) -> bool:
+    """Whether the ledger has the entry that ``anchor`` names."""
+    if anchor.ledger != tip.ledger or anchor.seq > tip.seq:
+        return False
+    if anchor.seq == tip.seq:
+        return anchor.digest == tip.digest.hex()
+    if anchor.seq == 0:
+        return anchor.digest == tip.genesis.hex()
+    return anchor.digest == postings.digest_at(connection, anchor.seq)
+
+
+def _scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
+    if isinstance(scopes, Scope | str):
+        raise InvalidInput(f"scopes: expected one Scope for each answer, got a single {type(scopes).__name__}")
+    found = tuple(scopes)
+    for scope in found:
+        if not isinstance(scope, Scope):
+            raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
+    if not found:
+        raise InvalidInput("scopes: expected at least one Scope, got none")
+    return found

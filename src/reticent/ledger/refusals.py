@@ -1,0 +1,126 @@
+"""Refusals: which budgets cannot pay for a request, and what would fit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.errors import BudgetExceeded, InvalidInput
+from reticent.core.scopes import Policy, Scope
+from reticent.ledger.charges import Budget, Charge, largest_fitting
+from reticent.ledger.coverage import Cover
+from reticent.ledger.postings import Claim
+from reticent.ledger.units import delta_value, epsilon_value
+
+_NAMED = 2
+"""Scopes that a refusal names at most."""
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A budget that many claims do not fit into together, or a claim that no budget answers for.
+
+    Attributes:
+        budget: the budget, or None.
+        claims: what it cannot pay for together.
+        charge: their cost.
+        reason: why there is no budget; "" where there is one.
+    """
+
+    budget: Budget | None
+    claims: list[Claim]
+    charge: Charge
+    reason: str = ""
+
+
+def check_names(policy: Policy, scope: Scope) -> None:
+    """Refuses a request that leaves out what the ledger's policy requires.
+
+    Raises:
+        InvalidInput: says which part.
+    """
+    for part in policy.required:
+        if not scope.parts[part]:
+            raise InvalidInput(
+                f"scope: expected a {part}, which this ledger requires of every request, got {scope.describe()}; name it, or "
+                "change the ledger's policy with `reticent ledger policy`; nothing was charged"
+            )
+
+
+def uncovered(policy: Policy, cover: Cover) -> str:
+    """Why no budget answers for a request that names what it must; "" where one does."""
+    if not cover.budgets:
+        return f"no budget covers {cover.scope.describe()}"
+    for part in policy.required:
+        if not any(getattr(row, part) for row in cover.budgets):
+            return f"no budget names {part}={cover.scope.parts[part]}, as this ledger requires"
+    return ""
+
+
+def check_covered(policy: Policy, cover: Cover) -> None:
+    """Refuses a request that no budget answers for.
+
+    Raises:
+        BudgetExceeded: says why.
+    """
+    reason = uncovered(policy, cover)
+    if reason:
+        raise BudgetExceeded(
+            f"{reason}; requested more than the 0 that is left; the largest request that would fit is 0 answers; check the "
+            "spelling, or grant a budget with `reticent ledger grant`; nothing was charged"
+        )
+
+
+def together(claims: Sequence[Claim]) -> Charge:
+    """What claims of different scopes cost together."""
+    return Charge(sum(claim.charge.epsilon for claim in claims), sum(claim.charge.delta for claim in claims), "basic")
+
+
+def shortfalls(claims: Sequence[Claim], statement: str, policy: Policy) -> list[Shortfall]:
+    """Every budget that cannot pay for all its claims, and the claims that no budget answers for."""
+    rows = {row.id: row for claim in claims for row in claim.cover.budgets}
+    paying: defaultdict[int, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        for row in claim.cover.budgets:
+            paying[row.id].append(claim)
+    reasons = [(claim, uncovered(policy, claim.cover)) for claim in claims]
+    short = [Shortfall(None, [claim], claim.charge, reason) for claim, reason in reasons if reason]
+    for number, mine in paying.items():
+        budget, charge = Budget.of_row(rows[number], statement), together(mine)
+        if not budget.fits(charge):
+            short.append(Shortfall(budget, mine, charge))
+    return short
+
+
+def refusal_of_many(short: Sequence[Shortfall], scopes: int, answers: int, event: PrivacyEvent) -> str:
+    """What to tell who asked for answers under many scopes, some of which lack budget."""
+    lacking = {claim.cover.scope for shortfall in short for claim in shortfall.claims}
+    named = []
+    for shortfall in short[:_NAMED]:
+        if shortfall.budget is None:
+            named.append(shortfall.reason)
+            continue
+        asked = sum(claim.answers for claim in shortfall.claims)
+        fit = largest_fitting(event, 0.0, [shortfall.budget])
+        named.append(
+            f"{shortfall.budget.describe()}; requested of it epsilon={epsilon_value(shortfall.charge.epsilon):g}, "
+            f"delta={delta_value(shortfall.charge.delta):g} for {asked} answer(s), of which {fit} would fit"
+        )
+    more = f" | and {len(short) - len(named)} more" if len(short) > len(named) else ""
+    return (
+        f"requested {answers} answer(s) of {event.mechanism} under {scopes} scope(s), each answer at "
+        f"epsilon={event.guarantee.epsilon:g}, delta={event.guarantee.delta:g}; {len(lacking)} of the scopes lack budget: "
+        f"{' | '.join(named)}{more}; grant more or leave their rows out; nothing was charged"
+    )
+
+
+def refusal(charge: Charge, event: PrivacyEvent, answers: int, slack_delta: float, standing: Sequence[Budget]) -> str:
+    """What to tell who asked for more answers under one scope than fit."""
+    tightest = [budget.describe() for budget in standing if not budget.fits(charge)]
+    return (
+        f"requested {answers} answer(s) of {event.mechanism} at epsilon={epsilon_value(charge.epsilon):g}, "
+        f"delta={delta_value(charge.delta):g}; {' | '.join(tightest)}; "
+        f"the largest request that would fit is {largest_fitting(event, slack_delta, standing)} answer(s); nothing was charged"
+    )

@@ -1,0 +1,178 @@
+"""Reports: what is granted, spent and left, by whom, and how it came about over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sqlalchemy as sa
+
+from reticent.core.checks import count
+from reticent.core.errors import LedgerUnavailable
+from reticent.core.scopes import Policy, Scope
+from reticent.ledger.charges import Budget
+from reticent.ledger.postings import read_tip
+from reticent.ledger.schema import accounts, budgets, covers, entries, statements
+from reticent.ledger.store import Store
+from reticent.ledger.units import epsilon_value
+
+
+@dataclass(frozen=True)
+class Account:
+    """What one exact scope has spent, in micro-epsilon and pico-delta.
+
+    Attributes:
+        scope: principal, subject and bundle of its requests.
+        statement: kind and adjacency of its costs.
+        spent_epsilon: micro-epsilon.
+        spent_delta: pico-delta.
+        answers: answers paid for.
+        reservations: calls.
+        commits: calls whose receipt was booked; the others crashed, failed or are under way, and stay spent.
+        last_at: the last reservation, microseconds since 1970, UTC.
+    """
+
+    scope: Scope
+    statement: str
+    spent_epsilon: int
+    spent_delta: int
+    answers: int
+    reservations: int
+    commits: int
+    last_at: int
+
+
+@dataclass(frozen=True)
+class LedgerReport:
+    """How a ledger stands.
+
+    Attributes:
+        ledger: its name.
+        entries: number of entries.
+        anchor: see ``Verification``.
+        policy: what every request must name.
+        budgets: budgets within the scope that was asked for, the tightest first.
+        accounts: accounts within it, the largest spender first, cut at the limit.
+        accounts_total: how many there are without the limit.
+    """
+
+    ledger: str
+    entries: int
+    anchor: str
+    policy: Policy
+    budgets: tuple[Budget, ...]
+    accounts: tuple[Account, ...]
+    accounts_total: int
+
+
+@dataclass(frozen=True, eq=False)
+class Spending:
+    """What one budget has spent over time.
+
+    Attributes:
+        budget: as it stands.
+        at: shape (n,) datetime64[us], UTC, ends of equal intervals, increasing.
+        epsilon: shape (n,), epsilon spent up to then.
+    """
+
+    budget: Budget
+    at: npt.NDArray[np.datetime64]
+    epsilon: npt.NDArray[np.float64]
+
+
+def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> LedgerReport:
+    """How the ledger stands, from running totals, so its time depends on scopes and not on entries.
+
+    Args:
+        store: the ledger's database.
+        scope: only budgets and accounts that agree with its names, or None for all.
+        limit: accounts listed at most, at least 1; budgets are all listed.
+
+    Raises:
+        LedgerUnavailable: cannot be read.
+    """
+    limit = count(limit, name="limit")
+    with store.read() as connection:
+        top = read_tip(connection, lock=False)
+        if top is None:
+            raise LedgerUnavailable(f"{store.name}: no ledger here; create one with `reticent ledger init`")
+        standing = [Budget.of_row(row, row.statement) for row in connection.execute(_budgets_of(scope))]
+        within = _accounts_of(scope)
+        total = connection.execute(sa.select(sa.func.count()).select_from(accounts).where(*within)).scalar_one()
+        query = (
+            sa.select(accounts, statements.c.statement)
+            .join(statements, statements.c.id == accounts.c.statement_id)
+            .where(*within)
+            .order_by(accounts.c.spent_epsilon.desc(), accounts.c.id)
+            .limit(limit)
+        )
+        spenders = [
+            Account(
+                Scope.stored(row.principal, row.subject, row.bundle),
+                *(row.statement, row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits, row.last_at),
+            )
+            for row in connection.execute(query)
+        ]
+    standing.sort(key=lambda budget: budget.left_epsilon / budget.granted_epsilon)
+    return LedgerReport(top.ledger, top.seq, top.anchor.text, top.policy, tuple(standing), tuple(spenders), int(total))
+
+
+def spending(store: Store, scope: Scope | None = None, *, points: int = 200, limit: int = 6) -> list[Spending]:
+    """What the tightest budgets within ``scope`` have spent over time; reads every reservation once.
+
+    Args:
+        store: the ledger's database.
+        scope: as in ``report``.
+        points: equal intervals from the first to the last reservation, at least 1.
+        limit: budgets at most, at least 1.
+
+    Returns:
+        One series per budget; empty where nothing was spent.
+
+    Raises:
+        LedgerUnavailable: cannot be read.
+    """
+    points, limit = count(points, name="points"), count(limit, name="limit")
+    with store.read() as connection:
+        rows = connection.execute(_budgets_of(scope)).all()
+        rows = sorted(rows, key=lambda row: (row.granted_epsilon - row.spent_epsilon) / row.granted_epsilon)[:limit]
+        first, last = connection.execute(
+            sa.select(sa.func.min(entries.c.at), sa.func.max(entries.c.at)).where(entries.c.action == "reserve")
+        ).one()
+        if first is None:
+            return []
+        width = max(1, -(-(last - first + 1) // points))
+        # Grouped by account first: that is one pass over the entries, and far fewer rows to spread over budgets.
+        slot = (entries.c.at - first) // width
+        by_slot = (
+            sa.select(entries.c.account_id, slot.label("slot"), sa.func.sum(entries.c.epsilon).label("epsilon"))
+            .where(entries.c.action == "reserve")
+            .group_by(entries.c.account_id, slot)
+            .subquery()
+        )
+        query = (
+            sa.select(covers.c.budget_id, by_slot.c.slot, sa.func.sum(by_slot.c.epsilon).label("epsilon"))
+            .join(by_slot, by_slot.c.account_id == covers.c.account_id)
+            .where(covers.c.budget_id.in_([row.id for row in rows]))
+            .group_by(covers.c.budget_id, by_slot.c.slot)
+        )
+        spent = {row.id: np.zeros(points) for row in rows}
+        for part in connection.execute(query):
+            spent[part.budget_id][int(part.slot)] += epsilon_value(int(part.epsilon))
+    at = np.asarray(first + width * np.arange(1, points + 1), dtype="datetime64[us]")
+    return [Spending(Budget.of_row(row, row.statement), at, np.cumsum(spent[row.id])) for row in rows if spent[row.id].any()]
+
+
+def _budgets_of(scope: Scope | None) -> sa.Select[Any]:
+    named = {} if scope is None else {name: value for name, value in scope.parts.items() if value}
+    return (
+        sa.select(budgets, statements.c.statement)
+        .join(statements, statements.c.id == budgets.c.statement_id)
+        .where(*(budgets.c[name].in_(["", value]) for name, value in named.items()))
+    )
+
+
+def _accounts_of(scope: Scope | None) -> list[sa.ColumnElement[bool]]:
+    return [] if scope is None else [accounts.c[name] == value for name, value in scope.parts.items() if value]

@@ -1,0 +1,375 @@
+"""Where a ledger lives: an SQLite file or a PostgreSQL database, its transactions, its schema, its failures in plain words."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sqlite3
+import uuid
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util.exc import CommandError
+from sqlalchemy.engine import URL, Connection, Engine
+
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidParameter, LedgerUnavailable, MissingExtra, UnknownName
+from reticent.ledger import schema
+from reticent.ledger.anchors import AnchorFile, anchor_file
+from reticent.ledger.chain import genesis
+from reticent.ledger.location import FileIdentity, Location, check_same_file, checked_file
+
+Synchronous = Literal["FULL", "NORMAL"]
+T = TypeVar("T")
+
+_MIGRATION_LOCK = 0x7265746963656E74  # "reticent"
+_LONGEST_WAIT = 86_400.0
+_LONGEST_STATEMENT = 300
+"""Seconds that one statement of a write may take on a server, waiting not counted."""
+
+_ATTEMPTS = 10
+"""Times that a transaction is begun which the server itself undid."""
+
+_UNDONE = ("40001", "40P01")
+"""SQLSTATE of serialization failures and deadlocks: the server has undone the transaction, and says so."""
+
+_abandoned: list[Engine] = []
+"""Engines inherited through a fork: an SQLite connection must be neither used nor closed in the child, so they are kept."""
+
+logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
+
+
+class Store:
+    """Connections to one ledger's database.
+
+    Args:
+        url: a path, or an SQLAlchemy URL of SQLite (``sqlite:///budgets.db``) or PostgreSQL (``postgresql://user@host/name``);
+            the option ``anchor=FOLDER`` of a URL stands for the argument.
+        synchronous: SQLite only. FULL survives a power cut; NORMAL survives every crash of a process but may lose the last
+            charges, and only those, in a power cut, and then the ledger is refused as older than its anchor.
+        lock_timeout: seconds to wait for another writer, above 0, at most a day.
+        anchor: a folder, or a file that ends in ".anchor", where the ledger's last position is kept; see ``anchors``. None takes
+            the URL's, else the environment variable ``RETICENT_ANCHOR``, else the user's state folder.
+
+    Raises:
+        InvalidInput: not a URL, or a database in memory, which would forget what was spent.
+        UnknownName: neither SQLite nor PostgreSQL, or an unknown ``synchronous``.
+        MissingExtra: PostgreSQL without its driver.
+    """
+
+    def __init__(
+        self,
+        url: str | Path,
+        *,
+        synchronous: Synchronous = "FULL",
+        lock_timeout: float = 60.0,
+        anchor: str | Path | None = None,
+    ) -> None:
+        self.location = Location.of(url)
+        if synchronous not in ("FULL", "NORMAL"):
+            raise UnknownName(f"synchronous={synchronous!r}: expected 'FULL' or 'NORMAL'")
+        self.synchronous = synchronous
+        self.lock_timeout = positive(lock_timeout, name="lock_timeout")
+        if self.lock_timeout > _LONGEST_WAIT:
+            raise InvalidParameter(f"lock_timeout={lock_timeout!r}: expected at most {_LONGEST_WAIT:g} seconds")
+        self._anchor = self.location.anchor or None if anchor is None else anchor
+        self._anchors: dict[str, AnchorFile] = {}
+        self._engine: Engine | None = None
+        self._identity: FileIdentity | None = None
+        self._process = os.getpid()
+
+    @property
+    def url(self) -> URL:
+        """Where the database is, for SQLAlchemy."""
+        return self.location.url
+
+    @property
+    def name(self) -> str:
+        """The URL without its secrets, for messages."""
+        return self.location.name
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the ledger is an SQLite file."""
+        return self.location.is_sqlite
+
+    def anchor_of(self, ledger: str) -> AnchorFile:
+        """The file that keeps the anchor of the ledger that this database holds.
+
+        Raises:
+            InvalidInput: it would stand in the database's own folder.
+        """
+        if ledger not in self._anchors:
+            self._anchors[ledger] = self._anchor_file(ledger)
+        return self._anchors[ledger]
+
+    def _anchor_file(self, ledger: str) -> AnchorFile:
+        return anchor_file(
+            ledger,
+            chosen=self._anchor,
+            database=self.location.path if self.is_sqlite else None,
+            durable=not self.is_sqlite or self.synchronous == "FULL",
+            patience=self.lock_timeout,
+        )
+
+    def create(self, *, required: str) -> None:
+        """Creates the schema, or brings an older one up to date; nothing happens to a ledger that is up to date.
+
+        Args:
+            required: of a new ledger, its first policy as ``Policy.text``.
+
+        Raises:
+            LedgerUnavailable: it cannot be reached or written, or is of a newer version.
+        """
+        if self.is_sqlite:
+            self._create_file()
+        self.retried(lambda: self._create_schema(required))
+
+    def _create_file(self) -> None:
+        path = self.location.path
+        if not path.parent.is_dir():
+            raise LedgerUnavailable(f"{self.name}: expected the folder {path.parent} to exist; make it first")
+        if not os.path.lexists(path):
+            # Only where nothing is: closing a second descriptor of a ledger drops SQLite's locks on it in this process.
+            try:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
+            except FileExistsError:
+                pass  # somebody else creates the same ledger now
+            except OSError as error:
+                raise LedgerUnavailable(f"{self.name}: could not be made ({error.strerror}); nothing is released") from error
+
+    def _create_schema(self, required: str) -> None:
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+            config = _alembic()
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError as error:
+                raise LedgerUnavailable(
+                    f"{self.name}: written by a newer version of reticent; upgrade reticent ({error})"
+                ) from error
+            if connection.execute(sa.select(schema.head.c.id)).first() is None:
+                ledger = str(uuid.uuid4())
+                policy = {"first_required": required, "required": required}
+                row = {"id": 1, "ledger": ledger, "seq": 0, "digest": genesis(ledger, required), **policy}
+                connection.execute(schema.head.insert().values(row))
+
+    def check(self) -> None:
+        """Refuses a database that holds no ledger, or one of another schema version.
+
+        Raises:
+            LedgerUnavailable: with what to do about it.
+        """
+        with self.read() as connection:
+            found = MigrationContext.configure(connection).get_current_revision()
+        expected = ScriptDirectory.from_config(_alembic()).get_current_head()
+        if found is None:
+            raise LedgerUnavailable(f"{self.name}: no ledger here; create one with `reticent ledger init`")
+        if found != expected:
+            raise LedgerUnavailable(
+                f"{self.name}: schema version {found}, expected {expected}; "
+                "run `reticent ledger init` with the newest reticent to upgrade it"
+            )
+
+    def retried(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, begun again where the server undid its transaction by itself.
+
+        A failure that leaves open whether the transaction took place, as a connection that breaks while it is committed, is
+        never retried.
+
+        Raises:
+            LedgerUnavailable: the server undid it time after time, or failed in another way.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return work()
+            except LedgerUnavailable as error:
+                if getattr(getattr(error.__cause__, "orig", None), "sqlstate", None) not in _UNDONE:
+                    raise
+        return work()
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction that no other writer can interleave with; durable once the block ends, undone if it raises."""
+        with self._translated(), self._connect().begin() as connection:
+            self.check_file()
+            if not self.is_sqlite:
+                wait, longest = _milliseconds(self.lock_timeout), _milliseconds(self.lock_timeout + _LONGEST_STATEMENT)
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait}")
+                connection.exec_driver_sql(f"SET LOCAL statement_timeout = {longest}")
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One consistent snapshot."""
+        with self._translated(), self._connect().connect() as connection:
+            if self.is_sqlite:
+                connection = connection.execution_options(reticent_read=True)
+            else:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+    def check_file(self) -> None:
+        """Refuses where the path of an SQLite ledger has come to lead elsewhere, or the file has come to have another name.
+
+        Raises:
+            LedgerUnavailable: with what to do about it.
+        """
+        if self.is_sqlite and self._identity is not None:
+            check_same_file(self.location.path, self._identity)
+
+    def close(self) -> None:
+        """Closes idle connections."""
+        if self._engine is not None:
+            _dispose(self._engine, self._process)
+            self._engine = None
+
+    def _connect(self) -> Engine:
+        if self._engine is not None and self._process != os.getpid():
+            _abandoned.append(self._engine)
+            self._engine = None
+        if self._engine is None:
+            self._process = os.getpid()
+            self._engine = self._sqlite() if self.is_sqlite else self._postgresql()
+            weakref.finalize(self, _dispose, self._engine, self._process)
+        return self._engine
+
+    def _sqlite(self) -> Engine:
+        path = self.location.path
+        self._identity = checked_file(path)
+        # mode=rw: opening a ledger that is not there must fail, not make an empty one.
+        engine = sa.create_engine(
+            URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"}),
+            connect_args={"timeout": self.lock_timeout},
+            pool_timeout=self.lock_timeout,
+        )
+
+        pragmas = ("journal_mode=WAL", f"synchronous={self.synchronous}", "foreign_keys=ON")
+
+        def prepare(connection: Any, _: Any) -> None:
+            connection.isolation_level = None  # transactions are begun below, not by the driver
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}")
+            self.check_file()
+
+        def begin(connection: Connection) -> None:
+            reading = connection.get_execution_options().get("reticent_read", False)
+            connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+        sa.event.listen(engine, "connect", prepare)
+        sa.event.listen(engine, "begin", begin)
+        return engine
+
+    def _postgresql(self) -> Engine:
+        if find_spec("psycopg") is None:
+            raise MissingExtra('a PostgreSQL ledger needs the extra "postgres": pip install "reticent[postgres]"')
+        given = {name: value for name, value in self.url.query.items() if name == "options"}
+        # A client that is stopped or cut off while it holds the lock is thrown out, before those who wait for it give up. Writers
+        # take turns by a lock on one row, which needs no more than READ COMMITTED, whatever the server's default; and whatever
+        # its default, an answer leaves only after its charge is on disk.
+        idle = max(_milliseconds(self.lock_timeout / 2), 1000)
+        settings = (
+            *given.values(),
+            f"-c lock_timeout={_milliseconds(self.lock_timeout)}",
+            f"-c idle_in_transaction_session_timeout={idle}",
+            "-c default_transaction_isolation=read\\ committed",
+            "-c synchronous_commit=on",
+        )
+        silence = {  # seconds until a connection that says nothing is given up
+            "keepalives": 1,
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 60_000,
+        }
+        return sa.create_engine(
+            self.url.set(drivername="postgresql+psycopg").difference_update_query(given),
+            connect_args={
+                **silence,
+                **self.location.secrets,
+                "options": " ".join(map(str, settings)),
+                "connect_timeout": 10,
+                "client_encoding": "utf8",
+            },
+            isolation_level="READ COMMITTED",
+            pool_pre_ping=True,
+            pool_timeout=self.lock_timeout,
+        )
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.Error, UnicodeDecodeError) as error:
+            self._hide_secrets(error)
+            raise LedgerUnavailable(f"{self.name}: {self._reason(error)}; nothing is released") from error
+
+    def _reason(self, error: Exception) -> str:
+        text = " ".join(str(getattr(error, "orig", None) or error).split())
+        advice = next((advice for sign, advice in _REASONS if sign in text.lower()), "the database reported a fault")
+        return f"{advice.format(seconds=self.lock_timeout)} [{text}]"
+
+    def _hide_secrets(self, error: BaseException | None) -> None:
+        """Takes secrets out of what an error, and those that it came from, would print in a traceback."""
+        seen: set[int] = set()
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            self._hide_secrets_of(error)
+            origin = getattr(error, "orig", None)
+            if origin is not None:
+                self._hide_secrets_of(origin)
+            error = error.__cause__ or error.__context__
+
+    def _hide_secrets_of(self, error: BaseException) -> None:
+        error.args = tuple(self.location.without_secrets(part) if isinstance(part, str) else part for part in error.args)
+
+
+_REASONS: tuple[tuple[str, str], ...] = (
+    ("locked", "another process held the ledger for more than {seconds:g} s; try again, or raise lock_timeout"),
+    ("lock timeout", "another process held the ledger for more than {seconds:g} s; try again, or raise lock_timeout"),
+    ("idle-in-transaction", "this process kept the ledger from others for too long, and was cut off; try again"),
+    ("statement timeout", "the database took too long; try again"),
+    ("readonly", "the ledger is read-only for this user; give it write permission on the file and its folder"),
+    ("read-only", "the ledger is read-only for this user; give it write permission on the file and its folder"),
+    ("full", "no space is left for the ledger; free some, the ledger itself is intact"),
+    ("disk i/o", "the ledger's disk refused a write (no space, a quota, or a fault); the ledger itself is intact"),
+    ("unable to open", "no ledger here, or no permission to open it; create one with `reticent ledger init`"),
+    ("no such table", "no ledger here; create one with `reticent ledger init`"),
+    ("no such column", "a ledger of another version; run `reticent ledger init` with the newest reticent"),
+    ("does not exist", "no ledger here; create one with `reticent ledger init`"),
+    ("not a database", "the file is not an SQLite database"),
+    ("codec can't decode", "the file is damaged; `reticent ledger restore` puts a backup in its place and says what it lost"),
+    ("malformed", "the file is damaged; `reticent ledger restore` puts a backup in its place and says what it lost"),
+)
+
+
+def _milliseconds(seconds: float) -> int:
+    """Whole milliseconds, never 0: to a server that means to wait for ever."""
+    return max(1, math.ceil(seconds * 1000))
+
+
+def _dispose(engine: Engine, process: int) -> None:
+    """Closes an engine's connections, in the process that made them."""
+    if process == os.getpid():
+        engine.dispose()
+
+
+def _alembic() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "reticent.ledger:migrations")
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,399 @@
+"""Verification: recomputes the hash chain and every total from the entries alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
+from reticent.core.scopes import PARTS, Scope
+from reticent.ledger.anchors import Anchor
+from reticent.ledger.chain import Entry
+from reticent.ledger.postings import raw, read_tip
+from reticent.ledger.receipt_claims import ReceiptClaim
+from reticent.ledger.schema import accounts, budgets, covers, entries, statements
+from reticent.ledger.schema_check import schema_problems
+from reticent.ledger.store import Store
+from reticent.ledger.units import LARGEST, delta_value, epsilon_value
+
+_MOST_PROBLEMS = 50
+_ROWS_AT_ONCE = 10_000
+
+
+class StoredEntry(NamedTuple):
+    """An entry with the digest that is stored beside it, and the rows that it belongs to."""
+
+    entry: Entry
+    digest: bytes
+    account_id: int | None
+    budget_id: int | None
+
+
+class MalformedEntry(NamedTuple):
+    """A row among the entries that no ledger writes: a number where a text stands, or the other way round."""
+
+    seq: object
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What ``verify`` found.
+
+    Attributes:
+        entries: number of entries read.
+        anchor: "position:digest" of the last entry. Kept elsewhere, it proves later that nothing up to here was rewritten.
+        problems: what is wrong, in plain words; empty when all is well. At most 50 are listed.
+    """
+
+    entries: int
+    anchor: str
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+@dataclass
+class _Sums:
+    epsilon: int = 0
+    delta: int = 0
+    answers: int = 0
+    reservations: int = 0
+    commits: int = 0
+    last_at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon={epsilon_value(self.epsilon)}, delta={delta_value(self.delta)}, {self.answers} answer(s) in "
+            f"{self.reservations} call(s), {self.commits} of them committed"
+        )
+
+
+@dataclass
+class _Walk:
+    """State of one pass over the entries."""
+
+    problems: list[str] = field(default_factory=list)
+    read: int = 0
+    policy: str | None = None
+    charged: tuple[int, int] = (0, 0)
+    gap: tuple[int, int] = (0, 0)
+    lost: defaultdict[int, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
+    confirmed: set[str] = field(default_factory=set)
+    spent: defaultdict[int, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
+    granted: defaultdict[int, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
+    account_of: dict[int, int] = field(default_factory=dict)
+    committed: set[int] = field(default_factory=set)
+
+    def report(self, problem: str) -> None:
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(problem)
+
+
+def verify(store: Store, *, anchor: str | None = None, receipts: Sequence[ReceiptClaim] = (), kept: bool = True) -> Verification:
+    """Recomputes the chain, every account, every budget and every cover, in one snapshot, and checks the schema.
+
+    A changed, dropped or reordered entry, a total that is not the sum of its entries, a budget that misses an account, and a
+    constraint or trigger that is missing or was added are each named. Somebody who can rewrite the whole database can also
+    rewrite the chain, and an old copy is whole: the anchor that is kept outside the database catches both, and where that was put
+    back as well, an ``anchor`` noted elsewhere or clients' ``receipts``.
+
+    Args:
+        store: the ledger's database.
+        anchor: the anchor of an earlier verification or report, or None.
+        receipts: what clients' receipts say.
+        kept: whether to compare with the anchor that is kept outside the database; not for copies.
+
+    Raises:
+        InvalidInput: ``anchor`` is not "position:digest".
+        LedgerUnavailable: cannot be reached or read, or holds no ledger. Whatever a reachable ledger holds, it is no error.
+    """
+    named = [] if anchor is None else [_parse_anchor(anchor)]
+    walk = _Walk()
+    before = _kept_anchor(store, walk) if kept else None
+    end = ""
+    try:
+        with store.read() as connection:
+            for problem in schema_problems(connection):
+                walk.report(problem)
+            end = _walk_all(walk, connection, before, named, receipts)
+    except (LedgerUnavailable, CorruptLedger, sa.exc.SQLAlchemyError) as error:
+        if not _is_damage(error):
+            raise
+        walk.report(f"the database cannot be read to its end: {' '.join(str(error).split())[:200]}")
+    return Verification(walk.read, end, tuple(walk.problems))
+
+
+def _kept_anchor(store: Store, walk: _Walk) -> Anchor | None:
+    """The anchor that is kept for this ledger, read before the snapshot that it is compared with."""
+    try:
+        with store.read() as connection:
+            tip = read_tip(connection, lock=False)
+        return None if tip is None else store.anchor_of(tip.ledger).read()
+    except CorruptLedger:
+        return None  # the walk says so
+    except LedgerUnavailable as error:
+        if not _is_damage(error):
+            walk.report(str(error))
+        return None
+
+
+def _walk_all(
+    walk: _Walk, connection: Connection, kept: Anchor | None, named: list[tuple[int, str]], receipts: Sequence[ReceiptClaim]
+) -> str:
+    top = read_tip(connection, lock=False)
+    if top is None:
+        walk.report("the ledger's head is missing")
+        return ""
+    if kept is not None:
+        named = [*named, (kept.seq, kept.digest)]
+    expected = defaultdict(set)
+    for position, expected_digest in named:
+        expected[position].add(expected_digest)
+    if any(digest != top.genesis.hex() for digest in expected[0]):
+        walk.report("the anchor is of another ledger")
+    claims = {receipt.last: receipt for receipt in receipts}
+    digest, seq = top.genesis, 0
+    for stored in stored_entries(connection):
+        walk.read += 1
+        if isinstance(stored, MalformedEntry):
+            walk.report(f"entry {stored.seq!r:.40} holds what no ledger writes")
+            continue
+        _check_link(walk, stored, seq, digest)
+        _add_up(walk, stored)
+        seq, digest = stored.entry.seq, stored.digest
+        if any(digest.hex() != other for other in expected.pop(seq, ())):
+            walk.report(f"entry {seq} is not the one that the anchor names; entries up to it were rewritten")
+        if seq in claims and claims[seq].digest == digest.hex():
+            walk.confirmed.add(claims[seq].identifier)
+    if (top.seq, top.digest) != (seq, digest):
+        walk.report(
+            f"the ledger's head names entry {top.seq}, the last entry is {seq}; entries were dropped or the head was changed"
+        )
+    for position in expected:
+        if position != 0:
+            walk.report(
+                f"the anchor names entry {position}, which is not here, the last entry is {seq}; entries were dropped or an old "
+                "copy was put back"
+            )
+    if (top.spent, top.gap, top.policy.text) != (walk.charged, walk.gap, walk.policy if walk.policy is not None else top.first):
+        walk.report("the ledger's head says another policy, total or gap than its entries")
+    _check_receipts(walk, top.ledger, receipts)
+    _check_budgets(walk, connection, _check_accounts(walk, connection))
+    return f"{top.seq}:{top.digest.hex()}"
+
+
+def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEntry]:
+    """Every entry in the order of the chain, a few thousand in memory at a time."""
+    scope = [sa.func.coalesce(accounts.c[name], budgets.c[name], "") for name in PARTS]
+    mine = entries.c
+    query = (
+        sa.select(
+            *(mine.seq, mine.at, mine.action, *scope, sa.func.coalesce(statements.c.statement, ""), mine.epsilon, mine.delta),
+            *(
+                mine.answers,
+                mine.mechanism,
+                sa.case((mine.reservation.is_(None), 0), (mine.reservation == 0, -1), else_=mine.reservation),
+                mine.receipt,
+                raw(mine.digest),
+            ),
+            *(mine.account_id, mine.budget_id),
+        )
+        .outerjoin(statements, statements.c.id == mine.statement_id)
+        .outerjoin(accounts, accounts.c.id == mine.account_id)
+        .outerjoin(budgets, budgets.c.id == mine.budget_id)
+        .order_by(mine.seq)
+        .execution_options(yield_per=_ROWS_AT_ONCE)
+    )
+    for *fields, digest, account_id, budget_id in connection.execute(query):
+        whole = all(type(value) is kind for value, kind in zip(fields, _KINDS, strict=True))
+        if whole and isinstance(digest, bytes | memoryview) and _is_id(account_id) and _is_id(budget_id):
+            yield StoredEntry(Entry(*fields), bytes(digest), account_id, budget_id)
+        else:
+            yield MalformedEntry(fields[0])
+
+
+_KINDS = (int, int, str, str, str, str, str, int, int, int, str, int, str)
+"""Types of an entry's fields."""
+
+
+def _is_id(value: object) -> bool:
+    return value is None or type(value) is int
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether a database could be reached but holds what no ledger writes."""
+    if isinstance(error, CorruptLedger | sa.exc.InvalidRequestError | sa.exc.ArgumentError):
+        return True
+    found = error.__cause__ if isinstance(error, LedgerUnavailable) else error
+    text = str(getattr(found, "orig", None) or found or "").lower()
+    return any(sign in text for sign in _DAMAGE)
+
+
+_DAMAGE = (
+    "malformed",
+    "not a database",
+    "could not decode",
+    "codec can't decode",
+    "no such table",
+    "no such column",
+    "does not exist",
+    "overflow",
+)
+
+
+def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) -> None:
+    for receipt in receipts:
+        if receipt.ledger != ledger[:8]:
+            walk.report(f"receipt {receipt.identifier} is of another ledger")
+        elif receipt.identifier not in walk.confirmed:
+            walk.report(
+                f"receipt {receipt.identifier} names entry {receipt.last}, which is not here as the receipt knows it; entries "
+                "were dropped or an old copy was put back"
+            )
+        elif any(seq not in walk.committed for seq in range(receipt.first, receipt.last + 1)):
+            walk.report(f"receipt {receipt.identifier} was released, but its reservation is still open")
+
+
+def _check_link(walk: _Walk, stored: StoredEntry, before: int, digest: bytes) -> None:
+    seq = stored.entry.seq
+    if seq != before + 1 and not (stored.entry.action == "accept" and seq > before):
+        gap = f"entry {before + 1} is" if seq == before + 2 else f"entries {before + 1} to {seq - 1} are"
+        walk.report(f"{gap} missing")
+    elif stored.entry.digest(digest) != stored.digest:
+        walk.report(f"entry {seq} does not match its digest: it, or its place in the order, was changed")
+
+
+def _add_up(walk: _Walk, stored: StoredEntry) -> None:
+    entry, account = stored.entry, stored.account_id
+    if (account is not None) != (entry.action in ("reserve", "commit")) or (stored.budget_id is not None) != (
+        entry.action in ("grant", "gap")
+    ):
+        walk.report(f"entry {entry.seq} belongs to another account or budget than its action says")
+    if entry.action == "grant" and stored.budget_id is not None:
+        walk.granted[stored.budget_id].epsilon += entry.epsilon
+        walk.granted[stored.budget_id].delta += entry.delta
+    elif entry.action == "gap" and stored.budget_id is not None:
+        walk.lost[stored.budget_id].epsilon += entry.epsilon
+        walk.lost[stored.budget_id].delta += entry.delta
+    elif entry.action == "accept":
+        walk.gap = (min(walk.gap[0] + entry.epsilon, LARGEST), min(walk.gap[1] + entry.delta, LARGEST))
+    elif entry.action == "policy":
+        walk.policy = entry.mechanism
+    elif entry.action == "reserve" and account is not None:
+        walk.charged = (min(walk.charged[0] + entry.epsilon, LARGEST), min(walk.charged[1] + entry.delta, LARGEST))
+        sums = walk.spent[account]
+        sums.epsilon += entry.epsilon
+        sums.delta += entry.delta
+        sums.answers += entry.answers
+        sums.reservations += 1
+        sums.last_at = entry.at
+        walk.account_of[entry.seq] = account
+    elif entry.action == "commit" and account is not None:
+        walk.spent[account].commits += 1
+        if walk.account_of.get(entry.reservation) != account or entry.reservation in walk.committed:
+            walk.report(f"entry {entry.seq} commits entry {entry.reservation}, which is no open reservation of its account")
+        walk.committed.add(entry.reservation)
+    else:
+        walk.report(f"entry {entry.seq} has no account or budget")
+
+
+def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scope, int]]:
+    """Every account's scope and statement, once its totals are compared with its entries."""
+    found: dict[int, tuple[Scope, int]] = {}
+    for row in connection.execute(sa.select(accounts)):
+        if not _is_well_formed(row, accounts):
+            walk.report(f"account {row.id!r:.40} holds what no ledger writes")
+            continue
+        scope = Scope.stored(row.principal, row.subject, row.bundle)
+        found[row.id] = (scope, row.statement_id)
+        stored, sums = _Sums(row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits), walk.spent[row.id]
+        if stored != sums:
+            walk.report(f"account {scope.describe()} says {stored}; its entries say {sums}")
+        elif row.last_at != sums.last_at:
+            walk.report(f"account {scope.describe()} says that it spent last at another time than its entries")
+    for account in walk.spent.keys() - found.keys():
+        walk.report(f"entries of account {account} have no account")
+    return found
+
+
+def _check_budgets(walk: _Walk, connection: Connection, all_accounts: dict[int, tuple[Scope, int]]) -> None:
+    """Compares every budget with the accounts that it has to count, its grants and what they spent."""
+    links: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for link in connection.execute(sa.select(covers)):
+        if _is_well_formed(link, covers):
+            links[link.budget_id][link.account_id] = link.statement_id
+        else:
+            walk.report(f"the cover of account {link.account_id!r:.40} holds what no ledger writes")
+    known: set[int] = set()
+    indexes: dict[tuple[bool, ...], defaultdict[tuple[str, ...], set[int]]] = {}
+    for row in connection.execute(sa.select(budgets)).all():
+        if not _is_well_formed(row, budgets):
+            walk.report(f"budget {row.id!r:.40} holds what no ledger writes")
+            continue
+        known.add(row.id)
+        scope = Scope.stored(row.principal, row.subject, row.bundle)
+        covered = _covered(indexes, scope, all_accounts)
+        if covered != links[row.id].keys():
+            walk.report(f"budget {scope.describe()} counts {len(links[row.id])} accounts, expected {len(covered)}")
+        stated = {*links[row.id].values(), *(all_accounts[account][1] for account in covered)}
+        if not stated <= {row.statement_id}:
+            walk.report(f"budget {scope.describe()} counts an account of another kind or adjacency")
+        _check_amounts(walk, row, scope, covered)
+    for budget in walk.granted.keys() - known:
+        walk.report(f"grants of budget {budget} have no budget")
+
+
+def _check_amounts(walk: _Walk, row: Row[Any], scope: Scope, covered: set[int]) -> None:
+    granted, lost = walk.granted[row.id], walk.lost[row.id]
+    spent = (
+        sum(walk.spent[account].epsilon for account in covered) + lost.epsilon,
+        sum(walk.spent[account].delta for account in covered) + lost.delta,
+    )
+    if (row.granted_epsilon, row.granted_delta) != (granted.epsilon, granted.delta):
+        walk.report(f"budget {scope.describe()} grants another amount than its entries")
+    if (row.spent_epsilon, row.spent_delta) != spent or (row.gap_epsilon, row.gap_delta) != (lost.epsilon, lost.delta):
+        walk.report(f"budget {scope.describe()} has spent another amount than its entries")
+    if spent[0] > granted.epsilon or spent[1] > granted.delta:
+        walk.report(f"budget {scope.describe()} is overspent")
+    owed = (walk.gap[0] - lost.epsilon, walk.gap[1] - lost.delta)
+    if (owed[0] > 0 and spent[0] < granted.epsilon) or (owed[1] > 0 and spent[1] < granted.delta):
+        walk.report(f"budget {scope.describe()} was not charged what lost entries may have spent")
+
+
+def _is_well_formed(row: Row[Any], table: sa.Table) -> bool:
+    return all(
+        type(value) is (str if isinstance(column.type, sa.String) else int)
+        for value, column in zip(row, table.columns, strict=True)
+    )
+
+
+def _covered(
+    indexes: dict[tuple[bool, ...], defaultdict[tuple[str, ...], set[int]]],
+    budget: Scope,
+    all_accounts: dict[int, tuple[Scope, int]],
+) -> set[int]:
+    """Accounts that ``budget`` covers, from one index per set of names that budgets give; there are seven such sets at most."""
+    given = tuple(bool(value) for value in budget.parts.values())
+    if given not in indexes:
+        index: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
+        for account, (scope, _) in all_accounts.items():
+            index[tuple(compress(scope.parts.values(), given))].add(account)
+        indexes[given] = index
+    return indexes[given][tuple(compress(budget.parts.values(), given))]
+
+
+def _parse_anchor(anchor: str) -> tuple[int, str]:
+    try:
+        seq, digest = anchor.split(":")
+        return int(seq), bytes.fromhex(digest).hex()
+    except ValueError:
+        raise InvalidInput(f"anchor={anchor!r:.80}: expected 'position:digest' as printed by report or verify") from None

@@ -1,0 +1,31 @@
+"""Sound numbers about slopes: upper bounds on local Lipschitz constants, exact ones, and radii."""
+
+from reticent.lipschitz.bounds import LipschitzBound, Output
+from reticent.lipschitz.enumeration import EnumerationBound
+from reticent.lipschitz.exact import ExactBound, ExactResult, Violation, lipschitz_constant, nearest_violation
+from reticent.lipschitz.exact_search import Limits
+from reticent.lipschitz.interval import IntervalBound
+from reticent.lipschitz.layered import LayeredBound
+from reticent.lipschitz.milp import MilpResult, milp_lipschitz, milp_nearest_violation
+from reticent.lipschitz.radius import LevelTest, grid_radius, snap, stability_radius
+
+__all__ = [
+    "EnumerationBound",
+    "ExactBound",
+    "ExactResult",
+    "IntervalBound",
+    "LayeredBound",
+    "LevelTest",
+    "Limits",
+    "LipschitzBound",
+    "MilpResult",
+    "Output",
+    "Violation",
+    "grid_radius",
+    "lipschitz_constant",
+    "milp_lipschitz",
+    "milp_nearest_violation",
+    "nearest_violation",
+    "snap",
+    "stability_radius",
+]

@@ -1,0 +1,302 @@
+"""What every isotone bound on a local Lipschitz constant is, and the regions that it is asked about."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, prod
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import finite_array
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
+from reticent.core.norms import Norm, sign_patterns
+from reticent.core.regions import Box
+from reticent.core.rounding import operator_norm_bound, sum_error
+from reticent.grids.arithmetic import Array, Interval, around
+from reticent.networks.layers import Activation, Layer, Linear, Residual
+from reticent.networks.network import Network
+
+Output = Norm | Literal["spread"]
+"""How changes of the output are measured: a norm, or *spread*, the largest |change of v_i - v_j| of two logits."""
+
+MAX_SIGN_OUTPUTS = 12
+"""Up to this many outputs the l1 norm is bounded by enumerating output signs; beyond, by the sum over outputs."""
+
+_DENSE_LIMIT = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Functionals:
+    """Linear functionals a of the output, and how bounds on |a . change| combine into the output measure.
+
+    Attributes:
+        rows: shape (k, m), entries -1, 0 or 1, one of each pair {a, -a}.
+        combine: "max" (exact for l1 by signs, l-infinity and spread), "sum" (l1 fallback) or "l2".
+    """
+
+    rows: Array
+    combine: Literal["max", "sum", "l2"]
+
+    @classmethod
+    def of(cls, output: Output, outputs: int) -> Functionals:
+        """The functionals that measure ``output`` on vectors of ``outputs`` entries."""
+        if output == "spread":
+            if outputs < 2:
+                raise UnsupportedNorm(f"spread of {outputs} output(s): expected at least 2")
+            first, second = np.triu_indices(outputs, 1)
+            return cls(np.eye(outputs)[first] - np.eye(outputs)[second], "max")
+        if output is Norm.L1 and outputs <= MAX_SIGN_OUTPUTS:
+            return cls(sign_patterns(outputs, up_to_sign=True), "max")
+        combine: dict[Norm, Literal["max", "sum", "l2"]] = {Norm.L1: "sum", Norm.LINF: "max", Norm.L2: "l2"}
+        return cls(np.eye(outputs), combine[Norm(output)])
+
+
+def parse_output(name: str | Norm) -> Output:
+    """The output measure called ``name``: l1, l2, linf or spread.
+
+    Raises:
+        UnknownName: none of these.
+    """
+    if name == "spread":
+        return "spread"
+    try:
+        return Norm(name)
+    except ValueError:
+        raise UnknownName(f"output={name!r}: expected l1, l2, linf or spread") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A batch of balls, each cut to the public domain.
+
+    Attributes:
+        box: the smallest grid boxes around the balls, shape (n, d).
+        centers: whole multiples of the grid, shape (n, d); used by l1 and l2 balls only.
+        radii: whole multiples of the grid, shape (n, 1), at least the true radius plus the rounding of centers.
+    """
+
+    box: Interval
+    centers: Array
+    radii: Array
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    def part(self, rows: slice) -> Region:
+        """Some of the balls."""
+        box = Interval(self.box.lower[rows], self.box.upper[rows], self.box.unit)
+        return Region(box, self.centers[rows], self.radii[rows])
+
+
+class LipschitzBound(ABC):
+    """A sound, inclusion-isotone upper bound on the local Lipschitz constant of a network.
+
+    Guarantee:
+        ``bound(x, r)`` is at least the Lipschitz constant of the network on the ball of radius r around x, cut to
+        the public domain; and if ball(x', r') lies inside ball(x, r), then ``bound(x', r') <= bound(x, r)``, to the
+        last bit and whatever the batch (l-infinity balls; for l1 and l2 balls after moving centers to the grid
+        of step ``input_step``). Proof: docs/certificates.md.
+
+    Attributes:
+        network: what is bounded.
+        domain: the public box that inputs are clipped to.
+        input_norm: norm of the ball and of input changes.
+        output: measure of output changes.
+        affordable_points: how many points calibration may ask about each of many proposals.
+        cost_is_public: whether what a decision costs has a bound that no point can exceed; without one it may serve
+            calibration and reports, but no release.
+    """
+
+    kind: ClassVar[str]
+    affordable_points: ClassVar[int] = 1000
+    _asked_at_once: ClassVar[int] = 32
+    cost_is_public: ClassVar[bool] = True
+
+    def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
+        if domain.dimension != network.input_dimension:
+            raise InvalidInput(
+                f"domain: has {domain.dimension} coordinates, the network takes {network.input_dimension}; expected the same"
+            )
+        self.network = network
+        self.domain = domain
+        self.input_norm = Norm.parse(input_norm)
+        self.output = parse_output(output)
+        self.functionals = Functionals.of(self.output, network.output_dimension)
+        self.ceiling = _norm_product(network, self.input_norm, self.output)
+        self._diameter = 4.0 * float(self.input_norm.of(domain.half_width))  # twice, to be far from any rounding
+
+    @property
+    @abstractmethod
+    def input_step(self) -> float:
+        """Step of the public grid that inputs are rounded to; a power of two."""
+
+    @abstractmethod
+    def _bound_region(self, region: Region) -> Array:
+        """The bound over each ball of ``region``, shape (n,)."""
+
+    @property
+    @abstractmethod
+    def _rows_at_once(self) -> int:
+        """How many balls fit in the working memory of one pass."""
+
+    def bound(self, centers: npt.ArrayLike, radius: float | npt.ArrayLike) -> Array:
+        """Upper bounds on the Lipschitz constant over balls, shape (n,).
+
+        Args:
+            centers: shape (n, d), finite; points outside the domain are clipped to it.
+            radius: one radius or n radii, at least 0; infinity covers the whole domain.
+
+        Raises:
+            InvalidInput: wrong shape, empty, NaN or infinite centers.
+            InvalidParameter: a negative or NaN radius.
+        """
+        points = self.domain.clip(finite_array(centers, name="centers", ndim=2, columns=self.domain.dimension))
+        radii = np.asarray(radius, dtype=np.float64)
+        if radii.shape not in {(), (len(points),)}:
+            raise InvalidInput(f"radius: expected one number or {len(points)}, got shape={radii.shape}")
+        if np.isnan(radii).any() or (radii < 0).any():
+            raise InvalidParameter("radius: expected numbers of at least 0")
+        radii = np.broadcast_to(radii, (len(points),))
+        return self.bound_over(self.region(points, radii))
+
+    def bound_over(self, region: Region) -> Array:
+        """Upper bounds over prepared regions, shape (n,)."""
+        parts = [self._bound_region(region.part(rows)) for rows in slices(len(region), self._rows_at_once)]
+        return np.minimum(np.concatenate(parts), self.ceiling)
+
+    def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
+        """Whether the bound over each prepared region is at most ``limit``, shape (n,).
+
+        The same answers as ``bound_over(region) <= limit``; bounds that can tell sooner override it.
+        """
+        return np.asarray(self.bound_over(region) <= limit)
+
+    def levels(self, centers: Array, radius_steps: int, *, limit: float, max_level: int) -> npt.NDArray[np.int64]:
+        """The largest l up to ``max_level`` such that the bound on the ball of l * radius_steps is at most ``limit``; else 0.
+
+        The question at the largest radius comes first, because it settles most points; the rest is a binary search, valid
+        because the bound grows with the radius. For a few points all radii are asked about in one pass, which costs less than
+        several. Bounds that can tell sooner override it, with the same answers.
+
+        Args:
+            centers: whole grid steps, shape (n, d).
+            radius_steps: radius of one level in whole grid steps.
+            limit: P.
+            max_level: levels above it are reported as it.
+        """
+        if len(centers) * max_level <= self._asked_at_once:
+            # As the bound grows with the radius, the levels at which it holds come first.
+            radii = float(radius_steps) * np.tile(np.arange(1.0, max_level + 1.0), len(centers))
+            balls = self.region_on_grid(np.repeat(centers, max_level, axis=0), radii)
+            return np.asarray(self.at_most(balls, limit).reshape(len(centers), max_level).sum(axis=1))
+        low = np.zeros(len(centers), dtype=np.int64)
+        high = np.full(len(centers), max_level, dtype=np.int64)
+        ask = high.copy()
+        open_points = np.arange(len(centers))
+        while len(open_points):
+            radii = ask[open_points].astype(np.float64) * float(radius_steps)
+            holds = self.at_most(self.region_on_grid(centers[open_points], radii), limit)
+            low[open_points[holds]] = ask[open_points[holds]]
+            high[open_points[~holds]] = ask[open_points[~holds]] - 1
+            open_points = open_points[low[open_points] < high[open_points]]
+            ask = (low + high + 1) // 2
+        return low
+
+    def global_bound(self) -> float:
+        """An upper bound on the Lipschitz constant over the whole domain."""
+        return float(self.bound(self.domain.center[None, :], np.inf)[0])
+
+    def region(self, points: Array, radii: Array) -> Region:
+        """The balls around ``points`` (inside the domain) as grid intervals, rounded outward."""
+        step = self.input_step
+        lower_end, upper_end = self._grid_domain
+        # From the diameter on, a ball around a point of the domain is the whole domain.
+        radii = np.minimum(radii, self._diameter)
+        lower = np.floor((points - radii[:, None]) / step)
+        upper = np.ceil((points + radii[:, None]) / step)
+        box = Interval(np.maximum(lower, lower_end), np.minimum(upper, upper_end), step)
+        rounding = ceil(0.5 * self.input_norm.of_ones(points.shape[1]))
+        return Region(box, np.round(points / step), np.ceil(radii[:, None] / step) + rounding)
+
+    @cached_property
+    def _grid_domain(self) -> tuple[Array, Array]:
+        """The ends of the domain in whole steps, rounded outward."""
+        step = self.input_step
+        return around(self.domain.lower, step).lower, around(self.domain.upper, step).upper
+
+    def _whole_domain(self) -> Region:
+        return self.region(self.domain.center[None], np.array([np.inf]))
+
+    def region_on_grid(self, centers: Array, radii: Array) -> Region:
+        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no rounding at all.
+
+        Raises:
+            InvalidInput: a center that is not on the grid or outside the domain (rounded outward to the grid), around which the
+                cut ball may be empty, and smaller balls not inside larger ones; or a negative radius.
+        """
+        lower_end, upper_end = self._grid_domain
+        inside = (centers >= lower_end) & (centers <= upper_end) & (centers == np.floor(centers))
+        if not inside.all() or not (radii >= 0).all():
+            raise InvalidInput("centers: expected whole grid steps inside the domain, and radii of at least 0; use snap()")
+        reach = radii[:, None]
+        lower, upper = np.maximum(centers - reach, lower_end), np.minimum(centers + reach, upper_end)
+        return Region(Interval(lower, upper, self.input_step), centers, reach)
+
+
+def slices(rows: int, at_once: int) -> Iterator[slice]:
+    """Consecutive slices of at most ``at_once`` of ``rows`` rows."""
+    for start in range(0, rows, max(1, at_once)):
+        yield slice(start, start + max(1, at_once))
+
+
+def combine(per_functional: Array, how: Literal["max", "sum", "l2"]) -> Array:
+    """Bounds per functional, shape (n, k, ...), joined into the output measure, shape (n, ...).
+
+    Each step is monotone in floating point as well: entries are added in a fixed order. The margin covers as many roundings as
+    there are entries.
+    """
+    if how == "max":
+        return np.asarray(per_functional.max(axis=1))
+    total = np.zeros_like(per_functional[:, 0])
+    for column in np.moveaxis(per_functional, 1, 0):
+        total = total + (np.square(column) if how == "l2" else column)
+    margin = 1.0 + sum_error(per_functional.shape[1] + 4)
+    return np.asarray((np.sqrt(total) if how == "l2" else total) * margin)
+
+
+def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
+    """A public constant that no region can exceed: the product of the layers' operator norms."""
+    last = max(index for index, layer in enumerate(network.layers) if isinstance(layer, Linear))
+    behind = network.layers[last + 1 :]
+    if any(isinstance(layer, Residual) for layer in behind) or (behind and output == "spread"):
+        return np.inf
+    # Activations behind the last linear layer act entry by entry, so they keep the output norm.
+    norms = [
+        _layer_norm(layer, input_norm, output if index == last else input_norm) for index, layer in enumerate(network.layers)
+    ]
+    # A product that leaves float64 at the small end is not 0.
+    return 0.0 if 0.0 in norms else max(prod(norms, start=1.0 + sum_error(2 * len(norms) + 2)), 2.0**-1000)
+
+
+def _layer_norm(layer: Layer, input_norm: Norm, output: Output) -> float:
+    if isinstance(layer, Activation):
+        return layer.kind.lipschitz
+    if isinstance(layer, Residual):
+        inner = 1.0
+        for part in layer.branch:
+            inner *= _layer_norm(part, input_norm, input_norm)
+        return 1.0 + inner
+    if layer.inputs * layer.outputs > _DENSE_LIMIT:
+        return np.inf
+    matrix = layer.dense()
+    if output == "spread":
+        matrix, output = Functionals.of("spread", layer.outputs).rows @ matrix, Norm.LINF
+    try:
+        return operator_norm_bound(matrix, input_norm, output)
+    except UnsupportedNorm:
+        return np.inf

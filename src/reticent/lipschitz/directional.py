@@ -1,0 +1,183 @@
+"""The largest derivative a . J t over all slopes in their certified ranges, for a functional a and a direction t.
+
+Behind the first ReLU, neuron j carries d_j c_j with c = W1 t and slope d_j; behind a later one d_k y_k with y = W (...).
+For given slopes of the later layers the best slopes of the first are read off signs. The later layers are either
+relaxed (the product d y, d in [0, 1] and y in [L, H], lies between two parallel-ended lines in y) or, where they are
+narrow, searched completely. Both are well-defined real numbers that only grow with the region; everything here computes
+them in floating point with a proven error, or in exact fractions (arrays of dtype object): the code is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.grids.arithmetic import Array
+from reticent.grids.rounding import quotient
+
+Mask = npt.NDArray[np.bool_]
+Choices = npt.NDArray[np.int8]
+
+FREE = -1
+"""A slope that is not decided; 0 and 1 are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Which neurons of each hidden layer are on or unstable at one region, shape (width,) each."""
+
+    on: tuple[Mask, ...]
+    unstable: tuple[Mask, ...]
+
+    @property
+    def silent(self) -> bool:
+        """Whether some layer is off as a whole, so that the network is constant on the region."""
+        return any(not (on | unstable).any() for on, unstable in zip(self.on, self.unstable, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """Lines around d y for later layers: g d y <= g s y + |g| rise with s = ``share`` for g > 0, 1 - share otherwise.
+
+    Attributes:
+        share, rise: one array of shape (rows, width) for each layer behind the first.
+    """
+
+    share: tuple[Array, ...]
+    rise: tuple[Array, ...]
+
+    def part(self, index: npt.NDArray[np.intp] | Mask) -> Relaxed:
+        """Some of the rows."""
+        return Relaxed(tuple(part[index] for part in self.share), tuple(part[index] for part in self.rise))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Pairs of a functional and a direction, one in each row.
+
+    Attributes:
+        functionals: the functional times the last layer's weights, shape (rows, last width).
+        along: derivatives of the first layer's pre-activations along the direction, shape (rows, first width).
+        lines: the relaxation of the later layers along the direction.
+    """
+
+    functionals: Array
+    along: Array
+    lines: Relaxed
+
+    def __len__(self) -> int:
+        return len(self.functionals)
+
+    def part(self, index: npt.NDArray[np.intp] | Mask) -> Rows:
+        """Some of the rows."""
+        return Rows(self.functionals[index], self.along[index], self.lines.part(index))
+
+    def with_opposites(self) -> Rows:
+        """These rows, and behind them the same with the opposite functionals."""
+        twice = np.tile(np.arange(len(self)), 2)
+        return Rows(np.concatenate([self.functionals, -self.functionals]), self.along[twice], self.lines.part(twice))
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Values of rows (a pair of a functional and a direction each), and where the best slopes are.
+
+    Attributes:
+        value: the relaxed maximum, shape (rows,).
+        attained: what some choice of slopes really gives, at most the maximum; shape (rows,).
+        gap: what each neuron of a later layer loses to the relaxation, shape (rows, sum of their widths); at most 0
+            where the slope is decided.
+    """
+
+    value: Array
+    attained: Array
+    gap: Array
+
+
+def ranges(along: Array, weights: tuple[Array, ...], slopes: Slopes) -> list[tuple[Array, Array]]:
+    """Ranges [L, H] of the derivatives of each later layer's pre-activations, shape (rows, width).
+
+    Args:
+        along: derivatives of the first layer's pre-activations, shape (rows, width).
+        weights: matrices from each hidden layer to the next.
+        slopes: of all hidden layers.
+    """
+    low, high = along, along
+    found = []
+    for layer, weight in enumerate(weights):
+        on, unstable = slopes.on[layer], slopes.unstable[layer]
+        low = np.where(unstable, np.minimum(low, 0), np.where(on, low, 0))
+        high = np.where(unstable, np.maximum(high, 0), np.where(on, high, 0))
+        up, down = np.maximum(weight, 0).T, np.minimum(weight, 0).T
+        low, high = low @ up + high @ down, high @ up + low @ down
+        found.append((low, high))
+    return found
+
+
+def relaxed(bounds: list[tuple[Array, Array]]) -> Relaxed:
+    """The lines over these ranges: the chord of max(0, y) above, the chord of min(0, y) below."""
+    share, rise = [], []
+    for low, high in bounds:
+        high, low = np.maximum(high, 0), np.minimum(low, 0)
+        slope = quotient(high, high - low)
+        share.append(slope)
+        rise.append(-slope * low)
+    return Relaxed(tuple(share), tuple(rise))
+
+
+def largest(rows: Rows, weights: tuple[Array, ...], slopes: Slopes, choices: Choices | None = None) -> Derivatives:
+    """The largest a . J t for each row under the relaxation, with some slopes of later layers decided.
+
+    Args:
+        rows: the pairs.
+        weights: matrices from each hidden layer to the next.
+        slopes: ranges of slopes.
+        choices: 0, 1 or FREE for each neuron of the later layers, shape (rows, sum of their widths); None: all free,
+            and ``attained`` and ``gap`` are not computed (empty).
+    """
+    gradient, constant = rows.functionals, 0
+    starts = np.cumsum([0, *(len(weight) for weight in weights)])
+    behind = []
+    for layer in range(len(weights), 0, -1):
+        share, rise = rows.lines.share[layer - 1], rows.lines.rise[layer - 1]
+        free, kept = slopes.unstable[layer], slopes.on[layer]
+        if choices is not None:
+            decided = choices[:, starts[layer - 1] : starts[layer]]
+            free, kept = free & (decided == FREE), kept | (free & (decided == 1))
+        margin = np.where(free, np.abs(gradient) * rise, 0)
+        constant = constant + margin.sum(axis=1)
+        through = np.where(free, gradient * np.where(gradient > 0, share, 1 - share), np.where(kept, gradient, 0))
+        behind.append((gradient, through, margin, free, kept))
+        gradient = through @ weights[layer - 1]
+    shares = gradient * rows.along
+    active = slopes.on[0] | (slopes.unstable[0] & (shares > 0))
+    value = np.where(active, shares, 0).sum(axis=1) + constant
+    if choices is None:
+        return Derivatives(value, value[:0], value[:0])
+    carried = np.where(active, rows.along, 0)
+    gaps = []
+    for weight, (gradient, through, margin, free, kept) in zip(weights, reversed(behind), strict=True):
+        derivative = carried @ weight.T
+        gain = gradient * derivative
+        gaps.append(np.where(free, through * derivative + margin - np.maximum(gain, 0), 0))
+        carried = np.where(kept | (free & (gain > 0)), derivative, 0)
+    return Derivatives(value, (rows.functionals * carried).sum(axis=1), np.concatenate([value[:, None][:, :0], *gaps], axis=1))
+
+
+def separate(rows: Rows, weights: tuple[Array, ...], slopes: Slopes) -> Array:
+    """The largest a . J t for each row by intervals of gradients: each entry has its own worst slopes behind it.
+
+    Mostly far above ``largest``, but not always: it is never above what an interval bound makes of the pair.
+    """
+    low, high = rows.functionals, rows.functionals
+    for layer in range(len(weights), 0, -1):
+        on, unstable, weight = slopes.on[layer], slopes.unstable[layer], weights[layer - 1]
+        low = np.where(unstable, np.minimum(low, 0), np.where(on, low, 0))
+        high = np.where(unstable, np.maximum(high, 0), np.where(on, high, 0))
+        up, down = np.maximum(weight, 0), np.minimum(weight, 0)
+        low, high = low @ up + high @ down, high @ up + low @ down
+    shares = np.maximum(rows.along * low, rows.along * high)
+    active = slopes.on[0] | (slopes.unstable[0] & (shares > 0))
+    return np.asarray(np.where(active, shares, 0).sum(axis=1))

@@ -1,0 +1,381 @@
+"""The exact local Lipschitz constant of a ReLU network on a box, and the nearest point that exceeds a limit.
+
+``lipschitz_constant`` and ``nearest_violation`` answer one question each. ``ExactBound`` puts them where an isotone
+bound goes: the question of the privacy test, "is L(x, r) <= P?", is answered by the exact truth, which is isotone
+because L is. Proofs: docs/exact-search.md.
+
+What is computed is the largest norm of the Jacobian of an activation pattern that some point of the *closed* ball is
+consistent with, where a neuron at its kink is consistent with both slopes. That is at least the Lipschitz constant, and
+equal to it unless pieces of the network meet in the ball without having an inside there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.core.checks import finite_array, positive
+from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter, UnsupportedNorm
+from reticent.core.norms import Norm
+from reticent.core.regions import Box
+from reticent.grids.arithmetic import Array
+from reticent.lipschitz.bounds import LipschitzBound, Output, Region, parse_output
+from reticent.lipschitz.enumeration import EnumerationBound
+from reticent.lipschitz.exact_patterns import ReluChain, Signs
+from reticent.lipschitz.exact_search import Goal, Limits, PatternSearch
+from reticent.lipschitz.layered import LayeredBound
+from reticent.networks.network import Network
+
+RELATIVE = 2.0**-20
+"""Relative tolerance of the values that ``ExactBound`` reports; its decisions have none."""
+
+_GLOBAL_NODES = 2000
+_LEVEL_TOLERANCE = 0.5  # of one radius: the one level that may lie between is settled by an exact decision
+
+
+class Status(StrEnum):
+    """How a search ended. A search that does not end raises."""
+
+    SOLVED = "solved"
+    """The answer is within the tolerance."""
+    NONE_WITHIN = "none within the radius"
+    """No point within the radius exceeds the limit."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactResult:
+    """A local Lipschitz constant.
+
+    Attributes:
+        value: what the Jacobian at the witness measures; the constant up to the tolerance.
+        lower, upper: proved bounds on the constant.
+        witness: a point of the ball, shape (n,).
+        pattern: 1 or -1 per hidden neuron, the activation pattern of ``value``, consistent with the witness.
+        nodes: partial patterns that were looked at.
+        status: ``Status.SOLVED``.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    witness: Array
+    pattern: Signs
+    nodes: int
+    status: Status
+
+
+@dataclass(frozen=True, eq=False)
+class Violation:
+    """The nearest point where a limit is exceeded, if there is one within the radius.
+
+    Attributes:
+        distance: from the center in the l-infinity norm; infinite if there is none.
+        lower, upper: proved bounds on the distance: no point nearer than ``lower`` exceeds the limit.
+        witness: the point, shape (n,), or None.
+        pattern: the activation pattern there, or None.
+        value: what the Jacobian of the pattern measures, above the limit; 0 if there is none.
+        nodes: partial patterns that were looked at.
+        status: solved, or none within the radius.
+    """
+
+    distance: float
+    lower: float
+    upper: float
+    witness: Array | None
+    pattern: Signs | None
+    value: float
+    nodes: int
+    status: Status
+
+
+def lipschitz_constant(
+    network: Network,
+    center: npt.ArrayLike,
+    radius: float,
+    *,
+    domain: Box,
+    input_norm: Norm = Norm.LINF,
+    output: Output = Norm.L1,
+    relative: float = 1e-6,
+    absolute: float = 0.0,
+    limits: Limits | None = None,
+) -> ExactResult:
+    """The Lipschitz constant of a ReLU chain on the ball of ``radius`` around ``center``, cut to ``domain``.
+
+    Args:
+        network: linear layers with ReLU between them, at most 14 inputs.
+        center: shape (n,), finite; clipped to the domain.
+        radius: at least 0; infinity covers the whole domain.
+        domain: the public box of the inputs.
+        input_norm: l-infinity.
+        output: l1 (up to 12 outputs), linf or "spread".
+        relative, absolute: the answer is within the larger of the two tolerances; not both 0.
+        limits: when to give up; by default never.
+
+    Raises:
+        CertificationFailed: a limit was reached. There is no partial answer.
+        UnsupportedNetwork, UnsupportedNorm: what exact search does not cover.
+
+    Edge cases: radius 0 gives the norm of the Jacobian at the point, the largest over both sides of each kink that goes
+    through it; an affine network gives its operator norm; a constant one gives 0; dead units cost nothing.
+
+    Example:
+        >>> from reticent.networks import affine_chain
+        >>> net = affine_chain([[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]])  # slope 0, then 1 from 0, then 3 from 1
+        >>> found = lipschitz_constant(net, [0.0], 0.5, domain=Box.cube(1, 4.0))
+        >>> found.value, found.status.value
+        (1.0, 'solved')
+        >>> lipschitz_constant(net, [0.0], 1.0, domain=Box.cube(1, 4.0)).value
+        3.0
+    """
+    chain, point, reach = _prepared(network, center, radius, domain, input_norm, output)
+    if not (relative >= 0 and absolute >= 0 and max(relative, absolute) > 0):
+        raise InvalidParameter("relative, absolute: expected numbers of at least 0, one of them above 0")
+    search = PatternSearch(
+        chain, point, *_ball(domain, point, reach), Goal.LARGEST, relative=relative, absolute=absolute, limits=limits or Limits()
+    )
+    search.run()
+    return _result(search)
+
+
+def nearest_violation(
+    network: Network,
+    center: npt.ArrayLike,
+    *,
+    limit: float,
+    max_radius: float,
+    domain: Box,
+    input_norm: Norm = Norm.LINF,
+    output: Output = Norm.L1,
+    tolerance: float = 1e-9,
+    limits: Limits | None = None,
+) -> Violation:
+    """The smallest r at which L(center, r) exceeds ``limit``: psi, by one search and not by bisection.
+
+    Args:
+        network: linear layers with ReLU between them, at most 14 inputs.
+        center: shape (n,), finite; clipped to the domain.
+        limit: P, above 0.
+        max_radius: how far to look, above 0; infinity covers the whole domain.
+        domain: the public box of the inputs.
+        input_norm: l-infinity.
+        output: l1 (up to 12 outputs), linf or "spread".
+        tolerance: of the distance, absolute, above 0.
+        limits: when to give up; by default never.
+
+    Raises:
+        CertificationFailed: a limit was reached. There is no partial answer.
+        UnsupportedNetwork, UnsupportedNorm: what exact search does not cover.
+
+    Example:
+        >>> from reticent.networks import affine_chain
+        >>> net = affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]])  # max(x, 0)
+        >>> round(nearest_violation(net, [-2.0], limit=0.5, max_radius=3.0, domain=Box.cube(1, 4.0)).distance, 6)
+        2.0
+        >>> nearest_violation(net, [-2.0], limit=0.5, max_radius=1.0, domain=Box.cube(1, 4.0)).status.value
+        'none within the radius'
+    """
+    chain, point, reach = _prepared(network, center, max_radius, domain, input_norm, output)
+    search = PatternSearch(
+        chain,
+        point,
+        *_ball(domain, point, reach),
+        Goal.NEAREST,
+        threshold=positive(limit, name="limit"),
+        absolute=positive(tolerance, name="tolerance"),
+        limits=limits or Limits(),
+    )
+    search.run()
+    if not search.exceeded:
+        return Violation(np.inf, float(max_radius), np.inf, None, None, 0.0, search.nodes, Status.NONE_WITHIN)
+    lower, upper = search.radius_range
+    return Violation(search.radius, lower, upper, search.witness, search.pattern, search.best, search.nodes, Status.SOLVED)
+
+
+class ExactBound(LipschitzBound):
+    """The exact local Lipschitz constant of a ReLU chain, for l-infinity balls, as a bound for the privacy test.
+
+    Guarantee:
+        ``at_most(region, P)`` and ``levels`` answer with the mathematical truth of "L <= P" about the float64 weights, where L
+        is the largest norm of the Jacobian over activation patterns consistent with a point of the closed region. They
+        have no tolerance, no limit, and do not depend on the order of the search, on the batch, or on threads. As L is
+        inclusion-isotone, so are they: points at distance at most R have levels that differ by at most 1.
+        ``bound`` is at least L and at most L (1 + ``relative``); it is isotone only up to that, so it serves calibration and
+        reports, never a decision. Proof: docs/exact-search.md. The *time* that a decision takes depends on the point and has no
+        useful bound: ``cost_is_public`` is False, and ``PosthocEncoder`` takes this certificate on the global path alone.
+
+    Args:
+        network: linear layers with ReLU between them, at most 14 inputs.
+        domain: the public box of its inputs.
+        input_norm: l-infinity.
+        output: l1 (up to 12 outputs), linf or "spread".
+        relative: tolerance of ``bound``.
+        limits: when ``bound`` gives up, by raising; decisions never do.
+
+    Raises:
+        UnsupportedNetwork: not a chain of linear layers and ReLU.
+        UnsupportedNorm: l1 or l2 balls, too many inputs or outputs, l2 outputs.
+
+    Example:
+        >>> from reticent.networks import affine_chain
+        >>> net = affine_chain([[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]])  # slope 0, then 1 from 0, then 3 from 1
+        >>> bound = ExactBound(net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
+        >>> [round(float(u), 4) for u in bound.bound([[-0.5], [0.5]], 1.0)]
+        [1.0, 3.0]
+    """
+
+    kind: ClassVar[str] = "exact"
+    affordable_points: ClassVar[int] = 100
+    cost_is_public: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        domain: Box,
+        input_norm: Norm,
+        output: Output,
+        relative: float = RELATIVE,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(network, domain=domain, input_norm=input_norm, output=output)
+        if self.input_norm is not Norm.LINF:
+            raise UnsupportedNorm(f"exact search: input_norm={self.input_norm.value}; expected linf")
+        self.relative = positive(relative, name="relative")
+        self.limits = limits or Limits()
+        cheap = LayeredBound if network.is_relu_chain() and len(network.linear_layers()) > 2 else EnumerationBound
+        self._cheap: LipschitzBound = cheap(network, domain=domain, input_norm=input_norm, output=output)
+        # The domain rounded outward to the grid: what regions are cut to.
+        whole = self._cheap.region(domain.center[None], np.array([np.inf])).box
+        self._whole = Box(whole.lower[0] * whole.unit, whole.upper[0] * whole.unit)
+        self._chain = ReluChain(network, domain=self._whole, output=self.output)
+
+    @property
+    @override
+    def input_step(self) -> float:
+        return self._cheap.input_step
+
+    @property
+    @override
+    def _rows_at_once(self) -> int:
+        return 2**10
+
+    @override
+    def _bound_region(self, region: Region) -> Array:
+        found = np.empty(len(region))
+        for row in range(len(region)):
+            search = self._search(region, row, Goal.LARGEST, relative=0.5 * self.relative, limits=self.limits)
+            search.run()
+            found[row] = _result(search).upper
+        return found
+
+    @override
+    def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
+        """Whether L over each prepared region is at most ``limit``: the exact truth, shape (n,)."""
+        holds = self._cheap.at_most(region, limit)  # an upper bound on L: where it holds, so does L <= limit
+        for row in np.flatnonzero(~holds):
+            holds[row] = not self._exceeds(region, int(row), limit)
+        return holds
+
+    @override
+    def levels(self, centers: Array, radius_steps: int, *, limit: float, max_level: int) -> npt.NDArray[np.int64]:
+        """The level of each point by one search for the nearest violation, exactly what a binary search would find."""
+        levels = self._cheap.levels(centers, radius_steps, limit=limit, max_level=max_level)  # at most the exact ones
+        largest = self.region_on_grid(centers, np.full(len(centers), float(max_level) * float(radius_steps)))
+        step = radius_steps * self.input_step
+        for row in np.flatnonzero(levels < max_level):
+            # Most points are settled at once: nothing within the largest radius, or a violation that a sample finds.
+            if not self._exceeds(largest, int(row), limit):
+                levels[row] = max_level
+                continue
+            search = self._search(largest, int(row), Goal.NEAREST, threshold=float(limit), absolute=_LEVEL_TOLERANCE * step)
+            search.horizon = (int(levels[row]) + 1) * step
+            search.run()
+            lower, upper = search.radius_range
+            # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not; between them the exact question.
+            level = min(max_level, int(upper / step))
+            while level > 0 and level * step >= lower and not self._holds(centers[row], level * radius_steps, limit):
+                level -= 1
+            levels[row] = level
+        return levels
+
+    def _exceeds(self, region: Region, row: int, limit: float) -> bool:
+        search = self._search(region, row, Goal.DECIDE, threshold=float(limit))
+        search.run()
+        return search.exceeded
+
+    def _holds(self, center: Array, radius_steps: int, limit: float) -> bool:
+        return bool(self.at_most(self.region_on_grid(center[None], np.array([float(radius_steps)])), limit)[0])
+
+    @override
+    def global_bound(self) -> float:
+        """An upper bound over the whole domain: what a search of a fixed number of nodes proves."""
+        region = self._whole_domain()
+        search = self._search(region, 0, Goal.LARGEST, relative=0.5 * self.relative)
+        # The domain is public, and so is how far the search comes; what is left of it is bounded.
+        while search.nodes < _GLOBAL_NODES and not search.advance():
+            pass
+        return min(search.value_bound, self._cheap.global_bound(), self.ceiling)
+
+    def _search(
+        self,
+        region: Region,
+        row: int,
+        goal: Goal,
+        *,
+        threshold: float = 0.0,
+        relative: float = 0.0,
+        absolute: float = 0.0,
+        limits: Limits | None = None,
+    ) -> PatternSearch:
+        box, step = region.box, self.input_step
+        return PatternSearch(
+            self._chain,
+            np.clip(region.centers[row], box.lower[row], box.upper[row]) * step,
+            box.lower[row] * box.unit,
+            box.upper[row] * box.unit,
+            goal,
+            threshold=threshold,
+            relative=relative,
+            absolute=absolute,
+            limits=limits or Limits(),
+        )
+
+
+def _prepared(
+    network: Network, center: npt.ArrayLike, radius: float, domain: Box, input_norm: Norm, output: Output
+) -> tuple[ReluChain, Array, float]:
+    if domain.dimension != network.input_dimension:
+        raise InvalidInput(
+            f"domain: has {domain.dimension} coordinates, the network takes {network.input_dimension}; expected the same"
+        )
+    if Norm.parse(input_norm) is not Norm.LINF:
+        raise UnsupportedNorm(f"exact search: input_norm={Norm.parse(input_norm).value}; expected linf")
+    point = domain.clip(finite_array(np.asarray(center)[None], name="center", ndim=2, columns=domain.dimension))[0]
+    if not radius >= 0:
+        raise InvalidParameter(f"radius={radius!r}: expected a number of at least 0")
+    return ReluChain(network, domain=domain, output=parse_output(output)), point, float(radius)
+
+
+def _ball(domain: Box, center: Array, radius: float) -> tuple[Array, Array]:
+    return np.maximum(center - radius, domain.lower), np.minimum(center + radius, domain.upper)
+
+
+def _result(search: PatternSearch) -> ExactResult:
+    if search.witness is None or search.pattern is None:
+        raise CertificationFailed("exact search: ended without a point; expected a box that holds one")
+    error = search.chain.value_error
+    return ExactResult(
+        value=search.best,
+        lower=max(0.0, search.best - error),
+        upper=search.value_bound,
+        witness=search.witness,
+        pattern=search.pattern,
+        nodes=search.nodes,
+        status=Status.SOLVED,
+    )

@@ -1,0 +1,419 @@
+"""Branch and bound over activation patterns: the largest Jacobian norm in a box, and the nearest point that exceeds a limit.
+
+One tree serves three questions. A node is a partial pattern; it is closed when no whole pattern in it can matter (its
+upper bound is too small), or when no point of the box is consistent with it (a checked refutation). At an open node the
+pair (a, t) with the largest bound says which side of each free neuron it would like best. A linear program asks whether
+the box holds a point that is on all those sides. If not, its refutation names a few neurons that cannot all be, and
+the children take them from that wish one by one; if so, the point gives a pattern that is really there, and with it
+either an answer or the neuron to branch on.
+
+Proofs, and what rounding can and cannot do: docs/exact-search.md.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from time import thread_time
+
+import numpy as np
+
+from reticent.core.errors import CertificationFailed
+from reticent.grids.arithmetic import Array
+from reticent.lipschitz.exact_lp import Inequalities, Refutation, exactly_feasible, feasible_point
+from reticent.lipschitz.exact_patterns import Pairs, Ranges, ReluChain, Signs
+
+_SAMPLES = 64
+_NEWTON_STEPS = 60
+_GROWTH = 1.3  # of the radius that is searched for the nearest violation
+_RUNGS = 24
+_ROUNDING = 2.0**-44  # of distances, relative to the coordinates
+
+
+class Goal(StrEnum):
+    """What a search is for."""
+
+    LARGEST = "largest"
+    """The largest value in the box, to a tolerance."""
+    DECIDE = "decide"
+    """Whether any value in the box exceeds the threshold: the exact truth."""
+    NEAREST = "nearest"
+    """The distance to the nearest point with a value above the threshold, to a tolerance."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search gives up, by raising.
+
+    Attributes:
+        nodes: partial patterns looked at, or None for no limit.
+        cpu_seconds: processor time of the thread that searches, or None for no limit. Time in which other programs had the
+            processor does not count, so that the same question fails or succeeds on a busy machine as on an idle one.
+    """
+
+    nodes: int | None = None
+    cpu_seconds: float | None = None
+
+
+@dataclass(eq=False)
+class _Node:
+    fixed: Signs
+    bound: float
+    pairs: Pairs
+    top: Pairs
+    sign: float
+    start: Array
+    radius: float
+
+
+@dataclass(eq=False)
+class PatternSearch:
+    """One search from one point.
+
+    Attributes:
+        chain: the network.
+        center: the point; distances are from it, shape (n,).
+        lower, upper: ends of the box that is searched, shape (n,). Shrinks towards ``center`` for ``Goal.NEAREST``.
+        goal: what is asked.
+        threshold: the value that has to be exceeded; for ``Goal.LARGEST`` it starts at 0 and rises.
+        relative, absolute: tolerance of the value, or of the distance.
+        horizon: radius to begin with when the nearest violation is looked for; found by the search itself if None.
+        limits: when to give up.
+        best: the largest value found (the nearest one above the threshold), with its ``pattern`` and ``witness``, a point
+            of the box where that pattern holds.
+        closed: largest upper bound of a node that was closed as too small to matter.
+        exceeded: whether a value above the threshold was found.
+        radius: smallest distance at which one was found (infinite: none).
+        nodes: partial patterns looked at.
+    """
+
+    chain: ReluChain
+    center: Array
+    lower: Array
+    upper: Array
+    goal: Goal
+    threshold: float = 0.0
+    relative: float = 0.0
+    absolute: float = 0.0
+    horizon: float | None = None
+    limits: Limits = field(default_factory=Limits)
+    best: float = -np.inf
+    closed: float = 0.0
+    pattern: Signs | None = None
+    witness: Array | None = None
+    exceeded: bool = False
+    radius: float = np.inf
+    nodes: int = 0
+
+    def __post_init__(self) -> None:
+        self._heap: list[tuple[float, int, _Node]] = []
+        self._pushed = 0
+        self._started = False
+        self._ends = (self.lower, self.upper)
+        self._began = thread_time()
+        self._horizon = 0.0
+        self._furthest = float(np.maximum(self.upper - self.center, self.center - self.lower).max(initial=0.0))
+
+    def run(self) -> None:
+        """Search until the question is answered.
+
+        Raises:
+            CertificationFailed: a limit was reached.
+        """
+        while not self.advance():
+            limit = self.limits
+            if limit.nodes is not None and self.nodes >= limit.nodes:
+                raise CertificationFailed(f"exact search: not finished after nodes={limit.nodes}; expected a higher limit")
+            if limit.cpu_seconds is not None and thread_time() - self._began > limit.cpu_seconds:
+                raise CertificationFailed(
+                    f"exact search: not finished after cpu_seconds={limit.cpu_seconds}; expected a higher limit"
+                )
+
+    def advance(self) -> bool:
+        """Look at one more node; True once the question is answered."""
+        if self._heap and not self._done():
+            self.nodes += 1
+            self._look_at(heapq.heappop(self._heap)[2])
+        elif not self._started:
+            self._started = True
+            if self.goal is Goal.NEAREST:
+                self._horizon = min(self._first_horizon() if self.horizon is None else self.horizon, self._furthest)
+                self.lower, self.upper = self._ball(self._horizon)
+            self._sample()
+            self._plant()
+        elif self.goal is Goal.NEAREST and not self._done():
+            # Nothing within the horizon: look further out. Large boxes cost far more than small ones.
+            self._horizon = min(self._horizon * _GROWTH, self._furthest)
+            self.lower, self.upper = self._ball(self._horizon)
+            self._sample()
+            self._plant()
+        return self._done()
+
+    @property
+    def value_bound(self) -> float:
+        """A proved upper bound on every value in the box, also of a search that has been stopped (``Goal.LARGEST``)."""
+        left = max((node.bound for _, _, node in self._heap), default=0.0)
+        return max(self.best, self.closed, left, 0.0) + self.chain.value_error
+
+    @property
+    def radius_range(self) -> tuple[float, float]:
+        """Nothing above the threshold lies nearer than the first; something lies within the second (``Goal.NEAREST``)."""
+        rounding = _ROUNDING * (self.radius + float(np.abs(self.center).max(initial=0.0)))
+        return max(0.0, self.radius - self._slack(self.radius) - rounding), self.radius + rounding
+
+    def _done(self) -> bool:
+        """Whether what is left in the heap, if anything, cannot change the answer."""
+        if not self._started:
+            return False
+        if self.goal is Goal.NEAREST and self.exceeded:
+            return not self._heap or self.radius <= self._slack(self.radius)
+        if self.goal is Goal.NEAREST:
+            return not self._heap and self._horizon >= self._furthest
+        return self.exceeded or not self._heap
+
+    def _plant(self) -> None:
+        """The root of the tree over the present box."""
+        fixed = np.zeros(self.chain.starts[-1], np.int8)
+        self._push(fixed[None], _Node(fixed, np.inf, self.chain.all_pairs, self.chain.all_pairs, 1.0, self.center, np.inf))
+
+    def _first_horizon(self) -> float:
+        """A radius, one of a fixed ladder, at which the root of the tree is not far from being closed at once."""
+        fixed = np.zeros((1, self.chain.starts[-1]), np.int8)
+        least, most = 0, _RUNGS
+        while least < most:
+            middle = (least + most) // 2
+            ranges = self.chain.ranges(fixed, *self._ball(self._furthest * _GROWTH**-middle))
+            signed, spread = self.chain.halves(ranges, self.chain.all_pairs)
+            if 0.5 * float((np.abs(signed) + spread).max()) <= self._cutoff:
+                most = middle
+            else:
+                least = middle + 1
+        return float(self._furthest * _GROWTH ** -max(0, least - 1))
+
+    @property
+    def _cutoff(self) -> float:
+        """Nodes whose bound is at most this are closed."""
+        if self.goal is Goal.LARGEST:
+            # Below a few errors of a value there is nothing to find: a network that is constant but for rounding stays cheap.
+            return max(self.best * (1 + self.relative), self.best + self.absolute, self.best + 4 * self.chain.value_error)
+        return self.threshold - 2 * self.chain.value_error
+
+    def _look_at(self, node: _Node) -> None:
+        if node.bound <= self._cutoff:
+            self.closed = max(self.closed, node.bound)
+            return
+        ranges = self.chain.ranges(node.fixed[None], self.lower, self.upper)
+        if not ranges.possible[0]:
+            return
+        if node.radius != self.radius:  # the box has shrunk since
+            signed, spread = self.chain.halves(ranges, node.pairs)
+            fresh = self._node(node.fixed, signed[0], spread[0], node)
+            if fresh is None:
+                return
+            node = fresh
+        wish, drops = self._wish(node, ranges)
+        rows, neurons = self.chain.inequalities(wish, ranges)
+        found = feasible_point(rows, self.lower, self.upper, node.start)
+        if isinstance(found, Refutation) and rows.refuted_by(found, self.lower, self.upper):
+            support = neurons[found.rows]
+            self._branch_on_conflict(node, wish, support[node.fixed[support] == 0], drops)
+            return
+        free = np.flatnonzero(ranges.free[0])
+        differing = free
+        if isinstance(found, np.ndarray):
+            node.start = found
+            if self._visit(node, ranges, wish, found, rows) or (node.radius == self.radius and node.bound <= self._cutoff):
+                self.closed = max(self.closed, min(node.bound, self._cutoff))
+                return
+            if node.radius != self.radius:
+                self._push(node.fixed[None], node)
+                return
+            pattern = self.chain.certain_patterns(found[None])[0][0]
+            differing = free[(wish[free] != 0) & (pattern[free] != wish[free])]
+        if not len(free):
+            self._settle(node, ranges)
+            return
+        choices = differing if len(differing) else free
+        neuron = int(choices[drops[choices].argmax()])
+        self._branch_on_conflict(node, np.where(wish == 0, 1, wish).astype(np.int8), np.array([neuron]), drops, keep=True)
+
+    def _wish(self, node: _Node, ranges: Ranges) -> tuple[Signs, Array]:
+        """The side on which each free neuron leaves the top pair the larger bound, and what the other side takes from it."""
+        free = np.flatnonzero(ranges.free[0])
+        wish, drops = node.fixed.copy(), np.zeros(len(node.fixed))
+        if not len(free):
+            return wish, drops
+        k = len(free)
+        on, loose = np.repeat(ranges.on, 2 * k, axis=0), np.repeat(ranges.free, 2 * k, axis=0)
+        each = np.arange(k)
+        on[each, free] = 1.0
+        loose[each, free] = 0.0
+        loose[each + k, free] = 0.0
+        tried = Ranges(on, loose, ranges.lower, ranges.upper, ranges.possible)
+        signed, spread = self.chain.halves(tried, node.top)
+        sides = 0.5 * (node.sign * signed + spread)[:, 0, 0]
+        drops[free] = node.bound - np.minimum(sides[:k], sides[k:])
+        matters = np.abs(sides[:k] - sides[k:]) > self.chain.value_error
+        wish[free[matters]] = np.where(sides[:k] >= sides[k:], 1, -1)[matters]
+        return wish, drops
+
+    def _branch_on_conflict(self, node: _Node, wish: Signs, neurons: Array, drops: Array, *, keep: bool = False) -> None:
+        """Children that each deny one of the neurons its wish and grant those before it; all of them together if ``keep``."""
+        if not len(neurons):
+            return
+        ordered = neurons[np.argsort(-drops[neurons], kind="stable")]
+        children = np.repeat(node.fixed[None], len(ordered) + keep, axis=0)
+        for index, neuron in enumerate(ordered):
+            children[index, neuron] = -wish[neuron]
+            children[index + 1 :, neuron] = wish[neuron]
+        self._push(children, node)
+
+    def _push(self, children: Signs, parent: _Node) -> None:
+        ranges = self.chain.ranges(children, self.lower, self.upper)
+        signed, spread = self.chain.halves(ranges, parent.pairs)
+        for index in np.flatnonzero(ranges.possible):
+            node = self._node(children[index], signed[index], spread[index], parent)
+            if node is not None:
+                self._pushed += 1
+                heapq.heappush(self._heap, (-node.bound, self._pushed, node))
+
+    def _node(self, fixed: Signs, signed: Array, spread: Array, parent: _Node) -> _Node | None:
+        cutoff = self._cutoff
+        values = 0.5 * (np.abs(signed) + spread)
+        best, where = float(values.max()), int(values.argmax())
+        if best <= cutoff:
+            self.closed = max(self.closed, min(best, parent.bound))
+            return None
+        row, column = divmod(where, values.shape[1])
+        pairs = parent.pairs
+        top = Pairs(pairs.functionals[row : row + 1], pairs.directions[column : column + 1])
+        above = values > cutoff
+        rows, columns = above.any(axis=1), above.any(axis=0)
+        if rows.sum() * columns.sum() < 0.7 * values.size:
+            pairs = Pairs(pairs.functionals[rows], pairs.directions[columns])
+            # What is dropped here is at most the cutoff.
+            self.closed = max(self.closed, min(cutoff, parent.bound))
+        sign = 1.0 if signed[row, column] >= 0 else -1.0
+        return _Node(fixed, min(best, parent.bound), pairs, top, sign, parent.start, self.radius)
+
+    def _visit(self, node: _Node, ranges: Ranges, wish: Signs, point: Array, rows: Inequalities) -> bool:
+        """Use a point that satisfies ``rows``; True if that closes the node."""
+        patterns, certain = self.chain.certain_patterns(point[None])
+        if certain[0]:
+            self._offer(patterns[0], float(self.chain.values(patterns)[0]), point)
+        if len(self.chain.hidden) > 1:
+            return False
+        # One hidden layer: the rows are exact, so the whole wish holds at the point, whatever the neurons without one do.
+        on = np.where(wish > 0, 1.0, ranges.on[0] * (wish == 0))
+        whole = np.where(wish != 0, wish, patterns[0]).astype(np.int8)
+        granted = Ranges(on[None], (ranges.free[0] * (wish == 0))[None], ranges.lower, ranges.upper, ranges.possible)
+        signed, spread = self.chain.halves(granted, node.top)
+        least = 0.5 * (node.sign * float(signed[0, 0, 0]) - float(spread[0, 0, 0]))
+        if self.goal is Goal.LARGEST:
+            if least > self.best:
+                self._keep(whole, least, point)
+            return node.bound <= self._cutoff
+        if least > self.threshold + self.chain.value_error:
+            self._keep(whole, least, point)
+            if self.goal is Goal.NEAREST:
+                self._approach(rows, point)
+        return False
+
+    def _offer(self, pattern: Signs, value: float, point: Array) -> None:
+        """Take note of a pattern that some point of the box is known to have."""
+        if self.goal is Goal.LARGEST:
+            if value > self.best:
+                self._keep(pattern, value, point)
+        elif self._exceeds(pattern, value):
+            self._keep(pattern, value, point)
+            if self.goal is Goal.NEAREST:
+                self._approach(self.chain.cell(pattern), point)
+
+    def _exceeds(self, pattern: Signs, value: float) -> bool:
+        if abs(value - self.threshold) > self.chain.value_error:
+            return value > self.threshold
+        return self.chain.exact_value(pattern) > Fraction(self.threshold)
+
+    def _settle(self, node: _Node, ranges: Ranges) -> None:
+        """A whole pattern whose cell is too thin, or whose value is too near the threshold, for floating point."""
+        pattern = np.where(ranges.on[0] > 0, 1, -1).astype(np.int8)
+        value = float(self.chain.values(pattern[None])[0])
+        point = self._exact_point(pattern, self.lower, self.upper)
+        if point is None:
+            return
+        self.closed = max(self.closed, value)
+        if self.goal is not Goal.NEAREST:
+            self._offer(pattern, value, point)
+        elif self._exceeds(pattern, value):
+            low, high = -1.0, float(np.abs(point - self.center).max())
+            middle = 0.0  # a thin cell often holds the center itself
+            while high - max(low, 0.0) > self._slack(high):
+                nearer = self._exact_point(pattern, *self._ball(middle))
+                if nearer is None:
+                    low = middle
+                else:
+                    point, high = nearer, middle
+                middle = 0.5 * (max(low, 0.0) + high)
+            self._keep(pattern, value, point)
+            self._shrink(high)
+
+    def _exact_point(self, pattern: Signs, lower: Array, upper: Array) -> Array | None:
+        """A point of the box where the whole pattern holds, decided in rational arithmetic; rounded afterwards."""
+        rows, offsets = self.chain.exact_inequalities(pattern)
+        ends = ([Fraction(float(end)) for end in box] for box in (lower, upper))
+        point = exactly_feasible(rows, offsets, *ends)
+        return None if point is None else np.clip(np.array([float(entry) for entry in point]), lower, upper)
+
+    def _approach(self, rows: Inequalities, point: Array) -> None:
+        """The point of a cell that is nearest to the center, by raising the radius to what each refutation proves."""
+        radius, high = 0.0, float(np.abs(point - self.center).max())
+        nearest = point
+        for _ in range(_NEWTON_STEPS):
+            lower, upper = self._ball(radius)
+            found = feasible_point(rows, lower, upper, nearest)
+            if isinstance(found, np.ndarray):
+                nearest, high = found, min(high, float(np.abs(found - self.center).max()))
+                break
+            if found is None:
+                break
+            further = rows.distance_to(found, self.center, *self._ends)
+            radius = max(further * (1 + 1e-12), radius + self._slack(radius) / 16)
+            if radius >= high:
+                break
+        self.witness = nearest
+        self._shrink(high)
+
+    def _slack(self, radius: float) -> float:
+        return max(self.absolute, self.relative * radius)
+
+    def _keep(self, pattern: Signs, value: float, point: Array) -> None:
+        self.best, self.pattern, self.witness = value, pattern, point
+        self.exceeded = self.goal is not Goal.LARGEST
+
+    def _shrink(self, radius: float) -> None:
+        if radius < self.radius:
+            self.radius = radius
+            self.lower, self.upper = self._ball(max(0.0, radius - self._slack(radius)))
+
+    def _ball(self, radius: float) -> tuple[Array, Array]:
+        return np.maximum(self.center - radius, self._ends[0]), np.minimum(self.center + radius, self._ends[1])
+
+    def _sample(self) -> None:
+        """Patterns at the center and at random corners and points of the box, as a first lower bound."""
+        rng = np.random.default_rng(0)
+        inside = rng.uniform(self.lower, self.upper, size=(_SAMPLES, len(self.lower)))
+        inside[::2] = np.where(rng.random(inside[::2].shape) < 0.5, self.lower, self.upper)
+        inside[0] = self.center
+        patterns, certain = self.chain.certain_patterns(inside)
+        values = np.where(certain, self.chain.values(patterns), -np.inf)
+        if self.goal is not Goal.NEAREST:
+            which = int(values.argmax())
+        else:
+            above = values > self.threshold + self.chain.value_error
+            if not above.any():
+                return
+            which = int(np.where(above, np.abs(inside - self.center).max(axis=1), np.inf).argmin())
+        if certain[which]:
+            self._offer(patterns[which], float(values[which]), inside[which])

@@ -1,0 +1,86 @@
+"""What the demonstrations' pages share: the document around, tables, the guarantee card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+from reticent.core.guarantees import GuaranteeCard
+
+_FOOTER = """<footer><p>Every number and picture on this page was computed by the run that wrote it. Answers were released with
+noise from the operating system, so another run differs a little. Nothing here loads from anywhere else.</p></footer>"""
+
+_NUMBER_AND_PERCENT = re.compile(r"(?<=\d) %")  # a line must not end between the two
+
+
+def document(*, title: str, about: str, body: Sequence[str]) -> str:
+    """A whole HTML page that needs nothing else: no script, no font, no request to anywhere.
+
+    Args:
+        title: in the window's title.
+        about: for search engines and previews.
+        body: what stands between header and footer, header included.
+    """
+    style = files("reticent.pages").joinpath("style.css").read_text(encoding="utf-8")
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<meta name="description" content="{escape(about)}">',
+            '<link rel="icon" href="data:,">',
+            f"<title>{escape(title)}</title>",
+            f"<style>\n{style}</style>\n</head>\n<body>",
+            *(_NUMBER_AND_PERCENT.sub("\u00a0%", part) for part in body),
+            _FOOTER,
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def percent(share: float) -> str:
+    """A share as a whole number of percent."""
+    return f"{100 * share:.0f} %"
+
+
+def card_section(card: GuaranteeCard) -> str:
+    """The guarantee card as a section."""
+
+    def bullets(items: Sequence[str]) -> str:
+        return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
+
+    entries = [
+        ("Protected", escape(card.protected)),
+        ("From whom", escape(card.from_whom)),
+        ("Statement", escape(card.guarantee.describe())),
+        ("Assumed", bullets(card.assumptions)),
+        ("Not protected", bullets(card.not_protected)),
+    ]
+    inside = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in entries)
+    rows = [(name, [escape(value)], "") for name, value in card.details]
+    return f"""<section aria-labelledby="card">
+<h2 id="card">The guarantee, in plain words</h2>
+<p>This card travels with the bundle; <code>reticent card</code> prints it.</p>
+<div class="card"><h3>{escape(card.title)}</h3><dl>{inside}</dl>
+<details><summary>Settings</summary>{figure_table("", "setting", ("value",), rows)}</details></div>
+</section>"""
+
+
+def figure_table(caption: str, first: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str], str]]) -> str:
+    """A table of numbers.
+
+    Args:
+        caption: above it, or empty.
+        first: head of the first column.
+        columns: heads of the others.
+        rows: name, cells as HTML, CSS class.
+    """
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in (first, *columns))
+    lines = [f'<div class="scroll" role="region" aria-label="{escape(caption or first)}" tabindex="0"><table class="figures">']
+    lines.append((f"<caption>{escape(caption)}</caption>" if caption else "") + f"<thead><tr>{head}</tr></thead><tbody>")
+    for name, cells, style in rows:
+        lines.append(
+            f'<tr class="{style}"><th scope="row">{escape(name)}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+        )
+    return "\n".join([*lines, "</tbody></table></div>"])

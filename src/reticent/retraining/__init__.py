@@ -1,0 +1,17 @@
+"""Sound numbers about training: intervals around every weight over all data sets a few records apart, and what follows."""
+
+from reticent.retraining.record_keys import record_buckets, record_keys
+from reticent.retraining.stability import published_vote_distances, stable_distances, vote_distances
+from reticent.retraining.training import ParameterIntervals, parameter_intervals
+from reticent.retraining.training_settings import TrainingSettings
+
+__all__ = [
+    "ParameterIntervals",
+    "TrainingSettings",
+    "parameter_intervals",
+    "published_vote_distances",
+    "record_buckets",
+    "record_keys",
+    "stable_distances",
+    "vote_distances",
+]

@@ -1,0 +1,343 @@
+"""Bounds on the mean of clipped gradients over every batch that k changes of records can make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.retraining.training_network import Factors
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Clip:
+    """gamma in units of a layer's gradient.
+
+    Attributes:
+        below, above: gamma rounded down and up to whole units.
+        shift: bits by which sums are coarsened.
+    """
+
+    below: float
+    above: float
+    shift: int
+
+    @property
+    def coarse(self) -> float:
+        """An added record's largest gradient, in coarse units."""
+        return float(_up(np.int64(self.above), self.shift))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSums:
+    """What one block's records add up to, for every row and column; upper ends, or negated lower ends.
+
+    Attributes:
+        total: sums of clipped ends, exact whole numbers.
+        floored: a number of records, at least, whose end is gamma's negative; 0 where none was looked at.
+        least: a number that no record's end is below.
+    """
+
+    total: Integers
+    floored: Integers
+    least: Array
+
+    def plus(self, other: BlockSums) -> BlockSums:
+        """Both blocks together."""
+        return BlockSums(self.total + other.total, self.floored + other.floored, np.minimum(self.least, other.least))
+
+
+def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
+    """Sums over one block's records of negated lower ends, and of upper ends, of clipped gradients.
+
+    Pairs that never reach gamma are summed by matrix products.
+
+    Args:
+        factors: of one layer, n at most ``RECORDS_AT_ONCE``.
+        clip: of that layer.
+
+    Returns:
+        Two sums for rows and columns.
+    """
+    clipped = factors.largest > clip.below
+    # Where most rows are clipped, looking at all of them is faster than to pick them.
+    picked = np.where(clipped.mean(axis=0) > 0.75, True, clipped)
+    sums = (np.empty(clipped.shape), np.empty(clipped.shape)) if picked.all() else _unclipped_sums(factors)
+    floored = np.zeros((2, *clipped.shape), np.int64)
+    least = np.repeat(-np.minimum(factors.largest, clip.above)[None], 2, axis=0)
+    ones = np.ones(factors.row_low.shape[1])
+    for column in np.flatnonzero(picked.any(axis=0)).tolist():
+        rows: slice | Integers = slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
+        for side, ends in enumerate(_both_ends(factors, rows, column)):
+            np.clip(ends, -clip.below, clip.above, out=ends)
+            sums[side][rows, column] = ends @ ones
+            least[side, rows, column] = ends.min(axis=1, initial=clip.above)
+            # Eight comparisons to a byte, and bits are counted: several times faster than np.count_nonzero along an axis.
+            at_floor = np.packbits(ends == -clip.below, axis=1)
+            floored[side, rows, column] = np.bitwise_count(at_floor).sum(axis=1)
+    totals = sums[0].astype(np.int64), sums[1].astype(np.int64)
+    return BlockSums(totals[0], floored[0], least[0]), BlockSums(totals[1], floored[1], least[1])
+
+
+def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
+    """Sums over one block of negated lower ends, and of upper ends, if none reaches gamma."""
+    low, high, lower, upper = factors.row_low, factors.row_high, factors.column_low, factors.column_high
+    if lower is upper:
+        # Twice the midpoints and twice the radii.
+        middle, reach = (low + high) @ upper.T, (high - low) @ np.abs(upper).T
+        return 0.5 * (reach - middle), 0.5 * (reach + middle)
+    least = low @ np.maximum(lower, 0.0).T + high @ np.minimum(lower, 0.0).T
+    return -least, high @ np.maximum(upper, 0.0).T + low @ np.minimum(upper, 0.0).T
+
+
+def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[Array, Array]:
+    """Negated lower ends, and upper ends, of the gradients of some rows and one column, not clipped: (rows, n) each."""
+    lower, upper = factors.column_low[column], factors.column_high[column]
+    low, high = factors.row_low[rows], factors.row_high[rows]
+    if lower.min(initial=0.0) >= 0.0:
+        return low * -lower, high * upper
+    # Either the column is known exactly or the rows are non-negative: of both ends' products one is the least, one the largest.
+    upper_ends = low * upper
+    others = high * upper
+    if factors.column_low is factors.column_high:
+        lower_ends = np.minimum(upper_ends, others)
+    else:
+        lower_ends = low * lower
+        np.minimum(lower_ends, high * lower, out=lower_ends)
+    return np.negative(lower_ends, out=lower_ends), np.maximum(upper_ends, others, out=upper_ends)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordEnds:
+    """Ends of clipped gradients of one layer over a whole batch: upper ends, or negated lower ends.
+
+    Attributes:
+        parts: factors of every block of records.
+        of_parts: sums over every block.
+        clip: gamma.
+        upper: which ends.
+    """
+
+    parts: Sequence[Factors]
+    of_parts: Sequence[BlockSums]
+    clip: Clip
+    upper: bool
+
+    @cached_property
+    def sums(self) -> BlockSums:
+        """Sums over the batch."""
+        return reduce(BlockSums.plus, self.of_parts)
+
+    @cached_property
+    def records(self) -> int:
+        """Number of records."""
+        return sum(part.row_low.shape[1] for part in self.parts)
+
+    def below(self, rows: Integers, column: int, limit: Array) -> tuple[Integers, Array]:
+        """Ends below a limit, for some rows and one column.
+
+        Args:
+            rows, column: which.
+            limit: shape (rows,), above -gamma.
+
+        Returns:
+            Their number in each row, shape (rows,); and the ends in any order, padded to (rows, most) by what is no end.
+        """
+        places, values = [np.zeros(0, np.int64)], [np.zeros(0)]
+        for part, sums in zip(self.parts, self.of_parts, strict=True):
+            here = np.flatnonzero(sums.least[rows, column] < limit)
+            if not len(here):
+                continue
+            # Clipped first: an end far above gamma counts as gamma, which the limit may lie above.
+            ends = self._clipped(self._ends(part, rows[here], column))
+            found = np.flatnonzero(ends < limit[here, None])
+            places.append(here[found // ends.shape[1]])
+            values.append(ends.ravel()[found])
+        return _packed(np.concatenate(places), np.concatenate(values), limit)
+
+    def clipped(self, rows: Integers, column: int) -> Iterator[Array]:
+        """Every record's end for some rows and one column, block by block: (rows, records of the block)."""
+        for part in self.parts:
+            yield self._clipped(self._ends(part, rows, column))
+
+    def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
+        """Not clipped."""
+        values = part.column_high[column] if self.upper else -part.column_low[column]
+        # Either the column is known exactly or the rows are non-negative: the larger product is the upper end.
+        ends = part.row_high[rows]
+        ends *= values
+        if values.min(initial=0.0) < 0:
+            others = part.row_low[rows]
+            others *= values
+            np.maximum(ends, others, out=ends)
+        return ends
+
+    def _clipped(self, ends: Array) -> Array:
+        return np.asarray(np.clip(ends, -self.clip.below, self.clip.above, out=ends))
+
+
+def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array:
+    """Upper bounds on the mean gradient of every batch at the given distances, in coarse units.
+
+    With u_1 >= u_2 >= ... the upper ends of the b records' gradients, the bound at distance k is the maximum over
+    j removed and l added records of (u_1 + ... + u_(b - j) + l gamma) / (b - j + l): over j + l = k, or with ``replace``
+    at j = l = k. It is gamma once k reaches b.
+
+    Args:
+        ends: the b records' upper ends; single ones are looked at where their sum alone does not decide.
+        distances: k of each row's box, shape (rows,).
+        replace: which of the two.
+
+    Returns:
+        Shape (rows, columns).
+    """
+    clip, sums, records = ends.clip, ends.sums, ends.records
+    gamma, total = clip.coarse, sums.total
+    bound = np.where(distances[:, None] > 0, gamma, 0.0) + np.zeros(total.shape)
+    open_ = (distances < records)[:, None] & np.ones(total.shape, dtype=bool)
+    if records == 0:
+        return bound
+    if replace:
+        return _replaced(ends, distances, bound, open_)
+    k = distances[:, None].astype(np.float64)
+    added = _up(total, clip.shift) + k * gamma
+    np.copyto(bound, added / (records + k), where=open_)
+    limit = _worth_removing(added, records - k, clip) * 2.0**clip.shift
+    unsettled = open_ & (k > 0) & (sums.least < limit)
+    for column in np.flatnonzero(unsettled.any(axis=0)).tolist():
+        # Where k records or more are at the least possible end, the k smallest are known without looking for them.
+        known = unsettled[:, column] & (sums.floored[:, column] >= distances)
+        for rows in (np.flatnonzero(known), np.flatnonzero(unsettled[:, column] & ~known)):
+            if not len(rows):
+                continue
+            most = int(distances[rows].max())
+            if known[rows[0]]:
+                removed, found = np.arange(1, most + 1) * -int(clip.below), distances[rows]
+            else:
+                found, candidates = ends.below(rows, column, limit[rows, column])
+                removed = _smallest_sums(candidates, most)
+            j = np.arange(1, removed.shape[-1] + 1)
+            left = _up(total[rows, column][:, None] - removed, clip.shift)
+            size = records + k[rows] - 2.0 * j
+            possible = j <= np.minimum(found, distances[rows])[:, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                means = np.where(possible, (left + (k[rows] - j) * gamma) / size, -np.inf)
+            bound[rows, column] = np.maximum(bound[rows, column], means.max(axis=1, initial=-np.inf))
+    return bound
+
+
+def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
+    """Coarse numbers such that only records whose ends lie below can be worth removing, for every row and column.
+
+    Removing a record with end u in place of adding one raises the mean only if u < 2 V - gamma, V the bound that is looked for. V
+    is at most gamma, and at most what k records at -gamma would leave: ``added`` over b - k, or 0 where that is negative. Two
+    units of slack cover the rounding of sums and of this, so that what is skipped never changes a bound.
+
+    Args:
+        added: numerators by additions alone, in coarse units.
+        fewest: b - k; not positive where every end may be worth it.
+        clip: gamma.
+    """
+    largest = np.divide(added, fewest, out=np.full(added.shape, clip.coarse), where=fewest > 0)
+    return np.asarray(2.0 * np.clip(largest, 0.0, clip.coarse) - clip.coarse + 2.0)
+
+
+def _replaced(ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]) -> Array:
+    """k removed and k added. Every record's entry is coarsened by itself, so that all sums of entries are exact."""
+    rows = np.flatnonzero(open_[:, 0])
+    if not len(rows):
+        return bound
+    k, clip, coarser = distances[rows], ends.clip, 2.0**-ends.clip.shift
+    for column in range(bound.shape[1]):
+        total = np.zeros(len(rows), np.int64)
+        smallest = SmallestEnds.of(k)
+        for values in ends.clipped(rows, column):
+            smallest = smallest.with_block(values)
+            # Scaling by a power of two is exact, and so is a sum of 1024 entries of at most 30 bits.
+            np.multiply(values, coarser, out=values)
+            np.ceil(values, out=values)
+            total += (values @ np.ones(values.shape[1])).astype(np.int64)
+        total -= smallest.coarse_sums(clip.shift)
+        bound[rows, column] = (total + k * clip.coarse) / ends.records
+    return bound
+
+
+@dataclass(frozen=True, eq=False)
+class SmallestEnds:
+    """The k smallest ends of every row among the blocks seen so far.
+
+    Attributes:
+        k: how many of each row, shape (rows,).
+        kept: increasing, shape (rows, most); infinite from a row's k on, and where there were fewer.
+    """
+
+    k: Integers
+    kept: Array
+
+    @classmethod
+    def of(cls, k: Integers) -> SmallestEnds:
+        """No block yet."""
+        return cls(k, np.full((len(k), int(k.max(initial=0))), np.inf))
+
+    def with_block(self, values: Array) -> SmallestEnds:
+        """With one block more, ``values`` of shape (rows, n).
+
+        Only ends below the largest one kept can matter. After the first blocks they are few, so that nothing is sorted but them.
+        """
+        most = self.kept.shape[1]
+        if most == 0:
+            return self
+        limit = np.where(self.k > 0, self.kept[np.arange(len(self.k)), self.k - 1], -np.inf)
+        if most < values.shape[1] and np.isinf(limit).all():
+            return self._keeping(np.partition(values, most - 1, axis=1)[:, :most])
+        found = np.flatnonzero(values < limit[:, None])
+        if not len(found):
+            return self
+        _, packed = _packed(found // values.shape[1], values.ravel()[found], np.full(len(self.k), np.inf))
+        return self._keeping(np.concatenate([self.kept, packed], axis=1))
+
+    def coarse_sums(self, shift: int) -> Integers:
+        """Sums of each row's k smallest ends, each rounded up to coarse units."""
+        entries = _up(np.where(np.isinf(self.kept), 0.0, self.kept).astype(np.int64), shift)
+        return np.asarray(entries.astype(np.int64).sum(axis=1))
+
+    def _keeping(self, candidates: Array) -> SmallestEnds:
+        most = self.kept.shape[1]
+        kept = np.sort(candidates, axis=1)[:, :most]
+        kept[np.arange(most) >= self.k[:, None]] = np.inf
+        return SmallestEnds(self.k, kept)
+
+
+def _packed(place: Integers, values: Array, fill: Array) -> tuple[Integers, Array]:
+    """Values of each row side by side, in any order.
+
+    Args:
+        place: row of each value, shape (n,).
+        values: shape (n,).
+        fill: shape (rows,); its largest entry stands where a row has fewer values.
+
+    Returns:
+        Numbers of values, shape (rows,); values, shape (rows, most).
+    """
+    order = np.argsort(place, kind="stable")
+    numbers = np.bincount(place, minlength=len(fill))
+    packed = np.full((len(fill), int(numbers.max(initial=0))), fill.max(initial=0.0))
+    packed[np.arange(packed.shape[1]) < numbers[:, None]] = values[order]
+    return numbers, packed
+
+
+def _smallest_sums(values: Array, most: int) -> Integers:
+    """Sums of the 1, 2, ..., ``most`` smallest values of each row; exact."""
+    smallest = np.partition(values, most - 1, axis=1)[:, :most] if most < values.shape[1] else values
+    return np.cumsum(np.sort(smallest, axis=1).astype(np.int64), axis=1)
+
+
+def _up(values: Integers | np.int64, shift: int) -> Array:
+    """Whole numbers divided by 2**shift and rounded up, as float64."""
+    return np.asarray(-((-values) >> shift), dtype=np.float64)

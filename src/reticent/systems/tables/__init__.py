@@ -1,1 +1,0 @@
-"""Tables: what is public about them, their files, and the way back from coordinates to words."""

@@ -1,0 +1,77 @@
+"""Correct rounding: against fractions, whatever the error allows, and monotone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from reticent.grids.rounding import OFFSET, float_error, fractions, grid_point, quotient, rounded_up, steps_up
+
+
+def exactly_up(value: Fraction, unit: Fraction) -> Fraction:
+    """The least (k + OFFSET) unit that is at least ``value``, by definition."""
+    k = (value / unit - OFFSET).__ceil__()
+    return (k + OFFSET) * unit
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-12, 2.0**-11, 0.3])
+def test_rounded_up_is_the_exact_rounding_for_any_error(error):
+    """Values off by up to ``error`` give the same grid points as the exact ones; many lie on or next to a grid point."""
+    rng = np.random.default_rng(0)
+    unit = 2.0**-10
+    exact = [Fraction(float(x)) for x in rng.normal(size=300)]
+    exact += [(Fraction(int(k)) + OFFSET) * Fraction(unit) + tiny for k in range(-9, 9) for tiny in (0, Fraction(1, 10**30))]
+    values = np.array([float(x) for x in exact])
+    moved = values + error * rng.uniform(-1, 1, size=len(values))
+    result = rounded_up(moved, error + 1e-14, unit, lambda index: exact[index[0]])
+    assert [Fraction(x) for x in result] == [exactly_up(x, Fraction(unit)) for x in exact]
+
+
+def test_fractions_are_asked_only_where_the_error_leaves_a_choice():
+    asked = []
+
+    def exactly(index):
+        asked.append(index)
+        return Fraction(0.5)
+
+    rounded_up(np.array([0.1, float(OFFSET) + 1e-9, 0.2]), 1e-6, 1.0, exactly)
+    assert asked == [(1,)]
+
+
+def test_grid_points_are_exact():
+    steps = np.array([-(2.0**40), -1.0, 0.0, 3.0, 2.0**40 + 1])
+    for step, point in zip(steps, grid_point(steps, 2.0**-30), strict=True):
+        assert Fraction(point) == (Fraction(step) + OFFSET) / 2**30
+    assert steps_up(grid_point(steps, 1.0), 1.0).tolist() == steps.tolist()
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_float_error_covers_dot_products_that_cancel(precision):
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for length in (1, 3, 50, 400):
+        for _ in range(20):
+            x, y = (rng.normal(size=length).astype(precision) for _ in range(2))
+            x[length // 2 :] = -x[: length - length // 2][::-1]
+            exact = sum((Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, y, strict=True)), Fraction(0))
+            scale = float(np.abs(x.astype(float)) @ np.abs(y.astype(float)))
+            worst = max(worst, float(abs(exact - Fraction(float(x @ y)))) / float_error(length, scale, precision))
+    assert 0 < worst < 0.1
+
+
+def test_fractions_keep_values_and_shape():
+    values = np.array([[0.1, -3.0], [2.0**-1074, 1e300]])
+    exact = fractions(values)
+    assert exact.shape == (2, 2)
+    assert all(isinstance(x, Fraction) for x in exact.ravel())
+    assert np.array_equal(exact.astype(float), values)
+
+
+def test_quotients_of_objects_stay_fractions():
+    """Python's 1 / 2 of two whole numbers is a float; one of them would turn all that follows into floating point."""
+    numerators = np.array([Fraction(1, 3), 0, 1, Fraction(2)], dtype=object)
+    result = quotient(numerators, np.array([Fraction(2), 0, 3, Fraction(0)], dtype=object))
+    assert result.tolist() == [Fraction(1, 6), 0, Fraction(1, 3), 2]
+    assert all(isinstance(x, Fraction) for x in result)

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+import torch
+
+from reticent.accounting import PrivacyEvent
+from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Norm, Replace, Scope
+from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput, InvalidParameter
+from reticent.ledger import Ledger
+
+EventMaker = Callable[..., PrivacyEvent]
+ONE = Guarantee(1.0, 1e-6, AddRemove())
+
+
+def spend(ledger: Ledger, scope: Scope, event: PrivacyEvent, answers: int = 1) -> str:
+    with ledger.reserve(scope, event, answers=answers) as reservation:
+        reservation.commit("receipt")
+    return reservation.id
+
+
+def left(ledger: Ledger, scope: Scope | None = None) -> list[int]:
+    return [budget.left_epsilon for budget in ledger.report(scope).budgets]
+
+
+def test_reserve_then_commit(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(Scope(subject="ward-7"), ONE)
+    booked = spend(ledger, scope, make_event(epsilon=0.1, delta=1e-8), 4)
+    report = ledger.report()
+    assert booked == f"{report.ledger[:8]}/2"
+    assert [(b.spent_epsilon, b.spent_delta) for b in report.budgets] == [(400_000, 40_000)]
+    assert [(a.scope, a.spent_epsilon, a.answers, a.reservations, a.commits) for a in report.accounts] == [
+        (scope, 400_000, 4, 1, 1)
+    ]
+    assert ledger.verify().ok
+
+
+def test_uncommitted_reservations_stay_spent(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(Scope(subject="ward-7"), ONE)
+    with pytest.raises(ZeroDivisionError), ledger.reserve(scope, make_event(epsilon=0.25), answers=1):
+        _ = 1 / 0
+    with (
+        pytest.raises(InvalidInput, match=r"ended without commit"),
+        ledger.reserve(scope, make_event(epsilon=0.25), answers=1),
+    ):
+        pass
+    ledger.reserve(scope, make_event(epsilon=0.25), answers=1)
+    (account,) = ledger.report().accounts
+    assert (account.reservations, account.commits, account.spent_epsilon) == (3, 0, 750_000)
+    assert ledger.verify().ok
+
+
+def test_a_reservation_is_committed_once(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(scope, ONE)
+    reservation = ledger.reserve(scope, make_event(), answers=1)
+    for wrong in ("", "a\nb", "x" * 1001):
+        with pytest.raises(InvalidInput, match="receipt_id: expected"):
+            reservation.commit(wrong)
+    reservation.commit("once")
+    with pytest.raises(InvalidInput, match="committed already"):
+        reservation.commit("twice")
+
+
+def test_an_over_large_request_uses_up_nothing_and_says_what_would_fit(
+    ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
+    ledger.grant(scope, ONE)
+    spend(ledger, scope, make_event(), 3)
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve(scope, make_event(), answers=8)
+    text = str(refused.value)
+    for part in (
+        "requested 8 answer(s)",
+        "epsilon=0.8",
+        "spent epsilon=0.3",
+        "left epsilon=0.7",
+        "ward-7",
+        "would fit is 7 answer",
+    ):
+        assert part in text
+    spend(ledger, scope, make_event(), 7)
+    assert left(ledger) == [0]
+    with pytest.raises(BudgetExceeded, match="would fit is 0 answer"):
+        ledger.reserve(scope, make_event(), answers=1)
+
+
+def test_every_covering_budget_is_charged_or_none(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant(Scope(subject="s"), ONE)
+    ledger.grant(Scope(principal="p", subject="s"), Guarantee(0.3, 1e-6, AddRemove()))
+    spend(ledger, Scope("p", "s"), make_event(), 2)
+    spend(ledger, Scope("q", "s"), make_event(), 5)
+    with pytest.raises(BudgetExceeded, match="principal=p, subject=s"):
+        ledger.reserve(Scope("p", "s"), make_event(), answers=2)
+    assert sorted(left(ledger)) == [100_000, 300_000]
+    with pytest.raises(BudgetExceeded, match="subject=s"):
+        ledger.reserve(Scope("q", "s", "bundle"), make_event(), answers=4)
+    assert ledger.verify().ok
+
+
+def test_nothing_is_answered_without_a_budget(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant(Scope(subject="s"), ONE)
+    for elsewhere in (Scope(subject="t"), Scope(principal="p")):
+        with pytest.raises(BudgetExceeded, match="no budget covers"):
+            ledger.reserve(elsewhere, make_event(), answers=1)
+        with pytest.raises(BudgetExceeded, match="no budget covers"):
+            ledger.preview(elsewhere, make_event(), answers=1)
+
+
+def test_delta_runs_out_too(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(scope, ONE)
+    event = make_event(epsilon=0.001, delta=3e-7)
+    assert ledger.preview(scope, event, answers=1).largest == 3
+    spend(ledger, scope, event, 3)
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(scope, event, answers=1)
+
+
+def test_preview_costs_nothing(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(scope, ONE)
+    before = ledger.report().anchor
+    preview = ledger.preview(scope, make_event(), answers=11)
+    assert (preview.fits, preview.largest, preview.charge.epsilon) == (False, 10, 1_100_000)
+    assert ledger.preview(scope, make_event(), answers=10).fits
+    assert ledger.report().anchor == before
+
+
+def test_grants_add_up_and_count_what_was_spent_before(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant(Scope(principal="p"), ONE)
+    ledger.grant(Scope(principal="p"), Guarantee(0.5, 1e-7, AddRemove()))
+    spend(ledger, Scope("p", "s"), make_event(), 12)
+    with pytest.raises(BudgetExceeded, match=r"already spent epsilon=1\.2"):
+        ledger.grant(Scope(subject="s"), ONE)
+    budget = ledger.grant(Scope(subject="s"), Guarantee(1.3, 0.0, AddRemove()))
+    assert budget.left_epsilon == 100_000
+    with pytest.raises(BudgetExceeded, match="subject=s"):
+        ledger.reserve(Scope("p", "s"), make_event(), answers=2)
+    spend(ledger, Scope("p", "s"), make_event(), 1)
+    assert ledger.verify().ok
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Guarantee(0.1, 0.0, Replace()),
+        Guarantee(0.1, 0.0, AddRemove(2)),
+        Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.LIPSCHITZ_PRIVACY),
+        Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.NO_PRIVACY),
+    ],
+)
+def test_kinds_and_adjacencies_never_mix_in_a_scope(ledger: Ledger, make_event: EventMaker, other: Guarantee) -> None:
+    ledger.grant(Scope(subject="s"), ONE)
+    spend(ledger, Scope("p", "s"), make_event())
+    before = ledger.report().anchor
+    event = PrivacyEvent("other", other)
+    with pytest.raises(IncompatibleGuarantees):
+        ledger.reserve(Scope("p", "s"), event, answers=1)
+    with pytest.raises(IncompatibleGuarantees):
+        ledger.preview(Scope("p", "s"), event, answers=1)
+    with pytest.raises(IncompatibleGuarantees):
+        ledger.grant(Scope(subject="s"), other)
+    with pytest.raises(IncompatibleGuarantees):
+        ledger.grant(Scope(principal="p"), other)
+    assert ledger.report().anchor == before
+
+
+def test_a_radius_is_part_of_the_adjacency(ledger: Ledger, make_event: EventMaker) -> None:
+    half, two = (Neighborhood(Norm.LINF, radius, "embedding") for radius in (0.5, 2.0))
+    ledger.grant(Scope(subject="s"), Guarantee(1.0, 0.0, half))
+    spend(ledger, Scope(subject="s"), make_event(adjacency=half))
+    with pytest.raises(IncompatibleGuarantees, match=r"linf distance 0\.5.*linf distance 2"):
+        ledger.reserve(Scope(subject="s"), make_event(adjacency=two), answers=1)
+
+
+def test_lipschitz_privacy_is_booked_by_itself(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    kind = GuaranteeKind.LIPSCHITZ_PRIVACY
+    ledger.grant(scope, Guarantee(2.0, 0.0, AddRemove(), kind))
+    spend(ledger, scope, make_event(epsilon=0.5, kind=kind), 4)
+    assert left(ledger) == [0]
+
+
+def test_a_batch_may_trade_delta_for_epsilon(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(scope, Guarantee(20.0, 1e-4, AddRemove()))
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(scope, make_event(), answers=1000)
+    preview = ledger.preview(scope, make_event(), answers=1000, slack_delta=1e-5)
+    assert preview.fits
+    reservation = ledger.reserve(scope, make_event(), answers=1000, slack_delta=1e-5)
+    assert (reservation.charge.rule, reservation.charge.epsilon, reservation.charge.delta) == ("optimal", 17_787_129, 10_000_000)
+    (account,) = ledger.report().accounts
+    assert (account.answers, account.reservations) == (1000, 1)
+
+
+def test_slack_is_not_spent_where_it_does_not_help(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(scope, ONE)
+    charge = ledger.preview(scope, make_event(), answers=1, slack_delta=1e-7).charge
+    assert (charge.rule, charge.epsilon, charge.delta) == ("basic", 100_000, 0)
+
+
+@pytest.mark.parametrize("answers", [0, -1, 1.5, True, 2**41])
+def test_bad_answers_spend_nothing(ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int) -> None:
+    ledger.grant(scope, ONE)
+    with pytest.raises(InvalidInput):
+        ledger.reserve(scope, make_event(), answers=answers)
+    with pytest.raises(InvalidParameter):
+        ledger.reserve(scope, make_event(), answers=2, slack_delta=1.0)
+    assert left(ledger) == [1_000_000]
+
+
+@pytest.mark.parametrize("answers", [np.int64(3), np.uint8(3), np.int32(3), 3])
+def test_numbers_of_numpy_are_numbers(ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int) -> None:
+    ledger.grant(scope, Guarantee(np.float64(1.0), np.float32(0.0), AddRemove(np.int64(1))))
+    event = make_event(epsilon=np.float64(0.1), adjacency=AddRemove(np.int64(1)))
+    with ledger.reserve(scope, event, answers=answers, slack_delta=np.float64(0.0)) as reservation:
+        reservation.commit("receipt")
+    assert ledger.preview(scope, event, answers=answers, slack_delta=np.float32(0.0)).largest == 7
+    assert ledger.report(limit=np.int64(5)).accounts[0].answers == 3
+    assert left(ledger) == [700_000]
+    assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [np.bool_(True), np.float64(3.0), 3.0, "3", torch.tensor(3), torch.tensor(3.0, requires_grad=True), np.array([3]), None],
+)
+def test_what_is_no_number_of_answers_is_refused(ledger: Ledger, scope: Scope, make_event: EventMaker, answers: Any) -> None:
+    ledger.grant(scope, ONE)
+    before = ledger.report().anchor
+    with pytest.raises(InvalidParameter, match="answers="):
+        ledger.reserve(scope, make_event(), answers=answers)
+    with pytest.raises(InvalidParameter, match="answers="):
+        ledger.preview(scope, make_event(), answers=answers)
+    for wrong in (True, np.bool_(False), "0", torch.tensor(0.1, requires_grad=True)):
+        with pytest.raises(InvalidParameter, match="slack_delta="):
+            ledger.reserve(scope, make_event(), answers=1, slack_delta=wrong)
+        with pytest.raises(InvalidParameter, match="limit="):
+            ledger.report(limit=wrong)
+    assert ledger.report().anchor == before
+
+
+def test_grants_too_large_for_a_ledger_are_refused(ledger: Ledger, scope: Scope) -> None:
+    with pytest.raises(InvalidInput):
+        ledger.grant(scope, Guarantee(1e13, 0.0, AddRemove()))
+    ledger.grant(scope, Guarantee(1.0, 0.6, AddRemove()))
+    with pytest.raises(InvalidInput, match="delta below 1"):
+        ledger.grant(scope, Guarantee(1.0, 0.6, AddRemove()))
+    assert ledger.verify().ok
+
+
+def test_two_handles_share_one_budget(ledger_url: str, ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    other = Ledger.open(ledger_url)
+    ledger.grant(scope, ONE)
+    for handle in (ledger, other) * 5:
+        spend(handle, scope, make_event())
+    with pytest.raises(BudgetExceeded):
+        other.reserve(scope, make_event(), answers=1)
+    other.close()
+
+
+def test_a_ledger_opened_before_a_fork_serves_both_sides(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(scope, ONE)
+    spend(ledger, scope, make_event())
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            spend(ledger, scope, make_event(), 2)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    spend(ledger, scope, make_event(), 3)
+    assert left(ledger) == [400_000]
+    assert ledger.verify().ok
+
+
+def test_the_database_itself_refuses_what_the_library_would_not_do(
+    ledger: Ledger, scope: Scope, make_event: EventMaker, ledger_url: str
+) -> None:
+    """Somebody with SQL and no library: overspending, mixing statements, rewriting or deleting entries."""
+    ledger.grant(scope, ONE)
+    ledger.grant(Scope(subject="other"), Guarantee(1.0, 0.0, Replace()))
+    spend(ledger, scope, make_event())
+    for statement in (
+        "UPDATE budgets SET spent_epsilon = granted_epsilon + 1 WHERE id = 1",
+        "UPDATE budgets SET spent_delta = -1 WHERE id = 1",
+        "INSERT INTO covers (account_id, budget_id, statement_id) VALUES (1, 2, 1)",
+        "INSERT INTO covers (account_id, budget_id, statement_id) VALUES (1, 2, 2)",
+        "UPDATE accounts SET statement_id = 2 WHERE id = 1",
+        "UPDATE entries SET epsilon = 0 WHERE seq = 2",
+        "DELETE FROM entries WHERE seq = 3",
+    ):
+        with pytest.raises(sa.exc.DBAPIError), ledger.store._connect().begin() as connection:
+            connection.exec_driver_sql(statement)
+    assert ledger.verify().ok
+
+
+def test_a_ledger_in_sqlite_is_an_ordinary_file(tmp_path: Path, scope: Scope, make_event: EventMaker) -> None:
+    path = tmp_path / "a folder with spaces & signs #?.db"
+    ledger = Ledger.create(path)
+    ledger.grant(scope, ONE)
+    spend(ledger, scope, make_event())
+    ledger.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (3,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+    assert Ledger.open(path).verify().ok

@@ -1,0 +1,407 @@
+"""Charges and grants to many scopes at once: the same as one by one, or nothing at all."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reticent.accounting import PrivacyEvent
+from reticent.core import AddRemove, Guarantee, GuaranteeKind, Replace, Scope
+from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput, LedgerUnavailable
+from reticent.ledger import Ledger, check_export
+
+EventMaker = Callable[..., PrivacyEvent]
+FORK = get_context("fork")
+NAMES = ["ana", "ben", "cy", "dee", "eve"]
+
+
+def total(epsilon: float, delta: float = 0.0) -> Guarantee:
+    return Guarantee(epsilon, delta, AddRemove())
+
+
+def people(*names: str, principal: str = "clinic", bundle: str = "") -> list[Scope]:
+    return [Scope(principal, name, bundle) for name in names]
+
+
+def standing(ledger: Ledger) -> tuple[object, ...]:
+    """All that a ledger says but its name, the times and how its entries are strung together."""
+    report = ledger.report(limit=10**6)
+    budgets = {(b.scope, b.statement, b.granted_epsilon, b.granted_delta, b.spent_epsilon, b.spent_delta) for b in report.budgets}
+    accounts = {
+        (a.scope, a.statement, a.spent_epsilon, a.spent_delta, a.answers, a.reservations, a.commits) for a in report.accounts
+    }
+    assert len(accounts) == report.accounts_total
+    return budgets, accounts, report.entries
+
+
+def randomly_granted(ledger: Ledger, rng: random.Random) -> None:
+    """Budgets on every kind of pattern, some of which cover many of the others' requests."""
+    for name in NAMES:
+        ledger.grant(Scope(subject=name), total(rng.choice([0.5, 1.0, 5.0]), 1e-5))
+    for scope in (
+        Scope(principal="clinic"),
+        Scope(bundle="m"),
+        Scope("clinic", "ana"),
+        Scope("clinic", "ben", "m"),
+        Scope("clinic", "", "m"),
+        Scope("", "cy", "m"),
+    ):
+        if rng.random() < 0.5:
+            ledger.grant(scope, total(rng.choice([1.0, 3.0]), 1e-5))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> None:
+    """The oracle reserves for each scope by itself, in a ledger of its own that is thrown away where one of them is refused."""
+    rng = random.Random(seed)
+    event = make_event(epsilon=rng.choice([0.1, 1 / 3]), delta=rng.choice([0.0, 1e-7]))
+    together = Ledger.create(tmp_path / "together.db", required=(), synchronous="NORMAL")
+    randomly_granted(together, random.Random(seed))
+    refused = 0
+    for step in range(8):
+        scopes = [
+            Scope(rng.choice(["", "clinic", "lab"]), rng.choice(NAMES), rng.choice(["", "m"])) for _ in range(rng.randint(1, 7))
+        ]
+        together.close()
+        path = tmp_path / f"oracle-{step}.db"
+        with sqlite3.connect(tmp_path / "together.db") as source, sqlite3.connect(path) as copy:
+            source.backup(copy)
+        oracle = Ledger.open(path, synchronous="NORMAL", anchor=tmp_path / f"anchor-{step}")
+        before = standing(together)
+        try:
+            for scope, answers in Counter(scopes).items():
+                oracle.reserve(scope, event, answers=answers).commit("receipt")
+        except BudgetExceeded:
+            refused += 1
+            with pytest.raises(BudgetExceeded, match="nothing was charged"):
+                together.reserve_each(scopes, event)
+            assert standing(together) == before
+        else:
+            with together.reserve_each(scopes, event) as reservation:
+                reservation.commit("receipt")
+            assert standing(together) == standing(oracle)
+        oracle.close()
+        assert together.verify().problems == ()
+    assert 0 < refused < 8
+    together.export(tmp_path / "entries.jsonl", format="jsonl", overwrite=False)
+    assert check_export((tmp_path / "entries.jsonl").read_text().splitlines()) == together.report().entries
+    together.close()
+
+
+def test_a_person_with_several_rows_pays_for_each_in_one_entry(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant_each([Scope(subject=name) for name in ("ana", "ben")], total(1.0, 1e-6))
+    with ledger.reserve_each(people("ben", "ana", "ben", "ben"), make_event(epsilon=0.1, delta=1e-8)) as reservation:
+        reservation.commit("receipt-1")
+    report = ledger.report()
+    assert reservation.id == f"{report.ledger[:8]}/3-4"
+    assert (reservation.scopes, reservation.charge.epsilon, reservation.charge.delta) == (2, 400_000, 40_000)
+    assert {a.scope.subject: (a.spent_epsilon, a.answers, a.reservations, a.commits) for a in report.accounts} == {
+        "ana": (100_000, 1, 1, 1),
+        "ben": (300_000, 3, 1, 1),
+    }
+    with ledger.store.read() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT seq, action, answers, reservation, receipt FROM entries WHERE seq > 2 ORDER BY seq"
+        )
+        assert [tuple(row) for row in rows] == [
+            (3, "reserve", 3, None, ""),
+            (4, "reserve", 1, None, ""),
+            (5, "commit", 0, 3, "receipt-1"),
+            (6, "commit", 0, 4, "receipt-1"),
+        ]
+    assert ledger.verify().ok
+
+
+def test_one_scope_reads_as_reserve_does(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant(Scope(subject="ana"), total(1.0))
+    reservation = ledger.reserve_each(people("ana", "ana"), make_event())
+    assert reservation.id == f"{ledger.report().ledger[:8]}/2"
+
+
+@pytest.mark.parametrize("missing", [0, 2, 4])
+def test_one_person_without_a_budget_stops_all(ledger: Ledger, make_event: EventMaker, missing: int) -> None:
+    ledger.grant_each([Scope(subject=name) for at, name in enumerate(NAMES) if at != missing], total(1.0))
+    before = standing(ledger), ledger.report().anchor
+    with pytest.raises(
+        BudgetExceeded, match=f"1 of the scopes lack budget: no budget covers principal=clinic, subject={NAMES[missing]};"
+    ):
+        ledger.reserve_each(people(*NAMES), make_event())
+    assert (standing(ledger), ledger.report().anchor) == before
+    ledger.grant(Scope(subject=NAMES[missing]), total(1.0))
+    assert ledger.reserve_each(people(*NAMES), make_event()).scopes == 5
+
+
+def test_a_refusal_counts_the_scopes_and_names_two(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(0.25))
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve_each(people(*NAMES[:4] * 3, "eve"), make_event())
+    text = str(refused.value)
+    assert "requested 13 answer(s) of test under 5 scope(s), each answer at epsilon=0.1, delta=0; 4 of the scopes lack" in text
+    assert "subject=ana: granted epsilon=0.25" in text
+    assert "requested of it epsilon=0.3, delta=0 for 3 answer(s), of which 2 would fit" in text
+    assert "and 2 more" in text
+    assert [name for name in NAMES if f"subject={name}" in text] == ["ana", "ben"]
+
+
+@pytest.mark.parametrize("shared", [Scope(bundle="m"), Scope(principal="clinic"), Scope("clinic", "", "m")])
+def test_a_shared_budget_pays_for_all_or_none(ledger: Ledger, make_event: EventMaker, shared: Scope) -> None:
+    """Each of the five fits by itself; only four fit together."""
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0, 1e-5))
+    ledger.grant(shared, total(0.45, 1e-5))
+    scopes, event = people(*NAMES, bundle="m"), make_event(epsilon=0.1)
+    assert all(ledger.preview(scope, event, answers=1).fits for scope in scopes)
+    before = standing(ledger)
+    with pytest.raises(
+        BudgetExceeded, match=r"5 of the scopes lack budget: .*left epsilon=0\.45.*for 5 answer.*of which 4 would"
+    ):
+        ledger.reserve_each(scopes, event)
+    assert standing(ledger) == before
+    ledger.reserve_each(scopes[:4], event)
+    assert {b.left_epsilon for b in ledger.report().budgets if b.scope == shared} == {50_000}
+    assert ledger.verify().ok
+
+
+def test_delta_runs_out_together_too(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0, 1e-5))
+    ledger.grant(Scope(principal="clinic"), total(5.0, 4e-7))
+    with pytest.raises(BudgetExceeded, match="delta=5e-07 for 5"):
+        ledger.reserve_each(people(*NAMES), make_event(delta=1e-7))
+    ledger.reserve_each(people(*NAMES[:4]), make_event(delta=1e-7))
+    assert ledger.verify().ok
+
+
+def test_another_adjacency_in_the_middle_stops_all(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant_each([Scope(subject=name) for name in ("ana", "cy")], total(1.0))
+    ledger.grant(Scope(subject="ben"), Guarantee(1.0, 0.0, Replace()))
+    before = standing(ledger)
+    with pytest.raises(IncompatibleGuarantees, match="budget of subject=ben"):
+        ledger.reserve_each(people("ana", "ben", "cy"), make_event())
+    nothing = PrivacyEvent("none", Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.NO_PRIVACY))
+    with pytest.raises(IncompatibleGuarantees, match="promises nothing"):
+        ledger.reserve_each(people("ana", "cy"), nothing)
+    assert standing(ledger) == before
+
+
+def test_what_is_reserved_stays_spent_and_open(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
+    with pytest.raises(ZeroDivisionError), ledger.reserve_each(people(*NAMES), make_event()):
+        _ = 1 / 0
+    with pytest.raises(InvalidInput, match="ended without commit"), ledger.reserve_each(people(*NAMES), make_event()):
+        pass
+    assert {(a.reservations, a.commits, a.spent_epsilon) for a in ledger.report().accounts} == {(2, 0, 200_000)}
+    reservation = ledger.reserve_each(people(*NAMES), make_event())
+    reservation.commit("once")
+    with pytest.raises(InvalidInput, match="committed already"):
+        reservation.commit("twice")
+    assert {(a.reservations, a.commits) for a in ledger.report().accounts} == {(3, 1)}
+    assert ledger.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("scopes", "message"),
+    [
+        ([], "expected at least one Scope, got none"),
+        (Scope(subject="ana"), "expected one Scope for each answer, got a single Scope"),
+        ("ana", "got a single str"),
+        (["ana"], "expected a Scope, got str"),
+        ([Scope(subject="ana"), None], "expected a Scope, got NoneType"),
+    ],
+)
+def test_what_are_no_scopes_is_refused(ledger: Ledger, make_event: EventMaker, scopes: Any, message: str) -> None:
+    ledger.grant(Scope(subject="ana"), total(1.0))
+    before = standing(ledger)
+    with pytest.raises(InvalidInput, match=message):
+        ledger.reserve_each(scopes, make_event())
+    with pytest.raises(InvalidInput, match=message):
+        ledger.grant_each(scopes, total(1.0))
+    with pytest.raises(InvalidInput, match="expected a Scope, got list"):
+        ledger.reserve([Scope(subject="ana")], make_event(), answers=1)  # type: ignore[arg-type]
+    assert standing(ledger) == before
+
+
+def test_grants_as_one_by_one(tmp_path: Path, make_event: EventMaker) -> None:
+    """Half of the budgets are there already, and some scopes have spent under another budget before."""
+    ledgers = [Ledger.create(tmp_path / f"{name}.db", required=(), synchronous="NORMAL") for name in ("together", "oracle")]
+    scopes = [*(Scope(subject=name) for name in NAMES), Scope("clinic", "ana"), Scope("clinic", "eve", "m"), Scope(bundle="m")]
+    for ledger in ledgers:
+        ledger.grant(Scope(principal="clinic"), total(3.0, 1e-5))
+        for name in NAMES[:3]:
+            ledger.grant(Scope(subject=name), total(0.5))
+        for scope in (*people(*NAMES), *people("eve", bundle="m")):
+            ledger.reserve(scope, make_event(), answers=1).commit("receipt")
+    together, oracle = ledgers
+    budgets = together.grant_each([*scopes, scopes[0]], total(0.75, 1e-7))
+    expected = tuple(oracle.grant(scope, total(0.75, 1e-7)) for scope in scopes)
+    assert budgets == expected
+    assert standing(together) == standing(oracle)
+    assert together.verify().ok
+    for ledger in ledgers:
+        ledger.reserve_each(people(*NAMES, bundle="m"), make_event()).commit("receipt")
+    assert standing(together) == standing(oracle)
+    assert together.verify().ok
+    for ledger in ledgers:
+        ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("amount", "error", "message"),
+    [
+        (total(0.25), BudgetExceeded, "subject=cy: requested a budget .* already spent epsilon=0.3"),
+        (Guarantee(1.0, 0.0, Replace()), IncompatibleGuarantees, "subject=ana"),
+        (total(1.0, 0.6), InvalidInput, "subject=ana: expected a budget with delta below 1"),
+    ],
+)
+def test_a_grant_that_one_scope_cannot_take_is_made_to_none(
+    ledger: Ledger, make_event: EventMaker, amount: Guarantee, error: type[Exception], message: str
+) -> None:
+    ledger.grant(Scope(subject="ana"), total(1.0, 0.5))
+    ledger.grant(Scope(principal="clinic"), total(1.0))
+    ledger.reserve(Scope("clinic", "cy"), make_event(), answers=3)
+    before = standing(ledger)
+    with pytest.raises(error, match=message):
+        ledger.grant_each([Scope(subject=name) for name in NAMES], amount)
+    assert standing(ledger) == before
+
+
+def test_thousands_of_people(ledger: Ledger, make_event: EventMaker) -> None:
+    """More than fit into one query of any database, in an order of their own, with one name that no pattern may confuse."""
+    names = [f"person {number}" for number in range(2500)] + ["%", "'"]
+    ledger.grant_each([Scope(subject=name) for name in names], total(1.0))
+    rng = random.Random(0)
+    rows = [*names, *rng.choices(names, k=500)]
+    rng.shuffle(rows)
+    with ledger.reserve_each(people(*rows, bundle="m"), make_event()) as reservation:
+        reservation.commit("receipt")
+    assert len(reservation.id) < 40
+    counted = Counter(rows)
+    assert {b.scope.subject: b.spent_epsilon for b in ledger.report().budgets} == {n: 100_000 * k for n, k in counted.items()}
+    assert ledger.verify().problems == ()
+    with pytest.raises(BudgetExceeded, match=r"2502 of the scopes .*\| and 2500 more"):
+        ledger.reserve_each(people(*names * 10, bundle="m"), make_event())
+
+
+def test_every_name_may_differ(ledger: Ledger, make_event: EventMaker) -> None:
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
+    scopes = [Scope(f"client {n}", NAMES[n % 5], f"bundle {n % 7}") for n in range(30)]
+    ledger.reserve_each(scopes, make_event()).commit("receipt")
+    assert {b.spent_epsilon for b in ledger.report().budgets} == {600_000}
+    assert ledger.verify().ok
+
+
+TAMPERINGS = {
+    "a cost in the middle": ("UPDATE entries SET epsilon = epsilon - 1 WHERE seq = 8", "entry 8 does not match"),
+    "two rows swapped": ("UPDATE entries SET account_id = 6 - account_id WHERE seq IN (7, 8)", "entry 7 does not match"),
+    "one charge dropped": ("DELETE FROM entries WHERE seq = 8", "entry 8 is missing"),
+    "one commit dropped": ("DELETE FROM entries WHERE seq = 13", "entry 13 is missing"),
+    "a commit of another's charge": ("UPDATE entries SET reservation = 100 WHERE seq = 15", "entry 15 does not match"),
+    "an account": ("UPDATE accounts SET answers = answers - 1 WHERE id = 2", "account"),
+    "a budget": ("UPDATE budgets SET spent_epsilon = 0 WHERE id = 4", "subject=dee has spent another amount"),
+    "a cover": ("DELETE FROM covers WHERE budget_id = 5", "subject=eve counts 0 accounts, expected 1"),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERINGS)
+def test_verify_finds_what_was_changed(tmp_path: Path, make_event: EventMaker, case: str) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
+    ledger.reserve_each(people(*NAMES), make_event()).commit("receipt")
+    assert ledger.verify().ok
+    ledger.close()
+    statement, problem = TAMPERINGS[case]
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        for trigger in ("entries_no_update", "entries_no_delete"):
+            connection.execute(f"DROP TRIGGER {trigger}")
+        assert connection.execute(statement).rowcount > 0
+    connection.close()
+    assert any(problem in found for found in Ledger.open(tmp_path / "ledger.db").verify().problems)
+
+
+def test_a_database_that_fails_half_way_keeps_nothing(tmp_path: Path, make_event: EventMaker) -> None:
+    """The fault is in the last statements: accounts and budgets were charged, and one entry cannot be written."""
+    ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
+    before = standing(ledger), ledger.report().anchor
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        connection.execute(
+            "CREATE TRIGGER fault BEFORE INSERT ON entries WHEN NEW.seq = 8 BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END"
+        )
+    connection.close()
+    with pytest.raises(LedgerUnavailable, match="refused a write"):
+        ledger.reserve_each(people(*NAMES), make_event())
+    assert (standing(ledger), ledger.report().anchor) == before
+    assert ledger.verify().problems == ("trigger fault is not part of a ledger",)
+    ledger.close()
+
+
+def _client(url: str, name: str, event: PrivacyEvent, requests: int, results: Any) -> None:
+    ledger, rng = Ledger.open(url, synchronous="NORMAL", lock_timeout=300.0), random.Random(name)
+    answered: Counter[str] = Counter()
+    refused = 0
+    for number in range(requests):
+        rows = rng.choices(NAMES, k=rng.randint(1, 4))
+        try:
+            with ledger.reserve_each(people(*rows, principal=name), event) as reservation:
+                reservation.commit(f"{name}-{number}")
+            answered.update(rows)
+        except BudgetExceeded:
+            refused += 1
+    results.put((answered, refused))
+
+
+def test_processes_with_overlapping_people_never_overspend(ledger: Ledger, ledger_url: str, make_event: EventMaker) -> None:
+    """Each person's budget has room for twelve answers, and three processes ask for about twenty each."""
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(0.012))
+    results = FORK.SimpleQueue()
+    clients = [
+        FORK.Process(target=_client, args=(ledger_url, f"client-{n}", make_event(epsilon=0.001), 14, results)) for n in range(3)
+    ]
+    for client in clients:
+        client.start()
+    outcomes = [results.get() for _ in clients]
+    for client in clients:
+        client.join(60)
+    assert {client.exitcode for client in clients} == {0}
+    answered = sum((count for count, _ in outcomes), Counter[str]())
+    assert sum(refused for _, refused in outcomes) > 0
+    assert {b.scope.subject: b.spent_epsilon // 1000 for b in ledger.report().budgets} == dict(answered)
+    assert max(answered.values()) == 12
+    assert all(a.reservations == a.commits for a in ledger.report().accounts)
+    assert ledger.verify().problems == ()
+
+
+def _charge_for_ever(url: str, event: PrivacyEvent) -> None:
+    ledger = Ledger.open(url, synchronous="NORMAL")
+    while True:
+        with ledger.reserve_each(people(*(f"person {n}" for n in range(200))), event) as reservation:
+            reservation.commit("receipt")
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_kill_leaves_all_charges_of_a_call_or_none(ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int) -> None:
+    ledger.grant_each([Scope(subject=f"person {n}") for n in range(200)], total(1e6))
+    event, rng, seen = make_event(epsilon=0.001), random.Random(5), set()
+    for _ in range(kills):
+        victim = FORK.Process(target=_charge_for_ever, args=(ledger_url, event))
+        before = ledger.report().entries
+        victim.start()
+        deadline = time.monotonic() + 30
+        while ledger.report().entries == before and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.05))
+        os.kill(victim.pid or 0, signal.SIGKILL)
+        victim.join()
+        state = {(a.reservations, a.commits, a.spent_epsilon) for a in ledger.report(limit=200).accounts}
+        assert len(state) == 1  # the same for each of the two hundred
+        seen |= state
+    assert len(seen) == kills
+    assert ledger.verify().problems == ()

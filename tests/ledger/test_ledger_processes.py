@@ -1,0 +1,130 @@
+"""Many processes on one budget, and processes that are killed at any moment."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import select
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+
+from reticent.accounting import PrivacyEvent
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core.errors import BudgetExceeded
+from reticent.ledger import Ledger
+
+EventMaker = Callable[..., PrivacyEvent]
+FORK = multiprocessing.get_context("fork")  # a spawned process would spend seconds on imports
+
+
+def _client(url: str, name: str, event: PrivacyEvent, requests: int, results: Any) -> None:
+    ledger = Ledger.open(url, synchronous="NORMAL", lock_timeout=300.0)
+    answered = refused = 0
+    for number in range(requests):
+        try:
+            with ledger.reserve(Scope(name, "shared"), event, answers=1) as reservation:
+                reservation.commit(f"{name}-{number}")
+            answered += 1
+        except BudgetExceeded:
+            refused += 1
+    results.put((name, answered, refused))
+
+
+def _compete(ledger: Ledger, url: str, event: PrivacyEvent, *, processes: int, requests: int, fit: int) -> dict[str, Any]:
+    """What became of ``processes`` x ``requests`` requests on a budget for ``fit`` of them."""
+    ledger.grant(Scope(subject="shared"), Guarantee(event.guarantee.epsilon * fit, 0.0, AddRemove()))
+    results = FORK.SimpleQueue()
+    clients = [FORK.Process(target=_client, args=(url, f"client-{n}", event, requests, results)) for n in range(processes)]
+    for client in clients:
+        client.start()
+    outcomes = [results.get() for _ in clients]
+    for client in clients:
+        client.join(60)
+    report = ledger.report(limit=processes)
+    (budget,) = report.budgets
+    answered = {name: count for name, count, _ in outcomes}
+    found = ledger.verify()
+    return {
+        "exit codes": {client.exitcode for client in clients},
+        "answered": sum(answered.values()),
+        "refused": sum(refused for _, _, refused in outcomes),
+        "left": budget.left_epsilon,
+        "clients booked otherwise than answered": {a.scope.principal: a.commits for a in report.accounts}.items()
+        ^ {name: count for name, count in answered.items() if count}.items(),
+        "spent by no account": budget.spent_epsilon - sum(a.spent_epsilon for a in report.accounts),
+        "problems": found.problems,
+        "entries": found.entries,
+    }
+
+
+def _fair(*, fit: int, refused: int) -> dict[str, Any]:
+    """Nothing is lost: as much is answered as is paid for; and the accounts, the rows below them and the chain agree."""
+    nothing = {"left": 0, "clients booked otherwise than answered": set(), "spent by no account": 0, "problems": ()}
+    return {"exit codes": {0}, "answered": fit, "refused": refused, "entries": 1 + 2 * fit, **nothing}
+
+
+def test_processes_share_a_budget(ledger: Ledger, ledger_url: str, make_event: EventMaker) -> None:
+    outcome = _compete(ledger, ledger_url, make_event(epsilon=0.001), processes=4, requests=12, fit=30)
+    assert outcome == _fair(fit=30, refused=18)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)  # a minute on two idle cores; sixteen processes feel every other load
+def test_sixteen_processes_of_five_hundred_requests_share_a_budget(
+    ledger: Ledger, ledger_url: str, make_event: EventMaker
+) -> None:
+    outcome = _compete(ledger, ledger_url, make_event(epsilon=0.001), processes=16, requests=500, fit=6000)
+    assert outcome == _fair(fit=6000, refused=2000)
+
+
+def _answer_until_killed(url: str, event: PrivacyEvent, sender: Connection) -> None:
+    """A front door: charge, compute, commit, and only then let the answer out."""
+    ledger = Ledger.open(url, synchronous="NORMAL")
+    while True:
+        with ledger.reserve(Scope("client", "shared"), event, answers=1) as reservation:
+            answer = f"answer {reservation.id}"
+            reservation.commit(answer)
+        os.write(sender.fileno(), f"{answer}\n".encode())
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_no_answer_that_was_seen_is_uncharged_after_a_kill(
+    ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int
+) -> None:
+    event = make_event(epsilon=0.001)
+    ledger.grant(Scope(subject="shared"), Guarantee(1e6, 0.0, AddRemove()))
+    rng = random.Random(4)
+    seen: list[str] = []
+    for number in range(kills):
+        receiver, sender = FORK.Pipe(duplex=False)
+        victim = FORK.Process(target=_answer_until_killed, args=(ledger_url, event, sender))
+        victim.start()
+        sender.close()
+        # Half of the victims die in their first request, the others anywhere in the following ones.
+        if number % 2:
+            select.select([receiver.fileno()], [], [], 30)
+        time.sleep(rng.uniform(0, 0.02))
+        os.kill(victim.pid or 0, signal.SIGKILL)
+        victim.join()
+        while part := os.read(receiver.fileno(), 65536):
+            seen += part.decode().splitlines(keepends=True)
+        receiver.close()
+        # The next request works without repair, and the chain is whole.
+        ledger.reserve(Scope("survivor", "shared"), event, answers=1).commit(f"after kill {number}")
+        if number % 10 == 9:
+            assert ledger.verify().ok
+    assert ledger.verify().ok
+    receipts = {line.strip() for line in seen if line.endswith("\n")}
+    with ledger.store.read() as connection:
+        query = "SELECT r.receipt, p.epsilon FROM entries r JOIN entries p ON p.seq = r.reservation WHERE r.action = 'commit'"
+        charged = {row.receipt: row.epsilon for row in connection.exec_driver_sql(query)}
+    assert len(receipts) > kills / 3
+    assert all(charged.get(receipt) == 1000 for receipt in receipts)
+    (client,) = [account for account in ledger.report().accounts if account.scope.principal == "client"]
+    assert client.reservations >= client.commits >= len(receipts)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from reticent.accounting import PrivacyEvent
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core.errors import InvalidParameter
+from reticent.ledger import Ledger
+
+EventMaker = Callable[..., PrivacyEvent]
+
+
+@pytest.fixture
+def filled(ledger: Ledger, make_event: EventMaker) -> Ledger:
+    """Two budgets, three accounts; one hour between reservations."""
+    hours: Iterator[int] = iter(range(100))
+    timed = Ledger(ledger.store, clock=lambda: 1_700_000_000_000_000 + 3_600_000_000 * next(hours))
+    timed.grant(Scope(subject="s"), Guarantee(2.0, 1e-6, AddRemove()))
+    timed.grant(Scope(subject="t"), Guarantee(1.0, 1e-6, AddRemove()))
+    for principal, subject, answers in (("p", "s", 2), ("q", "s", 3), ("p", "t", 9), ("p", "s", 4)):
+        timed.reserve(Scope(principal, subject), make_event(), answers=answers)
+    return timed
+
+
+def test_report_names_the_tightest_budget_and_the_largest_spender_first(filled: Ledger) -> None:
+    report = filled.report()
+    assert [(b.scope.subject, b.left_epsilon) for b in report.budgets] == [("t", 100_000), ("s", 1_100_000)]
+    assert [(a.scope.principal, a.scope.subject, a.spent_epsilon) for a in report.accounts] == [
+        ("p", "t", 900_000),
+        ("p", "s", 600_000),
+        ("q", "s", 300_000),
+    ]
+    assert (report.entries, report.accounts_total) == (6, 3)
+
+
+def test_report_of_one_record_says_by_whom(filled: Ledger) -> None:
+    report = filled.report(Scope(subject="s"))
+    assert [b.scope.subject for b in report.budgets] == ["s"]
+    assert [(a.scope.principal, a.answers) for a in report.accounts] == [("p", 6), ("q", 3)]
+    assert filled.report(Scope(subject="s"), limit=1).accounts_total == 2
+    with pytest.raises(InvalidParameter, match="limit"):
+        filled.report(limit=0)
+
+
+def test_spending_adds_up_over_time(filled: Ledger) -> None:
+    series = {item.budget.scope.subject: item for item in filled.spending(points=4)}
+    assert series["s"].epsilon == pytest.approx([0.2, 0.5, 0.5, 0.9])
+    assert series["t"].epsilon == pytest.approx([0.0, 0.0, 0.9, 0.9])
+    assert np.all(np.diff(series["s"].at) > np.timedelta64(0))
+    assert [item.budget.scope.subject for item in filled.spending(Scope(subject="t"))] == ["t"]
+
+
+def test_an_empty_ledger_reports_nothing(ledger: Ledger) -> None:
+    report = ledger.report()
+    assert (report.entries, report.budgets, report.accounts) == (0, (), ())
+    assert ledger.spending() == []

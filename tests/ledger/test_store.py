@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pwd
+import resource
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from reticent.accounting import PrivacyEvent
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core.errors import InvalidInput, InvalidParameter, LedgerUnavailable, MissingExtra, UnknownName
+from reticent.ledger import Ledger, schema
+from reticent.ledger.store import Store
+
+EventMaker = Callable[..., PrivacyEvent]
+ONE = Guarantee(1000.0, 1e-6, AddRemove())
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that another user may enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def in_child(work: Callable[[], Any]) -> Any:
+    """The result of ``work`` in a forked process, whose limits and user may then be changed for good."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def run() -> None:
+        sender.send(work())
+
+    child = context.Process(target=run)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    return receiver.recv()
+
+
+def outcome(work: Callable[[], Any]) -> str:
+    try:
+        work()
+    except LedgerUnavailable as error:
+        return str(error)
+    return "answered"
+
+
+def test_the_migrations_make_the_schema(ledger: Ledger) -> None:
+    with ledger.store.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+
+
+def test_the_migrations_travel_with_the_package() -> None:
+    names = {item.name for item in files("reticent.ledger.migrations").iterdir()}
+    assert {"env.py", "versions"} <= names
+
+
+def test_creating_twice_changes_nothing(ledger: Ledger, ledger_url: str, scope: Scope, make_event: EventMaker) -> None:
+    ledger.grant(scope, ONE)
+    ledger.reserve(scope, make_event(), answers=1)
+    again = Ledger.create(ledger_url)
+    assert again.report().anchor == ledger.report().anchor
+    again.close()
+
+
+def test_many_may_create_at_once(ledger_url: str) -> None:
+    failures: list[BaseException] = []
+
+    def create() -> None:
+        try:
+            Ledger.create(ledger_url).close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=create) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert Ledger.open(ledger_url).verify().ok
+
+
+def test_another_schema_version_is_refused(ledger: Ledger, ledger_url: str) -> None:
+    with ledger.store.write() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(LedgerUnavailable, match="schema version 9999, expected 0003"):
+        Ledger.open(ledger_url)
+    with pytest.raises(LedgerUnavailable, match="newer version"):
+        Ledger.create(ledger_url)
+
+
+def test_where_there_is_no_ledger(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable, match="ledger init"):
+        Ledger.open(tmp_path / "missing.db")
+    assert not (tmp_path / "missing.db").exists()
+    with pytest.raises(LedgerUnavailable, match="expected the folder"):
+        Ledger.create(tmp_path / "no" / "such" / "folder.db")
+    (tmp_path / "text.db").write_text("no database at all, but long enough to have a header\n" * 100)
+    with pytest.raises(LedgerUnavailable, match="not an SQLite database"):
+        Ledger.open(tmp_path / "text.db")
+    sqlite3.connect(tmp_path / "empty.db").close()
+    with pytest.raises(LedgerUnavailable, match="no ledger here"):
+        Ledger.open(tmp_path / "empty.db")
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        (":memory:", InvalidInput),
+        ("", InvalidInput),
+        ("sqlite://", InvalidInput),
+        ("sqlite:///:memory:", InvalidInput),
+        ("sqlite:///a.db?mode=memory", InvalidParameter),
+        ("sqlite:///file:a.db", InvalidParameter),
+        ("mysql://host/name", UnknownName),
+        ("postgresql://host:port/name", InvalidInput),
+    ],
+)
+def test_bad_urls_are_refused(url: str, error: type[Exception]) -> None:
+    with pytest.raises(error, match="ledger"):
+        Store(url)
+
+
+def test_bad_settings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="synchronous"):
+        Store(tmp_path / "a.db", synchronous="OFF")  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="lock_timeout"):
+        Store(tmp_path / "a.db", lock_timeout=0.0)
+
+
+@pytest.mark.parametrize(("synchronous", "level"), [("FULL", 2), ("NORMAL", 1)])
+def test_sqlite_is_told_how_to_wait_for_the_disk(tmp_path: Path, synchronous: Any, level: int) -> None:
+    store = Ledger.create(tmp_path / "a.db", synchronous=synchronous).store
+    with store.write() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == level
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+
+
+def test_passwords_stay_out_of_messages() -> None:
+    store = Store("postgresql://me:secret@127.0.0.1:1/none")
+    pytest.importorskip("psycopg")
+    with pytest.raises(LedgerUnavailable) as failed:
+        store.check()
+    assert "secret" not in str(failed.value)
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reticent.ledger.store.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"reticent\[postgres\]"):
+        Store("postgresql://host/name").check()
+
+
+@pytest.mark.postgres
+def test_a_connection_that_the_server_drops_is_made_again(postgres_url: str, scope: Scope, make_event: EventMaker) -> None:
+    ledger = Ledger.create(postgres_url)
+    ledger.grant(scope, ONE)
+    reservation = ledger.reserve(scope, make_event(), answers=1)
+    with ledger.store._connect().connect() as connection:
+        connection.exec_driver_sql(
+            """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE pid <> pg_backend_pid() AND datname = current_database()"""
+        )
+    reservation.commit("after the connection was lost")
+    assert ledger.verify().ok
+    ledger.close()
+
+
+def test_a_lock_that_somebody_keeps_is_reported(ledger_url: str, scope: Scope, make_event: EventMaker) -> None:
+    ledger = Ledger.create(ledger_url, lock_timeout=0.2)
+    ledger.grant(scope, ONE)
+    with ledger.store.write() as connection:
+        connection.execute(sa.select(schema.head).with_for_update())
+        other = Ledger.open(ledger_url, lock_timeout=0.2)
+        with pytest.raises(LedgerUnavailable, match=r"held the ledger for more than 0\.2 s"):
+            other.reserve(scope, make_event(), answers=1)
+        other.close()
+    ledger.reserve(scope, make_event(), answers=1)
+    ledger.close()
+
+
+def test_a_full_disk_gives_no_answer_and_leaves_the_ledger_whole(tmp_path: Path, scope: Scope, make_event: EventMaker) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger.create(path, synchronous="NORMAL")
+    ledger.grant(scope, ONE)
+    ledger.close()
+
+    def answer_until_full() -> tuple[int, str]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+        mine, answered = Ledger.open(path, synchronous="NORMAL"), 0
+        while True:
+            try:
+                with mine.reserve(scope, make_event(epsilon=0.001), answers=1) as reservation:
+                    reservation.commit("receipt")
+            except LedgerUnavailable as error:
+                return answered, str(error)
+            answered += 1
+
+    answered, message = in_child(answer_until_full)
+    assert "the ledger itself is intact" in message
+    assert "nothing is released" in message
+    assert answered > 20
+    after = Ledger.open(path)
+    assert after.verify().ok
+    (account,) = after.report().accounts
+    assert account.reservations >= account.commits >= answered
+    after.reserve(scope, make_event(), answers=1).commit("there is room again")
+    assert after.verify().ok
+
+
+def test_a_read_only_file_gives_no_answer(public_folder: Path, scope: Scope, make_event: EventMaker) -> None:
+    path, anchor = public_folder / "ledger.db", public_folder / "anchors"
+    ledger = Ledger.create(path, anchor=anchor)
+    ledger.grant(scope, ONE)
+    ledger.close()
+    path.chmod(0o444)
+    anchor.chmod(0o777)
+
+    def answer() -> str:
+        if os.getuid() == 0:  # root may write to everything
+            os.setgid(pwd.getpwnam("nobody").pw_gid)
+            os.setuid(pwd.getpwnam("nobody").pw_uid)
+        return outcome(lambda: Ledger.open(path, anchor=anchor).reserve(scope, make_event(), answers=1))
+
+    message = in_child(answer)
+    assert "read-only for this user" in message
+    assert "nothing is released" in message
+    path.chmod(0o644)
+    assert Ledger.open(path, anchor=anchor).report().accounts == ()
+
+
+def test_a_file_without_permission_gives_no_answer(public_folder: Path, scope: Scope, make_event: EventMaker) -> None:
+    path = public_folder / "ledger.db"
+    Ledger.create(path).close()
+    path.chmod(0o600)
+
+    def answer() -> str:
+        if os.getuid() == 0:
+            os.setuid(pwd.getpwnam("nobody").pw_uid)
+        else:
+            path.chmod(0o000)
+        return outcome(lambda: Ledger.open(path))
+
+    assert "no permission to open it" in in_child(answer)
+
+
+def test_a_ledger_that_vanishes_gives_no_answer(tmp_path: Path, scope: Scope, make_event: EventMaker) -> None:
+    path = tmp_path / "gone" / "ledger.db"
+    path.parent.mkdir()
+    ledger = Ledger.create(path)
+    ledger.grant(scope, ONE)
+    ledger.close()
+    shutil.rmtree(path.parent)
+    assert "no ledger here" in outcome(lambda: ledger.reserve(scope, make_event(), answers=1))

@@ -1,0 +1,384 @@
+"""Every bound on every family and norm pair: sound, isotone to the last bit, the same alone and in any batch."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import linprog
+from threadpoolctl import threadpool_limits
+
+from reticent.core import Box, Norm
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
+from reticent.core.norms import operator_norm
+from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound
+from reticent.lipschitz.bounds import Functionals, combine, parse_output, slices
+from reticent.networks import Affine, Network, affine_chain
+
+QUANTUM = 2.0**-6  # centers and radii are multiples of it, so that nesting is exact in floating point
+
+
+def nested(rng, bound, count):
+    """Outer and inner balls of the bound's input norm, nested exactly, many of them touching, tiny or centred on kinks."""
+    d = bound.domain.dimension
+    half = float(bound.domain.upper[0])
+    outer = rng.integers(-half / QUANTUM, half / QUANTUM + 1, size=(count, d)) * QUANTUM
+    outer[::3] = np.round(outer[::3])
+    radius = np.where(rng.random(count) < 0.2, 2.0 * half, rng.integers(0, 1 / QUANTUM + 1, size=count) * QUANTUM)
+    shift = rng.integers(-8, 9, size=(count, d)) * QUANTUM
+    shift[::5] = np.sign(shift[::5]) * radius[::5, None]
+    inner = np.clip(outer + shift, -half, half)
+    left = radius - bound.input_norm.of(inner - outer)
+    inner[left < 0], left[left < 0] = outer[left < 0], radius[left < 0]
+    # Rounded down to the grid: the l2 length of the shift is no multiple of anything.
+    left = np.floor(left / QUANTUM * (1 - 2.0**-40)) * QUANTUM
+    left = np.where(rng.random(count) < 0.6, left, rng.random(count) * left)
+    return outer, radius, inner, np.floor(left / QUANTUM) * QUANTUM
+
+
+def test_isotone_on_nested_boxes(kind, family, make_bound):
+    bound = make_bound(kind, family)
+    # The layered bound goes through its points one by one; test_layered has its 10**4 boxes, marked slow.
+    outer, radius, inner, left = nested(np.random.default_rng(1), bound, 400 if kind == "layered" else 10_000)
+    assert not (bound.bound(inner, left) > bound.bound(outer, radius)).any()
+
+
+def test_isotone_for_all_norms(kind, family, input_norm, output, make_bound):
+    bound = make_bound(kind, family, input_norm, output)
+    outer, radius, inner, left = nested(np.random.default_rng(2), bound, 60 if kind == "layered" else 300)
+    step = bound.input_step
+    large = bound.bound_over(bound.region_on_grid(outer / step, np.ceil(radius / step)))
+    small = bound.bound_over(bound.region_on_grid(inner / step, np.ceil(left / step)))
+    assert not (small > large).any()
+
+
+def test_isotone_in_tiny_steps(kind, family, make_bound):
+    """Balls that grow by one grid step at a time, where a rounding in the wrong direction would show."""
+    bound = make_bound(kind, family)
+    rng = np.random.default_rng(3)
+    centers = np.round(rng.uniform(-1, 1, size=(20, bound.domain.dimension)) / bound.input_step)
+    ladder = [bound.bound_over(bound.region_on_grid(centers, np.full(20, float(r)))) for r in (*range(40), 10**3, 10**5, 2**40)]
+    assert (np.diff(ladder, axis=0) >= 0).all()
+
+
+def test_at_least_every_sampled_difference_quotient(kind, family, make_bound, measure):
+    bound = make_bound(kind, family)
+    rng = np.random.default_rng(4)
+    balls, pairs = 40, 1600  # x 16 rows: 10**6 quotients in all
+    d = bound.domain.dimension
+    centers = rng.uniform(-3, 3, size=(balls, 1, d))
+    radius = rng.choice([0.01, 0.3, 1.0], size=(balls, 1, 1))
+    low, high = np.maximum(centers - radius, -3.0), np.minimum(centers + radius, 3.0)
+    first = rng.uniform(low, high, size=(balls, pairs, d))
+    corners = np.where(rng.random((balls, pairs, d)) < 0.5, low, high)
+    near = np.clip(first + 1e-4 * rng.choice([-1.0, 1.0], size=first.shape), low, high)
+    second = np.where(np.arange(pairs)[:, None] % 2 == 0, corners, near)
+    values = bound.network.forward(np.concatenate([first, second]).reshape(-1, d))
+    change, moved = np.split(values, 2)[0] - np.split(values, 2)[1], np.abs(first - second).max(axis=-1)
+    quotients = (measure(change, "l1").reshape(balls, pairs) - 1e-11) / np.maximum(moved, 1e-12)
+    assert (quotients <= bound.bound(centers[:, 0], radius[:, 0, 0])[:, None] * (1 + 1e-12)).all()
+
+
+def test_at_least_every_jacobian(kind, family, input_norm, output, make_bound, autograd_jacobians):
+    bound = make_bound(kind, family, input_norm, output)
+    rng = np.random.default_rng(5)
+    d = bound.domain.dimension
+    centers, radius = rng.uniform(-2, 2, size=(6, d)), 0.4
+    step = rng.uniform(-1, 1, size=(30, 6, d))
+    step *= radius * rng.random((30, 6, 1)) ** 0.3 / bound.input_norm.of(step)[..., None]
+    bounds = bound.bound(centers, radius)
+    rows = Functionals.of("spread", bound.network.output_dimension).rows if output == "spread" else None
+    for jacobian, limit in zip(
+        autograd_jacobians(bound.network, (centers + step).reshape(-1, d)), np.tile(bounds, 30), strict=True
+    ):
+        exact = operator_norm(
+            jacobian if rows is None else rows @ jacobian, bound.input_norm, Norm(output) if rows is None else Norm.LINF
+        )
+        assert exact <= limit * (1 + 1e-12)
+
+
+def test_equals_the_exact_constant_of_affine_networks(kind, norms, hidden):
+    """One affine layer, and a ReLU network that is on everywhere and so computes an affine map."""
+    input_norm, output = norms
+    rng = np.random.default_rng(6)
+    matrix = rng.normal(size=(4, 4))
+    alone = Network((Affine(matrix, np.ones(4)),), (4,))
+    network = affine_chain([np.eye(4), matrix], [np.full(4, 10.0), np.zeros(4)]) if hidden else alone
+    bound = kind(network, domain=Box.cube(4, 2.0), input_norm=Norm(input_norm), output=output)
+    rows = Functionals.of("spread", 4).rows if output == "spread" else np.eye(4)
+    exact = operator_norm(rows @ matrix, Norm(input_norm), Norm.LINF if output == "spread" else Norm(output))
+    computed = bound.bound(rng.uniform(-2, 2, size=(3, 4)), [0.0, 0.5, np.inf])
+    assert (computed >= exact).all()
+    assert computed == pytest.approx(np.full(3, exact), rel=2e-5)
+
+
+test_equals_the_exact_constant_of_affine_networks = pytest.mark.parametrize(
+    ("kind", "norms", "hidden"),
+    [
+        (bound, (norm, output), hidden)
+        for bound, norms in (
+            (IntervalBound, ("linf", "l2", "l1")),
+            (EnumerationBound, ("linf", "l1")),
+            (LayeredBound, ("linf", "l1")),
+        )
+        for norm in norms
+        for output in ("l1", "l2", "linf", "spread")
+        for hidden in (False, True)
+    ],
+)(test_equals_the_exact_constant_of_affine_networks)
+
+
+def exact_constant(network, low, high):
+    """The l-infinity to l1 constant over a box: the largest Jacobian norm over all patterns with an interior (by LP)."""
+    first, second = network.layers[0], network.layers[2]
+    best = 0.0
+    for pattern in itertools.product([-1.0, 1.0], repeat=first.outputs):
+        sign = np.array(pattern)
+        # maximise t with sign * (W x + b) >= t: the pattern has an interior if the best t is above 0.
+        left = np.hstack([-sign[:, None] * first.weight, np.ones((len(sign), 1))])
+        found = linprog(
+            np.append(np.zeros(first.inputs), -1.0),
+            A_ub=left,
+            b_ub=sign * first.bias,
+            bounds=[*zip(low, high, strict=True), (None, 1.0)],
+        )
+        if found.status == 0 and -found.fun > 1e-9:
+            best = max(best, operator_norm(second.weight * (sign > 0) @ first.weight, Norm.LINF, Norm.L1))
+    return best
+
+
+def test_between_the_exact_constant_and_the_interval_bound():
+    rng = np.random.default_rng(7)
+    for _ in range(8):
+        network = affine_chain([rng.normal(size=(5, 2)), rng.normal(size=(2, 5))], [rng.normal(size=5), np.zeros(2)])
+        domain = Box.cube(2, 2.0)
+        bounds = [
+            kind(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1) for kind in (EnumerationBound, IntervalBound)
+        ]
+        center, radius = rng.uniform(-1.5, 1.5, size=(1, 2)), 0.4
+        exact = exact_constant(network, *(np.clip(center[0] + move, -2, 2) for move in (-radius, radius)))
+        tight, loose = (float(bound.bound(center, radius)[0]) for bound in bounds)
+        assert exact <= tight * (1 + 1e-12)
+        assert tight <= loose * (1 + 1e-5)
+
+
+def test_a_row_does_not_depend_on_its_batch(kind, family, input_norm, output, make_bound):
+    bound = make_bound(kind, family, input_norm, output)
+    rng = np.random.default_rng(8)
+    points, radii = rng.normal(size=(23, bound.domain.dimension)), rng.random(23)
+    together = bound.bound(points, radii)
+    order = rng.permutation(23)
+    assert np.array_equal(bound.bound(points[order], radii[order]), together[order])
+    assert np.array_equal(np.concatenate([bound.bound(points[[i]], radii[[i]]) for i in range(23)]), together)
+
+
+def test_results_do_not_depend_on_threads(kind, make_bound):
+    bound = make_bound(kind, "convolution")
+    points = np.random.default_rng(9).normal(size=(300 if kind == "layered" else 1500, bound.domain.dimension))
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            with threadpool_limits(threads):
+                results.append(bound.bound(points, 0.3))
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(*results)
+
+
+test_results_do_not_depend_on_threads = pytest.mark.parametrize("kind", ["interval", "enumeration", "layered"])(
+    test_results_do_not_depend_on_threads
+)
+
+
+def test_at_most_agrees_with_the_bound(kind, family, make_bound):
+    bound = make_bound(kind, family)
+    rng = np.random.default_rng(10)
+    centers = np.round(rng.uniform(-2, 2, size=(60, bound.domain.dimension)) / bound.input_step)
+    region = bound.region_on_grid(centers, np.round(rng.random(60) / bound.input_step))
+    bounds = bound.bound_over(region)
+    some = bounds[: 6 if kind == "layered" else 20]
+    limits = [*some, *np.nextafter(some, 0.0), *np.nextafter(some, np.inf), 1e-300, 1e300]
+    for limit in limits:
+        assert np.array_equal(bound.at_most(region, float(limit)), bounds <= limit)
+
+
+def test_radius_zero_infinite_and_points_outside_the_domain(kind, family, input_norm, output, make_bound):
+    bound = make_bound(kind, family, input_norm, output)
+    far = np.full((1, bound.domain.dimension), 1e9)
+    inside = bound.domain.upper[None]
+    assert bound.bound(far, 0.1) == bound.bound(inside, 0.1)
+    everywhere = bound.global_bound()
+    assert 0 <= everywhere < np.inf
+    for radius in (1e3, 1e308, np.inf):
+        assert bound.bound(inside, radius) == everywhere
+    assert (bound.bound(inside, [0.0]) <= everywhere).all()
+
+
+@pytest.mark.parametrize(
+    ("scale", "width"),
+    [(0.0, 1.0), (1e-30, 1.0), (1e30, 1.0), (1e-30, 1e30), (1e30, 1e-30), (1.0, 0.0), (1e-85, 1.0), (1.0, 1e80)],
+)
+@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound])
+def test_scales(kind, scale, width):
+    """Scaling the weights of a network without biases scales its constant, however far."""
+    rng = np.random.default_rng(11)
+    weights = [rng.normal(size=(5, 3)), rng.normal(size=(2, 5))]
+    networks = [affine_chain([factor * weights[0], weights[1]], [np.zeros(5), np.zeros(2)]) for factor in (1.0, scale)]
+    bounds = [
+        kind(network, domain=Box.cube(3, size), input_norm=Norm.LINF, output=Norm.L1)
+        for network, size in zip(networks, (1.0, width), strict=True)
+    ]
+    plain = bounds[0].bound([[0.5, -0.5, 0.25]], 0.125)
+    scaled = bounds[1].bound(width * np.array([[0.5, -0.5, 0.25]]), 0.125 * width)
+    if width == 0:  # one point, on the kink of every neuron; its constant is 0
+        assert 0 <= scaled <= bounds[0].bound(np.zeros((1, 3)), 0.0)
+    else:
+        assert scaled == pytest.approx(plain * scale, rel=1e-5, abs=1e-200)
+
+
+@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound])
+@pytest.mark.parametrize("output", ["l1", "l2", "linf"])
+def test_one_input_one_output_and_constant_networks(kind, output):
+    def bound(network):
+        return kind(network, domain=Box.cube(1, 2.0), input_norm=Norm.LINF, output=output)
+
+    steep = affine_chain([[[2.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [5.0]])
+    assert bound(steep).bound([[1.0], [-1.0], [0.0]], 0.5) == pytest.approx([2.0, 1.0, 2.0])
+    for constant in ([[[0.0]]], [[[0.0]], [[1.0]]], [[[1.0]], [[0.0]]]):
+        network = affine_chain(constant, [[1.0]] * len(constant))
+        assert bound(network).bound([[0.3]], 1.0) == pytest.approx([0.0], abs=1e-12)
+    off = affine_chain([[[1.0]], [[7.0]]], [[-10.0], [0.0]])
+    assert bound(off).bound([[0.3]], np.inf) == pytest.approx([0.0], abs=1e-12)
+
+
+def test_the_domain_can_need_a_coarser_grid_than_its_half_width():
+    """A domain whose grid rounding crosses a power of two: centers and radii must be on the first layer's grid."""
+    half = (2.0**31 - 40 * 2**24) / (2**24 + 2)
+    network = affine_chain([[[1.0]], [[1.0]]], [[-42.0], [0.0]])
+    for norm in (Norm.L1, Norm.L2):
+        bound = IntervalBound(network, domain=Box.cube(1, half), input_norm=norm, output=Norm.L1)
+        assert bound.bound([[40.0], [44.0]], 1.0) == pytest.approx([0.0, 1.0], abs=1e-6)
+    for offset in range(200):
+        domain = Box.cube(1, half * (1 - offset * 2.0**-31))
+        bound = IntervalBound(network, domain=domain, input_norm=Norm.L2, output=Norm.L1)
+        assert bound._stages[0].forward.input_unit == bound.input_step
+
+
+def test_domain_of_width_zero_in_some_coordinates(kind, family, make_bound):
+    network = make_bound(kind, family).network
+    d = network.input_dimension
+    domain = Box(np.full(d, 0.25), np.where(np.arange(d) % 2 == 0, 0.25, 1.5))
+    bound = type(make_bound(kind, family))(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1)
+    points = np.random.default_rng(12).uniform(domain.lower, domain.upper, size=(50, d))
+    values = network.forward(points)
+    change = np.abs(values[:, None] - values[None]).sum(axis=-1)
+    moved = np.abs(points[:, None] - points[None]).max(axis=-1)
+    assert (change <= bound.global_bound() * moved * (1 + 1e-12) + 1e-12).all()
+
+
+@pytest.mark.parametrize("norm", list(Norm))
+def test_regions_contain_their_balls(norm):
+    """In rational arithmetic: the ball around the grid center contains the ball that was asked for."""
+    network = Network((Affine(np.ones((1, 3)), np.zeros(1)),), (3,))
+    bound = IntervalBound(network, domain=Box.cube(3, 1.0), input_norm=norm, output=Norm.L1)
+    rng = np.random.default_rng(16)
+    points, radii = rng.uniform(-1, 1, size=(200, 3)), rng.choice([0.0, 1e-9, 0.3, 1.0], size=200)
+    points[::3] = (np.round(points[::3] / bound.input_step) + 0.5) * bound.input_step  # as far from the grid as can be
+    region, step = bound.region(points, radii), Fraction(bound.input_step)
+    for point, radius, center, reach in zip(points, radii, region.centers, region.radii[:, 0], strict=True):
+        moved = [abs(Fraction(x) - Fraction(c) * step) for x, c in zip(point, center, strict=True)]
+        left = Fraction(reach) * step - Fraction(radius)
+        size = {Norm.L1: sum(moved), Norm.LINF: max(moved)}.get(norm)
+        assert left >= size if size is not None else left**2 >= sum(x**2 for x in moved)
+        assert left >= 0
+
+
+def test_wide_outputs_fall_back_to_the_sum(autograd_jacobians):
+    rng = np.random.default_rng(13)
+    network = affine_chain([rng.normal(size=(6, 3)), rng.normal(size=(15, 6))], [rng.normal(size=6), np.zeros(15)])
+    points = rng.uniform(-1, 1, size=(200, 3))
+    exact = max(operator_norm(j, Norm.LINF, Norm.L1) for j in autograd_jacobians(network, points))
+    for kind in (IntervalBound, EnumerationBound, LayeredBound):
+        bound = kind(network, domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.L1)
+        assert bound.functionals.combine == "sum"
+        assert exact <= bound.global_bound()
+        affine = kind(Network(network.layers[2:], (6,)), domain=Box.cube(6, 1.0), input_norm=Norm.LINF, output=Norm.L1)
+        assert affine.global_bound() == pytest.approx(operator_norm(network.layers[2].weight, Norm.LINF, Norm.L1))
+
+
+def test_spread_is_the_largest_difference_of_two_outputs():
+    rows = Functionals.of("spread", 4).rows
+    values = np.random.default_rng(14).normal(size=(50, 4))
+    assert np.abs(values @ rows.T).max(axis=1) == pytest.approx(values.max(axis=1) - values.min(axis=1))
+    # A shift of all logits is no change.
+    network = Network((Affine([[1.0, 2.0]] * 3, np.zeros(3)),), (2,))
+    assert IntervalBound(network, domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output="spread").global_bound() == 0.0
+
+
+def test_combine_is_the_norm_and_monotone():
+    entries = np.random.default_rng(15).random((500, 5))
+    assert combine(entries, "max") == pytest.approx(entries.max(axis=1))
+    assert combine(entries, "sum") == pytest.approx(entries.sum(axis=1))
+    assert combine(entries, "l2") == pytest.approx(np.sqrt((entries**2).sum(axis=1)))
+    for how in ("max", "sum", "l2"):
+        assert (combine(np.nextafter(entries, 2.0), how) >= combine(entries, how)).all()
+
+
+def test_slices_cover_every_row_once():
+    for rows, at_once in [(0, 3), (1, 3), (3, 3), (7, 3), (7, 0), (7, 100)]:
+        covered = [i for part in slices(rows, at_once) for i in range(rows)[part]]
+        assert covered == list(range(rows))
+
+
+@pytest.mark.parametrize(
+    ("centers", "radius", "error", "message"),
+    [
+        ([[0.0]], 1.0, InvalidInput, "centers: expected 2 features"),
+        ([0.0, 0.0], 1.0, InvalidInput, "centers: expected 2 axes"),
+        (np.zeros((0, 2)), 1.0, InvalidInput, "centers: expected at least one value"),
+        ([[np.nan, 0.0]], 1.0, InvalidInput, "centers: contains NaN"),
+        ([[np.inf, 0.0]], 1.0, InvalidInput, "centers: contains infinity"),
+        ([["a", "b"]], 1.0, InvalidInput, "centers: expected real numbers"),
+        ([[0.0, 0.0]], -1.0, InvalidParameter, "radius: expected numbers of at least 0"),
+        ([[0.0, 0.0]], np.nan, InvalidParameter, "radius: expected numbers of at least 0"),
+        ([[0.0, 0.0]], [1.0, 2.0], InvalidInput, "radius: expected one number or 1, got shape=(2,)"),
+    ],
+)
+def test_bad_questions(centers, radius, error, message):
+    bound = IntervalBound(
+        Network((Affine(np.eye(2), np.zeros(2)),), (2,)), domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output=Norm.L1
+    )
+    with pytest.raises(error) as caught:
+        bound.bound(centers, radius)
+    assert str(caught.value).startswith(message)
+
+
+def test_bad_bounds():
+    network = Network((Affine(np.eye(2), np.zeros(2)),), (2,))
+    with pytest.raises(InvalidInput, match="domain: has 3 coordinates, the network takes 2"):
+        IntervalBound(network, domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.L1)
+    with pytest.raises(UnknownName, match="output='l3': expected l1, l2, linf or spread"):
+        parse_output("l3")
+    with pytest.raises(UnknownName, match="norm='l0': expected one of"):
+        IntervalBound(network, domain=Box.cube(2, 1.0), input_norm="l0", output=Norm.L1)  # type: ignore[arg-type]
+    single = Network((Affine(np.ones((1, 2)), np.zeros(1)),), (2,))
+    with pytest.raises(UnsupportedNorm, match="spread of 1 output"):
+        IntervalBound(single, domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output="spread")
+
+
+@pytest.mark.parametrize("how", ["sum", "l2"])
+def test_a_long_sum_over_outputs_is_not_rounded_below_the_exact_one(how):
+    values = np.full(2**17, 0.99 * 2.0**-53)
+    values[0] = 1.0
+    if how == "l2":
+        values = np.sqrt(values)
+    exact = math.fsum(values**2 if how == "l2" else values)
+    joined = float(combine(values[None], how)[0])
+    assert (joined**2 if how == "l2" else joined) >= exact
+    assert joined <= (math.sqrt(exact) if how == "l2" else exact) * (1 + 1e-9)

@@ -1,0 +1,148 @@
+"""Relaxed and attained derivatives of single pairs: brute force over slopes, a linear program, fractions."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from reticent.grids.rounding import fractions
+from reticent.lipschitz.directional import FREE, Rows, Slopes, largest, ranges, relaxed, separate
+
+
+def case(rng, *widths, rows=6):
+    """Slopes with a mix of on, off and unstable neurons, and pairs, of a chain with these hidden widths."""
+    states = [rng.choice(3, size=width, p=[0.2, 0.2, 0.6]) for width in widths]
+    slopes = Slopes(tuple(s == 1 for s in states), tuple(s == 2 for s in states))
+    weights = tuple(rng.normal(size=(after, before)) for before, after in itertools.pairwise(widths))
+    functionals, along = rng.normal(size=(rows, widths[-1])), rng.normal(size=(rows, widths[0]))
+    return weights, slopes, Rows(functionals, along, relaxed(ranges(along, weights, slopes)))
+
+
+def everything(weights, slopes, functional, along):
+    """The largest derivative over every choice of slopes, one by one."""
+    options = [
+        [(1.0,) if on else (0.0, 1.0) if unstable else (0.0,) for on, unstable in zip(*state, strict=True)]
+        for state in zip(slopes.on, slopes.unstable, strict=True)
+    ]
+    best = -np.inf
+    for chosen in itertools.product(*(itertools.product(*layer) for layer in options)):
+        carried = along * np.array(chosen[0])
+        for weight, slope in zip(weights, chosen[1:], strict=True):
+            carried = (weight @ carried) * np.array(slope)
+        best = max(best, float(functional @ carried))
+    return best
+
+
+@pytest.mark.parametrize("widths", [(5,), (4, 4), (3, 3, 3)])
+def test_brute_force_lies_between_attained_and_relaxed(widths):
+    rng = np.random.default_rng(0)
+    loss = []
+    for _ in range(20):
+        weights, slopes, rows = case(rng, *widths)
+        found = largest(rows, weights, slopes, np.full((6, sum(widths[1:])), FREE, dtype=np.int8))
+        for row in range(6):
+            best = everything(weights, slopes, rows.functionals[row], rows.along[row])
+            assert found.attained[row] - 1e-12 <= best <= found.value[row] + 1e-12
+            assert best <= separate(rows, weights, slopes)[row] + 1e-12
+            loss.append(found.value[row] - found.attained[row])
+    assert (max(loss) > 0.1) == (len(widths) > 1)
+
+
+def test_gaps_add_up_to_what_is_lost():
+    rng = np.random.default_rng(1)
+    weights, slopes, rows = case(rng, 8, 7, 6, rows=50)
+    found = largest(rows, weights, slopes, np.full((50, 13), FREE, dtype=np.int8))
+    assert found.gap.sum(axis=1) == pytest.approx(found.value - found.attained, abs=1e-10)
+    assert (found.gap >= -1e-12).all()
+
+
+def test_decided_slopes_leave_nothing_to_relax():
+    rng = np.random.default_rng(2)
+    weights, slopes, rows = case(rng, 5, 4, 3, rows=1)
+    best = -np.inf
+    for choice in itertools.product([0, 1], repeat=7):
+        found = largest(rows, weights, slopes, np.array([choice], dtype=np.int8))
+        assert found.value == pytest.approx(found.attained, abs=1e-12)
+        assert (found.gap <= 0).all()
+        best = max(best, float(found.value[0]))
+    assert best == pytest.approx(everything(weights, slopes, rows.functionals[0], rows.along[0]), abs=1e-12)
+
+
+def test_relaxed_value_is_the_optimum_of_the_linear_program():
+    """Variables: what each neuron of both layers passes on; the second layer's lies between its two lines."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        (weight,), slopes, rows = case(rng, 5, 4, rows=1)
+        c, a = rows.along[0], rows.functionals[0]
+        ends = [
+            (min(0.0, x), max(0.0, x)) if unstable else ((x, x) if on else (0.0, 0.0))
+            for x, on, unstable in zip(c, slopes.on[0], slopes.unstable[0], strict=True)
+        ]
+        left, right = [], []
+        low, high = (part[0] for part in ranges(rows.along, (weight,), slopes)[0])
+        for k in range(4):
+            unit = np.eye(4)[k]
+            if not slopes.unstable[1][k]:
+                lines = [(float(slopes.on[1][k]), 0.0)] * 2
+            else:
+                top, bottom = max(high[k], 0.0), min(low[k], 0.0)
+                share = top / (top - bottom)
+                lines = [(share, -share * bottom), (1 - share, share * bottom)]
+            for (factor, offset), sign in zip(lines, (1.0, -1.0), strict=True):
+                left.append(np.concatenate([-sign * factor * weight[k], sign * unit]))
+                right.append(sign * offset)
+        best = linprog(np.concatenate([np.zeros(5), -a]), np.array(left), right, bounds=[*ends, *[(None, None)] * 4])
+        assert largest(rows, (weight,), slopes).value[0] == pytest.approx(-best.fun, abs=1e-8)
+
+
+def test_more_unstable_neurons_raise_every_value():
+    """Inclusion of slopes, the step from regions to real numbers: on or off to unstable, never the other way."""
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        weights, slopes, rows = case(rng, 6, 5, 5)
+        looser = Slopes(slopes.on, tuple(part | (rng.random(part.shape) < 0.3) for part in slopes.unstable))
+        looser = Slopes(tuple(on & ~u for on, u in zip(looser.on, looser.unstable, strict=True)), looser.unstable)
+        wide = Rows(rows.functionals, rows.along, relaxed(ranges(rows.along, weights, looser)))
+        assert (largest(wide, weights, looser).value >= largest(rows, weights, slopes).value - 1e-12).all()
+        assert (separate(wide, weights, looser) >= separate(rows, weights, slopes) - 1e-12).all()
+
+
+def test_fractions_agree_and_stay_fractions():
+    rng = np.random.default_rng(5)
+    weights, slopes, rows = case(rng, 5, 4, 3, rows=4)
+    exact_weights = tuple(fractions(weight) for weight in weights)
+    along = fractions(rows.along)
+    exact = Rows(fractions(rows.functionals), along, relaxed(ranges(along, exact_weights, slopes)))
+    apart = separate(exact, exact_weights, slopes)
+    assert all(isinstance(value, Fraction | int) for value in apart)
+    assert apart.astype(float) == pytest.approx(separate(rows, weights, slopes), abs=1e-12)
+    choices = rng.integers(-1, 2, size=(4, 7)).astype(np.int8)
+    for given in (None, choices):
+        plain, found = largest(rows, weights, slopes, given), largest(exact, exact_weights, slopes, given)
+        for name in ("value", "attained", "gap"):
+            values = getattr(found, name)
+            assert all(isinstance(value, Fraction | int) for value in values.ravel())
+            assert values.astype(float) == pytest.approx(getattr(plain, name), abs=1e-12)
+
+
+def test_neither_relaxation_is_always_the_smaller():
+    """One neuron that is on wants the first layer off; the chord of an unstable one is above 0 there, intervals are not."""
+    weights = (np.array([[-100.0, -100.0], [1.0, -1.0]]),)
+    slopes = Slopes((np.zeros(2, bool), np.array([True, False])), (np.ones(2, bool), np.array([False, True])))
+    along = np.ones((1, 2))
+    rows = Rows(np.ones((1, 2)), along, relaxed(ranges(along, weights, slopes)))
+    assert largest(rows, weights, slopes).value == pytest.approx([0.5])
+    assert separate(rows, weights, slopes) == pytest.approx([0.0])
+    weights, slopes, rows = case(np.random.default_rng(6), 9, 9, rows=30)
+    assert largest(rows, weights, slopes).value.sum() < separate(rows, weights, slopes).sum()
+
+
+def test_a_layer_that_is_off_is_silent():
+    on, off = np.array([True, False]), np.array([False, False])
+    assert not Slopes((on, on), (off, off)).silent
+    assert not Slopes((on, off), (off, on)).silent
+    assert Slopes((on, off), (on, off)).silent

@@ -1,0 +1,203 @@
+"""Relaxed pre-activation ranges: sound, the optimum of their linear program, isotone, the same in fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from reticent.core import Box, Norm
+from reticent.grids.arithmetic import Interval
+from reticent.lipschitz import IntervalBound, relaxation
+from reticent.lipschitz.interval import build_forward, exact_maps, first_layer_values, forward_stages
+from reticent.lipschitz.relaxation import LOWER_SLOPES, RelaxedForward
+from reticent.networks import affine_chain
+
+HALF = 2.0
+
+
+def chain(rng, *widths):
+    pairs = list(pairwise(widths))
+    weights = [rng.normal(size=(after, before)) / np.sqrt(before) for before, after in pairs]
+    return affine_chain(weights, [0.4 * rng.normal(size=after) for _, after in pairs])
+
+
+def forward_of(network):
+    stages, step = build_forward(network, Box.cube(network.input_dimension, HALF))
+    linear = network.linear_layers()[:-1]
+    reach = np.full(network.input_dimension, HALF + step)
+    maps = exact_maps(stages)[:-1]
+    return RelaxedForward.build([layer.dense() for layer in linear], [layer.bias for layer in linear], maps, reach), stages, step
+
+
+def boxes(rng, step, count, inputs):
+    """Boxes in whole grid steps; every fourth is a point or one grid step wide."""
+    center = np.round(rng.uniform(-HALF, HALF, size=(count, inputs)) / step)
+    reach = np.round(rng.uniform(0, 1, size=(count, 1)) / step)
+    reach[::4] = rng.integers(0, 2, size=reach[::4].shape)
+    edge = HALF / step
+    return Interval(np.maximum(center - reach, -edge), np.minimum(center + reach, edge), step)
+
+
+def ranges_over(forward, box):
+    return forward(box, forward.intervals[0](box))
+
+
+def test_ranges_contain_sampled_pre_activations_and_lie_inside_intervals():
+    rng = np.random.default_rng(0)
+    network = chain(rng, 4, 9, 8, 7, 2)
+    forward, stages, step = forward_of(network)
+    box = boxes(rng, step, 60, 4)
+    ranges = ranges_over(forward, box)
+    points = (box.lower[:, None] + rng.random((60, 200, 4)) * (box.upper - box.lower)[:, None]).reshape(-1, 4) * step
+    tighter = []
+    for layer in range(3):
+        plain, _ = forward_stages(stages[: 2 * layer + 1], box)
+        values = ranges[layer]
+        assert (values.lower * values.unit >= plain.lower * plain.unit).all()
+        assert (values.upper * values.unit <= plain.upper * plain.unit).all()
+        widths = (part.upper - part.lower for part in (values, plain))
+        tighter.append(next(widths).sum() * values.unit / (next(widths).sum() * plain.unit))
+        z = points
+        for index, linear in enumerate(network.linear_layers()[: layer + 1]):
+            z = linear.forward(np.maximum(z, 0.0) if index else z)
+        z = z.reshape(60, 200, -1)
+        assert (z >= (values.lower * values.unit)[:, None] - 1e-12).all()
+        assert (z <= (values.upper * values.unit)[:, None] + 1e-12).all()
+    assert tighter[0] == 1.0
+    assert tighter[2] < tighter[1] < 0.95
+
+
+@pytest.mark.parametrize("slope", LOWER_SLOPES)
+def test_substitution_is_the_optimum_of_the_linear_program(slope):
+    """SciPy maximises each pre-activation of layer 2 over x in the box and h between the lines of every ReLU."""
+    rng = np.random.default_rng(1)
+    network = chain(rng, 3, 6, 4, 2)
+    forward, _, step = forward_of(network)
+    box = boxes(rng, step, 5, 3)
+    first = forward.intervals[0](box)
+    found = forward._relaxed(box, [first], first.unit, slope)
+    one, two = (layer.dense() for layer in network.linear_layers()[:2])
+    bias_one, bias_two = (layer.bias for layer in network.linear_layers()[:2])
+    for row in range(5):
+        low, high = first.lower[row] * first.unit, first.upper[row] * first.unit
+        left, right = [], []
+        for j in range(6):  # variables: x, h
+            unit = np.eye(6)[j]
+            if low[j] >= 0 or high[j] < 0:
+                factor = float(low[j] >= 0)
+                lines = [(factor, 0.0, 1.0), (factor, 0.0, -1.0)]
+            else:
+                chord = high[j] / (high[j] - low[j])
+                lines = [(chord, -chord * low[j], 1.0), (slope, 0.0, -1.0)]
+            for factor, offset, sign in lines:  # sign * (h - factor * z) <= sign * offset
+                left.append(np.concatenate([-sign * factor * one[j], sign * unit]))
+                right.append(sign * (offset + factor * bias_one[j]))
+        ends = [(a * step, b * step) for a, b in zip(box.lower[row], box.upper[row], strict=True)]
+        for k in range(4):
+            for sign, end in ((1.0, found.upper), (-1.0, -found.lower)):
+                objective = np.concatenate([np.zeros(3), -sign * two[k]])
+                best = linprog(objective, np.array(left), right, bounds=[*ends, *[(None, None)] * 6])
+                assert end[row, k] * found.unit == pytest.approx(-best.fun + sign * bias_two[k], abs=2e-6)
+
+
+def nested(rng, step, count, inputs):
+    """Pairs of boxes, the second inside the first; some share faces, some are points."""
+    outer = boxes(rng, step, count, inputs)
+    width = outer.upper - outer.lower
+    cuts = np.sort(rng.random((2, count, inputs)), axis=0)
+    cuts[0][rng.random((count, inputs)) < 0.5] = 0.0
+    cuts[1][rng.random((count, inputs)) < 0.5] = 1.0
+    low, high = outer.lower + np.floor(cuts[0] * width), outer.lower + np.ceil(cuts[1] * width)
+    high[::7] = low[::7]
+    return outer, Interval(low, np.minimum(high, outer.upper), step)
+
+
+@pytest.mark.parametrize("widths", [(3, 8, 6, 2), (2, 6, 6, 6, 2), (3, 5, 5, 5, 5, 2)])
+def test_smaller_boxes_have_smaller_ranges_in_every_layer(widths):
+    rng = np.random.default_rng(2)
+    forward, _, step = forward_of(chain(rng, *widths))
+    outer, inner = nested(rng, step, 800, widths[0])
+    for large, small in zip(ranges_over(forward, outer), ranges_over(forward, inner), strict=True):
+        assert (small.lower >= large.lower).all()
+        assert (small.upper <= large.upper).all()
+
+
+def test_fractions_give_the_same_ranges(monkeypatch):
+    """With an error claimed to be most of a grid step, nearly every end is decided by fractions: no bit may change."""
+    rng = np.random.default_rng(3)
+    forward, _, step = forward_of(chain(rng, 2, 4, 3, 3, 2))
+    box = boxes(rng, step, 6, 2)
+    plain = ranges_over(forward, box)
+    asked = []
+    real = relaxation.rounded_up
+
+    def counting(values, error, unit, exactly):
+        def logged(index):
+            result = exactly(index)
+            asked.append(result)
+            return result
+
+        return real(values, 0.45 * unit, unit, logged)
+
+    monkeypatch.setattr(relaxation, "rounded_up", counting)
+    for before, after in zip(plain, ranges_over(forward, box), strict=True):
+        assert np.array_equal(before.lower, after.lower)
+        assert np.array_equal(before.upper, after.upper)
+    assert len(asked) > 100
+    assert all(isinstance(result, Fraction) for result in asked)
+
+
+def test_exact_path_stays_in_fractions():
+    """A single float among the fractions would make the exact path as rough as the other."""
+    rng = np.random.default_rng(4)
+    forward, _, step = forward_of(chain(rng, 2, 4, 3, 2))
+    box = boxes(rng, step, 1, 2)
+    exact_box = relaxation._exact(box)
+    lines = [relaxation._lines(relaxation._exact(forward.intervals[0](box)))]
+    weight, bias = (relaxation.fractions(part[1]) for part in (forward.weights, forward.biases))
+    for slope in LOWER_SLOPES:
+        result = forward._largest(weight, bias, lines, exact_box, slope)
+        assert all(isinstance(value, Fraction) for value in result.ravel())
+
+
+def test_planted_fault_adaptive_lower_slopes_are_caught():
+    """Slopes chosen by the region (CROWN's rule) are not isotone: the nesting test above would reject them."""
+    rng = np.random.default_rng(2)
+    forward, _, step = forward_of(chain(rng, 3, 8, 6, 2))
+    outer, inner = nested(rng, step, 800, 3)
+
+    def adaptive(box):
+        first = forward.intervals[0](box)
+        lines = relaxation._lines(first)
+        rows, offset = forward.weights[1], forward.biases[1]
+        below = np.where(lines.on, 1.0, lines.unstable * (first.upper > -first.lower))
+        positive = np.maximum(rows, 0)
+        constant = (positive @ lines.intercept[:, :, None])[..., 0] + offset
+        back = positive * lines.slope[:, None, :] + (rows - positive) * below[:, None, :]
+        constant = constant + back @ forward.biases[0]
+        back = back @ forward.weights[0]
+        middle, reach = (box.lower + box.upper) * step / 2, (box.upper - box.lower) * step / 2
+        return (back @ middle[:, :, None] + np.abs(back) @ reach[:, :, None])[..., 0] + constant
+
+    assert (adaptive(inner) > adaptive(outer) + 1e-6).any()
+
+
+def test_balls_that_are_no_boxes_cut_the_first_layer_only_for_intervals():
+    """An l1 ball's own first-layer ranges are tighter than its box's; the result still contains every sampled value."""
+    rng = np.random.default_rng(5)
+    network = chain(rng, 3, 8, 6, 2)
+    bound = IntervalBound(network, domain=Box.cube(3, HALF), input_norm=Norm.L1, output=Norm.L1)
+    forward, stages, step = forward_of(network)
+    region = bound.region(rng.uniform(-1, 1, size=(20, 3)), np.full(20, 0.7))
+    values = forward(region.box, first_layer_values(stages[0], region, bound._first_norms))[1]
+    moves = rng.normal(size=(20, 300, 3))
+    moves *= 0.7 * rng.random((20, 300, 1)) / np.abs(moves).sum(axis=2, keepdims=True)
+    points = np.clip(region.centers[:, None] * step + moves, -HALF, HALF).reshape(-1, 3)
+    one, two = network.linear_layers()[:2]
+    z = two.forward(np.maximum(one.forward(points), 0)).reshape(20, 300, -1)
+    assert (z >= (values.lower * values.unit)[:, None] - 1e-12).all()
+    assert (z <= (values.upper * values.unit)[:, None] + 1e-12).all()

@@ -1,0 +1,113 @@
+"""The table's cells on a made-up table: every figure is there, cached, and written down; baselines cost what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from papers.power import table as power_table
+from papers.power.convergence import steps_to
+from papers.power.figures import default_mode, published_mode
+from papers.power.parts import Parts
+from papers.power.report import markdown
+from papers.power.settings import TABLES, settings_of
+from papers.seeds import combined
+from reticent.audit import epsilon_lower_bound
+from reticent.core.errors import UnknownName
+from reticent.datasets import Table
+from reticent.demos.power.baselines import raw_columns, raw_vector
+from reticent.tables import Categorical, Numeric, TabularSchema
+from reticent.training.power.published import PowerConfig
+
+SCHEMA = TabularSchema((Numeric("a", 0, 1), Categorical("b", ("x", "y", "z"))))
+
+
+def table() -> Table:
+    random = np.random.default_rng(0)
+    labels = np.arange(900) % 2
+    rows = np.empty((900, 2), dtype=object)
+    rows[:, 0] = np.clip(0.3 + 0.4 * labels + 0.15 * random.normal(size=900), 0, 1)
+    rows[:, 1] = np.where(random.random(900) < 0.7, np.array(["x", "y"])[labels], "z")
+    return Table("toy", ("a", "b"), rows[:700], labels[:700], rows[700:], labels[700:], ("no", "yes"), "made by hand")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Full backward hook:UserWarning")
+def test_all_cells_are_made_once_and_written(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = replace(
+        settings_of("adult"),
+        load=table,
+        schema=lambda _: SCHEMA,
+        public_share=0.5,
+        private_rows=300,
+        published_rows=350,
+        test_rows=150,
+        power_config=PowerConfig(steps=5, batch_size=64),
+        published_epsilons=(1.0, 8.0),
+        epsilons=(1.0, 8.0),
+        radii=(None, 0.2),
+        outputs=(1,),
+        epochs=5,
+        cost_epsilons=(8.0,),
+        cost_targets=(0.6, 0.99),
+        server_batch=64,
+        server_steps=120,
+    )
+    parts = [Parts.of(settings, seed=seed, tuning=False) for seed in (0, 1)]
+    runs = [power_table.run(part, tmp_path / str(part.seed)) for part in parts]
+    means, errors = combined(runs)
+    means["seeds"], means["arguments"] = 2, "--data toy --seeds 2"
+    text = markdown(means, errors)
+    for phrase in ("any two records", "within 0.2", "DP-Adam", "Published mode", "inverted with", "majority guess", "PowerLarge"):
+        assert phrase in text, phrase
+    assert means["inversion"]["encoder and public rows"]["found"] > 0.95
+    assert means["default"]["any-8"]["xgboost"] > means["non-private"]["majority"] + 0.1
+    for found in means["bounds"].values():
+        assert found["bound"] <= min(found["attack"], found["record known"])
+    curve = means["servers"]["NonPriv"]
+    assert steps_to(curve, 0.0) == curve["steps"][0]
+    assert steps_to(curve, 1.1) is None
+    assert means["servers"]["DP-Adam, epsilon 8"]["bytes"] > curve["bytes"]  # gradients per sample
+    for draw, panels in ((default_mode, 2), (published_mode, 9)):
+        drawing = draw(means, errors)
+        assert len(drawing.axes) == panels
+        assert all(axes.get_title() and len(axes.lines) + len(axes.patches) for axes in drawing.axes)
+        drawing.savefig(tmp_path / "figure.png")
+    for name in ("default", "raw", "published", "hijacking", "dp_adam", "inversion", "servers", "clients"):
+        monkeypatch.setattr(power_table, name, lambda *_, **__: pytest.fail("computed again"))
+    assert power_table.run(parts[0], tmp_path / "0") == runs[0]
+
+
+def test_tuning_leaves_the_held_out_part_alone() -> None:
+    settings = replace(settings_of("adult"), load=table, schema=lambda _: SCHEMA)
+    parts = Parts.of(settings, seed=0, tuning=True)
+    held_out = {tuple(row) for row in table().test_rows}
+    for rows in (parts.public_rows, parts.private_rows, parts.test_rows):
+        inside = {tuple(row) for row in rows if 0 < row[0] < 1}  # ends of the range occur on both sides
+        assert not held_out & inside
+
+
+def test_settings_by_name() -> None:
+    assert all(settings_of(name).published_epsilons for name in TABLES)
+    with pytest.raises(UnknownName, match="data='mnist': expected one of adult"):
+        settings_of("mnist")
+
+
+def test_raw_columns_cost_their_epsilon_over_all_columns() -> None:
+    rows = SCHEMA.encode([[0.0, "x"], [1.0, "y"]])
+    released = [raw_columns(SCHEMA, np.tile(row, (60_000, 1)), epsilon=2.0, seed=seed) for seed, row in enumerate(rows)]
+
+    def ratio(values: np.ndarray) -> np.ndarray:  # log-likelihood ratio of the two rows, share 1 for each column
+        number = np.abs(values[:, 0] - 1) - np.abs(values[:, 0])
+        return number + np.where(values[:, 1] > 0, 1.0, np.where(values[:, 2] > 0, -1.0, 0.0))
+
+    result = epsilon_lower_bound(ratio(released[0]), ratio(released[1]), delta=0.0, confidence=0.999)
+    assert 1.6 < result.epsilon_lower <= 2.0
+
+
+def test_raw_vectors_have_the_laws_mean_length() -> None:
+    rows = np.zeros((20_000, 5))
+    lengths = np.linalg.norm(raw_vector(rows, epsilon=2.0, radius=0.5, seed=0), axis=1)
+    assert lengths.mean() == pytest.approx(5 * 0.5 / 2.0, rel=0.02)

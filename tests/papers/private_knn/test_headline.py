@@ -1,0 +1,86 @@
+"""The headline table: every row runs, costs what it says, is computed once, and reads no held-out label before scoring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from papers.private_knn import headline as knn_headline
+from papers.private_knn.headline import ROWS, parts_of, run, settings_of, table
+from reticent.accounting import PrivateKnnSteps, private_knn_total
+from reticent.datasets import Dataset, load_digits
+from reticent.noise import SeededSampler
+from reticent.training.progress import silent
+
+
+def _small() -> knn_headline.HeadlineSettings:
+    whole = settings_of("digits")
+    return replace(whole, rounds=(20, 10), student=replace(whole.student, epochs=1), last_epochs=2)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
+    folder = tmp_path_factory.mktemp("headline")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(knn_headline, "settings_of", lambda data: _small())
+        return run("digits", list(ROWS), folder=folder, seed=0)
+
+
+def test_every_row_states_a_total_that_holds(rows: dict[str, dict]) -> None:
+    assert list(rows) == list(ROWS)
+    assert rows["Private-kNN, calibrated"]["epsilon"] <= 4.0
+    assert rows["PATE, Gaussian noise, confident"]["epsilon"] <= 4.0
+    assert rows["PATE, Laplace noise"]["epsilon"] == 4.0
+    paper = rows["Private-kNN, the paper's setting"]
+    steps = PrivateKnnSteps(
+        queries=323,
+        answers=323,
+        neighbours=300,
+        sampling_probability=0.15,
+        sigma_votes=25.0,
+        threshold=180.0,
+        sigma_screening=75.0,
+    )
+    assert paper["epsilon"] == private_knn_total(steps, delta=1e-5, interval=None).epsilon
+    text = table("digits", rows)
+    assert text.count("\n| ") == 1 + len(ROWS)
+    assert all(name in text for name in ROWS)
+
+
+def test_rows_are_kept(rows: dict[str, dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "PATE, Laplace noise"
+    monkeypatch.setattr(knn_headline, "settings_of", lambda data: _small())
+    first = run("digits", [name], folder=tmp_path, seed=0)
+    monkeypatch.setitem(ROWS, name, lambda *_: pytest.fail("computed again"))
+    assert run("digits", [name], folder=tmp_path, seed=0) == first
+
+
+def test_labels_of_public_pictures_change_scores_only() -> None:
+    data = load_digits()
+    parts = parts_of(data, _small())
+    shuffled = replace(parts, public_truth=np.roll(parts.public_truth, 1), scored_truth=np.roll(parts.scored_truth, 1))
+    seen = []
+    for given in (parts, shuffled):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(knn_headline, "_scores", lambda student, _: {"weights": float(student.head.weight.sum())})
+            patch.setattr(knn_headline, "SecureSampler", lambda: SeededSampler(0))
+            seen.append(ROWS["PATE, Laplace noise"](given, _small(), 0, silent)["weights"])
+    assert seen[0] == seen[1]
+
+
+def test_the_scored_part_is_the_last_tenth_of_the_held_out_one() -> None:
+    data = load_digits()
+    parts = parts_of(data, _small())
+    assert (len(parts.private), len(parts.public), len(parts.scored)) == (1438, 323, 36)
+    assert (parts.scored == data.test_images[323:].reshape(36, -1)).all()
+    upright = parts_of(
+        Dataset(
+            "d", data.train_images[:4], data.train_labels[:4], data.test_images[:10], data.test_labels[:10], data.class_names, ""
+        ),
+        replace(_small(), upright=True),
+    )
+    assert upright.private.shape == (4, 64)
+    assert not np.allclose(upright.private, data.train_images[:4].reshape(4, 64))

@@ -1,0 +1,45 @@
+"""Attributes of digits under clipped votes: totals kept, more budget helps, files written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from papers.private_knn import multi_label as knn_multi_label
+from papers.private_knn.multi_label import ATTRIBUTES, SETTINGS, attributes_of, markdown, published_setting, run
+from reticent.datasets import load
+
+SMALL = replace(SETTINGS["digits"], queries=60, epsilons=(0.5, 50.0), taus=(2, 5))
+
+
+def test_every_digit_has_one_to_five_attributes_and_no_two_the_same() -> None:
+    table = attributes_of(np.arange(10))
+    assert table.shape == (10, len(ATTRIBUTES))
+    assert table.sum(axis=1).min() >= 1
+    assert table.sum(axis=1).max() == 5
+    assert len({tuple(row) for row in table.tolist()}) == 10
+
+
+def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SETTINGS, "digits", SMALL)
+    knn_multi_label.main(["--data", "digits", "--out", str(tmp_path)])
+    assert {path.name for path in tmp_path.iterdir()} == {f"multi-label-digits.{suffix}" for suffix in ("json", "md", "png")}
+    results = run(load("digits"), SMALL, seed=0)
+    for cells in results["cells"].values():
+        for epsilon in SMALL.epsilons:
+            assert cells[f"{epsilon:g}"]["epsilon"] <= epsilon
+        assert cells["50"]["attributes_right"] > cells["0.5"]["attributes_right"]
+        assert cells["50"]["sigma"] < cells["0.5"]["sigma"]
+        assert cells["50"]["attributes_right"] == pytest.approx(cells["no noise"], abs=0.06)
+    # A digit with five attributes loses half of each of its votes to a clip of 2.
+    assert results["cells"]["5"]["no noise"] > results["cells"]["2"]["no noise"]
+    assert "| 5 |" in markdown(results, published_setting())
+
+
+def test_the_published_setting_costs_less_than_published() -> None:
+    found = published_setting()
+    assert found["epsilon"]["proved"] == pytest.approx(0.265, abs=0.001)
+    assert found["epsilon"]["proved"] < found["epsilon"]["tau sqrt(2)"] < found["published"]

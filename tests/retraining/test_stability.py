@@ -1,0 +1,223 @@
+"""Stable distances of labels and votes: never too large, and at most 1 apart between neighbours."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.retraining import (
+    ParameterIntervals,
+    TrainingSettings,
+    parameter_intervals,
+    published_vote_distances,
+    stable_distances,
+    vote_distances,
+)
+from reticent.retraining.plain_training import plain_training
+
+CASES: dict[str, dict[str, Any]] = {
+    "logistic": {"classes": 2},
+    "softmax": {"classes": 3},
+    "mlp": {"classes": 2, "hidden": (8,)},
+    "mlp, three labels": {"classes": 3, "hidden": (8,)},
+}
+
+
+def records(random: np.random.Generator, count: int, classes: int, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    labels = random.integers(0, classes, count)
+    return 2.0 * np.eye(3)[labels] + spread * random.normal(size=(count, 3)), labels
+
+
+def trained(name: str, data: tuple[np.ndarray, np.ndarray], k_max: int, **fields: Any) -> ParameterIntervals:
+    settings = TrainingSettings(features=3, **{**CASES[name], **fields})
+    return parameter_intervals(*data, settings, k_max=k_max, initial=settings.initial(0 if settings.hidden else None))
+
+
+def forward(weights: list[np.ndarray], X: np.ndarray) -> np.ndarray:
+    """Labels by plain matrix products."""
+    for layer in weights[:-1]:
+        X = np.maximum(np.c_[X, np.ones(len(X))] @ layer.T, 0.0)
+    logits = np.c_[X, np.ones(len(X))] @ weights[-1].T
+    return (logits[:, 0] > 0).astype(int) if logits.shape[1] == 1 else logits.argmax(axis=1)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_weight_in_a_stable_interval_gives_the_label(name: str) -> None:
+    random = np.random.default_rng(0)
+    intervals = trained(name, records(random, 400, CASES[name]["classes"]), 30)
+    queries = np.round(records(random, 500, 3, spread=2.0)[0] * 4096) / 4096
+    labels, distances = stable_distances(intervals, queries)
+    assert (labels == forward(intervals.nominal, queries)).mean() > 0.999
+    assert len(np.unique(distances)) > 5
+    for k in (0, 3, 10, 30):
+        stable = distances >= k
+        for _ in range(30):
+            corners = [np.where(random.random(low.shape) < 0.5, low, high) for low, high in intervals.weights(k)]
+            assert (forward(corners, queries[stable]) == labels[stable]).all()
+
+
+def test_the_distance_of_a_linear_model_is_the_largest_possible() -> None:
+    """One step further, some weight of the box disagrees: the worst corner for the query."""
+    random = np.random.default_rng(1)
+    intervals = trained("logistic", records(random, 400, 2), 40)
+    queries = np.round(records(random, 300, 2, spread=2.0)[0] * 4096) / 4096
+    labels, distances = stable_distances(intervals, queries)
+    points = np.c_[queries, np.ones(len(queries))]
+    for k in range(1, 41):
+        next_ = distances == k - 1
+        [(low, high)] = intervals.weights(k)
+        worst = np.where((points[next_] > 0) == (labels[next_, None] == 1), low, high)
+        assert ((np.sum(worst * points[next_], axis=1) > 0).astype(int) != labels[next_]).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_query_does_not_see_the_others(name: str) -> None:
+    random = np.random.default_rng(2)
+    intervals = trained(name, records(random, 100, CASES[name]["classes"]), 10)
+    queries = random.normal(size=(1500, 3)) * 3
+    labels, distances = stable_distances(intervals, queries)
+    for row in (0, 5, 1023, 1024, 1499):
+        alone = stable_distances(intervals, queries[row : row + 1])
+        assert (alone[0][0], alone[1][0]) == (labels[row], distances[row])
+    assert [part.shape for part in stable_distances(intervals, np.zeros((0, 3)))] == [(0,), (0,)]
+
+
+def neighbours(random: np.random.Generator, data: tuple[np.ndarray, np.ndarray], classes: int) -> tuple[np.ndarray, np.ndarray]:
+    X, labels = data
+    if random.random() < 0.5:
+        out = int(np.abs(X).sum(axis=1).argmax()) if random.random() < 0.5 else int(random.integers(len(X)))
+        return np.delete(X, out, axis=0), np.delete(labels, out)
+    new = random.choice([-1.0, 1.0], (1, 3)) * random.choice([1.0, 16.0])
+    return np.concatenate([X, new]), np.append(labels, random.integers(classes))
+
+
+def check_neighbours(name: str, *, pairs: int, queries: int, records_: int = 40) -> int:
+    """Stable distances of the same queries under neighbouring training sets; the number of comparisons."""
+    random, classes = np.random.default_rng(3), CASES[name]["classes"]
+    moved = 0
+    for _ in range(pairs):
+        data = records(random, records_, classes)
+        points = random.normal(size=(queries, 3)) * 2
+        here = stable_distances(trained(name, data, 12), points)
+        there = stable_distances(trained(name, neighbours(random, data, classes), 12), points)
+        assert np.abs(here[1] - there[1]).max() <= 1
+        differ = here[0] != there[0]
+        assert (here[1][differ] == 0).all()
+        assert (there[1][differ] == 0).all()
+        moved += int((here[1] != there[1]).sum())
+    assert moved > 0  # otherwise nothing was tested
+    return pairs * queries
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_neighbours_distances_differ_by_at_most_one(name: str) -> None:
+    assert check_neighbours(name, pairs=4, queries=2000) == 8000
+
+
+@pytest.mark.slow
+def test_a_million_queries_of_neighbours() -> None:
+    assert sum(check_neighbours(name, pairs=25, queries=10_000) for name in CASES) == 1_000_000
+
+
+def cheapest_change(votes: tuple[int, ...], costs: tuple[int, ...], classes: int) -> tuple[int, int]:
+    """Winner, and least cost of votes with another winner less 1, by trying all votes."""
+
+    def winner(of: tuple[int, ...]) -> int:
+        return int(np.bincount(of, minlength=classes).argmax())
+
+    first = winner(votes)
+    prices = [
+        sum(cost + 1 for old, new, cost in zip(votes, other, costs, strict=True) if old != new)
+        for other in product(range(classes), repeat=len(votes))
+        if winner(other) != first
+    ]
+    return first, min(prices) - 1
+
+
+@pytest.mark.parametrize(("members", "classes"), [(1, 2), (4, 2), (5, 2), (7, 2), (4, 3), (5, 3), (5, 4)])
+def test_votes_against_all_possible_votes(members: int, classes: int) -> None:
+    random = np.random.default_rng(4)
+    votes, costs = random.integers(0, classes, (members, 40)), random.integers(0, 6, (members, 40))
+    labels, distances = vote_distances(votes, costs, classes=classes)
+    for query in range(40):
+        expected = cheapest_change(tuple(votes[:, query].tolist()), tuple(costs[:, query].tolist()), classes)
+        assert (labels[query], distances[query]) == expected
+
+
+def neighbouring_votes(random: np.random.Generator, votes: np.ndarray, costs: np.ndarray, classes: int) -> tuple[Any, Any]:
+    """One member of every query changes as it may: its distance by at most 1, or at distance 0 its label."""
+    others, prices = votes.copy(), costs.copy()
+    columns = np.arange(votes.shape[1])
+    member = random.integers(0, len(votes), votes.shape[1])
+    flips = (costs[member, columns] == 0) & (random.random(votes.shape[1]) < 0.7)
+    others[member, columns] = np.where(flips, random.integers(0, classes, votes.shape[1]), votes[member, columns])
+    step = np.where(flips, 0, random.integers(-1, 2, votes.shape[1]))
+    prices[member, columns] = np.maximum(costs[member, columns] + step, 0)
+    return others, prices
+
+
+def vote_moves(random: np.random.Generator, queries: int, members: int, classes: int) -> tuple[int, list[int], list[int]]:
+    """The largest move of a distance between neighbours, and the distances that occur on either side where the label moves."""
+    votes = random.integers(0, classes, (members, queries))
+    costs = random.integers(0, 9, (members, queries)) * random.integers(0, 2, (members, queries))
+    here = vote_distances(votes, costs, classes=classes)
+    there = vote_distances(*neighbouring_votes(random, votes, costs, classes), classes=classes)
+    differ = here[0] != there[0]
+    move = int(np.abs(here[1] - there[1]).max())
+    return move, np.unique(here[1][differ]).tolist(), np.unique(there[1][differ]).tolist()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_a_vote_moves_by_at_most_one(classes: int) -> None:
+    random = np.random.default_rng(5)
+    for members in (1, 3, 10, 25):
+        assert vote_moves(random, 20_000, members, classes) == (1, [0], [0])
+
+
+@pytest.mark.slow
+def test_a_million_votes_move_by_at_most_one() -> None:
+    random = np.random.default_rng(6)
+    for members in (2, 5, 9, 25):
+        for classes in (2, 3, 5, 10, 10):
+            assert vote_moves(random, 50_000, members, classes) == (1, [0], [0])
+
+
+def test_ignoring_third_labels_would_overstate_the_distance() -> None:
+    """Winner 3 votes at distance 9, runner-up 2, and 2 votes for a third label that any one record can turn."""
+    votes, costs = [[0], [0], [0], [1], [1], [2], [2]], [[9], [9], [9], [9], [9], [0], [0]]
+    assert vote_distances(votes, costs, classes=3)[1].tolist() == [1]
+
+
+def test_the_published_sum_jumps_between_neighbours() -> None:
+    """One losing vote at distance 0 joins the winners: the published distance moves by 101, ours by 1."""
+    votes, costs = np.array([[1]] * 8 + [[0]]), np.array([[100]] * 8 + [[0]])
+    joined = np.ones((9, 1), dtype=int)
+    assert (published_vote_distances(joined, costs) - published_vote_distances(votes, costs)).tolist() == [101]
+    ours = [vote_distances(given, costs, classes=2)[1][0] for given in (votes, joined)]
+    assert ours == [403, 404]
+
+
+@pytest.mark.parametrize(
+    ("labels", "distances"),
+    [([0, 1], [0, 1]), ([[0, 2]], [[0, 0]]), ([[0, 1]], [[0, -1]]), ([[0.0, 1.0]], [[0, 0]]), ([[0, 1]], [[0]])],
+)
+def test_votes_that_cannot_be_counted_are_refused(labels: Any, distances: Any) -> None:
+    with pytest.raises(InvalidInput, match="labels, distances: expected"):
+        vote_distances(labels, distances, classes=2)
+
+
+def test_labels_that_change_have_distance_zero_where_they_do() -> None:
+    """Retrained on a neighbour, the label of a query with distance 1 or more stays."""
+    random = np.random.default_rng(7)
+    settings = TrainingSettings(features=3, classes=2)
+    queries = random.normal(size=(500, 3))
+    queries = np.round(queries * 4096) / 4096
+    for _ in range(20):
+        data = records(random, 30, 2)
+        labels, distances = stable_distances(trained("logistic", data, 3), queries)
+        other = forward(plain_training(*neighbours(random, data, 2), settings), queries)
+        assert (other == labels)[distances >= 1].all()

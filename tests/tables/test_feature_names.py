@@ -1,0 +1,143 @@
+"""Columns by name: a data frame with other columns, or in another order, is refused wherever it is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.systems import (
+    CertifiedClassifier,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    PrivateKNNClassifier,
+    PrivateKNNStudent,
+    PublicRanges,
+)
+from reticent.tables import Numeric, TabularSchema
+from reticent.tables.feature_names import names_of
+from reticent.training.students import StudentConfig
+
+
+class Frame:
+    """What estimators use of a data frame: column names, and an array."""
+
+    def __init__(self, values: Any, columns: Any) -> None:
+        self.values, self.columns = np.asarray(values, dtype=float), columns
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values.astype(dtype or float)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+
+NAMES = ["age", "height", "weight", "pulse"]
+VALUES = np.random.default_rng(0).random((60, 4))
+Y = (VALUES[:, 0] > 0.5).astype(int)
+FRAME = Frame(VALUES, NAMES)
+SMALL: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (8,)}
+POSTHOC: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", **SMALL}
+POWER: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": None, "law": "code", "head_epochs": 1, **SMALL}
+KNN: dict[str, Any] = {"epsilon": 9.0, "delta": 1e-5, "neighbours": 3, "sampling_probability": 0.5, "classes": [0, 1]}
+SCHEMA = TabularSchema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES))
+
+Fit = Callable[[Any], Any]
+FITS: dict[str, Fit] = {
+    "posthoc encoder": lambda X: PosthocEncoder(**POSTHOC, outputs=2, law="laplace", head_epochs=1).fit(X, Y),
+    "posthoc classifier": lambda X: PosthocClassifier(**POSTHOC, law="softmax").fit(X, Y),
+    "certified": lambda X: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=1).fit(X, Y),
+    "neighbours": lambda X: PrivateKNNClassifier(**KNN, queries=60, feature_range=(0.0, 1.0)).fit(X, Y),
+    "power": lambda X: PowerEncoder(**POWER, schema=(0.0, 1.0)).fit(X, Y),
+    "power with a schema": lambda X: PowerEncoder(**POWER, schema=SCHEMA).fit(X, Y),
+    "ranges": lambda X: PublicRanges((0.0, 1.0)).fit(X),
+    "ranges of a schema": lambda X: PublicRanges(SCHEMA).fit(X),
+}
+on_frame = cache(lambda name: FITS[name](FRAME))
+
+
+def ask(system: Any, X: Any) -> Any:
+    if isinstance(system, PublicRanges):
+        return system.transform(X)
+    return system.simulate(X, seed=0).values
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_other_columns_and_another_order_are_refused_in_one_line(name: str) -> None:
+    system = on_frame(name)
+    assert system.feature_names_in_.tolist() == NAMES
+    assert len(ask(system, FRAME)) == 60
+    for columns, expected in (
+        (NAMES[::-1], "in another order, or twice; expected 'age', 'height', 'weight', 'pulse'"),
+        (["age", "height", "weight", "blood"], "unknown 'blood', missing 'pulse'"),
+        (["age", "age", "weight", "pulse"], "missing 'height'"),
+    ):
+        with pytest.raises(InvalidInput, match=expected) as refused:
+            ask(system, Frame(VALUES, columns))
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_an_array_goes_by_position_with_a_warning(name: str) -> None:
+    with pytest.warns(UserWarning, match="does not have valid feature names, but .* was fitted with feature names"):
+        assert len(ask(on_frame(name), VALUES)) == 60
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_an_estimator_fitted_on_an_array_warns_about_names(name: str) -> None:
+    system = FITS[name](VALUES)
+    assert not hasattr(system, "feature_names_in_")
+    with pytest.warns(UserWarning, match="X has feature names, but .* was fitted without feature names"):
+        assert len(ask(system, FRAME)) == 60
+
+
+def test_a_student_compares_private_public_and_new_rows(tmp_path: Path) -> None:
+    pixels = [f"pixel {number}" for number in range(16)]
+    values = np.random.default_rng(1).random((60, 16))
+    config = StudentConfig(image_shape=(1, 4, 4), channels=(2, 2), width=4, epochs=1)
+    student = PrivateKNNStudent(**KNN, queries=(5,), feature_map="identity", reduce_to=None, student=config)
+    with pytest.raises(InvalidInput, match="public: has the columns of the private records in another order"):
+        student.fit(Frame(values, pixels), Y, public=Frame(values, pixels[::-1]))
+    student.fit(Frame(values, pixels), Y, public=Frame(values, pixels))
+    for system in (student, PrivateKNNStudent.load(student.save(tmp_path / "student"))):
+        assert len(system.predict(Frame(values, pixels))) == 60
+        with pytest.raises(InvalidInput, match="X: has the columns of fit in another order"):
+            system.predict(Frame(values, pixels[::-1]))
+
+
+@pytest.mark.parametrize("name", ["posthoc encoder", "certified", "power"])
+def test_names_travel_with_the_bundle(name: str, tmp_path: Path) -> None:
+    system = on_frame(name)
+    loaded = type(system).load(system.save(tmp_path / "bundle"))
+    assert loaded.feature_names_in_.tolist() == NAMES
+    with pytest.raises(InvalidInput, match="another order"):
+        ask(loaded, Frame(VALUES, NAMES[::-1]))
+
+
+def test_a_schema_refuses_a_frame_with_other_columns() -> None:
+    assert SCHEMA.encode(FRAME).shape == (60, 4)
+    for refuse in (
+        SCHEMA.encode,
+        lambda frame: PowerEncoder(**POWER, schema=SCHEMA).fit(frame, Y),
+        lambda frame: PublicRanges(SCHEMA).fit(frame),
+    ):
+        with pytest.raises(InvalidInput, match="X: has the columns of the schema in another order"):
+            refuse(Frame(VALUES, NAMES[::-1]))
+
+
+@pytest.mark.parametrize(("columns", "found"), [(None, None), ("age", None), (7, None), ([0, 1], None), (["a", "b"], ["a", "b"])])
+def test_names_are_texts(columns: Any, found: Any) -> None:
+    names = names_of(Frame([[1.0, 2.0]], columns))
+    assert (None if names is None else names.tolist()) == found
+    with pytest.raises(InvalidInput, match="1 of 2 column names are texts"):
+        names_of(Frame([[1.0, 2.0]], ["a", 1]))

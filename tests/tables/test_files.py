@@ -1,0 +1,358 @@
+"""CSV files read by column names: against csv.DictReader and float, for every way to write a file, and every way to spoil one."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import traceback
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reticent.core.errors import InvalidInput
+from reticent.core.files import LimitedReader
+from reticent.tables import files as tabular_files
+from reticent.tables.files import read_names, read_rows, rows_of_words
+from reticent.tables.schema import Categorical, Numeric, OneHot, TabularSchema
+
+SCHEMA = TabularSchema(
+    (
+        Numeric("age", 0, 100),
+        Numeric("gain", 0, 1000, missing=-1),
+        Categorical("work", ("farm hand", "office", "?")),
+        OneHot("zone", ("zone1", "zone2")),
+    )
+)
+NUMBERS = TabularSchema((Numeric("a", 0, 10), Numeric("b", 0, 10)))
+GOOD = "age,gain,work,zone1,zone2\n30,5,office,1,0\n41.5,,?,0,1\n"
+
+CELLS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=6)
+ODD = (
+    "7",
+    "+.5",
+    "5.",
+    " 1e5\t",
+    "1e",
+    "1_0",
+    "\u0661",
+    "1\xa0",
+    "0x1",
+    "1\0",
+    "\0",
+    "1d2",
+    "infinity",
+    "--1",
+    "1 2",
+    "",
+    ".",
+    "1e400",
+)
+RECORDS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "age": st.floats(-1e6, 1e6),
+            "gain": st.one_of(st.just(-1.0), st.floats(0, 2000)),
+            "work": st.sampled_from(["farm hand", "office", "?"]),
+            "zone1": st.sampled_from([0, 1]),
+            "note": CELLS,
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def file_of(folder: Path, content: str | bytes, name: str = "rows.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    records=RECORDS,
+    order=st.permutations(["age", "gain", "work", "zone1", "zone2", "note"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+    ending=st.sampled_from(["\n", "\r\n", "\r"]),
+    packed=st.booleans(),
+    mark=st.booleans(),
+    block=st.integers(1, 6),
+)
+def test_whatever_way_a_file_is_written(tmp_path, records, order, quoting, ending, packed, mark, block) -> None:
+    for record in records:
+        record["zone2"] = 1 - record["zone1"]
+        if quoting == csv.QUOTE_MINIMAL:  # which leaves bare the line ending that is not its own: no reader can tell
+            record["note"] = record["note"].replace("\r", "").replace("\n", "")
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, order, quoting=quoting, lineterminator=ending)
+    writer.writeheader()
+    writer.writerows(records)
+    content = text.getvalue().encode("utf-8-sig" if mark else "utf-8")
+    path = file_of(tmp_path, gzip.compress(content) if packed else content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular_files, "_BLOCK", block)
+        rows = read_rows(path, SCHEMA, ignore=["note"])
+    expected = [[record[name] for name in SCHEMA.column_names] for record in records]
+    assert rows.tolist() == expected
+    np.testing.assert_array_equal(SCHEMA.encode(rows), SCHEMA.encode(expected))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400)
+@given(cells=st.lists(st.one_of(st.sampled_from(ODD), st.floats(width=64).map(repr)), min_size=1, max_size=6))
+def test_the_quick_way_reads_what_the_careful_one_reads(tmp_path, cells) -> None:
+    lines = [f"{first},{second}\n" for first, second in zip(cells, reversed(cells), strict=True)]
+    plain = outcome(file_of(tmp_path, "a,b\n" + "".join(lines), "plain.csv"))
+    quoted = ['"' + line[:-1].replace(",", '","') + '"\n' for line in lines]
+    assert plain == outcome(file_of(tmp_path, "a,b\n" + "".join(quoted), "plain.csv"))
+    if isinstance(plain, list):
+        assert plain == [[float(cell) for cell in line.split(",")] for line in lines]
+
+
+def outcome(path: Path) -> list[Any] | str:
+    try:
+        return list(read_rows(path, NUMBERS).tolist())
+    except InvalidInput as error:
+        return str(error)
+
+
+def test_the_quick_way_is_taken_and_gives_doubles(tmp_path, monkeypatch) -> None:
+    numbers = np.random.default_rng(0).normal(size=(50, 2)) * 10.0 ** np.arange(-25, 25)[:, None]
+    content = "b,a\n" + "".join(f"{second!r},{first!r}\n" for first, second in numbers.tolist())
+    monkeypatch.setattr(tabular_files._Reader, "table", lambda *_: pytest.fail("took the careful way"))
+    rows = read_rows(file_of(tmp_path, content), NUMBERS)
+    assert rows.dtype == np.float64
+    np.testing.assert_array_equal(rows, numbers)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1,2,0", "line 4 has 3 cells, expected 4"),
+        ("1,2,0,1,secret", "line 4 has 5 cells, expected 4"),
+        ("1,2,1,1", "line 4, attribute 'kind': expected one 1"),
+        ("1,2,0,0.5", "line 4, attribute 'kind': expected one 1"),
+        ("1,2,0,nan", "line 4, column 'y': is NaN or infinity"),
+        ("1,2,0,", "line 4, column 'y': is empty"),
+        ("1,2,0,secret", "line 4, column 'y': cannot be read as a number"),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 100])
+def test_files_of_numbers_are_checked_as_closely(tmp_path, monkeypatch, block, line, message) -> None:
+    monkeypatch.setattr(tabular_files, "_BLOCK", block)
+    schema = TabularSchema((Numeric("a", 0, 10), OneHot("kind", ("x", "y"))))
+    good = "a,note,x,y\n1,2,0,1\n3,4,1,0\n"
+    assert read_rows(file_of(tmp_path, good), schema, ignore=["note"]).tolist() == [[1.0, 0.0, 1.0], [3.0, 1.0, 0.0]]
+    with pytest.raises(InvalidInput) as caught:
+        read_rows(file_of(tmp_path, f"{good}{line}\n5,6,1,0\n"), schema, ignore=["note"])
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_blanks_missing_values_and_the_order_of_columns(tmp_path) -> None:
+    content = ' zone2,work , age,gain,zone1\n 0, "farm hand",30 , ,1\n1,?,4e1,-1,0.0\n\n  \n'
+    rows = read_rows(file_of(tmp_path, content), SCHEMA)
+    assert rows.tolist() == [[30.0, -1.0, "farm hand", 1.0, 0.0], [40.0, -1.0, "?", 0.0, 1.0]]
+    encoded = SCHEMA.encode(rows)
+    np.testing.assert_array_equal(encoded, SCHEMA.encode([[30, -1, "farm hand", 1, 0], [40, -1, "?", 0, 1]]))
+
+
+def test_values_out_of_range_are_clipped_by_the_encoding(tmp_path) -> None:
+    rows = read_rows(file_of(tmp_path, "a,b\n-5,1e9\n"), NUMBERS)
+    assert rows.tolist() == [[-5.0, 1e9]]
+    assert NUMBERS.encode(rows).tolist() == [[0.0, 1.0]]
+
+
+def test_categories_that_are_numbers_or_stand_for_others(tmp_path) -> None:
+    schema = TabularSchema((Categorical("grade", (1, 2.5, 3)), Categorical("town", ("A", "rest"), other="rest")))
+    rows = read_rows(file_of(tmp_path, "grade,town\n1.0,A\n2.50,Q\n3,\n"), schema)
+    assert rows.tolist() == [["1", "A"], ["2.5", "rest"], ["3", "rest"]]
+    assert schema.encode(rows).argmax(axis=1).tolist() == schema.encode([[1, "A"], [2.5, "?"], [3, ""]]).argmax(axis=1).tolist()
+    empty = TabularSchema((Categorical("town", ("", "A")),))
+    assert read_rows(file_of(tmp_path, 'town\nA\n""\nA\n'), empty).tolist() == [["A"], [""], ["A"]]
+
+
+@pytest.mark.parametrize("block", [1, 2, 100])
+def test_lines_are_counted_where_records_begin(tmp_path, monkeypatch, block) -> None:
+    monkeypatch.setattr(tabular_files, "_BLOCK", block)
+    content = 'age,gain,work,zone1,"zo\nne2 note",zone2\n1,2,?,1,"two\nlines",0\n1,2,?,1,,0\nsecret,2,?,1,,0\n'
+    with pytest.raises(InvalidInput, match="line 6, column 'age': cannot be read as a number"):
+        read_rows(file_of(tmp_path, content), SCHEMA, ignore=["zo\nne2 note"])
+    for middle in ("a,b\n1,2\n\n3,4\n", 'a,b\n1,"2"\n \n"3",4\n', "a,b\n1,2\n\n\n3,x\n"):
+        with pytest.raises(InvalidInput, match="line 3 is blank, and lines follow it"):
+            read_rows(file_of(tmp_path, middle), NUMBERS)
+    assert read_rows(file_of(tmp_path, "a,b\n1,2\n\n\n\n"), NUMBERS).tolist() == [[1.0, 2.0]]
+
+
+def changed(**cells: str) -> str:
+    row = {"age": "30", "gain": "5", "work": "office", "zone1": "1", "zone2": "0", **cells}
+    return f"{GOOD}{','.join(row.values())}\n"
+
+
+BAD: list[tuple[str | bytes, str]] = [
+    ("", "is empty; expected a header line"),
+    ("\n", "names 0 of 5 columns, and not 'age', 'gain', 'work', 'zone1', 'zone2'"),
+    ("age,gain,work,zone1,zone2\n", "has a header line and no rows"),
+    ("age,gain,work,zone1,zone2\n\n\n", "has a header line and no rows"),
+    ("30,5,secret,1,0\n", "names 0 of 5 columns"),
+    ("age;gain;work;zone1;zone2\n30;5;secret;1;0\n", "expected a header line, comma-separated"),
+    ("age,gain,work,zone1\n30,5,secret,1\n", "names 4 of 5 columns, and not 'zone2'"),
+    ("age,gain,work,zone1,zone2,age\n30,5,office,1,0,31\n", "more than one column 'age'"),
+    ("age,gain,work,zone1,zone2,pay\n30,5,office,1,0,secret\n", "does not name 'pay'"),
+    ("age,gain,work,zone1,zone2,\n30,5,office,1,0,\n", "does not name ''"),
+    (GOOD + "30,5,office,1\n", "line 4 has 4 cells, expected 5"),
+    (GOOD + "30,5,office,1,0,secret\n", "line 4 has 6 cells, expected 5"),
+    (changed(age="secret"), "line 4, column 'age': cannot be read as a number"),
+    (changed(age="1_000"), "line 4, column 'age': cannot be read as a number"),
+    (changed(age="\u0661"), "line 4, column 'age': cannot be read as a number"),
+    (changed(age='"30,5"'), "line 4, column 'age': cannot be read as a number"),
+    (changed(age=""), "line 4, column 'age': is empty, and the schema has no code"),
+    (changed(age=" "), "line 4, column 'age': is empty"),
+    (changed(gain="nan"), "line 4, column 'gain': is NaN or infinity"),
+    (changed(age="-INF"), "line 4, column 'age': is NaN or infinity"),
+    (changed(age="1e999"), "line 4, column 'age': is too large"),
+    (changed(work="secret"), "line 4, column 'work': is not among its public categories"),
+    (changed(work="Office"), "line 4, column 'work': is not among its public categories"),
+    (changed(work=""), "line 4, column 'work': is empty, which is not among its categories"),
+    (changed(zone2=""), "line 4, column 'zone2': is empty"),
+    (changed(zone2="1"), "line 4, attribute 'zone': expected one 1 in its 2 columns"),
+    (changed(zone1="0"), "line 4, attribute 'zone': expected one 1"),
+    (changed(zone1="0.5", zone2="0.5"), "line 4, attribute 'zone': expected one 1"),
+    ('age,gain,"secret\n30,5,office,1,0\n', "line 1 cannot be read as comma-separated text"),
+    (GOOD + '30,5,"secret,1,0\n', "line 4 cannot be read as comma-separated text"),
+    (GOOD + '30,5,"off"secret,1,0\n', "line 4 cannot be read as comma-separated text"),
+    (GOOD.encode() + b"30,5,secr\xe9t,1,0\n", "is not UTF-8 text"),
+    (GOOD.encode("utf-16"), "is not UTF-8 text"),
+    (gzip.compress(GOOD.encode())[:-9], "damaged or cut short gzip file"),
+    (gzip.compress(GOOD.encode())[:6], "damaged or cut short gzip file"),
+    (gzip.compress(GOOD.encode())[:-8] + b"secret!!", "damaged or cut short gzip file"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), BAD, ids=range(len(BAD)))
+def test_refuses_without_showing_a_cell(tmp_path, content, message) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_rows(file_of(tmp_path, content), SCHEMA, name="input")
+    shown = str(caught.value)
+    assert message in shown
+    assert shown.startswith("input=")
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+    assert "off" not in shown
+
+
+@pytest.mark.parametrize(
+    ("ignore", "message"),
+    [
+        ((), "does not name 'pay', 'id'; take such columns out, or ignore each by name"),
+        (("pay",), "does not name 'id'"),
+        (("pay", "id", "day"), "has no column 'day' to ignore"),
+        (("pay", "id", "b"), "the schema needs 'b'"),
+    ],
+)
+def test_columns_are_ignored_by_name_only(tmp_path, ignore, message) -> None:
+    path = file_of(tmp_path, "pay,a,id,b\n<=50K,1,x,2\n>50K,3,y,4\n")
+    assert read_rows(path, NUMBERS, ignore=("id", " pay ")).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    with pytest.raises(InvalidInput, match=message):
+        read_rows(path, NUMBERS, ignore=ignore)
+
+
+def test_files_and_schemas_that_are_not(tmp_path) -> None:
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(InvalidInput, match=r"cannot be read .*expected a CSV file"):
+            read_rows(path, NUMBERS)
+    twice = TabularSchema((Numeric("a", 0, 1), OneHot("kind", ("a", "b"))))
+    with pytest.raises(InvalidInput, match="names a column twice"):
+        read_rows(file_of(tmp_path, "a,b\n1,0\n"), twice)
+
+
+def test_rows_of_words() -> None:
+    words = np.array([["30", "", "office", "1", "0"], ["41.5", "7", " ?", "0", "1"]])
+    assert rows_of_words(words, SCHEMA, name="input").tolist() == [[30.0, -1.0, "office", 1.0, 0.0], [41.5, 7.0, "?", 0.0, 1.0]]
+    words[1, 0] = "secret"
+    with pytest.raises(InvalidInput, match=r"^input: row 2, column 'age': cannot be read as a number$"):
+        rows_of_words(words, SCHEMA, name="input")
+    for wrong in (words[:, :4], words[:0], words[0]):
+        with pytest.raises(InvalidInput, match=r"input: expected shape \(n, 5\)"):
+            rows_of_words(wrong, SCHEMA, name="input")
+
+
+NAMES = (
+    st.text(st.characters(categories=("L", "N", "P", "Zs")), min_size=1, max_size=6)
+    .map(str.strip)
+    .filter(lambda name: name and name.isprintable())
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(
+    people=st.lists(NAMES, min_size=1, max_size=6),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    packed=st.booleans(),
+    block=st.sampled_from([1, 2, 100]),
+)
+def test_names_are_those_of_the_rows(tmp_path, people, quoting, ending, packed, block) -> None:
+    """Against csv.DictReader, with a note of several lines between the numbers, which must not shift rows against names."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=quoting, lineterminator=ending)
+    writer.writerow(["a", "note", " who ", "b"])
+    for number, name in enumerate(people):
+        writer.writerow([number, "x\ny," * (number % 3), f" {name} ", 1])
+    content = (text.getvalue() + ending * 2).encode()
+    expected = [row[" who "].strip() for row in csv.DictReader(io.StringIO(text.getvalue(), newline=""))]
+    assert expected == people
+    stored = gzip.compress(content) if packed else content
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular_files, "_BLOCK", block)
+        for source in (stored, file_of(tmp_path, stored)):
+            assert read_names(source, "who") == people
+            rows = read_rows(source, NUMBERS, ignore=("note", "who"))
+            assert rows[:, 0].tolist() == list(range(len(people)))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n", "expected one column 'who' in its first line, got 0"),
+        ("who,a,who\nx,1,y\n", "expected one column 'who' in its first line, got 2"),
+        ("", "is empty"),
+        ("who,a\n", "has a header line and no rows"),
+        ("who,a\nx,1\n ,secret\n", "line 3, column 'who': is empty; expected a name"),
+        ("who,a\nx,1\n,secret\n", "line 3, column 'who': is empty; expected a name"),
+        ('who,a\nx,1\n"secret\tname",2\n', "line 3, column 'who': is no name; expected up to 200 printable characters"),
+        ("who,a\nx,1\n" + "secret" * 34 + ",2\n", "line 3, column 'who': is no name"),
+        ("who,a\nx,1\nsecret\n", "line 3 has 1 cells, expected 2 as in the header"),
+        ("who,a\nx,1\n\nsecret,2\n", "line 3 is blank, and lines follow it"),
+        ('who,a\nx,1\n"secret,2\n', "line 3 cannot be read as comma-separated text"),
+        (b"who,a\nsecr\xe9t,1\n", "is not UTF-8 text"),
+        (gzip.compress(b"who,a\nsecret,1\n" * 50)[:-12], "cut short gzip file"),
+    ],
+)
+def test_names_are_refused_without_showing_a_cell(tmp_path, content, message) -> None:
+    path = file_of(tmp_path, content)
+    for source, where in ((path, f"input={str(path)!r}"), (path.read_bytes(), "input")):
+        with pytest.raises(InvalidInput) as refused:
+            read_names(source, "who", name="input")
+        assert str(refused.value).startswith(where)
+        assert message in str(refused.value)
+        assert "secret" not in str(refused.value)
+
+
+def test_no_file_has_no_names(tmp_path) -> None:
+    with pytest.raises(InvalidInput, match=r"cannot be read .*expected a CSV file"):
+        read_names(tmp_path / "none.csv", "who")
+
+
+def test_a_packed_table_that_unpacks_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = TabularSchema((Numeric("a", 0, 1),))
+    content = b"a\n" + b"0.5\n" * 1000
+    path = file_of(tmp_path, gzip.compress(content))
+    assert len(read_rows(path, schema, ignore=[], name="input")) == 1000
+    monkeypatch.setattr(tabular_files, "LimitedReader", partial(LimitedReader, most=len(content) - 1))
+    with pytest.raises(InvalidInput, match=r"input='.*': unpacks to more than the 4001 bytes .* pass the plain file"):
+        read_rows(path, schema, ignore=[], name="input")
