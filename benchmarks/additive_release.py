@@ -1,6 +1,6 @@
 """How fast noise is added on the release path: ``python benchmarks/additive_release.py``.
 
-1,000 vectors of 8 numbers by each additive law with ``SecureSampler``, against OpenDP called once per number (the
+1,000 vectors of 8 numbers by each additive mechanism with ``SecureSampler``, against OpenDP called once per number (the
 obvious way to use it), measured in the same run on one core. The best of five runs counts.
 """
 
@@ -31,10 +31,10 @@ def best_of_five(task: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Prints one line per law: seconds, and how many times faster than one call per number."""
+    """Prints one line per mechanism: seconds, and how many times faster than one call per number."""
     near = Neighborhood(Norm.LINF, 0.5, "embedding")
     settings = {"sensitivity": 1.0, "epsilon": 1.0, "dimension": COLUMNS, "adjacency": near}
-    laws: dict[str, AdditiveMechanism] = {
+    mechanisms: dict[str, AdditiveMechanism] = {
         "Laplace": LaplaceMechanism(**settings),
         "K-norm, l-infinity": KNormMechanism(output_norm=Norm.LINF, **settings),
         "K-norm, l2": KNormMechanism(output_norm=Norm.L2, **settings),
@@ -44,15 +44,17 @@ def main() -> None:
     levels = np.arange(ROWS) % 6
     sampler = SecureSampler()
     scalar = opendp.m.make_laplace(
-        opendp.atom_domain(T="i64"), opendp.absolute_distance(T="i64"), scale=laws["Laplace"].steps_scale
+        opendp.atom_domain(T="i64"), opendp.absolute_distance(T="i64"), scale=mechanisms["Laplace"].steps_scale
     )
     with threadpool_limits(1):
         single = best_of_five(lambda: [scalar(0) for _ in range(ROWS * COLUMNS)])
         print(f"{'OpenDP, one call per number':32s} {single:7.3f} s")
-        for name, law in laws.items():
-            seconds = best_of_five(lambda law=law: law.release(values, sampler=sampler))
+        for name, mechanism in mechanisms.items():
+            seconds = best_of_five(lambda mechanism=mechanism: mechanism.release(values, sampler=sampler))
             print(f"{name:32s} {seconds:7.3f} s   {single / seconds:5.1f} times")
-        test = ProposeTestRelease(radius=0.5, proposal=2.0, epsilon_test=0.5, delta_test=1e-2, law=laws["K-norm, l-infinity"])
+        test = ProposeTestRelease(
+            radius=0.5, proposal=2.0, epsilon_test=0.5, delta_test=1e-2, inner=mechanisms["K-norm, l-infinity"]
+        )
         seconds = best_of_five(lambda: test.release(values, levels, sampler=sampler))
         print(f"{'propose-test-release, K-norm':32s} {seconds:7.3f} s   {single / seconds:5.1f} times")
 

@@ -27,7 +27,7 @@ from reticent.accounting import PrivateKnnSteps
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours, label_votes
 from reticent.noise import SecureSampler
 from reticent.noise.coins import coins
-from reticent.systems.private_knn.plan import KnnDesk, KnnPlan
+from reticent.systems.private_knn.plan import KnnPlan, KnnSession
 
 RECORDS, FEATURES, CLASSES, NEIGHBOURS, RATE = 60_000, 64, 10, 300, 0.15
 STEPS = 2
@@ -107,13 +107,13 @@ def main() -> None:
         threshold=180.0,
         sigma_screening=75.0,
     )
-    desk = KnnDesk(KnnPlan(steps, 1e-5, CLASSES))
+    session = KnnSession(KnnPlan(steps, 1e-5, CLASSES))
     with threadpool_limits(1):
         start = time.process_time()
         records = Records.of(points, labels, None)
         voters = SampledNeighbours(NeighbourSearch(records), neighbours=NEIGHBOURS, probability=RATE)
         prepared = time.process_time() - start
-        answered = seconds(lambda: desk.answer(queries, voters, sampler=SecureSampler()))
+        answered = seconds(lambda: session.answer(queries, voters, sampler=SecureSampler()))
         # The peers get their share of queries; fit and memory of the one pass stay on our side of the scale.
         ours = prepared + answered
         few = queries[: arguments.peer_queries]
@@ -129,7 +129,8 @@ def main() -> None:
     size = f"{arguments.queries} queries x {RECORDS} records x {FEATURES} features"
     print(f"{size}, sampling {RATE}, k {NEIGHBOURS}, two samples each")
     print(
-        f"{'one sorted pass per query':32s} {ours:8.1f} s   {prepared:.1f} s of it for sorting records; {desk.answered} answered"
+        f"{'one sorted pass per query':32s} {ours:8.1f} s   {prepared:.1f} s of it for sorting records; {session.answered} "
+        "answered"
     )
     for name, spent in peers.items():
         whole = stretch * spent

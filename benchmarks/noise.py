@@ -1,7 +1,7 @@
 """What exact noise costs: ``python benchmarks/noise.py``.
 
 One core, processor time, the best of seven runs, all in one process. Draws of each sampler against numpy's float64 draws
-of the continuous law (``Generator.laplace``, ``standard_normal``), which are no release noise, and against OpenDP's
+of the continuous mechanism (``Generator.laplace``, ``standard_normal``), which are no release noise, and against OpenDP's
 exact ones, at the scale that a mechanism of epsilon 1 uses (about 2^20 grid steps). For K-norm noise, which neither
 has, the peer is numpy's Laplace draw for each coordinate.
 """

@@ -1,6 +1,6 @@
 """The whole release path of posthoc embeddings on one core: points per CPU second, one call, and two peers in the same run.
 
-For an 8-32-8 obfuscator with random weights, every law, the global and the local path (P at the median of local bounds, so
+For an 8-32-8 obfuscator with random weights, every mechanism, the global and the local path (P at the median of local bounds, so
 that the test has to look at most points), and two kinds of certificate. Columns:
 
 - released: points per CPU second, everything included;
@@ -36,7 +36,7 @@ from reticent.systems import PosthocEncoder
 
 POINTS = 10_000
 CALLS = 200
-LAWS = ("laplace", "k-norm-linf", "k-norm-l2", "gaussian")
+MECHANISMS = ("laplace", "k-norm-linf", "k-norm-l2", "gaussian")
 RADIUS = 0.1
 
 
@@ -51,20 +51,20 @@ def seconds(action: Callable[[], object], *, repeats: int = 5) -> float:
 
 
 @contextmanager
-def no_noise(law: AdditiveMechanism) -> Any:
-    """``law`` draws zeros, which costs nothing."""
-    with patch.object(type(law), "draw", lambda self, rows, *, sampler: np.zeros((rows, self.dimension), dtype=np.int64)):
+def no_noise(mechanism: AdditiveMechanism) -> Any:
+    """``mechanism`` draws zeros, which costs nothing."""
+    with patch.object(type(mechanism), "draw", lambda self, rows, *, sampler: np.zeros((rows, self.dimension), dtype=np.int64)):
         yield
 
 
-def fitted(law: str, path: str, certificate: str, embeddings: np.ndarray, obfuscator: nn.Module) -> PosthocEncoder:
+def fitted(mechanism: str, path: str, certificate: str, embeddings: np.ndarray, obfuscator: nn.Module) -> PosthocEncoder:
     encoder = PosthocEncoder(
         epsilon=5.0,
         delta=0.05,
         radius=RADIUS,
         embedder="identity",
         obfuscator=obfuscator,
-        law=law,
+        mechanism=mechanism,
         path=path,
         certificate=certificate,
         random_state=0,
@@ -78,22 +78,22 @@ def fitted(law: str, path: str, certificate: str, embeddings: np.ndarray, obfusc
 
 def row(encoder: PosthocEncoder, points: np.ndarray) -> str:
     mechanism = encoder.query_.mechanism
-    law = mechanism if isinstance(mechanism, AdditiveMechanism) else mechanism.law  # type: ignore[union-attr]
-    assert isinstance(law, AdditiveMechanism)
+    mechanism = mechanism if isinstance(mechanism, AdditiveMechanism) else mechanism.inner  # type: ignore[union-attr]
+    assert isinstance(mechanism, AdditiveMechanism)
     one = points[:1]
     whole = seconds(lambda: encoder.release(points))
     single = seconds(lambda: [encoder.release(one) for _ in range(CALLS)]) / CALLS
-    with no_noise(law):
+    with no_noise(mechanism):
         rest = seconds(lambda: encoder.release(points))
         single_rest = seconds(lambda: [encoder.release(one) for _ in range(CALLS)]) / CALLS
-    shape = (len(points), law.dimension)
+    shape = (len(points), mechanism.dimension)
     random = np.random.default_rng(0)
-    by_numpy = seconds(lambda: random.laplace(scale=law.scale, size=shape))
+    by_numpy = seconds(lambda: random.laplace(scale=mechanism.scale, size=shape))
     opendp.enable_features("contrib")
     measure = opendp.m.make_laplace(
-        opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64"), law.steps_scale
+        opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64"), mechanism.steps_scale
     )
-    zeros = np.zeros(points.shape[0] * law.dimension, dtype=np.int64)
+    zeros = np.zeros(points.shape[0] * mechanism.dimension, dtype=np.int64)
     by_opendp = seconds(lambda: measure(zeros), repeats=2)
     return (
         f"{len(points) / whole:>10.0f} {len(points) / rest:>10.0f} {1e3 * single:>8.3f} {1e3 * single_rest:>8.3f} "
@@ -107,11 +107,11 @@ def main() -> None:
     embeddings = np.random.default_rng(0).normal(size=(POINTS, 8))
     obfuscator = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 8))
     print(f"release of {POINTS} embeddings, 8-32-8 obfuscator, one thread, CPU time (best of 5)")
-    print(f"{'law':<12} {'path':<7} {'certificate':<12}   released  but noise one call    noise-     numpy   OpenDP")
-    for law in LAWS:
+    print(f"{'mechanism':<12} {'path':<7} {'certificate':<12}   released  but noise one call    noise-     numpy   OpenDP")
+    for mechanism in MECHANISMS:
         for path, kind in (("global", "enumeration"), ("local", "enumeration"), ("local", "interval")):
-            encoder = fitted(law, path, kind, embeddings, obfuscator)
-            print(f"{law:<12} {path:<7} {kind:<12} {row(encoder, embeddings)}", flush=True)
+            encoder = fitted(mechanism, path, kind, embeddings, obfuscator)
+            print(f"{mechanism:<12} {path:<7} {kind:<12} {row(encoder, embeddings)}", flush=True)
 
 
 if __name__ == "__main__":

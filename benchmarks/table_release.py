@@ -33,10 +33,10 @@ from reticent.tables import adult_schema, covertype_schema
 ROWS = 100_000
 PUBLIC = 10_000
 SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("k-norm-l2, 1", {"law": "k-norm-l2", "outputs": 1, "delta": 0.0}),
-    ("k-norm-l2, 4", {"law": "k-norm-l2", "outputs": 4, "delta": 0.0}),
-    ("gaussian, 4", {"law": "gaussian", "outputs": 4, "delta": 1e-6}),
-    ("code", {"law": "code", "delta": 0.0}),
+    ("k-norm-l2, 1", {"mechanism": "k-norm-l2", "outputs": 1, "delta": 0.0}),
+    ("k-norm-l2, 4", {"mechanism": "k-norm-l2", "outputs": 4, "delta": 0.0}),
+    ("gaussian, 4", {"mechanism": "gaussian", "outputs": 4, "delta": 1e-6}),
+    ("code", {"mechanism": "code", "delta": 0.0}),
 )
 
 
@@ -72,15 +72,15 @@ def main() -> None:
         scored = seconds(lambda model=model, matrix=matrix: model.predict_proba(matrix), repeats=5)
         reading = seconds(lambda schema=schema, rows=rows: schema.code(rows))
         print(f"{name}: predict_proba {scored:.3f} s for {ROWS} rows; reading the table alone {reading / scored:.2f} times that")
-        print(f"  {'law, outputs':<14} {'release':>8} {'but noise':>10} {'rows/s':>8} {'bytes/row':>10}")
+        print(f"  {'mechanism, outputs':<14} {'release':>8} {'but noise':>10} {'rows/s':>8} {'bytes/row':>10}")
         for title, settings in SETTINGS:
             encoder = PowerEncoder(
                 epsilon=1.0, radius=0.1, schema=schema, epochs=1, head_epochs=1, random_state=0, **settings
             ).fit(rows[:PUBLIC], labels[:PUBLIC])
             whole = seconds(lambda encoder=encoder, rows=rows: encoder.release(rows), repeats=2)
-            law = type(encoder.query_.mechanism)
-            if issubclass(law, AdditiveMechanism):
-                with patch.object(law, "draw", zeros):
+            mechanism = type(encoder.query_.mechanism)
+            if issubclass(mechanism, AdditiveMechanism):
+                with patch.object(mechanism, "draw", zeros):
                     rest = f"{seconds(lambda encoder=encoder, rows=rows: encoder.release(rows)) / scored:.2f}"
             else:
                 rest = "-"

@@ -18,9 +18,9 @@ def combined(runs: Sequence[Results]) -> tuple[Results, Results]:
     run lacks is averaged over the others.
 
     Example:
-        >>> means, errors = combined([{"a": 1.0, "law": "code"}, {"a": 3.0, "law": "code"}])
+        >>> means, errors = combined([{"a": 1.0, "mechanism": "code"}, {"a": 3.0, "mechanism": "code"}])
         >>> means, errors["a"]
-        ({'a': 2.0, 'law': 'code'}, 1.0)
+        ({'a': 2.0, 'mechanism': 'code'}, 1.0)
     """
     means: Results = {}
     errors: Results = {}

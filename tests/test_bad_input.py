@@ -65,7 +65,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[PosthocEncoder, Path]:
-    encoder = PosthocEncoder(law="laplace", outputs=2, **SETTINGS).fit(X, Y)
+    encoder = PosthocEncoder(mechanism="laplace", outputs=2, **SETTINGS).fit(X, Y)
     return encoder, encoder.save(tmp_path_factory.mktemp("bundles") / "encoder")
 
 
@@ -83,11 +83,11 @@ def bench(fitted: tuple[PosthocEncoder, Path], tmp_path: Path, monkeypatch: pyte
 
 
 def _with(**changes: Any) -> Callable[[Bench], object]:
-    return lambda _: PosthocEncoder(**{**SETTINGS, "law": "laplace", "outputs": 2, **changes}).fit(X, Y)
+    return lambda _: PosthocEncoder(**{**SETTINGS, "mechanism": "laplace", "outputs": 2, **changes}).fit(X, Y)
 
 
 def _fit(inputs: Any, labels: Any) -> Callable[[Bench], object]:
-    return lambda _: PosthocEncoder(law="laplace", outputs=2, **SETTINGS).fit(inputs, labels)
+    return lambda _: PosthocEncoder(mechanism="laplace", outputs=2, **SETTINGS).fit(inputs, labels)
 
 
 def _certified(**changes: Any) -> Callable[[Bench], object]:
@@ -130,8 +130,8 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ("delta negative", _with(delta=-1e-9), InvalidParameter, "delta=-1e-09"),
     ("radius zero", _with(radius=0.0), InvalidParameter, r"radius=0\.0"),
     ("radius nan", _with(radius=float("nan")), InvalidParameter, "radius=nan"),
-    ("unknown law", _with(law="cauchy"), UnknownName, "law='cauchy': expected one of auto, laplace"),
-    ("gaussian without delta", _with(law="gaussian"), CalibrationFailed, "Gaussian law need delta above 0"),
+    ("unknown mechanism", _with(mechanism="cauchy"), UnknownName, "mechanism='cauchy': expected one of auto, laplace"),
+    ("gaussian without delta", _with(mechanism="gaussian"), CalibrationFailed, "Gaussian mechanism need delta above 0"),
     ("local without delta", _with(path="local"), CalibrationFailed, "raise delta or allow the global path"),
     ("unknown path", _with(path="both"), UnknownName, "path='both': expected one of auto, global, local"),
     ("unknown certificate", _with(certificate="crown"), UnknownName, "certificate='crown': expected one of auto"),
@@ -209,8 +209,18 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ("knn: queries with infinity", _knn_release(_spoiled(np.inf)), InvalidInput, "X: contains infinity"),
     ("knn: ledger without a scope", _knn_release(X[:1], scope=Scope(subject="a")), InvalidInput, "both or neither"),
     ("certified: epsilon zero", _certified(epsilon=0.0), InvalidParameter, r"epsilon=0\.0: expected a finite number above 0"),
-    ("certified: unknown law", _certified(law="magic"), UnknownName, "law='magic': expected one of stability, distance"),
-    ("certified: exact answers without delta", _certified(law="distance"), InvalidParameter, r"delta=0\.0: expected a number in"),
+    (
+        "certified: unknown mechanism",
+        _certified(mechanism="magic"),
+        UnknownName,
+        "mechanism='magic': expected one of stability, distance",
+    ),
+    (
+        "certified: exact answers without delta",
+        _certified(mechanism="distance"),
+        InvalidParameter,
+        r"delta=0\.0: expected a number in",
+    ),
     ("certified: fewer than no changes", _certified(k_max=-1), InvalidParameter, "k_max=-1: expected an integer of at least 0"),
     ("certified: no clip", _certified(clip=0.0), InvalidParameter, r"clip=0\.0"),
     ("certified: momentum one", _certified(momentum=1.0), InvalidParameter, r"momentum=1\.0"),
@@ -505,7 +515,9 @@ def test_a_full_disk_is_found_out_before_anything_is_answered(bench: Bench, caps
 
 @pytest.mark.usefixtures("full_disk")
 def test_a_bundle_on_a_full_disk_leaves_nothing(fitted: tuple[PosthocEncoder, Path], tmp_path: Path) -> None:
-    wide = PosthocEncoder(obfuscator=nn.Sequential(nn.Linear(4, 600), nn.ReLU(), nn.Linear(600, 2)), law="laplace", **SETTINGS)
+    wide = PosthocEncoder(
+        obfuscator=nn.Sequential(nn.Linear(4, 600), nn.ReLU(), nn.Linear(600, 2)), mechanism="laplace", **SETTINGS
+    )
     torch.manual_seed(0)
     with pytest.raises(WriteFailed, match="nothing was left"):
         wide.fit(X, Y).save(tmp_path / "wide")

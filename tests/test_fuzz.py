@@ -166,11 +166,11 @@ SMALL: dict[str, Any] = {"epochs": 1, "hidden": (2,), "random_state": 0}
 POSTHOC: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", **SMALL}
 ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     PosthocEncoder: (
-        {**POSTHOC, "outputs": 1, "law": "laplace", "head_epochs": 1},
+        {**POSTHOC, "outputs": 1, "mechanism": "laplace", "head_epochs": 1},
         {"X": X, "y": Y},
     ),
     PosthocClassifier: (
-        {**POSTHOC, "law": "softmax"},
+        {**POSTHOC, "mechanism": "softmax"},
         {"X": X, "y": Y},
     ),
     CertifiedClassifier: ({"epsilon": 1.0, "classes": [0, 1], "k_max": 1}, {"X": X, "y": Y, "keys": None}),
@@ -208,7 +208,7 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
             "delta": 0.0,
             "radius": None,
             "schema": (0.0, 1.0),
-            "law": "code",
+            "mechanism": "code",
             "outputs": 1,
             "head_epochs": 1,
         },
@@ -262,7 +262,7 @@ MECHANISMS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
             "proposal": 1.0,
             "epsilon_test": 1.0,
             "delta_test": 1e-3,
-            "law": LaplaceMechanism(sensitivity=0.1, epsilon=1.0, dimension=2, adjacency=NEAR),
+            "mechanism": LaplaceMechanism(sensitivity=0.1, epsilon=1.0, dimension=2, adjacency=NEAR),
         },
         {**VALUES, "levels": np.array([0, 5])},
     ),

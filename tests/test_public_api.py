@@ -1,4 +1,4 @@
-"""The public names of every room, pinned: a name that comes or goes is a change that users notice."""
+"""The public names of every package, pinned: a name that comes or goes is a change that users notice."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ PUBLIC = {
 }
 
 
-@pytest.mark.parametrize("room", PUBLIC)
-def test_public_names_are_the_pinned_ones_and_all_exist(room):
-    module = importlib.import_module(room)
-    assert sorted(module.__all__) == sorted(PUBLIC[room].split())
+@pytest.mark.parametrize("package", PUBLIC)
+def test_public_names_are_the_pinned_ones_and_all_exist(package):
+    module = importlib.import_module(package)
+    assert sorted(module.__all__) == sorted(PUBLIC[package].split())
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
-def test_front_doors_are_the_same_objects_everywhere():
+def test_estimators_are_the_same_objects_everywhere():
     import reticent
     from reticent.systems import PosthocClassifier, PosthocEncoder
 

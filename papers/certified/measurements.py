@@ -62,8 +62,8 @@ def noisy_argmax(answers: Answers, epsilon: float) -> float:
 def gaussian_argmax(answers: Answers, sigma: float) -> float:
     """Expected accuracy of discrete Gaussian noise on both vote counts; label 0 where they tie."""
     reach = int(np.ceil(12 * sigma)) + 1
-    law = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-    difference = np.convolve(law, law) / law.sum() ** 2  # of two noises, from -2 reach
+    distribution = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    difference = np.convolve(distribution, distribution) / distribution.sum() ** 2  # of two noises, from -2 reach
     above = np.concatenate([np.cumsum(difference[::-1])[::-1], [0.0]])  # P(difference >= index - 2 reach)
     ones = answers.votes.sum(axis=0)
     gap = np.clip(len(answers.votes) - 2 * ones + 1, -2 * reach, 2 * reach + 1)  # what the noise has to make up for a 1

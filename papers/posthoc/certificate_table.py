@@ -109,7 +109,7 @@ def run(
                 radius=settings.radius,
                 embedder="identity",
                 obfuscator=obfuscator,
-                law="laplace",
+                mechanism="laplace",
                 path="local",
                 certificate=name,
                 random_state=seed,
@@ -138,7 +138,7 @@ def measure(encoder: PosthocEncoder, points: np.ndarray, labels: np.ndarray, *, 
     query = encoder.query_
     mechanism = query.mechanism
     assert isinstance(mechanism, ProposeTestRelease)
-    assert isinstance(mechanism.law, AdditiveMechanism)
+    assert isinstance(mechanism.inner, AdditiveMechanism)
     assert encoder.head_ is not None
     assert encoder.classes_ is not None
     predicted = encoder.head_.predict(release.values)
@@ -149,7 +149,7 @@ def measure(encoder: PosthocEncoder, points: np.ndarray, labels: np.ndarray, *, 
         certificate=query.bound.kind,
         epsilon=mechanism.guarantee.epsilon,
         proposal=query.plan.proposal,
-        scale=mechanism.law.scale,
+        scale=mechanism.inner.scale,
         local_constant=float(bound.bound(query.points(points), radius).mean()),
         exact_constant=float(exact.bound(query.points(points), radius).mean()),
         withheld=float(release.withheld.mean()),

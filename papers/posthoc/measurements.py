@@ -21,7 +21,7 @@ from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate, noise_adder
-from reticent.systems.posthoc.plans import LABEL_LAWS, VECTOR_LAWS, Path, Plan, Requirement, output_of
+from reticent.systems.posthoc.plans import LABEL_MECHANISMS, VECTOR_MECHANISMS, Path, Plan, Requirement, output_of
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
@@ -47,7 +47,7 @@ class Measured:
     Attributes:
         accuracy: on the held-out part, withheld answers counted as errors, mean of three releases.
         withheld: share of withheld answers.
-        plan: the plan that calibration chose (path, law, proposal, split).
+        plan: the plan that calibration chose (path, mechanism, proposal, split).
         epsilon, delta: proved total of one answer.
     """
 
@@ -137,11 +137,11 @@ def informal_accuracy(points: Embedded, module: nn.Module) -> Informal:
 
 
 def vector_release(
-    points: Embedded, module: nn.Module, *, laws: tuple[str, ...], paths: tuple[Path, ...], epsilon: float, delta: float
+    points: Embedded, module: nn.Module, *, mechanisms: tuple[str, ...], paths: tuple[Path, ...], epsilon: float, delta: float
 ) -> Measured:
     """Accuracy of released vectors at a proved total: calibrated, head trained at the noise that is released."""
     network = points.network(module)
-    candidates = [Candidate(network, law, points.bound(network, VECTOR_LAWS[law])) for law in laws]
+    candidates = [Candidate(network, mechanism, points.bound(network, VECTOR_MECHANISMS[mechanism])) for mechanism in mechanisms]
     requirement = points.requirement(epsilon, delta)
     torch.manual_seed(points.seed)
     choice = calibrate(
@@ -152,13 +152,13 @@ def vector_release(
         head_config=HeadConfig(epochs=4, hidden=(64, 64), seed=points.seed),
     )
     query = _query(points, choice.candidate, requirement, choice.plan)
-    law = query.mechanism.law if isinstance(query.mechanism, ProposeTestRelease) else query.mechanism
-    assert isinstance(law, AdditiveMechanism)
+    inner = query.mechanism.inner if isinstance(query.mechanism, ProposeTestRelease) else query.mechanism
+    assert isinstance(inner, AdditiveMechanism)
     head = train_head(
         network.forward(points.train),
         points.train_labels,
         HeadConfig(epochs=8, batch_size=1000, seed=points.seed),
-        noise=noise_adder(choice.plan.law, law.scale),
+        noise=noise_adder(choice.plan.mechanism, inner.scale),
     )
     return _released(points, query, head)
 
@@ -177,15 +177,15 @@ def our_vectors(points: Embedded, *, epsilon: float, outputs: int, first_noise: 
         seed=points.seed,
     )
     module = train_noise_aware(points.train, points.train_labels, config, report=report).network
-    return vector_release(points, module, laws=("k-norm-linf",), paths=("global",), epsilon=epsilon, delta=0.0)
+    return vector_release(points, module, mechanisms=("k-norm-linf",), paths=("global",), epsilon=epsilon, delta=0.0)
 
 
 def our_labels(points: Embedded, *, epsilon: float, report: Report) -> Measured:
-    """Our label release at one total epsilon, with the law that does best on training rows: delta 0, nothing withheld."""
+    """Our label release at one total epsilon, with the mechanism that does best on training rows: delta 0, nothing withheld."""
     config = LabelAwareConfig(
         epsilon=epsilon,
         radius=points.settings.radius,
-        law="noisy-max",
+        mechanism="noisy-max",
         hidden=points.settings.hidden,
         epochs=points.settings.epochs,
         batch_size=points.settings.batch_size,
@@ -195,7 +195,7 @@ def our_labels(points: Embedded, *, epsilon: float, report: Report) -> Measured:
     bound = points.bound(network, "spread")
     requirement = points.requirement(epsilon, 0.0)
     choice = calibrate(
-        [Candidate(network, law, bound) for law in LABEL_LAWS],
+        [Candidate(network, mechanism, bound) for mechanism in LABEL_MECHANISMS],
         requirement,
         points.calibration,
         paths=("global",),
@@ -255,7 +255,7 @@ def published_accounting(points: Embedded, module: nn.Module, *, stated: float) 
 
 
 def _query(points: Embedded, candidate: Candidate, requirement: Requirement, plan: Plan) -> PrivateQuery:
-    assert output_of(plan.law) == output_of(candidate.law)
+    assert output_of(plan.mechanism) == output_of(candidate.mechanism)
     return PrivateQuery(IdentityEmbedding(points.domain.dimension), candidate.network, candidate.bound, requirement, plan)
 
 

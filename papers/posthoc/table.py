@@ -49,8 +49,8 @@ Cell = Callable[[str, Callable[[], Measured | PublishedAccounting | Informal]], 
 CLASSES = {"mnist": 10, "fashion": 10, "utkface": 2, "digits": 10}
 """Labels of each data set, for randomised response."""
 
-PUBLISHED_LAWS = ("laplace", "k-norm-linf")
-"""Laws that calibration may choose from for published networks: theirs, and the one that suits l-infinity."""
+PUBLISHED_MECHANISMS = ("laplace", "k-norm-linf")
+"""Mechanisms that calibration may choose from for published networks: theirs, and the one that suits l-infinity."""
 
 
 def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, report: Report) -> Results:
@@ -112,7 +112,7 @@ def _proved(points: Embedded, row: str, network: Callable[[], nn.Sequential], ce
 
     def compute(delta: float) -> Measured:
         both: tuple[PlanPath, ...] = ("global", "local")
-        return vector_release(points, network(), laws=PUBLISHED_LAWS, paths=both, epsilon=epsilon, delta=delta)
+        return vector_release(points, network(), mechanisms=PUBLISHED_MECHANISMS, paths=both, epsilon=epsilon, delta=delta)
 
     figures: Results = {}
     best: Results | None = None

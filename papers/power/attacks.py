@@ -39,7 +39,7 @@ def hijacking(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
 
 def bound_and_attack(parts: Parts, *, epsilon: float, radius: float) -> Results:
     """The reconstruction bound beside a decoder's error, both on rows drawn from the same density estimate."""
-    encoder = default_encoder(parts, epsilon=epsilon, radius=radius, law="k-norm-l2")
+    encoder = default_encoder(parts, epsilon=epsilon, radius=radius, mechanism="k-norm-l2")
     own, target = parts.schema.encode(parts.public_rows), parts.schema.encode(parts.test_rows[:ATTACK_ROWS])
     density = KernelDensity(own.astype(np.float32), bandwidth(own, rule="scott"))
     information = fisher_bound(density)

@@ -25,14 +25,14 @@ def non_private(parts: Parts) -> Results:
     }
 
 
-def default_encoder(parts: Parts, *, epsilon: float, radius: float | None, law: str = "auto") -> PowerEncoder:
+def default_encoder(parts: Parts, *, epsilon: float, radius: float | None, mechanism: str = "auto") -> PowerEncoder:
     """The default mode's encoder, fitted on the public rows."""
     return PowerEncoder(
         epsilon=epsilon,
         delta=0.0,
         radius=radius,
         schema=parts.schema,
-        law=law,
+        mechanism=mechanism,
         outputs=parts.settings.outputs,
         epochs=parts.settings.epochs,
         random_state=parts.seed,
@@ -47,7 +47,7 @@ def default(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
     tested = encoder.simulate(parts.test_rows, seed=parts.seed + 1).values
     return {
         **server_accuracies(released, labels, tested, parts.test_labels, seed=parts.seed),
-        "law": f"{encoder.considered_[0].law}, {released.shape[1]}",
+        "mechanism": f"{encoder.considered_[0].mechanism}, {released.shape[1]}",
     }
 
 

@@ -65,7 +65,7 @@ def _default(means: Results, errors: Results) -> list[str]:
     lines = [
         "## Default mode, at a proved budget (delta 0); in brackets raw columns under the same budget and adjacency",
         "",
-        *_heads("neighbours", "epsilon", "law and values", *SERVERS),
+        *_heads("neighbours", "epsilon", "mechanism and values", *SERVERS),
     ]
     for name, figures in means["default"].items():
         radius, epsilon = name.rsplit("-", 1)
@@ -74,7 +74,7 @@ def _default(means: Results, errors: Results) -> list[str]:
             f"({_percent(means['raw'][name][server], errors['raw'][name][server])})"
             for server in SERVERS
         ]
-        lines.append(_row([neighbours(radius), epsilon, figures["law"], *cells]))
+        lines.append(_row([neighbours(radius), epsilon, figures["mechanism"], *cells]))
     accuracies = ", ".join(
         f"epsilon {name} {_percent(found['accuracy'], errors['dp-adam'][name]['accuracy'])}"
         for name, found in means["dp-adam"].items()

@@ -100,8 +100,8 @@ def _at(settings: ScreeningSettings, vote: int, orders: Array, *, rate: float) -
     base, mixed = screening_pairs(settings.event(vote - 1, vote + 1), sampling_probability=rate)
     # Pairs are (vote - 1, vote), (vote, vote + 1), then (vote, vote - 1), (vote + 1, vote).
     around = [1, 2]
-    laws = mixed[:, around], base[:, around]
-    return np.maximum(largest_divergence(*laws, orders), largest_divergence(*laws[::-1], orders))
+    distributions = mixed[:, around], base[:, around]
+    return np.maximum(largest_divergence(*distributions, orders), largest_divergence(*distributions[::-1], orders))
 
 
 def _spending(settings: ScreeningSettings) -> Results:

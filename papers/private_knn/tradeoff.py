@@ -26,7 +26,7 @@ from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import Sampler, SeededSampler
 from reticent.pages.drawings import one_panel, png
-from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
 from reticent.training.features import HogFeatures, ReducedFeatures
 from reticent.training.pate import PateTeachers
 
@@ -150,8 +150,8 @@ def _neighbours(place: _Place, settings: TradeoffSettings, seed: int) -> list[Re
         voters = SampledNeighbours(search, neighbours=neighbours, probability=settings.sampling_probability)
         for epsilon, queries, screened in _grid(settings):
             steps = _steps(settings, epsilon, queries, neighbours, settings.sampling_probability, screened=screened)
-            desk = KnnDesk(KnnPlan(steps, settings.delta, place.classes))
-            released = desk.answer(grid.points(place.asked[:queries]), voters, sampler=SeededSampler(seed))
+            session = KnnSession(KnnPlan(steps, settings.delta, place.classes))
+            released = session.answer(grid.points(place.asked[:queries]), voters, sampler=SeededSampler(seed))
             rows.append(_row(f"Private-kNN, k = {neighbours}", epsilon, steps, place.score(released)))
     return rows
 

@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The front doors, imported when first asked for: torch takes seconds, and ``reticent --help`` should not."""
+    """The estimators, imported when first asked for: torch takes seconds, and ``reticent --help`` should not."""
     if name in __all__:
         from reticent import systems
 

@@ -1,4 +1,4 @@
-"""Divergences with a slack: what a conversion takes off delta, against a direct count of two laws that need it."""
+"""Divergences with a slack: what a conversion takes off delta, against a direct count of two distributions that need it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_golden_totals_of_screening(golden: dict[str, Any], rate: str) -> None:
 def test_screening_dominates_every_pair_of_counts(rate: float) -> None:
     step = ScreeningDpEvent(0, 12, 8, 4.0, discrete=True)
     dominating = screening_loss_distribution(step, sampling_probability=rate, interval=1e-3)
-    base, mixed = (np.exp(law) for law in screening_pairs(step, sampling_probability=rate))
+    base, mixed = (np.exp(distribution) for distribution in screening_pairs(step, sampling_probability=rate))
     for epsilon in (0.0, 0.01, 0.05, 0.2):
         deltas = np.maximum(
             np.maximum(mixed - math.exp(epsilon) * base, 0).sum(axis=0),
@@ -35,7 +35,7 @@ def test_screening_dominates_every_pair_of_counts(rate: float) -> None:
 
 
 @pytest.mark.parametrize(("sigma", "rate", "count"), [(10.0, 1.0, 5), (25.0, 0.15, 735), (3.0, 0.05, 200)])
-def test_votes_against_the_continuous_law(sigma: float, rate: float, count: int) -> None:
+def test_votes_against_the_continuous_distribution(sigma: float, rate: float, count: int) -> None:
     """dp-accounting's sampled Gaussian is an oracle to within the spacing of the integers."""
     discrete = votes_loss_distribution(sigma, sampling_probability=rate, interval=1e-4).self_compose(count)
     continuous = pld.from_gaussian_mechanism(sigma / math.sqrt(2), sampling_prob=rate, value_discretization_interval=1e-4)

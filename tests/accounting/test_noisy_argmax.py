@@ -1,4 +1,4 @@
-"""The three-outcome bound against the exact law of the winner among several classes, histogram by histogram."""
+"""The three-outcome bound against the exact distribution of the winner among several classes, histogram by histogram."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from reticent.core.errors import InvalidParameter
 Histogram = tuple[int, ...]
 
 
-def _winner_law(votes: Histogram, sigma: float) -> np.ndarray:
+def _winner_distribution(votes: Histogram, sigma: float) -> np.ndarray:
     """P(class i wins) under discrete Gaussian noise, ties to the first class; by the product of the others' distributions."""
     reach = math.ceil(12 * sigma) + max(votes) + 2
     values = np.arange(-reach, reach + 1)
-    law = np.exp(-(values**2) / (2 * sigma**2))
-    law /= law.sum()
-    below = np.concatenate([[0.0], np.cumsum(law)])
+    distribution = np.exp(-(values**2) / (2 * sigma**2))
+    distribution /= distribution.sum()
+    below = np.concatenate([[0.0], np.cumsum(distribution)])
 
     def mass(center: int) -> np.ndarray:
         index = values - center + reach
-        return np.where((index >= 0) & (index < law.size), law[np.clip(index, 0, law.size - 1)], 0.0)
+        return np.where((index >= 0) & (index < distribution.size), distribution[np.clip(index, 0, distribution.size - 1)], 0.0)
 
     def at_most(center: int, *, strictly: bool) -> np.ndarray:
-        return below[np.clip(values - center + reach + (0 if strictly else 1), 0, law.size)]
+        return below[np.clip(values - center + reach + (0 if strictly else 1), 0, distribution.size)]
 
     chances = []
     for i, own in enumerate(votes):
@@ -56,11 +56,11 @@ def _neighbours(votes: Histogram) -> list[Histogram]:
 def _worst(classes: int, most: int, sigma: float, rate: float, orders: list[int]) -> np.ndarray:
     """Largest divergence over all pairs of neighbouring histograms, both directions."""
     worst = np.zeros(len(orders))
-    laws = {votes: _winner_law(votes, sigma) for votes in itertools.product(range(most + 2), repeat=classes)}
+    distributions = {votes: _winner_distribution(votes, sigma) for votes in itertools.product(range(most + 2), repeat=classes)}
     for votes in itertools.product(range(most + 1), repeat=classes):
-        base = laws[votes]
+        base = distributions[votes]
         for neighbour in _neighbours(votes):
-            mixed = (1 - rate) * base + rate * laws[neighbour]
+            mixed = (1 - rate) * base + rate * distributions[neighbour]
             for index, a in enumerate(orders):
                 moments = [(p**a * q ** (1 - a)).sum() for p, q in ((mixed, base), (base, mixed))]
                 worst[index] = max(worst[index], np.log(max(moments)) / (a - 1))

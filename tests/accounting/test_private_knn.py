@@ -90,9 +90,9 @@ def test_an_adaptive_adversary_stays_below_both_numerical_bounds() -> None:
         queries=3, answers=1, neighbours=3, sampling_probability=0.5, sigma_votes=1e4, threshold=2.0, sigma_screening=1.0
     )
     values = np.arange(-40, 41)
-    law = np.exp(-(values**2) / 2.0)
-    law /= law.sum()
-    passes = [law[values + t >= 2].sum() for t in range(4)]
+    distribution = np.exp(-(values**2) / 2.0)
+    distribution /= distribution.sum()
+    passes = [distribution[values + t >= 2].sum() for t in range(4)]
     choices = []
     for t, other in [pair for pair in itertools.product(range(4), repeat=2) if abs(pair[0] - pair[1]) == 1]:
         base, mixed = passes[t], 0.5 * passes[t] + 0.5 * passes[other]
@@ -156,8 +156,8 @@ def test_the_two_noises_of_a_release_are_tried_in_every_adaptive_order() -> None
     assert second @ others == pytest.approx(1.0)
     values = []
     for order in itertools.permutations([(first, ratios), (first, ratios), (second, others)]):
-        law, product = np.ones(1), np.ones(1)
+        distribution, product = np.ones(1), np.ones(1)
         for chances, steps in order:
-            law, product = np.outer(law, chances).ravel(), np.outer(product, steps).ravel()
-        values.append(law @ np.maximum(product - 1.1, 0.0))
+            distribution, product = np.outer(distribution, chances).ravel(), np.outer(product, steps).ravel()
+        values.append(distribution @ np.maximum(product - 1.1, 0.0))
     assert values == pytest.approx([values[0]] * len(values))

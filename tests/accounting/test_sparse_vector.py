@@ -12,15 +12,15 @@ from reticent.accounting.sparse_vector import AboveThreshold
 from reticent.core.errors import InvalidParameter
 
 
-def _run_law(votes: tuple[int, ...], threshold: int, threshold_scale: float, query_scale: float) -> np.ndarray:
+def _run_distribution(votes: tuple[int, ...], threshold: int, threshold_scale: float, query_scale: float) -> np.ndarray:
     """P(the first yes is at query i) for each i, then of no yes at all, under discrete Laplace noise."""
     reach = 400
     values = np.arange(-reach, reach + 1)
     level = np.exp(-np.abs(values) / threshold_scale)
     level /= level.sum()
-    law = np.exp(-np.abs(values) / query_scale)
-    law /= law.sum()
-    at_least = np.cumsum(law[::-1])[::-1]
+    distribution = np.exp(-np.abs(values) / query_scale)
+    distribution /= distribution.sum()
+    at_least = np.cumsum(distribution[::-1])[::-1]
     yes = [at_least[np.clip(threshold + values - vote + reach, 0, 2 * reach)] for vote in votes]
     chances, still = [], level.copy()
     for passing in yes:
@@ -32,9 +32,11 @@ def _run_law(votes: tuple[int, ...], threshold: int, threshold_scale: float, que
 def _worst_ratio(run: AboveThreshold, query_scale: float) -> float:
     worst = 0.0
     for votes in itertools.product((3, 5, 6), repeat=4):
-        base = _run_law(votes, 6, run.threshold_scale, query_scale)
+        base = _run_distribution(votes, 6, run.threshold_scale, query_scale)
         for moves in itertools.product((-1, 0, 1), repeat=4):
-            moved = _run_law(tuple(v + m for v, m in zip(votes, moves, strict=True)), 6, run.threshold_scale, query_scale)
+            moved = _run_distribution(
+                tuple(v + m for v, m in zip(votes, moves, strict=True)), 6, run.threshold_scale, query_scale
+            )
             worst = max(worst, float(np.abs(np.log(moved / base)).max()))
     return worst
 

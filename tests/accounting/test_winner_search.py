@@ -9,11 +9,13 @@ from reticent.accounting.winner_search import TOLERANCE, largest_winner_divergen
 
 
 def _table(sigma: float, box: int, between: bool) -> np.ndarray:
-    """Who wins among u + N1, v + N2 and 0, from the joint law of both noises; shape (3, u, v), margins -box - 1 .. box + 1."""
+    """Who wins among u + N1, v + N2 and 0, from the joint distribution of both noises; shape (3, u, v), margins -box - 1 ..
+    box + 1.
+    """
     reach = int(10 * sigma) + box + 4
     noise = np.arange(-reach, reach + 1)
-    law = np.exp(-0.5 * (noise / sigma) ** 2)
-    law = np.outer(law, law) / law.sum() ** 2
+    distribution = np.exp(-0.5 * (noise / sigma) ** 2)
+    distribution = np.outer(distribution, distribution) / distribution.sum() ** 2
     margins = np.arange(-box - 1, box + 2)
     found = np.empty((3, margins.size, margins.size))
     for row, u in enumerate(margins):
@@ -21,7 +23,7 @@ def _table(sigma: float, box: int, between: bool) -> np.ndarray:
             one, two = u + noise[:, None], v + noise[None, :]
             first = (one >= two) & (one >= 0)
             second = (two > one) & (two >= int(between))
-            found[:, row, column] = law[first].sum(), law[second].sum(), law[~first & ~second].sum()
+            found[:, row, column] = distribution[first].sum(), distribution[second].sum(), distribution[~first & ~second].sum()
     return found
 
 
@@ -60,8 +62,8 @@ def test_no_pair_is_missed(sigma: float, box: int, rate: float) -> None:
     u, v = margins[:, None], margins[None, :]
     for between in (False, True):
         rows = winner_distributions(sigma, box, np.arange(-2 * box, 2 * box + 3), between=between)
-        laws = [rows[:, u - v + 2 * box, u + box], rows[:, u - v + 2 + 2 * box, u + 1 + box]]
-        for base, other in (laws, laws[::-1]):
+        distributions = [rows[:, u - v + 2 * box, u + box], rows[:, u - v + 2 + 2 * box, u + 1 + box]]
+        for base, other in (distributions, distributions[::-1]):
             mixed = (1 - rate) * base + rate * other
             for p, q in ((mixed, base), (base, mixed)):
                 # E_Q[(P/Q)^a] - 1, a sum of terms that are not negative, so that small ones keep their digits.

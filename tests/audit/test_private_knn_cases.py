@@ -87,9 +87,9 @@ def _loss(case: AuditCase) -> float:
 
 def test_the_loss_of_a_pair_is_the_exact_one() -> None:
     values = np.arange(-40, 41)
-    law = np.exp(-(values**2) / 18.0)
-    law /= law.sum()
-    low, high = (float(law[votes + values >= 12].sum()) for votes in (11, 12))
+    distribution = np.exp(-(values**2) / 18.0)
+    distribution /= distribution.sum()
+    low, high = (float(distribution[votes + values >= 12].sum()) for votes in (11, 12))
     mixed = 0.85 * low + 0.15 * high
     exact = max(abs(math.log(mixed / low)), abs(math.log((1 - mixed) / (1 - low))))
     assert _loss(noisy_screening_case(_screening(3.0, 0.15), votes=11, epsilon=1.0, delta=0.0)) == pytest.approx(exact)

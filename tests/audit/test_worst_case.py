@@ -58,27 +58,27 @@ def k_norm(epsilon: float, norm: Norm, dimension: int = 3) -> KNormMechanism:
     return KNormMechanism(sensitivity=1.0, epsilon=epsilon, dimension=dimension, adjacency=NEAR, output_norm=norm)
 
 
-def honest(law: AdditiveMechanism) -> AuditCase:
-    return additive_case(law, shift=worst_shift(law), epsilon=law.epsilon, delta=law.guarantee.delta)
+def honest(additive: AdditiveMechanism) -> AuditCase:
+    return additive_case(additive, shift=worst_shift(additive), epsilon=additive.epsilon, delta=additive.guarantee.delta)
 
 
 def ptr_case(epsilon: float, norm: Norm | None = None) -> AuditCase:
-    law = laplace(epsilon / 2) if norm is None else k_norm(epsilon / 2, norm)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=epsilon / 2, delta_test=DELTA, law=law)
+    additive = laplace(epsilon / 2) if norm is None else k_norm(epsilon / 2, norm)
+    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=epsilon / 2, delta_test=DELTA, inner=additive)
     total = mechanism.guarantee
-    shift = worst_shift(law)
+    shift = worst_shift(additive)
     return propose_test_release_case(
         mechanism, levels=worst_levels(mechanism), shift=shift, epsilon=total.epsilon, delta=total.delta
     )
 
 
 def laplace_tested(epsilon: float) -> AuditCase:
-    law = laplace(epsilon / 2)
+    additive = laplace(epsilon / 2)
     mechanism = LaplaceTestRelease(
-        radius=RADIUS, tolerance=0.0, proposal=0.5, epsilon_test=epsilon / 2, delta_test=DELTA, law=law
+        radius=RADIUS, tolerance=0.0, proposal=0.5, epsilon_test=epsilon / 2, delta_test=DELTA, inner=additive
     )
     radii = (RADIUS + mechanism.threshold, mechanism.threshold)
-    return laplace_test_case(mechanism, radii=radii, shift=worst_shift(law), epsilon=epsilon, delta=DELTA)
+    return laplace_test_case(mechanism, radii=radii, shift=worst_shift(additive), epsilon=epsilon, delta=DELTA)
 
 
 def gaussian(epsilon: float) -> AuditCase:
@@ -172,15 +172,15 @@ def linf_constant_with_laplace_noise() -> AuditCase:
 
 
 def halved_noise(norm: Norm | None) -> AuditCase:
-    law = laplace(2.0) if norm is None else k_norm(2.0, norm)
-    return additive_case(law, shift=worst_shift(law), epsilon=1.0, delta=0.0)
+    additive = laplace(2.0) if norm is None else k_norm(2.0, norm)
+    return additive_case(additive, shift=worst_shift(additive), epsilon=1.0, delta=0.0)
 
 
 def not_isotone() -> AuditCase:
     # A bound that got looser at one neighbour: the level falls by three where it may fall by one.
-    law = laplace(1.0)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, law=law)
-    return propose_test_release_case(mechanism, levels=(4, 1), shift=worst_shift(law), epsilon=2.0, delta=DELTA)
+    additive = laplace(1.0)
+    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive)
+    return propose_test_release_case(mechanism, levels=(4, 1), shift=worst_shift(additive), epsilon=2.0, delta=DELTA)
 
 
 FAULTS: dict[str, Callable[[], AuditCase]] = {
@@ -284,15 +284,15 @@ def test_different_answers_pass_only_delta() -> None:
 
 
 def test_bad_pairs_pass_only_delta() -> None:
-    law = laplace(1.0)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, law=law)
+    additive = laplace(1.0)
+    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive)
     case = propose_test_release_case(mechanism, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA)
     assert case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(34)).epsilon_lower < 0.5
 
 
-def test_label_laws_behind_a_test_are_audited_by_themselves() -> None:
-    law = SoftmaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, law=law)
+def test_label_mechanisms_behind_a_test_are_audited_by_themselves() -> None:
+    additive = SoftmaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
+    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive)
     with pytest.raises(InvalidInput, match="additive"):
         propose_test_release_case(mechanism, levels=(1, 0), shift=np.ones(3), epsilon=2.0, delta=DELTA)
 
@@ -343,8 +343,8 @@ def test_a_million_published_responses_refute_no_claim(epsilon: float, labels: t
 
 @pytest.mark.soak
 def test_a_million_bad_pairs_pass_only_delta() -> None:
-    law = laplace(1.0)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, law=law)
+    additive = laplace(1.0)
+    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive)
     case = propose_test_release_case(mechanism, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA)
     assert case.run(runs=MILLION, confidence=CERTAIN, sampler=SecureSampler()).epsilon_lower < 0.1
     instable = DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=AddRemove(1))

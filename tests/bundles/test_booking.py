@@ -133,7 +133,15 @@ def test_pictures_of_many_people(tmp_path: Path, ledger: Ledger) -> None:
     rng = np.random.default_rng(0)
     points = rng.uniform(size=(60, 4))
     encoder = PosthocEncoder(
-        epsilon=1.0, delta=0.0, radius=0.1, outputs=2, law="laplace", embedder="identity", hidden=(4,), epochs=1, random_state=0
+        epsilon=1.0,
+        delta=0.0,
+        radius=0.1,
+        outputs=2,
+        mechanism="laplace",
+        embedder="identity",
+        hidden=(4,),
+        epochs=1,
+        random_state=0,
     ).fit(points, np.arange(60) % 2)
     own = Ledger.create(tmp_path / "own.db", synchronous="NORMAL")
     cost = encoder.guarantee

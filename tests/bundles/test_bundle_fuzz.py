@@ -60,7 +60,7 @@ def _student() -> PrivateKNNStudent:
 SYSTEMS: dict[str, Callable[[], Any]] = {
     "encoder": lambda: PosthocEncoder(epsilon=8.0, delta=0.0, embedder="identity", outputs=2, **POSTHOC).fit(X, Y),
     "local encoder": lambda: PosthocEncoder(
-        epsilon=8.0, delta=1e-2, embedder="identity", obfuscator=nn.Linear(4, 2), path="local", law="laplace", **POSTHOC
+        epsilon=8.0, delta=1e-2, embedder="identity", obfuscator=nn.Linear(4, 2), path="local", mechanism="laplace", **POSTHOC
     ).fit(X, Y),
     "label of a beta-VAE": lambda: PosthocClassifier(
         epsilon=8.0, delta=0.0, latent_dimension=2, embedder_epochs=1, **POSTHOC
@@ -68,12 +68,22 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
     "certified": lambda: CertifiedClassifier(
         epsilon=2.0, classes=CLASSES, k_max=2, hidden=(3,), random_state=0, data_set="iris"
     ).fit(X, Y),
-    "ensemble": lambda: CertifiedEnsemble(epsilon=2.0, classes=CLASSES, k_max=1, members=2, law="distance", delta=0.1).fit(X, Y),
+    "ensemble": lambda: CertifiedEnsemble(epsilon=2.0, classes=CLASSES, k_max=1, members=2, mechanism="distance", delta=0.1).fit(
+        X, Y
+    ),
     "vectors": lambda: PowerEncoder(
-        epsilon=4.0, delta=0.0, radius=0.3, schema=(0.0, 8.0), law="k-norm-l2", outputs=2, hidden=(4,), epochs=1, random_state=0
+        epsilon=4.0,
+        delta=0.0,
+        radius=0.3,
+        schema=(0.0, 8.0),
+        mechanism="k-norm-l2",
+        outputs=2,
+        hidden=(4,),
+        epochs=1,
+        random_state=0,
     ).fit(X, Y),
     "codes": lambda: PowerEncoder(
-        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), law="code", hidden=(4,), epochs=1, random_state=0
+        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), mechanism="code", hidden=(4,), epochs=1, random_state=0
     ).fit(X, Y),
     "student": _student,
 }

@@ -23,7 +23,7 @@ SETTINGS = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,),
 @pytest.fixture(scope="session")
 def encoder_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     inputs, labels = load_iris(return_X_y=True)
-    encoder = PosthocEncoder(epsilon=4.0, law="laplace", outputs=2, **SETTINGS).fit(inputs, labels)
+    encoder = PosthocEncoder(epsilon=4.0, mechanism="laplace", outputs=2, **SETTINGS).fit(inputs, labels)
     return encoder.save(tmp_path_factory.mktemp("bundles") / "encoder")
 
 
@@ -31,7 +31,7 @@ def encoder_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def classifier_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     iris = load_iris()
     names = iris.target_names[iris.target]
-    classifier = PosthocClassifier(epsilon=8.0, law="softmax", **SETTINGS).fit(iris.data, names)
+    classifier = PosthocClassifier(epsilon=8.0, mechanism="softmax", **SETTINGS).fit(iris.data, names)
     return classifier.save(tmp_path_factory.mktemp("bundles") / "classifier")
 
 
@@ -58,7 +58,7 @@ def flowers() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 @pytest.fixture(scope="session")
 def power_bundle(flowers: tuple[np.ndarray[Any, Any], ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Near records are neighbours, and epsilon is so large that what is released is the exact value to four digits."""
-    settings = {"law": "k-norm-l2", "outputs": 2, "hidden": (8,), "epochs": 2, "head_epochs": 1, "random_state": 0}
+    settings = {"mechanism": "k-norm-l2", "outputs": 2, "hidden": (8,), "epochs": 2, "head_epochs": 1, "random_state": 0}
     encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=FLOWER_SCHEMA, **settings)
     return encoder.fit(*flowers).save(tmp_path_factory.mktemp("bundles") / "power")
 

@@ -130,7 +130,7 @@ def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatc
     iris = load_iris()
     names = np.array(["a" * 400, "b" * 400, "c"])[iris.target]
     settings = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "epochs": 1, "random_state": 0}
-    folder = PosthocClassifier(epsilon=8.0, law="softmax", **settings).fit(iris.data, names).save(tmp_path / "bundle")
+    folder = PosthocClassifier(epsilon=8.0, mechanism="softmax", **settings).fit(iris.data, names).save(tmp_path / "bundle")
     sizes = []
 
     def watched(path, *, size, overwrite):

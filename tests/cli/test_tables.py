@@ -27,7 +27,7 @@ is Gamma(2): beyond 50 scales lies less than 1e-19 of it, for each row."""
 
 
 @dataclass(frozen=True)
-class Desk:
+class Session:
     """A ledger with a grant, and a place for the answers."""
 
     book: Path
@@ -44,12 +44,12 @@ class Desk:
 
 
 @pytest.fixture
-def desk(power_bundle: Path, tmp_path: Path) -> Desk:
+def session(power_bundle: Path, tmp_path: Path) -> Session:
     cost = PowerEncoder.load(power_bundle).guarantee
     book = Ledger.create(tmp_path / "book.sqlite")
     book.grant(Scope(subject="gardeners"), Guarantee(200 * cost.epsilon, 0.0, cost.adjacency))
     book.close()
-    return Desk(tmp_path / "book.sqlite", tmp_path / "answers" / "out.npz")
+    return Session(tmp_path / "book.sqlite", tmp_path / "answers" / "out.npz")
 
 
 def written(path: Path, rows: np.ndarray[Any, Any], *, order: list[str], notes: bool = False) -> Path:
@@ -63,22 +63,22 @@ def written(path: Path, rows: np.ndarray[Any, Any], *, order: list[str], notes: 
     return path
 
 
-def words(bundle: Path, desk: Desk, rows: Path, *more: object) -> list[str]:
+def words(bundle: Path, session: Session, rows: Path, *more: object) -> list[str]:
     """The command line of a booked release."""
-    line = ["release", bundle, "--input", rows, "--output", desk.output]
-    return [str(word) for word in (*line, "--ledger", desk.book, "--client", "server", "--subject", "gardeners", *more)]
+    line = ["release", bundle, "--input", rows, "--output", session.output]
+    return [str(word) for word in (*line, "--ledger", session.book, "--client", "server", "--subject", "gardeners", *more)]
 
 
-def test_rows_are_released_by_their_columns_names_and_booked(power_bundle, flowers, desk, tmp_path, capsys) -> None:
+def test_rows_are_released_by_their_columns_names_and_booked(power_bundle, flowers, session, tmp_path, capsys) -> None:
     rows = flowers[0][::2]
     file = written(tmp_path / "rows.csv", rows, order=["garden", "note", *reversed(FLOWERS)])
-    assert run(words(power_bundle, desk, file, "--ignore-column", "note")) == 0
+    assert run(words(power_bundle, session, file, "--ignore-column", "note")) == 0
     said = capsys.readouterr()
     assert said.err == ""
     assert "75 answer(s)" in said.out
     assert "booked as" in said.out
     encoder = PowerEncoder.load(power_bundle)
-    with np.load(desk.output, allow_pickle=False) as answers:
+    with np.load(session.output, allow_pickle=False) as answers:
         np.testing.assert_allclose(answers["values"], encoder.exact(rows), rtol=0, atol=NOISE)
         assert answers["withheld"].tolist() == [False] * 75
         receipt = json.loads(answers["receipt"].tobytes())
@@ -86,28 +86,28 @@ def test_rows_are_released_by_their_columns_names_and_booked(power_bundle, flowe
     assert receipt["seeded"] is False
     assert receipt["bundle"] == encoder.bundle_identity_
     assert receipt["booked"] != ""
-    epsilon, entries = desk.spent()
+    epsilon, entries = session.spent()
     assert epsilon == pytest.approx(75 * encoder.guarantee.epsilon)
     assert entries == 2  # reserved, committed
     assert np.ptp(encoder.exact(rows), axis=0).min() > 100 * NOISE  # rows or columns in another order would show
 
 
-def test_gzip_and_arrays_say_the_same(power_bundle, flowers, desk, tmp_path) -> None:
+def test_gzip_and_arrays_say_the_same(power_bundle, flowers, session, tmp_path) -> None:
     rows = flowers[0][:20]
     plain = written(tmp_path / "rows.csv", rows, order=HEADER)
     (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
     np.save(tmp_path / "rows.npy", rows.astype(str), allow_pickle=False)
     expected = PowerEncoder.load(power_bundle).exact(rows)
     for name in ("rows.csv.gz", "rows.npy"):
-        assert run(words(power_bundle, desk, tmp_path / name, "--overwrite")) == 0
-        with np.load(desk.output, allow_pickle=False) as answers:
+        assert run(words(power_bundle, session, tmp_path / name, "--overwrite")) == 0
+        with np.load(session.output, allow_pickle=False) as answers:
             np.testing.assert_allclose(answers["values"], expected, rtol=0, atol=NOISE)
 
 
 def test_an_array_of_numbers_for_a_schema_of_numbers(power_bundle, flowers, tmp_path) -> None:
     rows, kinds = flowers
     numbers = rows[:, :4].astype(float)
-    settings: dict[str, Any] = {"law": "k-norm-l2", "hidden": (8,), "epochs": 1, "head_epochs": 1, "random_state": 0}
+    settings: dict[str, Any] = {"mechanism": "k-norm-l2", "hidden": (8,), "epochs": 1, "head_epochs": 1, "random_state": 0}
     schema = TabularSchema(PowerEncoder.load(power_bundle).query_.schema.attributes[:4])
     encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=schema, **settings).fit(numbers, kinds)
     folder = encoder.save(tmp_path / "bundle")
@@ -118,16 +118,16 @@ def test_an_array_of_numbers_for_a_schema_of_numbers(power_bundle, flowers, tmp_
         np.testing.assert_allclose(answers["values"], encoder.exact(numbers[:7]), rtol=0, atol=NOISE)
 
 
-def test_nothing_is_answered_when_nothing_is_left(power_bundle, flowers, desk, tmp_path, capsys) -> None:
+def test_nothing_is_answered_when_nothing_is_left(power_bundle, flowers, session, tmp_path, capsys) -> None:
     rows = flowers[0]
     file = written(tmp_path / "rows.csv", rows, order=HEADER)
-    assert run(words(power_bundle, desk, file)) == 0
-    before = desk.spent()
-    desk.output.unlink()
-    assert run(words(power_bundle, desk, file)) == 12
+    assert run(words(power_bundle, session, file)) == 0
+    before = session.spent()
+    session.output.unlink()
+    assert run(words(power_bundle, session, file)) == 12
     assert "largest" in capsys.readouterr().err
-    assert list(desk.output.parent.iterdir()) == []
-    assert desk.spent() == before
+    assert list(session.output.parent.iterdir()) == []
+    assert session.spent() == before
 
 
 LINE = "5.1,3.5,1.4,0.2,north\n"
@@ -157,18 +157,18 @@ SPOILED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", SPOILED)
-def test_a_spoiled_file_costs_nothing_and_shows_nothing(power_bundle, desk, tmp_path, capsys, case) -> None:
+def test_a_spoiled_file_costs_nothing_and_shows_nothing(power_bundle, session, tmp_path, capsys, case) -> None:
     content, message = SPOILED[case]
     (tmp_path / "rows").write_bytes(content)
-    assert run(words(power_bundle, desk, tmp_path / "rows")) == 2
+    assert run(words(power_bundle, session, tmp_path / "rows")) == 2
     said = capsys.readouterr()
     assert message in said.err
     assert said.err.startswith("error: input=")
     assert said.err.count("\n") == 1
     assert "secret" not in said.err
     assert said.out == ""
-    assert not desk.output.parent.exists()
-    assert desk.spent() == (0, 0)
+    assert not session.output.parent.exists()
+    assert session.spent() == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -184,18 +184,18 @@ def test_a_spoiled_file_costs_nothing_and_shows_nothing(power_bundle, desk, tmp_
         ("rows.csv", ("--ignore-column", "garden"), "the schema needs 'garden'"),
     ],
 )
-def test_inputs_that_do_not_fit_cost_nothing(power_bundle, desk, tmp_path, capsys, name, more, message) -> None:
+def test_inputs_that_do_not_fit_cost_nothing(power_bundle, session, tmp_path, capsys, name, more, message) -> None:
     (tmp_path / "rows.csv").write_text(TOP + LINE)
     np.save(tmp_path / "rows.npy", np.array([LINE.strip().split(",")]))
     np.save(tmp_path / "narrow.npy", np.ones((2, 3)))
     np.save(tmp_path / "numbers.npy", np.ones((2, 5)))
     np.save(tmp_path / "words.npy", np.array([["secret"] * 5]))
-    assert run(words(power_bundle, desk, tmp_path / name, *more)) == 2
+    assert run(words(power_bundle, session, tmp_path / name, *more)) == 2
     said = capsys.readouterr().err
     assert message in said
     assert "secret" not in said
-    assert not desk.output.exists()
-    assert desk.spent() == (0, 0)
+    assert not session.output.exists()
+    assert session.spent() == (0, 0)
 
 
 def test_the_example_of_the_docs_is_read_as_adult(tmp_path) -> None:

@@ -84,7 +84,7 @@ def test_sixteen_processes_of_five_hundred_requests_share_a_budget(
 
 
 def _answer_until_killed(url: str, event: PrivacyEvent, sender: Connection) -> None:
-    """A front door: charge, compute, commit, and only then let the answer out."""
+    """An estimator: charge, compute, commit, and only then let the answer out."""
     ledger = Ledger.open(url, synchronous="NORMAL")
     while True:
         with ledger.reserve(Scope("client", "shared"), event, answers=1) as reservation:

@@ -1,4 +1,4 @@
-"""The additive laws: what the noise covers, in exact arithmetic, and the shape of what comes out."""
+"""The additive mechanisms: what the noise covers, in exact arithmetic, and the shape of what comes out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 ALARM = 1e-6
 
 
-def law_of(kind: str, **changes) -> AdditiveMechanism:
+def mechanism_of(kind: str, **changes) -> AdditiveMechanism:
     settings = {"sensitivity": 1.0, "epsilon": 1.0, "dimension": 3, "adjacency": NEAR, **changes}
     if kind == "laplace":
         return LaplaceMechanism(**settings)
@@ -47,29 +47,29 @@ KINDS = ["laplace", "linf", "l2", "gaussian"]
 @pytest.mark.parametrize("epsilon", [1e-5, 0.3, 1.0, 17.0, 400.0])
 @pytest.mark.parametrize("sensitivity", [1e-200, 3e-4, 1.0, 7e5])
 def test_sensitivity_in_steps_covers_rounding(kind: str, epsilon: float, sensitivity: float) -> None:
-    law = law_of(kind, epsilon=epsilon, sensitivity=sensitivity, evaluation_error=1e-9 * sensitivity)
+    mechanism = mechanism_of(kind, epsilon=epsilon, sensitivity=sensitivity, evaluation_error=1e-9 * sensitivity)
     ones = {"laplace": Fraction(3), "linf": Fraction(1)}.get(kind, Fraction(17320508075688773, 10**16))
-    needed = (Fraction(sensitivity) + 2 * ones * Fraction(1e-9 * sensitivity)) / Fraction(law.grid.step) + ones
-    assert Fraction(law.steps_sensitivity) >= needed
-    assert Fraction(law.steps_sensitivity) <= needed * (1 + Fraction(1, 2**30)) + 1
+    needed = (Fraction(sensitivity) + 2 * ones * Fraction(1e-9 * sensitivity)) / Fraction(mechanism.grid.step) + ones
+    assert Fraction(mechanism.steps_sensitivity) >= needed
+    assert Fraction(mechanism.steps_sensitivity) <= needed * (1 + Fraction(1, 2**30)) + 1
     if kind != "gaussian":
         charge = Fraction(l2_epsilon_margin(3)) if kind == "l2" else 0
-        assert Fraction(law.steps_sensitivity) <= Fraction(law.steps_scale) * (Fraction(epsilon) - charge)
+        assert Fraction(mechanism.steps_sensitivity) <= Fraction(mechanism.steps_scale) * (Fraction(epsilon) - charge)
         # Rounding to the grid costs next to nothing.
-        assert law.scale == pytest.approx(sensitivity / epsilon, rel=1e-5 if epsilon > 1e-4 else 1e-2)
+        assert mechanism.scale == pytest.approx(sensitivity / epsilon, rel=1e-5 if epsilon > 1e-4 else 1e-2)
 
 
 def test_the_sensitivity_is_cached_once_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread may read the cache while the value is rounded up: nothing may lie there yet."""
-    law, seen = law_of("l2"), []
+    mechanism, seen = mechanism_of("l2"), []
     ceil = math.ceil
 
     def watched(value: float) -> int:
-        seen.append("steps_sensitivity" in vars(law))
+        seen.append("steps_sensitivity" in vars(mechanism))
         return ceil(value)
 
     monkeypatch.setattr("reticent.mechanisms.k_norm.math", SimpleNamespace(ceil=watched))
-    assert law.steps_sensitivity.is_integer()
+    assert mechanism.steps_sensitivity.is_integer()
     assert seen == [False]
 
 
@@ -78,24 +78,24 @@ def test_the_sensitivity_is_cached_once_and_whole(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("error", [0.0, 3e-7])
 def test_loss_at_any_distance_is_within_the_offset_of_proportional(norm: Norm, dimension: int, error: float) -> None:
     """Distances from 0 to twice the sensitivity, values on both sides of the grid's cells, errors in the worst direction."""
-    law = KNormMechanism(
+    mechanism = KNormMechanism(
         sensitivity=0.3, epsilon=2.0, dimension=dimension, adjacency=NEAR, output_norm=norm, evaluation_error=error
     )
-    random, step = np.random.default_rng(0), law.grid.step
+    random, step = np.random.default_rng(0), mechanism.grid.step
     loss, reached = [], 0.0
     for distance in [0.0, *(10.0 ** random.uniform(-9, 0, 300) * 0.6), *(random.integers(1, 50, 300) * step)]:
         way = random.normal(size=dimension)
         corner = (random.integers(-(10**6), 10**6, dimension) + 0.5) * step
         first = corner - np.sign(way) * error  # just below a boundary, computed still lower
         second = corner + distance * way / float(norm.of(way)) + np.sign(way) * (error + 1e-9 * step)
-        moved = (law.grid.round(second[None]) - law.grid.round(first[None] - np.sign(way) * 1e-9 * step))[0]
+        moved = (mechanism.grid.round(second[None]) - mechanism.grid.round(first[None] - np.sign(way) * 1e-9 * step))[0]
         squared = sum(int(part) ** 2 for part in moved)
         # The loss at the worst point is the norm of the shift, rounded up for l2 (rational: the root of an integer).
         length = math.isqrt(max(squared - 1, 0)) + (squared > 0) if norm is Norm.L2 else int(np.abs(moved).max())
-        loss.append(length / law.steps_scale - law.epsilon * distance / law.sensitivity)
+        loss.append(length / mechanism.steps_scale - mechanism.epsilon * distance / mechanism.sensitivity)
         reached = max(reached, loss[-1])
-    assert reached <= law.metric_offset
-    assert reached > 0.5 * law.metric_offset  # and the offset is not idle
+    assert reached <= mechanism.metric_offset
+    assert reached > 0.5 * mechanism.metric_offset  # and the offset is not idle
 
 
 @given(
@@ -105,20 +105,20 @@ def test_loss_at_any_distance_is_within_the_offset_of_proportional(norm: Norm, d
     st.floats(0.05, 20),
 )
 def test_neighbours_on_the_grid_stay_within_the_integer_sensitivity(value, direction, kind, epsilon) -> None:
-    law = law_of(kind, epsilon=epsilon)
+    mechanism = mechanism_of(kind, epsilon=epsilon)
     move = np.array(direction)
-    size = float(law.norm.of(move))
+    size = float(mechanism.norm.of(move))
     first = np.array(value)
     second = first + move / max(size, 1.0)
-    distance = law.norm.of(law.grid.round(first) - law.grid.round(second))
+    distance = mechanism.norm.of(mechanism.grid.round(first) - mechanism.grid.round(second))
     if kind == "l2":
         distance = np.ceil(distance)
-    assert distance <= law.steps_sensitivity * (1 + 1e-12)
+    assert distance <= mechanism.steps_sensitivity * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "linf", "l2"])
-def test_loss_of_the_integer_law_is_at_most_epsilon_for_every_shift(kind: str) -> None:
-    # On the exact integer law: all shifts of norm at most 3, all points of a box, in two dimensions.
+def test_loss_of_the_integer_distribution_is_at_most_epsilon_for_every_shift(kind: str) -> None:
+    # On the exact integer distribution: all shifts of norm at most 3, all points of a box, in two dimensions.
     norm = {"laplace": Norm.L1, "linf": Norm.LINF, "l2": Norm.L2}[kind]
     sensitivity, epsilon = 3, 0.8
 
@@ -145,49 +145,49 @@ def test_loss_of_the_integer_law_is_at_most_epsilon_for_every_shift(kind: str) -
         ("gaussian", lambda u: (np.linalg.norm(u, axis=1), stats.chi(3))),
     ],
 )
-def test_released_noise_has_the_stated_law_and_scale(kind, shape) -> None:
-    law = law_of(kind, epsilon=2.5, sensitivity=0.3)
+def test_released_noise_has_the_stated_distribution_and_scale(kind, shape) -> None:
+    mechanism = mechanism_of(kind, epsilon=2.5, sensitivity=0.3)
     value = np.array([1.0, -2.0, 1e-3])
-    released = law.release(np.tile(value, (3000, 1)), sampler=SecureSampler())
+    released = mechanism.release(np.tile(value, (3000, 1)), sampler=SecureSampler())
     for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
-        radius, target = shape((released - value) / (factor * law.scale))
+        radius, target = shape((released - value) / (factor * mechanism.scale))
         assert bool(stats.kstest(radius, target.cdf).pvalue > ALARM) is fits
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_released_values_lie_on_the_public_grid(kind: str) -> None:
-    law = law_of(kind)
-    released = law.release(np.random.default_rng(0).normal(size=(50, 3)), sampler=SecureSampler())
-    assert (released / law.grid.step == np.rint(released / law.grid.step)).all()
+    mechanism = mechanism_of(kind)
+    released = mechanism.release(np.random.default_rng(0).normal(size=(50, 3)), sampler=SecureSampler())
+    assert (released / mechanism.grid.step == np.rint(released / mechanism.grid.step)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_far_values_are_clipped_and_empty_batches_come_back_empty(kind: str) -> None:
-    law = law_of(kind)
-    far = law.release([[1e300, -1e300, 0.0]], sampler=SecureSampler())
-    assert far[0, 0] == pytest.approx(law.grid.limit, rel=1e-6)
-    assert far[0, 1] == pytest.approx(-law.grid.limit, rel=1e-6)
-    assert law.release(np.zeros((0, 3)), sampler=SecureSampler()).shape == (0, 3)
+    mechanism = mechanism_of(kind)
+    far = mechanism.release([[1e300, -1e300, 0.0]], sampler=SecureSampler())
+    assert far[0, 0] == pytest.approx(mechanism.grid.limit, rel=1e-6)
+    assert far[0, 1] == pytest.approx(-mechanism.grid.limit, rel=1e-6)
+    assert mechanism.release(np.zeros((0, 3)), sampler=SecureSampler()).shape == (0, 3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_refusals(kind: str) -> None:
-    law = law_of(kind)
+    mechanism = mechanism_of(kind)
     for bad in ([[1.0, 2.0]], [1.0, 2.0, 3.0], [[1.0, 2.0, float("nan")]], [[1.0, 2.0, float("inf")]]):
         with pytest.raises(InvalidInput):
-            law.release(bad, sampler=SecureSampler())
+            mechanism.release(bad, sampler=SecureSampler())
     for name, value in (("sensitivity", 0.0), ("epsilon", -1.0), ("dimension", 0), ("evaluation_error", -1.0)):
         with pytest.raises(InvalidParameter, match=name):
-            law_of(kind, **{name: value})
+            mechanism_of(kind, **{name: value})
 
 
-def test_refusals_of_single_laws() -> None:
+def test_refusals_of_single_mechanisms() -> None:
     with pytest.raises(UnsupportedNorm):
-        law_of("l1")
+        mechanism_of("l1")
     with pytest.raises(UnsupportedNorm):
-        law_of("l2", dimension=65)
+        mechanism_of("l2", dimension=65)
     with pytest.raises(InvalidParameter, match="epsilon"):
-        law_of("l2", epsilon=1e-11)
+        mechanism_of("l2", epsilon=1e-11)
     for changes in ({"epsilon": 501.0}, {"delta": 1e-60}, {"delta": 0.0}):
         with pytest.raises(InvalidParameter):
             GaussianMechanism(**{"sensitivity": 1.0, "epsilon": 1.0, "delta": 1e-5, "dimension": 3, "adjacency": NEAR, **changes})
@@ -210,7 +210,7 @@ def test_analytic_sigma_meets_delta_in_high_precision(epsilon: float, delta: flo
 
 @pytest.mark.parametrize(("sigma", "shift"), [(3.0, 2), (6.5, 5)])
 def test_discrete_gaussian_is_as_private_as_the_proof_says(sigma: float, shift: int) -> None:
-    # Exact delta of the integer law by summation, against the continuous one with the proof's eta.
+    # Exact delta of the integer distribution by summation, against the continuous one with the proof's eta.
     with mpmath.workdps(50):
         reach = int(40 * sigma)
         weights = {v: mpmath.exp(-(mpmath.mpf(v) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for v in range(-reach, reach + shift + 1)}
@@ -226,15 +226,15 @@ def test_discrete_gaussian_is_as_private_as_the_proof_says(sigma: float, shift: 
 
 def test_events() -> None:
     """Pure noise is known by its epsilon; Gaussian noise by its zCDP, which discrete noise has exactly."""
-    assert law_of("linf").event == PrivacyEvent("K-norm", law_of("linf").guarantee, None)
-    gaussian = law_of("gaussian")
+    assert mechanism_of("linf").event == PrivacyEvent("K-norm", mechanism_of("linf").guarantee, None)
+    gaussian = mechanism_of("gaussian")
     assert isinstance(gaussian.event.cost, ZeroConcentratedCost)
     assert gaussian.event.cost.rho == pytest.approx(0.5 / gaussian.scale**2, rel=2e-5)
     assert gaussian.guarantee.delta == 1e-5
-    assert law_of("laplace", epsilon=1e4).event.guarantee.epsilon == 1e4
+    assert mechanism_of("laplace", epsilon=1e4).event.guarantee.epsilon == 1e4
 
 
 def test_seeded_runs_repeat() -> None:
-    law = law_of("laplace")
-    first, second = (law.release([[0.0, 0.0, 0.0]], sampler=SeededSampler(5)) for _ in range(2))
+    mechanism = mechanism_of("laplace")
+    first, second = (mechanism.release([[0.0, 0.0, 0.0]], sampler=SeededSampler(5)) for _ in range(2))
     assert (first == second).all()

@@ -49,7 +49,7 @@ def test_answers_come_out_as_they_are_or_not_at_all() -> None:
     assert withheld.tolist()[:2] == [False, False]
 
 
-def test_withholding_follows_the_law() -> None:
+def test_withholding_follows_the_distribution() -> None:
     """Binomial test, false-alarm rate 1e-6; the next level's chance is rejected."""
     passing = mechanism(1.0, 0.05).pass_probabilities
     _, withheld = mechanism(1.0, 0.05).release(np.zeros(40_000, int), np.full(40_000, 2), sampler=SeededSampler(0))

@@ -1,4 +1,4 @@
-"""The baseline without certificates, against scipy's Laplace law."""
+"""The baseline without certificates, against scipy's Laplace distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reticent.noise import SeededSampler
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 20.0])
-def test_the_law_is_that_of_thresholded_laplace_noise(epsilon: float) -> None:
+def test_the_distribution_is_that_of_thresholded_laplace_noise(epsilon: float) -> None:
     mechanism = GlobalSensitivityResponse(epsilon=epsilon, adjacency=Replace(1))
     [wrong] = mechanism.flip_probabilities([7])
     np.testing.assert_allclose(wrong, stats.laplace(scale=1 / epsilon).sf(0.5), rtol=1e-9)
@@ -21,7 +21,7 @@ def test_the_law_is_that_of_thresholded_laplace_noise(epsilon: float) -> None:
     assert mechanism.guarantee.adjacency == Replace(1)
 
 
-def test_answers_follow_the_law() -> None:
+def test_answers_follow_the_distribution() -> None:
     """Binomial test, false-alarm rate 1e-6; two thirds of epsilon is rejected."""
     mechanism = GlobalSensitivityResponse(epsilon=1.5, adjacency=Replace(1))
     wrong = int(mechanism.release(np.zeros(50_000, int), np.zeros(50_000, int), sampler=SeededSampler(1)).sum())

@@ -13,11 +13,19 @@ from reticent.mechanisms import LaplaceMechanism, LaplaceTestRelease, optimal_te
 from reticent.noise import SecureSampler, SeededSampler
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
-LAW = LaplaceMechanism(sensitivity=1.0, epsilon=1.0, dimension=2, adjacency=NEAR)
+INNER = LaplaceMechanism(sensitivity=1.0, epsilon=1.0, dimension=2, adjacency=NEAR)
 
 
 def release(**changes) -> LaplaceTestRelease:
-    settings = {"radius": 0.5, "tolerance": 0.0, "proposal": 2.0, "epsilon_test": 1.0, "delta_test": 0.05, "law": LAW, **changes}
+    settings = {
+        "radius": 0.5,
+        "tolerance": 0.0,
+        "proposal": 2.0,
+        "epsilon_test": 1.0,
+        "delta_test": 0.05,
+        "inner": INNER,
+        **changes,
+    }
     return LaplaceTestRelease(**settings)
 
 

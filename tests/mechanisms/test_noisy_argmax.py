@@ -1,4 +1,4 @@
-"""The noisy label: its law, its cost, and what it refuses."""
+"""The noisy label: its distribution, its cost, and what it refuses."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _argmax(**changes: object) -> NoisyArgmax:
     return NoisyArgmax(**settings)
 
 
-def _law(votes: list[int], sigma: float) -> np.ndarray:
+def _distribution(votes: list[int], sigma: float) -> np.ndarray:
     """By enumeration of all noises within ten sigma."""
     reach = int(10 * sigma)
     values = np.arange(-reach, reach + 1)
-    law = np.exp(-(values**2) / (2 * sigma**2))
-    law /= law.sum()
+    distribution = np.exp(-(values**2) / (2 * sigma**2))
+    distribution /= distribution.sum()
     a, b, c = (values + count for count in votes)
-    joint = law[:, None, None] * law[None, :, None] * law[None, None, :]
+    joint = distribution[:, None, None] * distribution[None, :, None] * distribution[None, None, :]
     first = (a[:, None, None] >= b[None, :, None]) & (a[:, None, None] >= c[None, None, :])
     second = ~first & (b[None, :, None] >= c[None, None, :])
     return np.array([joint[first].sum(), joint[second].sum(), joint[~first & ~second].sum()])
@@ -37,9 +37,9 @@ def test_labels_are_as_frequent_as_enumeration_says(votes: list[int]) -> None:
     runs = 60_000
     labels = _argmax().release(np.tile(votes, (runs, 1)), sampler=SeededSampler(5))
     seen = np.bincount(labels, minlength=3)
-    assert stats.chisquare(seen, runs * _law(votes, 3.0)).pvalue > 1e-6
+    assert stats.chisquare(seen, runs * _distribution(votes, 3.0)).pvalue > 1e-6
     if max(votes) > 0:
-        assert stats.chisquare(seen, runs * _law(votes, 1.5)).pvalue < 1e-6
+        assert stats.chisquare(seen, runs * _distribution(votes, 1.5)).pvalue < 1e-6
 
 
 def test_sampling_makes_it_cheaper_and_the_event_says_the_same() -> None:

@@ -1,4 +1,4 @@
-"""Attributes by clipped votes: right with little noise, at the stated cost, with the stated law."""
+"""Attributes by clipped votes: right with little noise, at the stated cost, with the stated distribution."""
 
 from __future__ import annotations
 

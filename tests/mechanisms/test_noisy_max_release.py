@@ -1,4 +1,4 @@
-"""The noisy maximum: its law against brute force and sampling, its guarantee over neighbours, its edges."""
+"""The noisy maximum: its distribution against brute force and sampling, its guarantee over neighbours, its edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screening bit: its law, its cost, and what it refuses."""
+"""The screening bit: its distribution, its cost, and what it refuses."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _screening(**changes: object) -> NoisyScreening:
 
 def _pass_probability(votes: int, threshold: float, sigma: float) -> float:
     values = np.arange(-200, 201)
-    law = np.exp(-(values**2) / (2 * sigma**2))
-    return float(law[votes + values >= threshold].sum() / law.sum())
+    distribution = np.exp(-(values**2) / (2 * sigma**2))
+    return float(distribution[votes + values >= threshold].sum() / distribution.sum())
 
 
 # False-alarm rate 1e-6 each; seeded.

@@ -16,7 +16,7 @@ from reticent.mechanisms import KNormMechanism, LaplaceMechanism, ProposeTestRel
 from reticent.noise import SecureSampler, SeededSampler
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
-LAW = LaplaceMechanism(sensitivity=1.0, epsilon=1.0, dimension=2, adjacency=NEAR)
+INNER = LaplaceMechanism(sensitivity=1.0, epsilon=1.0, dimension=2, adjacency=NEAR)
 SETTINGS = [
     *[(e, d) for e in (0.05, 0.5, 1.0, 2.0, 5.0) for d in (1e-9, 1e-5, 1e-2, 0.2, 0.7)],
     (30.0, 1e-12),
@@ -29,7 +29,7 @@ SETTINGS = [
 
 
 def ptr(**changes) -> ProposeTestRelease:
-    settings = {"radius": 0.5, "proposal": 2.0, "epsilon_test": 1.0, "delta_test": 0.05, "law": LAW, **changes}
+    settings = {"radius": 0.5, "proposal": 2.0, "epsilon_test": 1.0, "delta_test": 0.05, "inner": INNER, **changes}
     return ProposeTestRelease(**settings)
 
 
@@ -93,12 +93,12 @@ def test_withheld_rows_carry_nothing_and_others_the_noisy_value() -> None:
     assert withheld[::2].mean() > 0.9
     assert (np.isnan(released).all(axis=1) == withheld).all()
     noise = released[~withheld] - 1e6
-    assert stats.kstest(noise.ravel(), stats.laplace(scale=LAW.scale).cdf).pvalue > 1e-6
+    assert stats.kstest(noise.ravel(), stats.laplace(scale=INNER.scale).cdf).pvalue > 1e-6
 
 
-def test_label_laws_are_withheld_as_minus_one() -> None:
-    law = SoftmaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
-    labels, withheld = ptr(law=law).release(np.zeros((500, 3)), np.zeros(500, dtype=int), sampler=SecureSampler())
+def test_label_mechanisms_are_withheld_as_minus_one() -> None:
+    inner = SoftmaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
+    labels, withheld = ptr(inner=inner).release(np.zeros((500, 3)), np.zeros(500, dtype=int), sampler=SecureSampler())
     assert ((labels == -1) == withheld).all()
     assert withheld.any()
 
@@ -112,15 +112,15 @@ def test_guarantee_and_event_add_up() -> None:
     assert mechanism.max_level == len(mechanism.pass_probabilities) - 1
 
 
-def test_a_law_that_covers_less_is_refused() -> None:
+def test_an_inner_mechanism_that_covers_less_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="sensitivity"):
         ptr(proposal=2.1)
     with pytest.raises(InvalidParameter, match="radius"):
-        ptr(radius=0.25, law=LAW)
+        ptr(radius=0.25, inner=INNER)
     exact = KNormMechanism(
         sensitivity=0.3 * 0.1, epsilon=1.0, dimension=2, adjacency=Neighborhood(Norm.LINF, 0.1, "e"), output_norm="linf"
     )
-    assert ptr(radius=0.1, proposal=0.3, law=exact).law.sensitivity == float(Fraction(0.3 * 0.1))
+    assert ptr(radius=0.1, proposal=0.3, inner=exact).inner.sensitivity == float(Fraction(0.3 * 0.1))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The room's public names, pinned."""
+"""The public names of three packages, pinned."""
 
 import reticent.audit
 import reticent.mechanisms
@@ -42,5 +42,5 @@ def test_public_names() -> None:
         "l2_epsilon_margin",
         "release_sampler",
     ]
-    for room in (reticent.mechanisms, reticent.noise, reticent.audit):
-        assert all(hasattr(room, name) for name in room.__all__)
+    for package in (reticent.mechanisms, reticent.noise, reticent.audit):
+        assert all(hasattr(package, name) for name in package.__all__)

@@ -1,4 +1,6 @@
-"""The published response: its law against scipy and simulation, its privacy where distances are smooth, and where not."""
+"""The published response: its distribution against scipy and simulation, its privacy where distances are smooth, and where
+not.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ def test_only_smooth_credit_carries_a_guarantee(fields: dict[str, object], kind:
     assert mechanism.event.guarantee == mechanism.guarantee
 
 
-def test_answers_follow_the_law() -> None:
+def test_answers_follow_the_distribution() -> None:
     """Binomial test, false-alarm rate 1e-6; half and twice the scale are rejected."""
     runs, level = 40_000, 10
     for sampler in (SeededSampler(3), SecureSampler()):

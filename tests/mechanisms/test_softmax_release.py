@@ -1,4 +1,4 @@
-"""Softmax release: its law, its privacy over all spread changes, its arithmetic."""
+"""Softmax release: its distribution, its privacy over all spread changes, its arithmetic."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_labels_follow_the_softmax() -> None:
     labels = mechanism.release(np.tile(logits, (100_000, 1)), sampler=SeededSampler(1))
     counts = np.bincount(labels, minlength=4)
     for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
-        law = np.exp(2.0 * factor * logits)
-        assert bool(stats.chisquare(counts, 100_000 * law / law.sum()).pvalue > 1e-6) is fits
+        distribution = np.exp(2.0 * factor * logits)
+        assert bool(stats.chisquare(counts, 100_000 * distribution / distribution.sum()).pvalue > 1e-6) is fits
 
 
 def test_temperature_costs_next_to_nothing() -> None:

@@ -40,23 +40,23 @@ def test_the_total_counts_paid_outcomes_only() -> None:
     assert _screening(limit=5).event.guarantee == _screening(limit=5).guarantee
 
 
-def _run_law(lead: tuple[int, ...], epsilon_threshold: float, epsilon_query: float) -> dict[tuple[int, ...], float]:
+def _run_distribution(lead: tuple[int, ...], epsilon_threshold: float, epsilon_query: float) -> dict[tuple[int, ...], float]:
     """Probability of each outcome of one run, by summing over the threshold's noise."""
 
     def tail(at: int, epsilon: float) -> float:
-        """P(V >= at) of the discrete Laplace law with ratio e^-epsilon."""
+        """P(V >= at) of the discrete Laplace distribution with ratio e^-epsilon."""
         q = math.exp(-epsilon)
         return q**at / (1 + q) if at > 0 else 1 - q ** (1 - at) / (1 + q)
 
-    law: dict[tuple[int, ...], float] = {}
+    distribution: dict[tuple[int, ...], float] = {}
     for noise in range(-80, 81):
         weight = tail(noise, epsilon_threshold) - tail(noise + 1, epsilon_threshold)
         above = [tail(noise - value, epsilon_query / 2) for value in lead]
         for stop in range(len(lead) + 1):
             outcome = (0,) * stop + ((1,) if stop < len(lead) else ())
             chance = weight * math.prod(1 - p for p in above[:stop]) * (above[stop] if stop < len(lead) else 1.0)
-            law[outcome] = law.get(outcome, 0.0) + chance
-    return law
+            distribution[outcome] = distribution.get(outcome, 0.0) + chance
+    return distribution
 
 
 @pytest.mark.parametrize(("epsilon_threshold", "epsilon_query"), [(0.5, 1.0), (0.3, 1.5)])
@@ -73,21 +73,21 @@ def _worst_ratio(epsilon_threshold: float, epsilon_query: float) -> float:
     """Largest log-ratio of an outcome's probabilities over neighbouring sequences of three queries."""
     worst = 0.0
     for lead in itertools.product((-3, 0, 2), repeat=3):
-        here = _run_law(lead, epsilon_threshold, epsilon_query)
+        here = _run_distribution(lead, epsilon_threshold, epsilon_query)
         for move in itertools.product((-1, 0, 1), repeat=3):
-            there = _run_law(tuple(a + b for a, b in zip(lead, move, strict=True)), epsilon_threshold, epsilon_query)
+            there = _run_distribution(tuple(a + b for a, b in zip(lead, move, strict=True)), epsilon_threshold, epsilon_query)
             worst = max(worst, *(abs(math.log(here[outcome] / there[outcome])) for outcome in here))
     return worst
 
 
-def test_released_outcomes_follow_that_law() -> None:
-    law = _run_law((2, 0), 1.0, 2.0)
+def test_released_outcomes_follow_that_distribution() -> None:
+    distribution = _run_distribution((2, 0), 1.0, 2.0)
     screening = _screening(limit=1)
     runs = 4_000
     seen = [
         tuple(row[row >= 0].tolist()) for row in (screening.release([152, 150], sampler=SecureSampler()) for _ in range(runs))
     ]
-    for outcome, chance in law.items():
+    for outcome, chance in distribution.items():
         # Five standard deviations: false-alarm rate below 1e-6 each.
         assert abs(seen.count(outcome) - runs * chance) < 5 * math.sqrt(runs * chance * (1 - chance)) + 1
 

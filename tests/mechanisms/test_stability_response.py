@@ -1,4 +1,4 @@
-"""Stability response: the ratio constraints in high precision, optimality against a linear program, its law."""
+"""Stability response: the ratio constraints in high precision, optimality against a linear program, its distribution."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_closed_form_with_more_classes_would_break_the_claim() -> None:
     assert ours[1] / ours[0] <= np.exp(epsilon)
 
 
-def test_answers_follow_the_law() -> None:
+def test_answers_follow_the_distribution() -> None:
     mechanism = response(4, 0.8)
     for level in (0, 2):
         answers = mechanism.release(np.full(100_000, 2), np.full(100_000, level), sampler=SeededSampler(level))

@@ -89,7 +89,7 @@ def test_a_unit_brings_as_many_records_as_it_may() -> None:
 
 
 # False-alarm rate 1e-6 each; seeded.
-def test_the_law_is_that_of_sampling_first_and_searching_afterwards() -> None:
+def test_the_distribution_is_that_of_sampling_first_and_searching_afterwards() -> None:
     records = Records.of(np.arange(8.0)[:, None], np.zeros(8, dtype=int), None)
     rate, k, draws = 0.3, 2, 4_000
     voters = SampledNeighbours(NeighbourSearch(records), neighbours=k, probability=rate)

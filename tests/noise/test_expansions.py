@@ -31,7 +31,7 @@ def test_an_exponent_of_zero_is_the_number_one() -> None:
     assert Exponential(0, 5).floors(16) == [2**16]
 
 
-LAWS = [
+DISTRIBUTIONS = [
     GeometricShares(1, 1, size=2),
     GeometricShares(1, 3 * 2**20, size=128),
     GeometricShares(1, 2**50, size=128, signed=True),
@@ -43,34 +43,36 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("bits", [8, 64, 320])
-def test_digits_of_partial_sums(law: GeometricShares, bits: int, comparisons) -> None:
+def test_digits_of_partial_sums(distribution: GeometricShares, bits: int, comparisons) -> None:
     with mpmath.workprec(comparisons.bits):
-        assert law.floors(bits) == [int(mpmath.floor(t * 2**bits)) for t in comparisons.thresholds(law)]
+        assert distribution.floors(bits) == [int(mpmath.floor(t * 2**bits)) for t in comparisons.thresholds(distribution)]
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_enclosures_of_partial_sums_are_directed(law: GeometricShares, comparisons) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_enclosures_of_partial_sums_are_directed(distribution: GeometricShares, comparisons) -> None:
     with mpmath.workprec(comparisons.bits):
         for precision in (20, 96):
-            for (low, high), threshold in zip(law.enclosures(precision), comparisons.thresholds(law), strict=True):
+            for (low, high), threshold in zip(
+                distribution.enclosures(precision), comparisons.thresholds(distribution), strict=True
+            ):
                 assert low < threshold * 2**precision < high
 
 
 def test_the_test_would_see_a_threshold_rounded_to_nearest(comparisons) -> None:
-    law = LAWS[1]
+    distribution = DISTRIBUTIONS[1]
     with mpmath.workprec(comparisons.bits):
-        nearest = [int(mpmath.nint(t * 2**64)) for t in comparisons.thresholds(law)]
-    assert nearest != law.floors(64)
+        nearest = [int(mpmath.nint(t * 2**64)) for t in comparisons.thresholds(distribution)]
+    assert nearest != distribution.floors(64)
 
 
 def test_digits_that_the_first_precision_leaves_open_are_settled_by_a_second() -> None:
     # exp(-x) for x = 2^-100 begins with a hundred ones: its enclosure at 96 bits ends on both sides of 1.
-    law = Exponential(1, 2**100)
-    low, high = law.enclosures(96)[0]
+    distribution = Exponential(1, 2**100)
+    low, high = distribution.enclosures(96)[0]
     assert high >> 32 != low >> 32
-    assert law.floors(64) == [2**64 - 1]
+    assert distribution.floors(64) == [2**64 - 1]
 
 
 def test_a_quotient_has_the_digits_of_long_division() -> None:
@@ -89,11 +91,11 @@ def test_settling_compares_digit_by_digit(listed) -> None:
 
 
 def test_settling_among_several_thresholds(listed) -> None:
-    law = GeometricShares(500, 1, size=2, open=True)  # both thresholds begin with more than 700 ones
+    distribution = GeometricShares(500, 1, size=2, open=True)  # both thresholds begin with more than 700 ones
     ones = 2**64 - 1
-    assert law.settle(2**16 - 1, 16, listed([0])) == 0
-    assert law.settle(2**16 - 1, 16, listed([ones] * 30)) == 2
-    first = law.floors(16 + 12 * 64)[0]
+    assert distribution.settle(2**16 - 1, 16, listed([0])) == 0
+    assert distribution.settle(2**16 - 1, 16, listed([ones] * 30)) == 2
+    first = distribution.floors(16 + 12 * 64)[0]
     words = [first >> 64 * place & ones for place in range(11, -1, -1)]
-    assert law.settle(2**16 - 1, 16, listed([*words[:-1], words[-1] + 1])) == 1
-    assert law.settle(2**16 - 1, 16, listed([*words[:-1], words[-1] - 1])) == 0
+    assert distribution.settle(2**16 - 1, 16, listed([*words[:-1], words[-1] + 1])) == 1
+    assert distribution.settle(2**16 - 1, 16, listed([*words[:-1], words[-1] - 1])) == 0

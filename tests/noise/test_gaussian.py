@@ -24,8 +24,8 @@ def seeded(seed: int):
 def p_value(draws: np.ndarray, sigma: float) -> float:
     reach = int(40 * sigma) + 3
     support = np.arange(-reach, reach + 1)
-    law = np.exp(-0.5 * (support / sigma) ** 2)
-    expected = draws.size * law / law.sum()
+    distribution = np.exp(-0.5 * (support / sigma) ** 2)
+    expected = draws.size * distribution / distribution.sum()
     counts = np.bincount(draws + reach, minlength=2 * reach + 1)
     large = expected > 5
     pooled = [np.append(values[large], values[~large].sum()) for values in (counts, expected)]

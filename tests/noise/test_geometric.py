@@ -27,7 +27,7 @@ def seeded(seed: int):
 
 
 def shares(digits: GeometricDigits, scale: float) -> list[GeometricShares]:
-    """The laws of all groups, from the scale and the places of their digits."""
+    """The distributions of all groups, from the scale and the places of their digits."""
     last = len(digits.groups) - 1
     rates = [2**start / Fraction(scale) for start, _ in digits.groups]
     return [
@@ -97,10 +97,12 @@ def test_every_digit_and_the_sign_are_as_often_one_as_they_must_be(scale: float)
 @pytest.mark.parametrize("group", [0, 1, 2])
 def test_a_group_of_digits_that_is_off_by_one_place_is_noticed(group: int) -> None:
     digits = GeometricDigits(WIDE)
-    law = shares(digits, WIDE)[group]
+    distribution = shares(digits, WIDE)[group]
     # The lowest digits differ from fair coins by 2^-16 only; there the fault is planted eight places off.
     places = 16 if group == 0 else 1
-    wrong = GeometricShares(law.numerator << places, law.denominator, law.size, law.signed, law.open)
+    wrong = GeometricShares(
+        distribution.numerator << places, distribution.denominator, distribution.size, distribution.signed, distribution.open
+    )
     digits._tables[group] = SymbolTable(wrong)
     draws = digits.laplace(1_000_000, seeded(2))
     places = range(*digits.groups[group])

@@ -1,4 +1,4 @@
-"""K-norm laws against their exact probabilities on tiny grids, and against Gamma radii on wide ones."""
+"""K-norm distributions against their exact probabilities on tiny grids, and against Gamma radii on wide ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reticent.noise.k_norm import _uniform_in_ball, _within
 ALARM = 1e-6
 
 
-def exact_law(dimension: int, scale: float, norm: Norm, reach: int) -> tuple[np.ndarray, np.ndarray]:
+def exact_distribution(dimension: int, scale: float, norm: Norm, reach: int) -> tuple[np.ndarray, np.ndarray]:
     """All integer vectors up to ``reach``, and their probabilities by enumeration."""
     points = np.array(list(itertools.product(range(-reach, reach + 1), repeat=dimension)))
     squares = (points**2).sum(axis=1)
@@ -41,8 +41,8 @@ def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: flo
     code = ((draws + reach) * base ** np.arange(dimension)[::-1]).sum(axis=1)
     counts = np.bincount(code, minlength=base**dimension)
     for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
-        _, law = exact_law(dimension, factor * scale, norm, reach)
-        expected = runs * law
+        _, distribution = exact_distribution(dimension, factor * scale, norm, reach)
+        expected = runs * distribution
         large = expected >= 10
         table = np.append(counts[large], runs - counts[large].sum()), np.append(expected[large], runs - expected[large].sum())
         assert bool(stats.chisquare(*table, sum_check=False).pvalue > ALARM) is fits
@@ -52,7 +52,7 @@ def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: flo
 @pytest.mark.parametrize("dimension", [1, 2, 5, 16])
 @pytest.mark.parametrize("exact", [True, False])
 def test_radii_on_a_wide_grid(norm: Norm, dimension: int, exact: bool) -> None:
-    # For a norm in m dimensions the continuous law has radius Gamma(m, scale) on *every* norm.
+    # For a norm in m dimensions the continuous distribution has radius Gamma(m, scale) on *every* norm.
     scale = 2.0**20 * 1.3
     draws = k_norm(4_000, dimension, scale=scale, norm=norm, sampler=AuditSampler(12) if exact else SeededSampler(12))
     radii = norm.of(draws) / scale
@@ -72,7 +72,7 @@ def test_directions_are_uniform() -> None:
     assert stats.chisquare(np.bincount(largest)).pvalue > ALARM
 
 
-def test_secure_source_draws_the_same_law() -> None:
+def test_secure_source_draws_the_same_distribution() -> None:
     scale = 2.0**20
     for norm in (Norm.LINF, Norm.L2):
         radii = norm.of(k_norm(1_000, 4, scale=scale, norm=norm, sampler=SecureSampler())) / scale

@@ -1,4 +1,4 @@
-"""OpenDP as an oracle: our draws and theirs have one law; and it is imported by whoever asks for it alone."""
+"""OpenDP as an oracle: our draws and theirs have one distribution; and it is imported by whoever asks for it alone."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reticent.noise import OpenDPSampler, SecureSampler, opendp_sampler
 ALARM = 1e-6
 
 
-@pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize("distribution", ["discrete_laplace", "discrete_gaussian"])
 @pytest.mark.parametrize("scale", [0.4, 3.0, 2.0**20 * 1.3, 2.0**45])
-def test_both_have_one_law(law: str, scale: float) -> None:
+def test_both_have_one_distribution(distribution: str, scale: float) -> None:
     """False-alarm rate 1e-6 each. Of 20,000 draws a scale that is 12 % off is rejected, as shown with one that is."""
-    name = "scale" if law == "discrete_laplace" else "sigma"
-    theirs = getattr(OpenDPSampler(), law)(20_000, **{name: scale})
+    name = "scale" if distribution == "discrete_laplace" else "sigma"
+    theirs = getattr(OpenDPSampler(), distribution)(20_000, **{name: scale})
     for factor, same in ((1.0, True), (0.8, False), (1.25, False)):
-        ours = getattr(SecureSampler(), law)(20_000, **{name: scale * factor})
+        ours = getattr(SecureSampler(), distribution)(20_000, **{name: scale * factor})
         if scale < 10:
             values = np.arange(-3, 4)
             table = [[*[(draws == v).sum() for v in values], (np.abs(draws) > 3).sum()] for draws in (ours, theirs)]

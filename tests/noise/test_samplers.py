@@ -1,4 +1,4 @@
-"""Samplers against exact laws, with power: the right law passes, scales 2/3 and 3/2 do not.
+"""Samplers against exact distributions, with power: the right distribution passes, scales 2/3 and 3/2 do not.
 
 Seeded runs never fail by chance. Unseeded ones use a false-alarm rate of 1e-6 a test.
 """
@@ -43,9 +43,9 @@ def p_value(draws: np.ndarray, pmf, parameter: float) -> float:
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_discrete_laws_fit_and_neighbouring_scales_do_not(sampler: Sampler, scale: float, law: str) -> None:
-    if law == "laplace":
+@pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
+def test_discrete_distributions_fit_and_neighbouring_scales_do_not(sampler: Sampler, scale: float, distribution: str) -> None:
+    if distribution == "laplace":
         draws, pmf = sampler.discrete_laplace(20_000, scale=scale), laplace_pmf
     else:
         draws, pmf = sampler.discrete_gaussian(10_000, sigma=scale), gaussian_pmf
@@ -55,7 +55,7 @@ def test_discrete_laws_fit_and_neighbouring_scales_do_not(sampler: Sampler, scal
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
-def test_wide_laws_have_the_continuous_shape(sampler: Sampler) -> None:
+def test_wide_distributions_have_the_continuous_shape(sampler: Sampler) -> None:
     scale = 2.0**20 / 3
     laplace = sampler.discrete_laplace(20_000, scale=scale)
     gaussian = sampler.discrete_gaussian(5_000, sigma=scale)

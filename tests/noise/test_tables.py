@@ -8,7 +8,7 @@ import pytest
 from reticent.noise.expansions import GeometricShares, Quotient
 from reticent.noise.tables import SymbolTable, blocks, heads_from
 
-LAWS = [
+DISTRIBUTIONS = [
     GeometricShares(1, 7, size=16, signed=True),
     GeometricShares(1, 40, size=256, open=True),
     GeometricShares(9, 1, size=4, open=True),
@@ -16,20 +16,20 @@ LAWS = [
 SHORT = GeometricShares(1, 7, size=2, signed=True)
 
 
-def run(law: GeometricShares, aimed, comparisons, table: SymbolTable, seed: int) -> tuple[list[int], list[int]]:
+def run(distribution: GeometricShares, aimed, comparisons, table: SymbolTable, seed: int) -> tuple[list[int], list[int]]:
     """Symbols and the number of words that they took: of the table, and of the reference."""
-    sources = [aimed([law], seed), aimed([law], seed)]
+    sources = [aimed([distribution], seed), aimed([distribution], seed)]
     drawn = [heads_from(source, 400)[0].copy() for source in sources]
     found = table.symbols(drawn[0], sources[0]).tolist()
-    expected = comparisons.symbols(law, drawn[1], sources[1])
+    expected = comparisons.symbols(distribution, drawn[1], sources[1])
     assert sources[1].asked > 180
     return [*found, sources[0].asked], [*expected, sources[1].asked]
 
 
-@pytest.mark.parametrize("law", [*LAWS, SHORT])
+@pytest.mark.parametrize("distribution", [*DISTRIBUTIONS, SHORT])
 @pytest.mark.parametrize("seed", range(4))
-def test_symbols_are_those_of_a_comparison_of_reals(law: GeometricShares, aimed, comparisons, seed: int) -> None:
-    found, expected = run(law, aimed, comparisons, SymbolTable(law), seed)
+def test_symbols_are_those_of_a_comparison_of_reals(distribution: GeometricShares, aimed, comparisons, seed: int) -> None:
+    found, expected = run(distribution, aimed, comparisons, SymbolTable(distribution), seed)
     assert found == expected
 
 
@@ -59,10 +59,10 @@ def test_ties_at_sixty_four_digits_that_go_one_way_are_noticed(monkeypatch, aime
 
 
 def test_every_cell_knows_its_symbol(listed) -> None:
-    law = GeometricShares(1, 3, size=8, open=True)
+    distribution = GeometricShares(1, 3, size=8, open=True)
     heads = np.arange(2**16, dtype=np.uint16)
-    table = SymbolTable(law)
-    cells = [floor >> 48 for floor in law.floors(64)]
+    table = SymbolTable(distribution)
+    cells = [floor >> 48 for floor in distribution.floors(64)]
     lowest = table.symbols(heads, listed([0] * 8))
     highest = table.symbols(heads, listed([2**64 - 1] * 8))
     assert np.flatnonzero(lowest != highest).tolist() == cells

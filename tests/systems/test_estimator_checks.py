@@ -42,7 +42,7 @@ FRESH_NOISE = {
 
 
 def expected_failures(estimator: Any) -> dict[str, str]:
-    if isinstance(estimator, PowerEncoder) and estimator.law != "code":
+    if isinstance(estimator, PowerEncoder) and estimator.mechanism != "code":
         return {**EXPECTED, **FRESH_NOISE}
     return EXPECTED
 
@@ -51,14 +51,14 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 @pytest.mark.filterwarnings("ignore:X. .* feature values lie beyond input_bound")  # the checks bring rows around 100
 @parametrize_with_checks(
     [
-        PosthocEncoder(**SMALL, epochs=3, head_epochs=1, outputs=2, law="laplace"),
-        PosthocClassifier(**SMALL, epochs=30, law="softmax"),
+        PosthocEncoder(**SMALL, epochs=3, head_epochs=1, outputs=2, mechanism="laplace"),
+        PosthocClassifier(**SMALL, epochs=30, mechanism="softmax"),
         CertifiedClassifier(epsilon=1.0, classes="observed", k_max=1, clip=1.0, epochs=20, random_state=0),
         CertifiedEnsemble(epsilon=1.0, classes="observed", k_max=1, members=2, clip=1.0, epochs=20, random_state=0),
         PrivateKNNClassifier(**KNN),
         PublicRanges((-100.0, 100.0)),
-        PowerEncoder(**TABLE, epsilon=50.0, radius=None, law="code"),
-        PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, law="k-norm-l2"),
+        PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="code"),
+        PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, mechanism="k-norm-l2"),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -20,8 +20,8 @@ POSTHOC = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), 
 RECEIPT = Receipt("test", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "seeded", seeded=True, booked="")
 
 SYSTEMS = {
-    "encoder": lambda: PosthocEncoder(epsilon=8.0, outputs=2, law="laplace", **POSTHOC),
-    "classifier": lambda: PosthocClassifier(epsilon=4.0, law="softmax", **POSTHOC),
+    "encoder": lambda: PosthocEncoder(epsilon=8.0, outputs=2, mechanism="laplace", **POSTHOC),
+    "classifier": lambda: PosthocClassifier(epsilon=4.0, mechanism="softmax", **POSTHOC),
     "certified": lambda: CertifiedClassifier(epsilon=1.0, classes=["a", "b", "c"], k_max=2, epochs=1),
     "ensemble": lambda: CertifiedEnsemble(epsilon=1.0, classes=["a", "b", "c"], members=2, k_max=1, epochs=1),
 }

@@ -44,14 +44,14 @@ def module(*, outputs: int = 6) -> nn.Sequential:
 def flat_encoder() -> PosthocEncoder:
     torch.manual_seed(0)
     obfuscator = nn.Sequential(nn.Linear(64, 12), nn.GELU(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 3))
-    settings = {**POSTHOC, "law": "laplace", "head_epochs": 1}
+    settings = {**POSTHOC, "mechanism": "laplace", "head_epochs": 1}
     return PosthocEncoder(**settings, embedder="identity", obfuscator=obfuscator).fit(PICTURES.reshape(-1, 64), LABELS)
 
 
 def local_encoder() -> PosthocEncoder:
     torch.manual_seed(0)
     obfuscator = nn.Sequential(nn.Linear(8, 12), nn.ReLU(), nn.Linear(12, 3))
-    settings = {**POSTHOC, "delta": 1e-3, "path": "local", "law": "laplace", "latent_dimension": 8, "head_epochs": 1}
+    settings = {**POSTHOC, "delta": 1e-3, "path": "local", "mechanism": "laplace", "latent_dimension": 8, "head_epochs": 1}
     return PosthocEncoder(**settings, embedder="dense", obfuscator=obfuscator).fit(PICTURES, LABELS)
 
 
@@ -70,10 +70,10 @@ def neighbour_search(**changes: Any) -> PrivateKNNClassifier:
 MAKERS: dict[str, Callable[[], Any]] = {
     "posthoc, flat": flat_encoder,
     "posthoc, dense": local_encoder,
-    "posthoc, convolutional": lambda: PosthocClassifier(**POSTHOC, embedder="convolutional", law="stability").fit(
+    "posthoc, convolutional": lambda: PosthocClassifier(**POSTHOC, embedder="convolutional", mechanism="stability").fit(
         PICTURES, LABELS
     ),
-    "posthoc, own module": lambda: PosthocClassifier(**POSTHOC, embedder=module(), law="softmax").fit(PICTURES, LABELS),
+    "posthoc, own module": lambda: PosthocClassifier(**POSTHOC, embedder=module(), mechanism="softmax").fit(PICTURES, LABELS),
     "certified": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=5, input_bound=1.0).fit(PICTURES, LABELS),
     "certified, extractor": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1, 2], k_max=3, extractor=module()).fit(
         PICTURES, LABELS
@@ -82,10 +82,10 @@ MAKERS: dict[str, Callable[[], Any]] = {
         PICTURES, LABELS
     ),
     "power, codes": lambda: PowerEncoder(
-        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 1.0), law="code", outputs=1, head_epochs=1, **SMALL
+        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="code", outputs=1, head_epochs=1, **SMALL
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "power, vectors": lambda: PowerEncoder(
-        epsilon=4.0, delta=0.0, radius=0.5, schema=(0.0, 1.0), law="k-norm-l2", outputs=2, head_epochs=1, **SMALL
+        epsilon=4.0, delta=0.0, radius=0.5, schema=(0.0, 1.0), mechanism="k-norm-l2", outputs=2, head_epochs=1, **SMALL
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "neighbours, inputs": lambda: neighbour_search(feature_range=(0.0, 1.0)),
     "neighbours, gradients": lambda: neighbour_search(feature_map="hog"),

@@ -48,14 +48,14 @@ Y = (VALUES[:, 0] > 0.5).astype(int)
 FRAME = Frame(VALUES, NAMES)
 SMALL: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (8,)}
 POSTHOC: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", **SMALL}
-POWER: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": None, "law": "code", "head_epochs": 1, **SMALL}
+POWER: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": None, "mechanism": "code", "head_epochs": 1, **SMALL}
 KNN: dict[str, Any] = {"epsilon": 9.0, "delta": 1e-5, "neighbours": 3, "sampling_probability": 0.5, "classes": [0, 1]}
 SCHEMA = TabularSchema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES))
 
 Fit = Callable[[Any], Any]
 FITS: dict[str, Fit] = {
-    "posthoc encoder": lambda X: PosthocEncoder(**POSTHOC, outputs=2, law="laplace", head_epochs=1).fit(X, Y),
-    "posthoc classifier": lambda X: PosthocClassifier(**POSTHOC, law="softmax").fit(X, Y),
+    "posthoc encoder": lambda X: PosthocEncoder(**POSTHOC, outputs=2, mechanism="laplace", head_epochs=1).fit(X, Y),
+    "posthoc classifier": lambda X: PosthocClassifier(**POSTHOC, mechanism="softmax").fit(X, Y),
     "certified": lambda X: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=1).fit(X, Y),
     "neighbours": lambda X: PrivateKNNClassifier(**KNN, queries=60, feature_range=(0.0, 1.0)).fit(X, Y),
     "power": lambda X: PowerEncoder(**POWER, schema=(0.0, 1.0)).fit(X, Y),

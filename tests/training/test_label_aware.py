@@ -1,4 +1,4 @@
-"""Label release: constant 1 in the spread, and each law's training serves that law."""
+"""Label release: constant 1 in the spread, and each mechanism's training serves that mechanism."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from reticent.core import Norm
 from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
-from reticent.training.label_laws import CHANCES, chance_of
+from reticent.training.label_chances import CHANCES, chance_of
 from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
 
 
@@ -21,30 +21,30 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
     return points.astype(np.float32), labels
 
 
-@pytest.mark.parametrize("law", list(CHANCES))
-def test_spread_is_one_and_labels_are_mostly_right(law: str) -> None:
+@pytest.mark.parametrize("mechanism", list(CHANCES))
+def test_spread_is_one_and_labels_are_mostly_right(mechanism: str) -> None:
     points, labels = blobs()
-    config = LabelAwareConfig(epsilon=2.0, radius=0.3, law=law, hidden=(16,), epochs=15, batch_size=250)
+    config = LabelAwareConfig(epsilon=2.0, radius=0.3, mechanism=mechanism, hidden=(16,), epochs=15, batch_size=250)
     network = train_label_release(points, labels, config)
     directions, functionals = input_directions(3, Norm.LINF), output_functionals(4, SPREAD)
     assert lipschitz_bound(network, directions, functionals).item() == pytest.approx(1.0, rel=1e-4)
     with torch.no_grad():
         logits = network(torch.from_numpy(points)) * (2.0 / 0.3)
-        right = chance_of(law)(logits, torch.from_numpy(labels), 2.0).mean().item()
+        right = chance_of(mechanism)(logits, torch.from_numpy(labels), 2.0).mean().item()
     assert right > 0.75
 
 
 def test_training_repeats() -> None:
     points, labels = blobs()
-    config = LabelAwareConfig(epsilon=1.0, radius=0.3, law="noisy-max", hidden=(8,), epochs=2)
+    config = LabelAwareConfig(epsilon=1.0, radius=0.3, mechanism="noisy-max", hidden=(8,), epochs=2)
     first, second = (train_label_release(points, labels, config) for _ in range(2))
     torch.testing.assert_close(first[0].weight, second[0].weight)
 
 
 def test_bad_settings() -> None:
-    with pytest.raises(UnknownName, match="law"):
-        LabelAwareConfig(epsilon=1.0, radius=0.3, law="laplace")
+    with pytest.raises(UnknownName, match="mechanism"):
+        LabelAwareConfig(epsilon=1.0, radius=0.3, mechanism="laplace")
     with pytest.raises(InvalidParameter, match="epsilon"):
-        LabelAwareConfig(epsilon=-1.0, radius=0.3, law="softmax")
+        LabelAwareConfig(epsilon=-1.0, radius=0.3, mechanism="softmax")
     with pytest.raises(InvalidParameter, match="warm_up"):
-        LabelAwareConfig(epsilon=1.0, radius=0.3, law="softmax", warm_up=-0.1)
+        LabelAwareConfig(epsilon=1.0, radius=0.3, mechanism="softmax", warm_up=-0.1)

@@ -1,4 +1,4 @@
-"""Training noise has the radius and the shape of the release laws."""
+"""Training noise has the radius and the shape of the release distributions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_symmetric_in_every_coordinate(norm: Norm) -> None:
     # Laplace: 2. Cube: E[Gamma(m + 1)^2] / 3 = (m + 1)(m + 2) / 3. Sphere: E[Gamma(m)^2] / m = m + 1.
     [(Norm.L1, 2.0), (Norm.LINF, 20 / 3), (Norm.L2, 4.0)],
 )
-def test_the_spread_is_that_of_the_law(norm: Norm, variance: float) -> None:
+def test_the_spread_is_that_of_the_distribution(norm: Norm, variance: float) -> None:
     torch.manual_seed(2)
     assert noise_spread(3, output_norm=norm) == pytest.approx(np.sqrt(variance), rel=0.03)
 

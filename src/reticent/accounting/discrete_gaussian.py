@@ -1,4 +1,4 @@
-"""The discrete Gaussian law that releases draw: its tails, and its Rényi cost on a Poisson sample."""
+"""The discrete Gaussian distribution that releases draw: its tails, and its Rényi cost on a Poisson sample."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
 
     Args:
         points: shape (n,), int64, at most 2**22 in magnitude.
-        sigma: parameter of the law, above 0.
+        sigma: parameter of the distribution, above 0.
 
     Returns:
         Two arrays of shape (n,).
@@ -40,23 +40,23 @@ def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
     sigma = positive(sigma, name="sigma")
     reach = int(np.abs(points).max(initial=0)) + math.ceil(_REACH * sigma) + 2
     if reach > 2**24:
-        raise InvalidParameter(f"sigma={sigma!r}: expected laws that reach at most 2**24; coarsen the grid of votes")
+        raise InvalidParameter(f"sigma={sigma!r}: expected distributions that reach at most 2**24; coarsen the grid of votes")
     values = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = -0.5 * (values / sigma) ** 2
     weights -= np.logaddexp.reduce(weights)
     above = np.logaddexp.accumulate(weights[::-1])[::-1]
     at = points + reach
-    # N < m is -N > -m, so the lower tail is the upper one of a symmetric law, mirrored.
+    # N < m is -N > -m, so the lower tail is the upper one of a symmetric distribution, mirrored.
     return above[at], above[2 * reach + 1 - at]
 
 
 def sampled_gaussian_rdp(orders: npt.ArrayLike, *, noise_multiplier: float, sampling_probability: float) -> Array:
     """Rényi divergence, in both directions, of Gaussian noise on a Poisson sample; for continuous and for discrete noise.
 
-    At integer orders the closed form of the continuous law holds for the discrete Gaussian too, shifted by integers: its
+    At integer orders the closed form of the continuous distribution holds for the discrete Gaussian too, shifted by integers: its
     E_Q[(P/Q)^j] is exactly exp(j (j - 1) |shift|^2 / (2 sigma^2)) for integer j, because the sum over the integers is that of the
-    law moved by j times the shift. The larger direction is the one with the sampled law on top, because mirroring exchanges the
-    two laws.
+    distribution moved by j times the shift. The larger direction is the one with the sampled distribution on top, because
+    mirroring exchanges the two distributions.
 
     Args:
         orders: shape (k,), integers of at least 2.

@@ -1,4 +1,6 @@
-"""Privacy-loss distributions of Private-kNN steps, from the largest hockey-stick divergences of the laws that are drawn."""
+"""Privacy-loss distributions of Private-kNN steps, from the largest hockey-stick divergences of the distributions that are
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _SMOOTH = 4.0
 """From here on the difference of two discrete Gaussians is a discrete Gaussian in double precision."""
 
 LARGEST_SIGMA = 10_000.0
-"""Wider laws have losses far below any grid, and more values than can be looked at."""
+"""Wider distributions have losses far below any grid, and more values than can be looked at."""
 
 _CELLS = 2**22
 
@@ -32,9 +34,9 @@ _CELLS = 2**22
 def screening_loss_distribution(event: ScreeningDpEvent, *, sampling_probability: float, interval: float) -> Any:
     """Privacy-loss distribution that dominates a screening bit for every pair of neighbouring counts, in both directions.
 
-    The curve of the largest hockey-stick divergence over all pairs is that of one pair of laws, which dominates each of them; so
-    its compositions dominate theirs. There is little in it over the Gaussian step that the bit post-processes: for each loss
-    some count has the threshold at just that loss. ``screening_rdp`` is the better bound of many bits.
+    The curve of the largest hockey-stick divergence over all pairs is that of one pair of distributions, which dominates each of
+    them; so its compositions dominate theirs. There is little in it over the Gaussian step that the bit post-processes: for each
+    loss some count has the threshold at just that loss. ``screening_rdp`` is the better bound of many bits.
 
     Args:
         event: the screening step.
@@ -68,8 +70,8 @@ def votes_loss_distribution(sigma: float, *, sampling_probability: float, interv
         raise InvalidParameter(f"sigma={sigma!r}: expected at most {LARGEST_SIGMA:g} votes; use Rényi divergences")
     reach = math.ceil(_REACH * spread) + 2
     if sigma < _SMOOTH:
-        law = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-        difference = np.convolve(law, law, mode="same")
+        distribution = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+        difference = np.convolve(distribution, distribution, mode="same")
     else:
         # The sum over x of exp(-(x - s/2)**2 / sigma**2) does not depend on s, to a relative exp(-pi**2 sigma**2).
         difference = np.exp(-0.5 * (np.arange(-reach, reach + 1) / spread) ** 2)
@@ -77,7 +79,7 @@ def votes_loss_distribution(sigma: float, *, sampling_probability: float, interv
     base, moved = difference[2:], difference[:-2]
     mixed = (1 - sampling_probability) * base + sampling_probability * moved
     outside = 1e-30 + 2 * float(difference[:2].sum() + difference[-2:].sum())
-    columns = [law[:, None] for law in (mixed, base)]
+    columns = [distribution[:, None] for distribution in (mixed, base)]
     remove = _connect_dots(columns[0], columns[1], interval, outside)
     return _both_ways(remove, _connect_dots(columns[1], columns[0], interval, outside))
 

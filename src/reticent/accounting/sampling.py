@@ -145,9 +145,9 @@ def _fraction(order: float, multiplier: float, rate: float) -> float:
         step = math.pi * multiplier * math.sqrt(2 / _EXPONENT)
     reach = multiplier * math.sqrt(2 * (_EXPONENT + order * math.log(2)))
     x = np.asarray(step * np.arange(math.floor(-reach / step), math.ceil((order + reach) / step) + 1), dtype=np.float64)
-    log_law = -0.5 * x**2 / variance - 0.5 * math.log(2 * math.pi * variance) + math.log(step)
+    log_distribution = -0.5 * x**2 / variance - 0.5 * math.log(2 * math.pi * variance) + math.log(step)
     shift = (2 * x - 1) / (2 * variance)
-    log_excess = log_sum(log_law + _log_moment_excess(order, _log_ratio(shift, rate))) + _ROUNDING
+    log_excess = log_sum(log_distribution + _log_moment_excess(order, _log_ratio(shift, rate))) + _ROUNDING
     return softplus(np.logaddexp(log_excess, softplus(log_excess) + _QUADRATURE_ERROR)) / (order - 1)
 
 

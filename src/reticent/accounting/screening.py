@@ -78,7 +78,7 @@ def screening_rdp(event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_pr
 
 
 def screening_pairs(event: ScreeningDpEvent, *, sampling_probability: float) -> tuple[Array, Array]:
-    """Laws of the bit without and with one more record, for every pair of neighbouring counts.
+    """Distributions of the bit without and with one more record, for every pair of neighbouring counts.
 
     Args:
         event: the screening step.
@@ -111,11 +111,11 @@ def pass_ratio(event: ScreeningDpEvent) -> float:
 
 
 def largest_divergence(log_p: Array, log_q: Array, alphas: Array) -> Array:
-    """Largest Rényi divergence D_a(P || Q) over pairs of laws on few outcomes, one per order.
+    """Largest Rényi divergence D_a(P || Q) over pairs of distributions on few outcomes, one per order.
 
     Args:
         log_p: shape (outcomes, pairs), log-probabilities.
-        log_q: the same of the other law.
+        log_q: the same of the other distribution.
         alphas: shape (k,), each above 1.
 
     Returns:

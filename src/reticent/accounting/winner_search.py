@@ -152,10 +152,10 @@ def winner_distributions(sigma: float, box: int, differences: Integers, *, betwe
     # Beyond these values a summand is below 1e-30 of the sum that it belongs to.
     far = box + math.ceil(12 * sigma)
     reach = 4 * box + far + 4
-    law, below = _noise(sigma, reach)
+    distribution, below = _noise(sigma, reach)
 
     def mass(values: Integers) -> Array:
-        return np.asarray(law[values + reach])
+        return np.asarray(distribution[values + reach])
 
     def at_most(values: Integers) -> Array:
         return np.asarray(below[values + reach])
@@ -179,6 +179,6 @@ def winner_distributions(sigma: float, box: int, differences: Integers, *, betwe
 @lru_cache(maxsize=4)
 def _noise(sigma: float, reach: int) -> tuple[Array, Array]:
     """Probabilities of N = v and of N <= v, for v = -reach .. reach."""
-    law = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-    law /= law.sum()
-    return law, np.cumsum(law)
+    distribution = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    distribution /= distribution.sum()
+    return distribution, np.cumsum(distribution)

@@ -1,6 +1,6 @@
 """The reconstruction attack: a decoder trained to draw the picture from what was released about it.
 
-The attacker is as strong as the setting allows: it knows the embedder, the obfuscator, the noise law and its
+The attacker is as strong as the setting allows: it knows the embedder, the obfuscator, the noise distribution and its
 scale, owns pictures of the same kind, and can release as many of them as it likes, so that every batch of its
 training carries fresh noise. What it does not have is the private picture.
 """

@@ -28,7 +28,7 @@ def reconstruction_bound(dimension: int, *, lipschitz_epsilon: float, prior_info
     categories and so no density; the bound speaks of rows drawn from a kernel density estimate of them, that is of rows plus
     Gaussian noise of the bandwidth h. With the information d / h^2 of such an estimate the bound never exceeds d h^2, the error
     of someone who is told the row and only misses the noise: where rows are farther apart than h, it says next to nothing
-    about the row itself. The grid form of the law has no Fisher information; its errors are at least e^(-2 o) times the
+    about the row itself. The grid form of the distribution has no Fisher information; its errors are at least e^(-2 o) times the
     bound, with the offset o of ``KNormMechanism.metric_offset`` (about 1e-6, docs/power.md). *Differs from the paper:* the paper
     proves it for unbiased estimators and adds an unknown constant for the error of the estimated prior; with the estimate itself
     as the prior nothing is left to be estimated.

@@ -45,7 +45,7 @@ def noisy_argmax_case(mechanism: NoisyArgmax, *, votes: Integers, epsilon: float
     """``votes``, against one vote moved from the second class to the first wherever the record is sampled.
 
     Args:
-        mechanism: the vote, of two classes, so that the law of the label has a closed form.
+        mechanism: the vote, of two classes, so that the distribution of the label has a closed form.
         votes: shape (2,), without the record; the second at least 1.
         epsilon, delta: the claim.
     """
@@ -65,20 +65,20 @@ def noisy_argmax_case(mechanism: NoisyArgmax, *, votes: Integers, epsilon: float
     return AuditCase(name, epsilon, delta, lambda n, s: run(True, n, s), lambda n, s: run(False, n, s))
 
 
-def _noise_law(sigma: float) -> tuple[Integers, Array]:
+def _noise_distribution(sigma: float) -> tuple[Integers, Array]:
     reach = math.ceil(_REACH * sigma)
     values = np.arange(-reach, reach + 1)
-    law = np.exp(-(values**2) / (2 * sigma**2))
-    return values, law / law.sum()
+    distribution = np.exp(-(values**2) / (2 * sigma**2))
+    return values, distribution / distribution.sum()
 
 
 def _pass_chance(mechanism: NoisyScreening, votes: int) -> float:
-    values, law = _noise_law(mechanism.sigma)
-    return float(law[votes + values >= mechanism.threshold].sum())
+    values, distribution = _noise_distribution(mechanism.sigma)
+    return float(distribution[votes + values >= mechanism.threshold].sum())
 
 
 def _first_wins(mechanism: NoisyArgmax, votes: Integers) -> float:
-    values, law = _noise_law(mechanism.sigma)
-    difference = np.convolve(law, law)
+    values, distribution = _noise_distribution(mechanism.sigma)
+    difference = np.convolve(distribution, distribution)
     gaps = np.arange(2 * values[0], 2 * values[-1] + 1)
     return float(difference[gaps >= votes[1] - votes[0]].sum())

@@ -67,27 +67,27 @@ def _many(scores: Scores, runs: int, sampler: Sampler) -> Array:
     return np.concatenate([scores(min(_AT_ONCE, runs - start), sampler) for start in range(0, runs, _AT_ONCE)])
 
 
-def worst_shift(law: AdditiveMechanism) -> Array:
-    """A difference of ``law.sensitivity`` that the law hides no better than any other; shape (m,).
+def worst_shift(additive: AdditiveMechanism) -> Array:
+    """A difference of ``additive.sensitivity`` that it hides no better than any other; shape (m,).
 
     One coordinate for l1 and l2, all coordinates for l-infinity.
     """
-    shift = np.zeros(law.dimension)
-    shift[: law.dimension if law.norm is Norm.LINF else 1] = law.sensitivity
+    shift = np.zeros(additive.dimension)
+    shift[: additive.dimension if additive.norm is Norm.LINF else 1] = additive.sensitivity
     return shift
 
 
-def additive_case(law: AdditiveMechanism, *, shift: Array, epsilon: float, delta: float) -> AuditCase:
-    """The law on the values 0 and ``shift`` (shape (m,)), against a claim of (epsilon, delta)."""
+def additive_case(additive: AdditiveMechanism, *, shift: Array, epsilon: float, delta: float) -> AuditCase:
+    """The mechanism on the values 0 and ``shift`` (shape (m,)), against a claim of (epsilon, delta)."""
 
     def scores(center: Array) -> Scores:
         def run(runs: int, sampler: Sampler) -> Array:
-            values = np.broadcast_to(center, (runs, law.dimension))
-            return _law_scores(law, law.release(values, sampler=sampler), shift)
+            values = np.broadcast_to(center, (runs, additive.dimension))
+            return _vector_scores(additive, additive.release(values, sampler=sampler), shift)
 
         return run
 
-    return AuditCase(law.name, epsilon, delta, scores(np.zeros(law.dimension)), scores(shift))
+    return AuditCase(additive.name, epsilon, delta, scores(np.zeros(additive.dimension)), scores(shift))
 
 
 def propose_test_release_case(
@@ -98,16 +98,16 @@ def propose_test_release_case(
     Raises:
         InvalidInput: the mechanism releases something else than a vector.
     """
-    law = mechanism.law
-    if not isinstance(law, AdditiveMechanism):
-        raise InvalidInput(f"law={type(law).__name__}: expected an additive law; audit the label law by itself")
+    additive = mechanism.inner
+    if not isinstance(additive, AdditiveMechanism):
+        raise InvalidInput(f"inner={type(additive).__name__}: expected an additive mechanism; audit one for labels by itself")
     chances = (float(mechanism.pass_probabilities[levels[0]]), float(mechanism.pass_probabilities[levels[1]]))
 
     def scores(center: Array, level: int) -> Scores:
         def run(runs: int, sampler: Sampler) -> Array:
             values = np.broadcast_to(center, (runs, len(shift)))
             released, withheld = mechanism.release(values, np.full(runs, level), sampler=sampler)
-            return _tested_scores(_law_scores(law, released, shift), withheld, chances)
+            return _tested_scores(_vector_scores(additive, released, shift), withheld, chances)
 
         return run
 
@@ -138,7 +138,7 @@ def laplace_test_case(
             values = np.broadcast_to(center, (runs, len(shift)))
             released, withheld = mechanism.release(values, np.full(runs, radius), sampler=sampler)
             if isinstance(mechanism, LaplaceTestRelease):
-                vector = _law_scores(mechanism.law, released, shift)
+                vector = _vector_scores(mechanism.inner, released, shift)
             else:
                 vector = (Norm.L1.of(released - shift) - Norm.L1.of(released)) / mechanism.scale
             return _tested_scores(vector, withheld, chances)
@@ -214,11 +214,11 @@ def _response_logs(mechanism: StabilityResponse, label: int, level: int) -> Arra
     return logs
 
 
-def _law_scores(law: AdditiveMechanism, answers: Array, shift: Array) -> Array:
+def _vector_scores(additive: AdditiveMechanism, answers: Array, shift: Array) -> Array:
     """Log-likelihood ratio of 0 against ``shift``, for each row of ``answers`` (shape (n, m); NaN rows give NaN)."""
-    if isinstance(law, GaussianMechanism):
-        return np.asarray((0.5 * shift @ shift - answers @ shift) / law.scale**2)
-    return np.asarray((law.norm.of(answers - shift) - law.norm.of(answers)) / law.scale)
+    if isinstance(additive, GaussianMechanism):
+        return np.asarray((0.5 * shift @ shift - answers @ shift) / additive.scale**2)
+    return np.asarray((additive.norm.of(answers - shift) - additive.norm.of(answers)) / additive.scale)
 
 
 def _tested_scores(vector_scores: Array, withheld: npt.NDArray[np.bool_], chances: tuple[float, float]) -> Array:

@@ -24,7 +24,7 @@ Scopes = Scope | Sequence[Scope]
 """Where a release is booked: every row under one scope, or each row under its own."""
 
 
-class Law(Protocol):
+class Mechanism(Protocol):
     """What a receipt and a ledger need to know of a mechanism."""
 
     @property
@@ -52,7 +52,7 @@ class Query(Protocol[AskedInputs]):
     """A fitted query that can answer."""
 
     @property
-    def mechanism(self) -> Law:
+    def mechanism(self) -> Mechanism:
         """The mechanism that answers."""
 
     @property
@@ -147,7 +147,7 @@ def same_records_again(adjacency: Adjacency) -> str:
     )
 
 
-def _reserved(ledger: Ledger, scope: Scopes, mechanism: Law, rows: int) -> Reservation:
+def _reserved(ledger: Ledger, scope: Scopes, mechanism: Mechanism, rows: int) -> Reservation:
     if isinstance(scope, Scope):
         return ledger.reserve(scope, mechanism.event, answers=rows)
     scopes = tuple(scope) if isinstance(scope, Iterable) and not isinstance(scope, str) else None

@@ -58,7 +58,7 @@ class InvalidParameter(InvalidInput):
 
 
 class UnknownName(InvalidInput):
-    """A name (data set, regulariser, law, layer) that is not in the list of known ones."""
+    """A name (data set, regulariser, mechanism, layer) that is not in the list of known ones."""
 
     code = 4
 

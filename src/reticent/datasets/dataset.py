@@ -20,7 +20,7 @@ class Dataset:
     """Pictures with labels, in a training part and a held-out part.
 
     The held-out part is the official one where there is one. It is for final figures only: whatever is
-    chosen (a law, a width, a number of epochs) is chosen on ``for_tuning()``.
+    chosen (a mechanism, a width, a number of epochs) is chosen on ``for_tuning()``.
 
     Attributes:
         name: the name it was loaded by.

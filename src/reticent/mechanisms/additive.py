@@ -1,4 +1,4 @@
-"""What the additive laws share: a public grid, exact integer noise on it, and the sensitivity measured in its steps."""
+"""What the additive mechanisms share: a public grid, exact integer noise on it, and the sensitivity measured in its steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROUND_UP = 1.0 + 2.0**-40
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveMechanism(ABC):
-    """A vector plus noise from one law, on a public grid.
+    """A vector plus noise from one distribution, on a public grid.
 
     The vector is rounded to multiples of a power of two that depends on the settings alone; integer noise is added; the
     sum is returned in output units. Rounding moves each coordinate by at most half a step, so neighbours at distance

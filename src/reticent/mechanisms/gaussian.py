@@ -47,8 +47,8 @@ class GaussianMechanism(AdditiveMechanism):
     Example:
         >>> from reticent.core import Neighborhood
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
-        >>> law = GaussianMechanism(sensitivity=1.0, epsilon=1.0, delta=1e-5, dimension=3, adjacency=near)
-        >>> round(law.scale, 3)
+        >>> mechanism = GaussianMechanism(sensitivity=1.0, epsilon=1.0, delta=1e-5, dimension=3, adjacency=near)
+        >>> round(mechanism.scale, 3)
         3.731
 
     Reference: Balle and Wang (2018), theorem 8; Canonne, Kamath and Steinke (2020), proposition 5.

@@ -31,7 +31,7 @@ class KNormMechanism(AdditiveMechanism):
     charged (``noise.l2_epsilon_margin``), so the stated epsilon holds.
 
     *Utility.* The l-infinity constant of a network is often 2 to 3 times below its l1 constant, and one noise vector of
-    this law then beats independent Laplace noise in every coordinate.
+    this noise then beats independent Laplace noise in every coordinate.
 
     Attributes:
         output_norm: ``LINF``, or ``L2`` with at most 64 coordinates.
@@ -40,8 +40,8 @@ class KNormMechanism(AdditiveMechanism):
         >>> from reticent.core import Neighborhood
         >>> from reticent.noise import SecureSampler
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
-        >>> law = KNormMechanism(sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near, output_norm=Norm.LINF)
-        >>> round(law.scale, 4), law.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
+        >>> mechanism = KNormMechanism(sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near, output_norm=Norm.LINF)
+        >>> round(mechanism.scale, 4), mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
         (0.5, (1, 3))
 
     Reference: Hardt and Talwar (2010), section 4; the exact integer form is ours (``noise/k_norm.py``).
@@ -70,7 +70,7 @@ class KNormMechanism(AdditiveMechanism):
 
     @cached_property
     def steps_sensitivity(self) -> float:
-        """As for every additive law; for l2 the next integer, because its law rounds norms up."""
+        """As for every additive mechanism; for l2 the next integer, because its noise is of norms rounded up."""
         bound = self._distance_in_steps()
         return float(math.ceil(bound)) if self.output_norm is Norm.L2 else bound
 
@@ -94,5 +94,5 @@ class KNormMechanism(AdditiveMechanism):
         return (steps / self.steps_scale + (l2_epsilon_margin(self.dimension) if l2 else 0.0)) * (1.0 + 2.0**-40)
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
-        """Vectors of the K-norm law, shape (rows, dimension)."""
+        """Vectors of the K-norm distribution, shape (rows, dimension)."""
         return k_norm(rows, self.dimension, scale=self.steps_scale, norm=self.output_norm, sampler=sampler)

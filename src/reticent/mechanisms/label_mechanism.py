@@ -1,4 +1,4 @@
-"""What the label laws share: gaps of logits on a public grid, and the sensitivity measured in its steps."""
+"""What the label mechanisms share: gaps of logits on a public grid, and the sensitivity measured in its steps."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class LabelMechanism(ABC):
 
     @abstractmethod
     def probabilities(self, logits: npt.ArrayLike) -> Array:
-        """The law of the released label; private, for training and for expected accuracies on public data.
+        """Distribution of the released label; private, for training and for expected accuracies on public data.
 
         Args:
             logits: shape (n, classes), finite.

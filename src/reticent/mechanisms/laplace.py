@@ -24,7 +24,7 @@ class LaplaceMechanism(AdditiveMechanism):
     has probability proportional to exp(-||v||_1 epsilon / D). By the triangle inequality a shift by D changes that by at
     most e^epsilon.
 
-    *Floating point.* Exact: the noise is an exact integer law, rounding is part of the sensitivity, and the result is a
+    *Floating point.* Exact: the noise is an exact integer distribution, rounding is part of the sensitivity, and the result is a
     fixed function of an integer.
 
     *The caller ensures* the sensitivity: an l-infinity bound here would be too small by up to a factor m.
@@ -33,8 +33,8 @@ class LaplaceMechanism(AdditiveMechanism):
         >>> from reticent.core import Neighborhood, Norm
         >>> from reticent.noise import SecureSampler
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
-        >>> law = LaplaceMechanism(sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near)
-        >>> round(law.scale, 4), law.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
+        >>> mechanism = LaplaceMechanism(sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near)
+        >>> round(mechanism.scale, 4), mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
         (0.5, (1, 3))
 
     Reference: Dwork, McSherry, Nissim and Smith (2006), proposition 1; discrete form: Ghosh, Roughgarden and Sundararajan

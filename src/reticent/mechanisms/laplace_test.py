@@ -28,16 +28,16 @@ class LaplaceTestRelease:
 
     Passes if s + Laplace(R / epsilon_test) > (R / epsilon_test) ln(1 / (2 delta_test)), with s = max(0, psi - R).
 
-    **Guarantee.** One answer, withheld or not, is (epsilon_test + law.epsilon, delta_test + law.delta)-private under
-    ``law.adjacency``, *if* psi changes by at most ``radius + tolerance`` between neighbours and never exceeds the true
+    **Guarantee.** One answer, withheld or not, is (epsilon_test + inner.epsilon, delta_test + inner.delta)-private under
+    ``inner.adjacency``, *if* psi changes by at most ``radius + tolerance`` between neighbours and never exceeds the true
     radius within which the Lipschitz bound ``proposal`` holds.
 
     *Why.* As for ``ProposeTestRelease``. Where the outputs of two neighbours differ by more than P R, psi < R and s = 0 at
     both, and the noise alone passes the threshold with probability at most delta_test. Elsewhere the noisy s is
-    (epsilon_test, 0)-private, the noisy vector is the law's, and the two compose.
+    (epsilon_test, 0)-private, the noisy vector is the inner mechanism's, and the two compose.
 
     *Floating point.* s is rounded to a public grid (one step is added to its sensitivity), the noise is an exact integer
-    law, and the threshold is the least integer whose exact tail is at most delta_test.
+    distribution, and the threshold is the least integer whose exact tail is at most delta_test.
 
     *Against the optimal test.* This one withholds more: at level 5, epsilon_test 1, delta_test 0.05 it passes 0.97 of the
     time, the optimal one always. It is here for comparison with the papers.
@@ -51,7 +51,7 @@ class LaplaceTestRelease:
         proposal: P, the proposed Lipschitz constant; public.
         epsilon_test: epsilon of the passing bit, above 0.
         delta_test: in (0, 1/2).
-        law: the additive law, whose sensitivity is at least ``proposal * radius``.
+        inner: the additive mechanism, whose sensitivity is at least ``proposal * radius``.
     """
 
     radius: float
@@ -59,12 +59,12 @@ class LaplaceTestRelease:
     proposal: float
     epsilon_test: float
     delta_test: float
-    law: AdditiveMechanism
+    inner: AdditiveMechanism
 
     name: ClassVar[str] = "propose-test-release, Laplace test"
 
     def __post_init__(self) -> None:
-        covers(self.law, radius=self.radius, proposal=self.proposal)
+        covers(self.inner, radius=self.radius, proposal=self.proposal)
         positive(self.epsilon_test, name="epsilon_test")
         if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
             raise InvalidParameter(f"tolerance={self.tolerance!r}: expected a finite number of at least 0")
@@ -74,7 +74,7 @@ class LaplaceTestRelease:
     @property
     def guarantee(self) -> Guarantee:
         """Cost of one answer, withheld or not."""
-        return total_guarantee(self.law, epsilon_test=self.epsilon_test, delta_test=self.delta_test)
+        return total_guarantee(self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test)
 
     @property
     def event(self) -> PrivacyEvent:
@@ -115,7 +115,7 @@ class LaplaceTestRelease:
         Raises:
             InvalidInput: wrong shapes, or numbers that are not finite. Values are never shown.
         """
-        array = finite_array(values, name="values", ndim=2, columns=self.law.dimension, allow_empty=True)
+        array = finite_array(values, name="values", ndim=2, columns=self.inner.dimension, allow_empty=True)
         psi = finite_array(radii, name="radii", ndim=1, allow_empty=True)
         if len(psi) != len(array):
             raise InvalidInput(f"radii: expected one per row, got {len(psi)} for {len(array)} rows")
@@ -124,5 +124,5 @@ class LaplaceTestRelease:
         slack = np.maximum(self._grid.round(psi) - set_aside, 0)
         noisy = slack + sampler.discrete_laplace(len(psi), scale=self._steps_scale)
         withheld = noisy <= self._steps_threshold
-        released = self.law.release(array, sampler=sampler)
+        released = self.inner.release(array, sampler=sampler)
         return np.where(withheld[:, None], np.nan, released), withheld

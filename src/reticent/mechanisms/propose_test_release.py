@@ -11,11 +11,11 @@ region where P holds. Two facts about levels carry the whole proof:
 2. if two neighbours' outputs differ by more than P R, both have level 0: the segment between them lies in both balls of
    radius R, so P fails within R of both.
 
-**The claim.** With a test that passes level l with probability p_l and a law that is (epsilon_2, delta_2)-private for
+**The claim.** With a test that passes level l with probability p_l and a mechanism that is (epsilon_2, delta_2)-private for
 sensitivity P R, the release is (epsilon_1 + epsilon_2, delta_1 + delta_2)-private.
 
 **The proof.** Let x, x' be neighbours. *Their outputs differ by more than P R:* then both have level 0 and answer
-"withheld" but for a probability p_0 = delta_1, so their laws are within delta_1 of each other. *They differ by at most
+"withheld" but for a probability p_0 = delta_1, so their distributions are within delta_1 of each other. *They differ by at most
 P R:* then the passing bit is (epsilon_1, delta_1)-private because levels l, l' differ by at most 1 and
 
     p_l <= e^epsilon_1 p_l' + delta_1,      1 - p_l <= e^epsilon_1 (1 - p_l') + delta_1,
@@ -59,12 +59,12 @@ _LEAST_NORMAL = 2.0**-1022
 _MOST_LEVELS = 100_000
 
 
-class Law(Protocol):
-    """What can be released once the test has passed: a vector law, or a label law on logits."""
+class InnerMechanism(Protocol):
+    """What can be released once the test has passed: a mechanism for vectors, or one for labels, on logits."""
 
     @property
     def sensitivity(self) -> float:
-        """Largest distance of two neighbours' values, in the law's own measure."""
+        """Largest distance of two neighbours' values, in the mechanism's own measure."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -78,37 +78,37 @@ class Law(Protocol):
 class ProposeTestRelease:
     """A noisy vector or label, or "withheld", at a noise scale set by the proposed local Lipschitz bound.
 
-    **Guarantee.** One answer, withheld or not, is (epsilon_test + law.epsilon, delta_test + law.delta)-private under
-    the law's adjacency, *if* the levels given to ``release`` have properties 1 and 2 above for neighbours within ``radius``
-    and the Lipschitz bound ``proposal``. An exact stability radius has them, and so has one computed from an
+    **Guarantee.** One answer, withheld or not, is (epsilon_test + inner.epsilon, delta_test + inner.delta)-private under the
+    inner mechanism's adjacency, *if* the levels given to ``release`` have properties 1 and 2 above for neighbours within
+    ``radius`` and the Lipschitz bound ``proposal``. An exact stability radius has them, and so has one computed from an
     inclusion-isotone bound; a merely valid upper bound has not.
 
     *Floating point.* Passing is decided by an exact coin on computed probabilities, whose rounding is charged inside
-    ``epsilon_test`` and ``delta_test``; the law speaks for itself. Noise is drawn for every row, withheld or not.
+    ``epsilon_test`` and ``delta_test``; the inner mechanism speaks for itself. Noise is drawn for every row, withheld or not.
 
     **Differs from the paper.** The noise covers P R (the paper's P has no R), the test is the optimal one, and it
     sees whole levels of the stability radius, from which nothing is subtracted; the paper halves the radius.
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
-        proposal: P, the proposed Lipschitz constant, in the law's output measure over the adjacency's metric; public.
+        proposal: P, the proposed Lipschitz constant, in the inner mechanism's output measure over the adjacency's metric; public.
         epsilon_test: epsilon of the passing bit, at least 1e-9.
         delta_test: delta of the passing bit, in (0, 1). At 0 no test would ever pass.
-        law: any additive or label law whose sensitivity is at least ``proposal * radius``.
+        inner: any additive or label mechanism whose sensitivity is at least ``proposal * radius``.
     """
 
     radius: float
     proposal: float
     epsilon_test: float
     delta_test: float
-    law: Law
+    inner: InnerMechanism
 
     name: ClassVar[str] = "propose-test-release"
 
     def __post_init__(self) -> None:
-        if not all(hasattr(self.law, part) for part in ("sensitivity", "epsilon", "adjacency", "guarantee", "release")):
-            raise InvalidParameter(f"law: expected a mechanism for vectors or labels, got {type(self.law).__name__}")
-        covers(self.law, radius=self.radius, proposal=self.proposal)
+        if not all(hasattr(self.inner, part) for part in ("sensitivity", "epsilon", "adjacency", "guarantee", "release")):
+            raise InvalidParameter(f"inner: expected a mechanism for vectors or labels, got {type(self.inner).__name__}")
+        covers(self.inner, radius=self.radius, proposal=self.proposal)
         if positive(self.epsilon_test, name="epsilon_test") < 1e-9:
             raise InvalidParameter(f"epsilon_test={self.epsilon_test!r}: expected at least 1e-9")
         probability(self.delta_test, name="delta_test", allow_zero=False)
@@ -116,7 +116,7 @@ class ProposeTestRelease:
     @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one answer, withheld or not."""
-        return total_guarantee(self.law, epsilon_test=self.epsilon_test, delta_test=self.delta_test)
+        return total_guarantee(self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test)
 
     @property
     def event(self) -> PrivacyEvent:
@@ -161,7 +161,7 @@ class ProposeTestRelease:
         # The coin shows the rarer side, which a double resolves best.
         rare = sampler.bernoulli(np.minimum(passing, withholding)[level])
         withheld = np.where(passing[level] <= withholding[level], ~rare, rare)
-        released = self.law.release(array, sampler=sampler)
+        released = self.inner.release(array, sampler=sampler)
         released[withheld] = -1 if released.ndim == 1 else np.nan
         return released, withheld
 
@@ -200,25 +200,26 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
     return np.array(passing), np.array(withholding)
 
 
-def covers(law: Law, *, radius: float, proposal: float) -> None:
-    """Nothing, if ``law`` hides a difference of ``proposal * radius``, and promises it to neighbours within ``radius``.
+def covers(inner: InnerMechanism, *, radius: float, proposal: float) -> None:
+    """Nothing, if ``inner`` hides a difference of ``proposal * radius``, and promises it to neighbours within ``radius``.
 
     Raises:
         InvalidParameter: its sensitivity is smaller, by more than the rounding of that product, or its adjacency wider.
     """
     needed = positive(proposal, name="proposal") * positive(radius, name="radius")
-    if law.sensitivity < needed * (1.0 - 2.0**-45):
+    if inner.sensitivity < needed * (1.0 - 2.0**-45):
         raise InvalidParameter(
-            f"law.sensitivity={law.sensitivity!r}: expected at least proposal * radius = {needed!r}; build the law with it"
+            f"inner.sensitivity={inner.sensitivity!r}: expected at least proposal * radius = {needed!r}; build the mechanism "
+            "with it"
         )
-    adjacency = law.guarantee.adjacency
+    adjacency = inner.guarantee.adjacency
     if isinstance(adjacency, Neighborhood) and adjacency.radius > radius * (1.0 + 2.0**-45):
         raise InvalidParameter(
-            f"law.adjacency.radius={adjacency.radius!r}: expected at most radius={radius!r}, which levels are measured in"
+            f"inner.adjacency.radius={adjacency.radius!r}: expected at most radius={radius!r}, which levels are measured in"
         )
 
 
-def total_guarantee(law: Law, *, epsilon_test: float, delta_test: float) -> Guarantee:
-    """The test's cost and the law's, added up."""
-    cost = law.guarantee
+def total_guarantee(inner: InnerMechanism, *, epsilon_test: float, delta_test: float) -> Guarantee:
+    """The test's cost and the inner mechanism's, added up."""
+    cost = inner.guarantee
     return Guarantee(epsilon_test + cost.epsilon, delta_test + cost.delta, cost.adjacency)

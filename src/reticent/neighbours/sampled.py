@@ -23,8 +23,8 @@ _SAFE_DEVIATIONS = 4.0
 class SampledNeighbours:
     """Who votes on a query: the k nearest of a fresh Poisson sample of all units.
 
-    **Guarantee.** (i) The k records returned have exactly the law of the k nearest, by (distance, place in ``Records``), of a
-    sample that each unit enters independently with ``probability``. (ii) For any fixed sample, adding one unit makes at most
+    **Guarantee.** (i) The k records returned have exactly the distribution of the k nearest, by (distance, place in ``Records``),
+    of a sample that each unit enters independently with ``probability``. (ii) For any fixed sample, adding one unit makes at most
     ``per_unit`` records enter the result and as many leave it (or fewer leave, where the result was not full).
 
     *Why (i).* Coins are independent of each other and of the data. Looking at them in the order of the list, and stopping once k

@@ -1,7 +1,7 @@
 """K-norm noise on integer vectors: probability proportional to exp(-||v|| / scale) for l-infinity and l2.
 
-Both laws are mixtures of uniform laws on nested balls. If a radius K >= 0 has weight N(K) q^K, where q = exp(-1/scale)
-and N(K) is the number of integer vectors with ||v|| <= K, and v is uniform among them, then
+Both distributions are mixtures of uniform distributions on nested balls. If a radius K >= 0 has weight N(K) q^K, where q =
+exp(-1/scale) and N(K) is the number of integer vectors with ||v|| <= K, and v is uniform among them, then
 
     P(v)  ~  sum over K >= ||v|| of q^K  =  q^ceil(||v||) / (1 - q).
 
@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 LARGEST_L2_DIMENSION = 64
-"""Beyond this the charge of ``l2_epsilon_margin`` would show; Gaussian noise is the better law there anyway."""
+"""Beyond this the charge of ``l2_epsilon_margin`` would show; Gaussian noise is the better distribution there anyway."""
 
 _FINE_BITS = 59
 
@@ -36,12 +36,12 @@ probability (m + 1) e^-512 at most, below 10^-200; at the scale of 2^21 of a mec
 
 
 def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Sampler) -> Integers:
-    """Independent draws of the K-norm law, shape (rows, dimension), int64.
+    """Independent draws of the K-norm distribution, shape (rows, dimension), int64.
 
     Args:
         rows: number of vectors, 0 or more.
         dimension: m, number of coordinates, at least 1; at most 64 for l2.
-        scale: the law is exp(-||v|| / scale), in grid steps (l2: of the norm rounded up, and at least 1).
+        scale: the distribution is exp(-||v|| / scale), in grid steps (l2: of the norm rounded up, and at least 1).
         norm: ``LINF`` or ``L2``.
         sampler: source of randomness.
 

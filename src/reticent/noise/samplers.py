@@ -21,7 +21,7 @@ Booleans = npt.NDArray[np.bool_]
 Shape = int | tuple[int, ...]
 
 LARGEST_SCALE = 2.0**50
-"""Wider laws are refused: their draws would come near the end of int64."""
+"""Wider distributions are refused: their draws would come near the end of int64."""
 
 _WORD_MAX = np.uint64(2**64 - 1)
 _MANTISSA_BITS = 53
@@ -54,7 +54,7 @@ class Sampler(ABC):
     def geometric(self, shape: Shape, *, scale: float) -> Integers:
         """Integers k >= 0 with probability proportional to exp(-k / scale).
 
-        Given its sign, a discrete Laplace draw is such a law: v on v >= 0, and -v - 1 on v < 0. So no draw is wasted.
+        Given its sign, a discrete Laplace draw is such a distribution: v on v >= 0, and -v - 1 on v < 0. So no draw is wasted.
         """
         draw = self.discrete_laplace(shape, scale=scale)
         return np.asarray(np.where(draw >= 0, draw, -1 - draw))
@@ -156,7 +156,7 @@ class Sampler(ABC):
 class SeededSampler(Sampler):
     """Repeatable numbers for experiments and audits, from numpy's PCG64. *Not private.*
 
-    The laws are the same; they are drawn in double precision, so an experiment sees the right distribution, but the
+    The distributions are the same; they are drawn in double precision, so an experiment sees the right distribution, but the
     numbers must never protect anybody.
 
     Args:

@@ -1,4 +1,4 @@
-"""The front doors: scikit-learn estimators with release, guarantee, card, save and load."""
+"""The estimators, scikit-learn's way, with release, guarantee, card, save and load."""
 
 from reticent.systems.certified.classifier import CertifiedClassifier
 from reticent.systems.certified.ensemble import CertifiedEnsemble

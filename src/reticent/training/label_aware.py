@@ -1,4 +1,4 @@
-"""Ours, for labels: a classifier trained on exactly the law by which its label will be released."""
+"""Ours, for labels: a classifier trained for exactly the mechanism that will release its label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 from reticent.core.checks import count, positive, probability
 from reticent.core.norms import Norm
-from reticent.training.label_laws import chance_of
+from reticent.training.label_chances import chance_of
 from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
 from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.progress import Report, silent
@@ -23,7 +23,7 @@ class LabelAwareConfig:
     Attributes:
         epsilon: budget of one label.
         radius: neighbourhood radius R in ``input_norm``.
-        law: ``softmax``, ``stability`` or ``noisy-max``.
+        mechanism: ``softmax``, ``stability`` or ``noisy-max``.
         input_norm: norm in which neighbours are near; linf or l1.
         hidden: widths of the hidden layers.
         epochs: passes over the embeddings.
@@ -36,7 +36,7 @@ class LabelAwareConfig:
 
     epsilon: float
     radius: float
-    law: str
+    mechanism: str
     input_norm: Norm = Norm.LINF
     hidden: tuple[int, ...] = (128,)
     epochs: int = 40
@@ -50,7 +50,7 @@ class LabelAwareConfig:
             positive(getattr(self, name), name=name)
         for name in ("epochs", "batch_size"):
             count(getattr(self, name), name=name)
-        chance_of(self.law)
+        chance_of(self.mechanism)
         probability(self.warm_up, name="warm_up")
         object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
 
@@ -61,12 +61,12 @@ def train_label_release(
     """A classifier whose *released* label is right as often as possible.
 
     The loss divides the logits by ``U * radius / epsilon`` with U the differentiable bound on the spread (the
-    largest difference of two logits), so that the law in the loss is the law of the release.
+    largest difference of two logits), so that the mechanism in the loss is that of the release.
 
     Args:
         embeddings: shape (n, d), clipped to the public domain if there is one.
         labels: shape (n,), integers 0..classes - 1.
-        config: law, radius, budget, sizes and settings.
+        config: mechanism, radius, budget, sizes and settings.
         report: told after every epoch.
 
     Returns:
@@ -80,7 +80,7 @@ def train_label_release(
     points, targets, classes = labelled(embeddings, labels)
     directions = input_directions(points.shape[1], config.input_norm)
     functionals = output_functionals(classes, SPREAD)
-    chance = chance_of(config.law)
+    chance = chance_of(config.mechanism)
     torch.manual_seed(config.seed)
     network = relu_network([points.shape[1], *config.hidden, classes])
 

@@ -1,4 +1,4 @@
-"""Plain float noise with the shape of the release laws, and how it rises, for training through it. Never for a release."""
+"""Plain float noise with the shape of the release mechanisms, and how it rises, for training through it. Never for a release."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class NoiseAwareConfig:
     Attributes:
         epsilon: budget that the released values will be given.
         radius: neighbourhood radius R in ``input_norm``.
-        output_norm: the law it will be released with: l1 (Laplace), linf or l2 (K-norm).
+        output_norm: the mechanism it will be released with: l1 (Laplace), linf or l2 (K-norm).
         input_norm: norm in which neighbours are near; linf or l1.
         outputs: number of released values.
         hidden: widths of the obfuscator's hidden layers.
@@ -92,7 +92,7 @@ def train_noise_aware(
     Args:
         embeddings: shape (n, d), clipped to the public domain if there is one.
         labels: shape (n,), integers 0..classes - 1.
-        config: law, radius, budget, sizes and settings.
+        config: mechanism, radius, budget, sizes and settings.
         report: told after every epoch.
 
     Returns:

@@ -12,7 +12,7 @@ from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.noise import SeededSampler
 
-LAWS = {OURS: StabilityResponse, PUBLISHED: SmoothCauchy, GLOBAL: GlobalSensitivityResponse}
+MECHANISMS = {OURS: StabilityResponse, PUBLISHED: SmoothCauchy, GLOBAL: GlobalSensitivityResponse}
 
 
 def synthetic(classes: int = 2, members: int = 7, n: int = 4000) -> Answers:
@@ -27,9 +27,9 @@ def synthetic(classes: int = 2, members: int = 7, n: int = 4000) -> Answers:
 def test_expected_accuracy_is_that_of_drawn_labels(name: str) -> None:
     answers, epsilon = synthetic(), 0.7
     extra = {"classes": 2} if name == OURS else {}
-    law = LAWS[name](epsilon=epsilon, adjacency=AddRemove(1), **extra)
+    mechanism = MECHANISMS[name](epsilon=epsilon, adjacency=AddRemove(1), **extra)
     repeats = 25
-    drawn = law.release(np.tile(answers.labels, repeats), np.tile(answers.distances, repeats), sampler=SeededSampler(1))
+    drawn = mechanism.release(np.tile(answers.labels, repeats), np.tile(answers.distances, repeats), sampler=SeededSampler(1))
     measured = (drawn == np.tile(answers.truth, repeats)).mean()
     # 100,000 labels: a false alarm beyond 4.5 standard errors, below 1e-5.
     assert abs(PURE[name](answers, epsilon) - measured) < 4.5 * 0.5 / np.sqrt(repeats * 4000)
@@ -38,7 +38,7 @@ def test_expected_accuracy_is_that_of_drawn_labels(name: str) -> None:
 
 def test_expected_accuracy_of_ten_classes() -> None:
     answers = synthetic(classes=10)
-    law = StabilityResponse(classes=10, epsilon=1.0, adjacency=AddRemove(1))
-    drawn = law.release(np.tile(answers.labels, 25), np.tile(answers.distances, 25), sampler=SeededSampler(2))
+    mechanism = StabilityResponse(classes=10, epsilon=1.0, adjacency=AddRemove(1))
+    drawn = mechanism.release(np.tile(answers.labels, 25), np.tile(answers.distances, 25), sampler=SeededSampler(2))
     measured = (drawn == np.tile(answers.truth, 25)).mean()
     assert abs(PURE[OURS](answers, 1.0) - measured) < 4.5 * 0.5 / np.sqrt(25 * 4000)

@@ -99,8 +99,8 @@ def test_attacks_are_measured_against_the_words_of_the_table(adult: PowerDemo) -
     assert qualities[NOTHING]["categories"] == pytest.approx(np.mean(hits))
     for name in OURS:  # not better than the floor by much: the whole record is hidden, or all but its kind
         assert qualities[name]["categories"] < qualities[NOTHING]["categories"] + 0.15
-    law = adult.results["rows"][0]["law"]
-    assert attacks["different_guesses"][OURS[0]] == (2 if law == "code" else 160)
+    mechanism = adult.results["rows"][0]["mechanism"]
+    assert attacks["different_guesses"][OURS[0]] == (2 if mechanism == "code" else 160)
 
 
 def test_examples_are_real_rows_and_marked_right(adult: PowerDemo) -> None:

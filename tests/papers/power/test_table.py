@@ -107,7 +107,7 @@ def test_raw_columns_cost_their_epsilon_over_all_columns() -> None:
     assert 1.6 < result.epsilon_lower <= 2.0
 
 
-def test_raw_vectors_have_the_laws_mean_length() -> None:
+def test_raw_vectors_have_the_distributions_mean_length() -> None:
     rows = np.zeros((20_000, 5))
     lengths = np.linalg.norm(raw_vector(rows, epsilon=2.0, radius=0.5, seed=0), axis=1)
     assert lengths.mean() == pytest.approx(5 * 0.5 / 2.0, rel=0.02)

@@ -39,7 +39,7 @@ def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) ->
     released = (fitted.simulate(X, seed=0).values == labels).mean()
     assert noise_free > 0.9
     assert released > noise_free - 0.01
-    published = CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300, law="smooth-cauchy")
+    published = CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300, mechanism="smooth-cauchy")
     published.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
     published._identities = {}
     assert (published.simulate(X, seed=0).values == labels).mean() < 0.6
@@ -58,7 +58,7 @@ def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(fitted: Certif
     assert fitted.guarantee == Guarantee(0.03, 0.0, AddRemove(1, data_set="blobs"))
     replace = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=2, counting="replace", data_set="blobs").fit(*blobs(50))
     assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1, data_set="blobs"))
-    distance = CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, law="distance", data_set="blobs").fit(
+    distance = CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, mechanism="distance", data_set="blobs").fit(
         *blobs(2000)
     )
     assert (
@@ -79,7 +79,9 @@ def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
     assert 9.999 < total.epsilon <= 10.0 + 1e-9
     assert classifier.epsilon < total.candidates["advanced"] / 1000 * 20
     with pytest.raises(InvalidParameter, match="pure epsilon"):
-        CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=0.1, law="distance").calibrate(epsilon=1.0, delta=0.0, answers=3)
+        CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=0.1, mechanism="distance").calibrate(
+            epsilon=1.0, delta=0.0, answers=3
+        )
 
 
 def test_answers_are_booked_before_they_leave(fitted: CertifiedClassifier, tmp_path: Path) -> None:
@@ -114,7 +116,7 @@ def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
     [
         lambda bundle: bundle.settings["training"].update(classes=5),
         lambda bundle: bundle.settings["training"].update(clip=-1.0),
-        lambda bundle: bundle.settings["law"].update(name="none"),
+        lambda bundle: bundle.settings["mechanism"].update(name="none"),
         lambda bundle: bundle.settings.update(labels=[1]),
         lambda bundle: bundle.settings.pop("input_shape"),
         lambda bundle: bundle.settings.update(members=2),
@@ -196,8 +198,8 @@ def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> Non
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        ({"law": "cauchy"}, UnknownName, "law='cauchy': expected one of stability, distance"),
-        ({"law": "distance"}, InvalidParameter, r"delta=0\.0: expected a number in \(0, 1\)"),
+        ({"mechanism": "cauchy"}, UnknownName, "mechanism='cauchy': expected one of stability, distance"),
+        ({"mechanism": "distance"}, InvalidParameter, r"delta=0\.0: expected a number in \(0, 1\)"),
         ({"epsilon": 0.0}, InvalidParameter, r"epsilon=0\.0"),
         ({"k_max": -1}, InvalidParameter, "k_max=-1"),
         ({"extractor": "resnet"}, InvalidParameter, "extractor: expected None or a torch module, got str"),
@@ -211,9 +213,9 @@ def test_what_cannot_be_fitted_is_refused(fields: dict[str, Any], error: type[Ex
         CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, "classes": [0, 1], **fields}).fit(*blobs(30))
 
 
-def test_published_laws_answer_two_labels_only() -> None:
+def test_published_mechanisms_answer_two_labels_only() -> None:
     X, y = load_iris(return_X_y=True)
-    classifier = CertifiedClassifier(classes=[0, 1, 2], epsilon=1.0, k_max=1, law="smooth-cauchy").fit(X, y)
+    classifier = CertifiedClassifier(classes=[0, 1, 2], epsilon=1.0, k_max=1, mechanism="smooth-cauchy").fit(X, y)
     with pytest.raises(InvalidParameter, match="answers two labels, got classes=3"):
         classifier.release(X)
 

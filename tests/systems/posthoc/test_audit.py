@@ -42,7 +42,7 @@ def encoder() -> PosthocEncoder:
         radius=0.1,
         embedder="identity",
         obfuscator=module,
-        law="laplace",
+        mechanism="laplace",
         path="local",
         random_state=0,
     ).fit(points)
@@ -75,12 +75,12 @@ def test_answers_on_the_worst_neighbours_stay_within_the_claim(encoder: PosthocE
     query = encoder.query_
     mechanism = query.mechanism
     assert isinstance(mechanism, ProposeTestRelease)
-    law = mechanism.law
-    assert isinstance(law, LaplaceMechanism)
+    inner = mechanism.inner
+    assert isinstance(inner, LaplaceMechanism)
     chance = np.stack([mechanism.pass_probabilities[query.test.levels(query.points(x))] for x in (here, there)])
     value = np.stack([query.exact(x)[:, 0] for x in (here, there)])
     # The loss of an answer that passes: of the passing bit, and of a value moved all the way to one side.
-    loss = np.abs(np.log(chance[0] / chance[1])) + np.abs(value[0] - value[1]) / law.scale
+    loss = np.abs(np.log(chance[0] / chance[1])) + np.abs(value[0] - value[1]) / inner.scale
     loss[chance.max(axis=0) < 0.05] = 0  # delta covers these
     worst = int(loss.argmax())
 
@@ -92,7 +92,7 @@ def test_answers_on_the_worst_neighbours_stay_within_the_claim(encoder: PosthocE
             released = encoder.release(rows)
             values, withheld = released.values, released.withheld
         passed = np.log(chance[0, worst] / chance[1, worst])
-        vector = (np.abs(values[:, 0] - value[1, worst]) - np.abs(values[:, 0] - value[0, worst])) / law.scale
+        vector = (np.abs(values[:, 0] - value[1, worst]) - np.abs(values[:, 0] - value[0, worst])) / inner.scale
         missed = np.log((1 - chance[0, worst]) / (1 - chance[1, worst]))
         return np.where(withheld, missed, passed + vector)
 
@@ -108,13 +108,13 @@ def test_the_same_audit_refutes_a_release_without_the_radius_in_its_noise(
     encoder: PosthocEncoder, runs: int, confidence: float
 ) -> None:
     """Noise for half the sensitivity on the worst neighbours of the plain: the claim must fall."""
-    law = LaplaceMechanism(sensitivity=0.5, epsilon=2.0, dimension=1, adjacency=encoder.guarantee.adjacency)
+    inner = LaplaceMechanism(sensitivity=0.5, epsilon=2.0, dimension=1, adjacency=encoder.guarantee.adjacency)
     sampler = AuditSampler(5) if runs == RUNS else SecureSampler()
-    first = law.release(np.zeros((runs, 1)), sampler=sampler)[:, 0]
-    second = law.release(np.ones((runs, 1)), sampler=sampler)[:, 0]
+    first = inner.release(np.zeros((runs, 1)), sampler=sampler)[:, 0]
+    second = inner.release(np.ones((runs, 1)), sampler=sampler)[:, 0]
     result = epsilon_lower_bound(
-        (np.abs(first - 1) - np.abs(first)) / law.scale,
-        (np.abs(second - 1) - np.abs(second)) / law.scale,
+        (np.abs(first - 1) - np.abs(first)) / inner.scale,
+        (np.abs(second - 1) - np.abs(second)) / inner.scale,
         delta=1e-2,
         confidence=confidence,
     )
@@ -129,7 +129,7 @@ def _stretched(factor: float) -> PosthocEncoder:
         copy.weight.copy_(torch.eye(2))
         copy.bias.zero_()
     points = np.random.default_rng(0).uniform(-4, 4, (2000, 2))
-    settings = {"epsilon": 0.5, "delta": 0.0, "radius": 0.5, "law": "laplace", "path": "global", "random_state": 0}
+    settings = {"epsilon": 0.5, "delta": 0.0, "radius": 0.5, "inner": "laplace", "path": "global", "random_state": 0}
     return PosthocEncoder(embedder=nn.Sequential(embedder), obfuscator=copy, **settings).fit(points)
 
 

@@ -11,7 +11,7 @@ from reticent.lipschitz import EnumerationBound
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
-from reticent.systems.posthoc.plans import LABEL_LAWS, VECTOR_LAWS, Plan, Requirement, output_of, plan_mechanism
+from reticent.systems.posthoc.plans import LABEL_MECHANISMS, VECTOR_MECHANISMS, Plan, Requirement, output_of, plan_mechanism
 from reticent.training.heads import HeadConfig
 
 NEAR = Neighborhood(Norm.LINF, 0.1, "plane")
@@ -19,11 +19,11 @@ DOMAIN = Box.cube(2, 4.0)
 HEAD = HeadConfig(epochs=1, seed=0)
 
 
-def candidate(law: str, seed: int = 0) -> Candidate:
+def candidate(name: str, seed: int = 0) -> Candidate:
     random = np.random.default_rng(seed)
     network = affine_chain([random.normal(size=(6, 2)), random.normal(size=(3, 6)) / 3], [random.normal(size=6), np.zeros(3)])
-    bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=output_of(law))
-    return Candidate(network, law, bound)
+    bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=output_of(name))
+    return Candidate(network, name, bound)
 
 
 def unlabelled(rows: int = 400) -> CalibrationData:
@@ -36,11 +36,11 @@ def labelled() -> CalibrationData:
     return CalibrationData(data.train, data.held, (data.train[:, 0] > 0).astype(int), (data.held[:, 0] > 0).astype(int))
 
 
-@pytest.mark.parametrize("law", VECTOR_LAWS)
+@pytest.mark.parametrize("name", VECTOR_MECHANISMS)
 @pytest.mark.parametrize("delta", [1e-5, 0.05])
-def test_every_considered_plan_costs_at_most_the_requirement(law: str, delta: float) -> None:
+def test_every_considered_plan_costs_at_most_the_requirement(name: str, delta: float) -> None:
     required = Requirement(epsilon=3.0, delta=delta, adjacency=NEAR)
-    chosen = candidate(law)
+    chosen = candidate(name)
     choice = calibrate([chosen], required, unlabelled(), paths=("global", "local"), head_config=HEAD)
     assert choice.considered[0].utility == max(plan.utility for plan in choice.considered)
     for plan in choice.considered:
@@ -51,14 +51,14 @@ def test_every_considered_plan_costs_at_most_the_requirement(law: str, delta: fl
         assert 0 <= plan.released <= 1
 
 
-@pytest.mark.parametrize("law", LABEL_LAWS)
-def test_label_utility_is_the_expected_accuracy_of_real_answers(law: str) -> None:
+@pytest.mark.parametrize("name", LABEL_MECHANISMS)
+def test_label_utility_is_the_expected_accuracy_of_real_answers(name: str) -> None:
     required = Requirement(epsilon=3.0, delta=0.0, adjacency=NEAR)
     random = np.random.default_rng(0)
     network = affine_chain([random.normal(size=(6, 2)), random.normal(size=(2, 6))], [random.normal(size=6), np.zeros(2)])
     bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output="spread")
     data = labelled()
-    choice = calibrate([Candidate(network, law, bound)], required, data, paths=("global",), head_config=HEAD)
+    choice = calibrate([Candidate(network, name, bound)], required, data, paths=("global",), head_config=HEAD)
     mechanism = plan_mechanism(network, bound, choice.plan, required)
     sampler = SeededSampler(0)
     answers = np.stack([mechanism.release(network.forward(data.held), sampler=sampler) for _ in range(50)])
@@ -78,14 +78,14 @@ def test_the_better_of_two_functions_is_chosen() -> None:
     assert choice.candidate is candidates[1]
 
 
-def test_delta_zero_leaves_the_global_path_with_pure_laws() -> None:
+def test_delta_zero_leaves_the_global_path_with_pure_mechanisms() -> None:
     required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
-    laws = [candidate(law) for law in VECTOR_LAWS]
-    choice = calibrate(laws, required, unlabelled(), paths=("global", "local"), head_config=HEAD)
+    candidates = [candidate(name) for name in VECTOR_MECHANISMS]
+    choice = calibrate(candidates, required, unlabelled(), paths=("global", "local"), head_config=HEAD)
     assert {plan.path for plan in choice.considered} == {"global"}
-    assert "gaussian" not in {plan.law for plan in choice.considered}
+    assert "gaussian" not in {plan.mechanism for plan in choice.considered}
     with pytest.raises(CalibrationFailed, match="raise delta or allow the global path"):
-        calibrate(laws, required, unlabelled(), paths=("local",), head_config=HEAD)
+        calibrate(candidates, required, unlabelled(), paths=("local",), head_config=HEAD)
 
 
 def test_a_plan_that_costs_too_much_or_proves_too_little_is_refused() -> None:
@@ -93,18 +93,18 @@ def test_a_plan_that_costs_too_much_or_proves_too_little_is_refused() -> None:
     required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
     honest = Plan(
         path="global",
-        law="laplace",
+        mechanism="laplace",
         proposal=chosen.global_bound,
         epsilon_test=0.0,
         delta_test=0.0,
-        epsilon_law=1.0,
-        delta_law=0.0,
+        epsilon_release=1.0,
+        delta_release=0.0,
     )
     plan_mechanism(chosen.network, chosen.bound, honest, required)
     with pytest.raises(InvalidParameter, match="more than is required"):
-        plan_mechanism(chosen.network, chosen.bound, Plan(**{**honest.to_dict(), "epsilon_law": 1.1}), required)
+        plan_mechanism(chosen.network, chosen.bound, Plan(**{**honest.to_dict(), "epsilon_release": 1.1}), required)
     smaller = Plan(**{**honest.to_dict(), "proposal": 0.9 * chosen.global_bound})
     with pytest.raises(InvalidParameter, match="over the whole domain"):
         plan_mechanism(chosen.network, chosen.bound, smaller, required)
-    with pytest.raises(UnknownName, match="law='cauchy'"):
-        Plan(**{**honest.to_dict(), "law": "cauchy"})
+    with pytest.raises(UnknownName, match="mechanism='cauchy'"):
+        Plan(**{**honest.to_dict(), "mechanism": "cauchy"})

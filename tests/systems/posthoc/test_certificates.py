@@ -1,4 +1,4 @@
-"""Certificates by name, and the exact one through a whole front door."""
+"""Certificates by name, and the exact one through a whole estimator."""
 
 from __future__ import annotations
 
@@ -62,7 +62,14 @@ def test_refusals() -> None:
 
 
 def _encoder(**changes: Any) -> PosthocEncoder:
-    settings = {"epsilon": 6.0, "delta": 0.05, "radius": 0.1, "embedder": "identity", "law": "laplace", "certificate": "exact"}
+    settings = {
+        "epsilon": 6.0,
+        "delta": 0.05,
+        "radius": 0.1,
+        "embedder": "identity",
+        "mechanism": "laplace",
+        "certificate": "exact",
+    }
     return PosthocEncoder(**{**settings, **changes}, obfuscator=_network(3, 8, 2), head_epochs=1, random_state=0)
 
 

@@ -72,7 +72,7 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
         radius=0.1,
         embedder="identity",
         classifier=module,
-        law="softmax",
+        mechanism="softmax",
         path="local",
         random_state=0,
     ).fit(X, y)
@@ -89,7 +89,7 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
 
 
 def test_refuses_unknown_names(points) -> None:
-    with pytest.raises(UnknownName, match="law='laplace'"):
-        PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, law="laplace", **SMALL).fit(*points)
+    with pytest.raises(UnknownName, match="mechanism='laplace'"):
+        PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(*points)
     with pytest.raises(UnknownName, match="classifier='forest'"):
         PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, classifier="forest", **SMALL).fit(*points)

@@ -72,7 +72,7 @@ def test_the_noise_has_the_scale_that_the_certificate_demands(fitted: PosthocEnc
     query = fitted.query_
     norm = query.mechanism.norm
     sensitivity = query.plan.proposal * 0.5
-    if norm is Norm.LINF:  # E ||noise|| = dimension * scale for a K-norm law, in its own norm
+    if norm is Norm.LINF:  # E ||noise|| = dimension * scale for K-norm noise, in its own norm
         expected = (2 + 1) * sensitivity / 4.0 * 2 / 3
         measured = np.abs(noise).max(axis=1).mean()
     elif norm is Norm.L2:
@@ -85,9 +85,9 @@ def test_the_noise_has_the_scale_that_the_certificate_demands(fitted: PosthocEnc
 def test_training_does_not_disturb_the_global_generator_and_repeats(points) -> None:
     torch.manual_seed(7)
     before = torch.random.get_rng_state()
-    first = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, law="laplace", **SMALL).fit(*points)
+    first = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(*points)
     assert torch.equal(before, torch.random.get_rng_state())
-    second = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, law="laplace", **SMALL).fit(*points)
+    second = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(*points)
     assert first.bundle_identity_ == second.bundle_identity_
 
 
@@ -118,7 +118,7 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
         radius=0.1,
         embedder="identity",
         obfuscator=module,
-        law="laplace",
+        mechanism="laplace",
         path="local",
         random_state=0,
     ).fit(np.concatenate([calm, steep]))
@@ -190,7 +190,7 @@ def test_published_regularisers_by_name(points) -> None:
 
 def test_refuses_before_training(points) -> None:
     with pytest.raises(CalibrationFailed, match="delta above 0"):
-        PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5, path="local", law="laplace", **SMALL).fit(*points)
+        PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5, path="local", mechanism="laplace", **SMALL).fit(*points)
     with pytest.raises(NotFittedYet, match="call fit"):
         PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5).release(points[0])
     module = nn.Sequential(nn.LSTM(3, 2))

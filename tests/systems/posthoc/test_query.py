@@ -16,16 +16,16 @@ from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import Plan, Requirement, output_of
 from reticent.systems.posthoc.query import PrivateQuery
 
-LAWS = ("laplace", "k-norm-linf", "k-norm-l2", "gaussian", "noisy-max", "softmax", "stability")
+MECHANISMS = ("laplace", "k-norm-linf", "k-norm-l2", "gaussian", "noisy-max", "softmax", "stability")
 KINDS = ("enumeration", "interval", "layered")
 
 
-def query(law: str, path: str, kind: str, *, input_norm: Norm = Norm.LINF) -> PrivateQuery:
+def query(mechanism: str, path: str, kind: str, *, input_norm: Norm = Norm.LINF) -> PrivateQuery:
     """A release of a random 5-16-3 network; on the local path P is such that half of the points near 0 have level 3 or more."""
     rng = np.random.default_rng(7)
     network = affine_chain([rng.normal(size=(16, 5)), rng.normal(size=(3, 16))], [rng.normal(size=16), rng.normal(size=3)])
     domain = Box(np.full(5, -2.7), np.full(5, 2.3))  # neither end on a grid
-    bound = certificate(kind, network, domain=domain, input_norm=input_norm, output=output_of(law))
+    bound = certificate(kind, network, domain=domain, input_norm=input_norm, output=output_of(mechanism))
     adjacency = Neighborhood(input_norm, 0.05, "5-dimensional input space")
     requirement = Requirement(epsilon=6.0, delta=1e-3, adjacency=adjacency)
     local: dict[str, Any] = (
@@ -33,10 +33,10 @@ def query(law: str, path: str, kind: str, *, input_norm: Norm = Norm.LINF) -> Pr
     )
     plan = Plan(
         path=path,  # type: ignore[arg-type]
-        law=law,
+        mechanism=mechanism,
         proposal=bound.global_bound() if path == "global" else float(np.median(bound.bound(rng.normal(size=(50, 5)), 0.15))),
-        epsilon_law=3.9,
-        delta_law=5e-4 if law == "gaussian" else 0.0,
+        epsilon_release=3.9,
+        delta_release=5e-4 if mechanism == "gaussian" else 0.0,
         **local,
     )
     return PrivateQuery(IdentityEmbedding(5), network, bound, requirement, plan)
@@ -54,10 +54,10 @@ def stage_by_stage(fitted: PrivateQuery, inputs: np.ndarray, seed: int) -> tuple
     return mechanism.release(values, fitted.test.levels(points), sampler=SeededSampler(seed))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(("path", "kind"), [("global", "enumeration"), *(("local", kind) for kind in KINDS)])
-def test_the_fused_pass_is_the_stages_one_after_the_other(law: str, path: str, kind: str) -> None:
-    fitted = query(law, path, kind)
+def test_the_fused_pass_is_the_stages_one_after_the_other(mechanism: str, path: str, kind: str) -> None:
+    fitted = query(mechanism, path, kind)
     inputs = 3.0 * np.random.default_rng(1).normal(size=(300, 5))  # some of them beyond the domain
     values, withheld = fitted.answer(inputs, sampler=SeededSampler(3))
     expected, missing = stage_by_stage(fitted, inputs, 3)
@@ -72,11 +72,11 @@ def test_the_fused_pass_is_the_stages_one_after_the_other(law: str, path: str, k
     )
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", [Norm.LINF, Norm.L1])
-def test_a_row_has_one_value_and_one_level_alone_in_any_batch_and_at_any_place(law: str, kind: str, norm: Norm) -> None:
-    fitted = query(law, "local", kind, input_norm=norm)
+def test_a_row_has_one_value_and_one_level_alone_in_any_batch_and_at_any_place(mechanism: str, kind: str, norm: Norm) -> None:
+    fitted = query(mechanism, "local", kind, input_norm=norm)
     assert fitted.test is not None
     random = np.random.default_rng(2)
     inputs = random.normal(size=(200, 5))

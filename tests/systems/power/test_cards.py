@@ -21,17 +21,17 @@ SCHEMA = TabularSchema(
 
 
 def query(**changes) -> PowerQuery:
-    plan = PowerPlan(**{"law": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.1, **changes})
+    plan = PowerPlan(**{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.1, **changes})
     return PowerQuery(SCHEMA, Network((Affine(np.eye(2, SCHEMA.dimension), np.zeros(2)),), (SCHEMA.dimension,)), plan)
 
 
 def test_delta_is_added_and_not_a_probability_of_failure() -> None:
-    gaussian = query(law="gaussian", delta=1e-5)
-    law = gaussian.mechanism
-    assert isinstance(law, GaussianMechanism)
+    gaussian = query(mechanism="gaussian", delta=1e-5)
+    mechanism = gaussian.mechanism
+    assert isinstance(mechanism, GaussianMechanism)
     # The loss is N(mu^2/2, mu^2) with mu = sensitivity / sigma: it exceeds epsilon far more often than with probability delta.
-    mu = law.sensitivity / law.scale
-    assert 1 - ndtr((law.epsilon - 0.5 * mu * mu) / mu) > 2 * law.delta
+    mu = mechanism.sensitivity / mechanism.scale
+    assert 1 - ndtr((mechanism.epsilon - 0.5 * mu * mu) / mu) > 2 * mechanism.delta
     text = power_card(gaussian).to_markdown()
     assert "the probability of any set of answers changes by at most a factor e^3, plus 1e-05, per answer" in text
     assert "except with probability" not in text
@@ -49,7 +49,7 @@ def test_the_offset_of_the_lipschitz_statement_is_on_the_card() -> None:
         offset = found.mechanism.metric_offset
         assert offset <= float(shown[2]) <= 1.1 * offset
         assert dict(card.details)["offset of the Lipschitz statement, from the grid"] == f"{shown[2]} at every distance"
-    assert "Lipschitz" not in power_card(query(law="gaussian", delta=1e-5)).protected
+    assert "Lipschitz" not in power_card(query(mechanism="gaussian", delta=1e-5)).protected
 
 
 def test_the_radius_is_said_in_the_tables_own_units() -> None:

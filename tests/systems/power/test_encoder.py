@@ -53,7 +53,7 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def metric(table) -> PowerEncoder:
-    return PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, law="k-norm-l2", **SMALL).fit(*table)
+    return PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, mechanism="k-norm-l2", **SMALL).fit(*table)
 
 
 @pytest.fixture(scope="module")
@@ -96,19 +96,19 @@ def test_labels_survive_in_both_kinds_of_answer(metric: PowerEncoder, local: Pow
 
 
 def test_sensitivity_is_constant_times_radius_or_diameter(table, metric: PowerEncoder) -> None:
-    law = metric.query_.mechanism
-    assert isinstance(law, KNormMechanism)
-    assert law.sensitivity == pytest.approx(0.3, rel=1e-8)
-    whole = PowerEncoder(epsilon=3.0, delta=0.0, radius=None, law="k-norm-l2", **SMALL).fit(*table).query_.mechanism
+    mechanism = metric.query_.mechanism
+    assert isinstance(mechanism, KNormMechanism)
+    assert mechanism.sensitivity == pytest.approx(0.3, rel=1e-8)
+    whole = PowerEncoder(epsilon=3.0, delta=0.0, radius=None, mechanism="k-norm-l2", **SMALL).fit(*table).query_.mechanism
     assert isinstance(whole, KNormMechanism)
     assert whole.sensitivity == pytest.approx(np.sqrt(3), rel=1e-8)
-    gauss = PowerEncoder(epsilon=3.0, delta=1e-5, radius=0.3, law="gaussian", **SMALL).fit(*table)
+    gauss = PowerEncoder(epsilon=3.0, delta=1e-5, radius=0.3, mechanism="gaussian", **SMALL).fit(*table)
     assert gauss.guarantee.delta == 1e-5
 
 
 def test_auto_takes_the_code_where_the_radius_is_large(table) -> None:
     far = PowerEncoder(epsilon=3.0, delta=0.0, radius=1.5, **SMALL).fit(*table)
-    assert far.query_.plan.law == "code"
+    assert far.query_.plan.mechanism == "code"
     assert isinstance(far.guarantee.adjacency, Neighborhood)
     assert [plan.utility for plan in far.considered_] == sorted((plan.utility for plan in far.considered_), reverse=True)
 
@@ -170,7 +170,7 @@ def test_stores_and_answers_as_before(metric: PowerEncoder, local: PowerEncoder,
         assert loaded.classes_.tolist() == ["no", "yes"]
         assert (tmp_path / name / "card.md").read_text() == encoder.card().to_markdown()
     stored = metric.bundle()
-    for change in ({"codes": [0, 9], "law": "code"}, {"epsilon": -1.0}, {"law": "none"}):
+    for change in ({"codes": [0, 9], "mechanism": "code"}, {"epsilon": -1.0}, {"mechanism": "none"}):
         plan = {**stored.settings["plan"], **change}
         Bundle(stored.system, {**stored.settings, "plan": plan}, stored.arrays, stored.card).write(
             tmp_path / "bad", overwrite=True
@@ -223,13 +223,13 @@ def test_noise_is_fresh_and_training_leaves_the_global_generator(metric: PowerEn
     assert metric.simulate(table[0][:3], seed=1).receipt.seeded
     torch.manual_seed(7)
     before = torch.random.get_rng_state()
-    again = PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, law="k-norm-l2", **SMALL).fit(*table)
+    again = PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, mechanism="k-norm-l2", **SMALL).fit(*table)
     assert torch.equal(before, torch.random.get_rng_state())
     assert again.bundle_identity_ == metric.bundle_identity_
 
 
 def test_in_a_pipeline_and_cloned(table) -> None:
-    encoder = PowerEncoder(epsilon=6.0, delta=0.0, radius=None, **{**SMALL, "epochs": 5, "law": "code"})
+    encoder = PowerEncoder(epsilon=6.0, delta=0.0, radius=None, **{**SMALL, "epochs": 5, "mechanism": "code"})
     pipeline = make_pipeline(encoder, LogisticRegression()).fit(*table)
     assert pipeline.score(*table) > 0.8
     assert clone(encoder).set_params(epsilon=1.0).epsilon == 1.0
@@ -240,12 +240,12 @@ REFUSED: list[tuple[str, dict[str, object], type[ReticentError], str]] = [
     ("delta one", {"delta": 1.0}, InvalidParameter, "delta=1.0"),
     ("radius zero", {"radius": 0.0}, InvalidParameter, "radius=0.0"),
     ("unknown mode", {"mode": "secret"}, UnknownName, "mode='secret': expected one of private, published"),
-    ("unknown law", {"law": "laplace"}, UnknownName, "law='laplace': expected one of auto, k-norm-l2"),
-    ("gaussian without delta", {"law": "gaussian"}, CalibrationFailed, "needs delta above 0"),
+    ("unknown mechanism", {"mechanism": "laplace"}, UnknownName, "mechanism='laplace': expected one of auto, k-norm-l2"),
+    ("gaussian without delta", {"mechanism": "gaussian"}, CalibrationFailed, "needs delta above 0"),
     ("published without alpha", {"mode": "published"}, InvalidParameter, "delta=0"),
     ("schema of another kind", {"schema": "adult"}, InvalidParameter, "expected a TabularSchema or a pair"),
     ("no outputs", {"outputs": 0}, InvalidParameter, "outputs=0"),
-    ("odd width", {"hidden": (7,), "law": "k-norm-l2"}, InvalidParameter, "even widths"),
+    ("odd width", {"hidden": (7,), "mechanism": "k-norm-l2"}, InvalidParameter, "even widths"),
     ("no calibration rows", {"calibration_share": 0.0}, InvalidParameter, "calibration_share=0.0"),
 ]
 

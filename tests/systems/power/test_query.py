@@ -29,7 +29,7 @@ SCHEMA = TabularSchema((Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c
 
 
 def query(schema: TabularSchema = SCHEMA, **changes: Any) -> PowerQuery:
-    plan = PowerPlan(**{"law": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.3, **changes})
+    plan = PowerPlan(**{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.3, **changes})
     first = np.eye(2, schema.dimension)
     return PowerQuery(
         schema, Network((Affine(first, np.zeros(2)), pair_sort(2), Affine(np.eye(2), np.ones(2))), (schema.dimension,)), plan
@@ -90,16 +90,16 @@ def scaled(factor: float) -> Any:
 SPOILT = {
     "utility in words": plan(utility="high"),
     "no utility": plan(utility=None),
-    "codes in a word": plan(law="code", codes="01"),
-    "codes that are floats": plan(law="code", codes=[0.0, 1.0]),
-    "codes below 0": plan(law="code", codes=[-1, 0]),
-    "a code twice": plan(law="code", codes=[0, 0]),
-    "codes beyond the outputs": plan(law="code", codes=[0, 2]),
+    "codes in a word": plan(mechanism="code", codes="01"),
+    "codes that are floats": plan(mechanism="code", codes=[0.0, 1.0]),
+    "codes below 0": plan(mechanism="code", codes=[-1, 0]),
+    "a code twice": plan(mechanism="code", codes=[0, 0]),
+    "codes beyond the outputs": plan(mechanism="code", codes=[0, 2]),
     "radius beyond the grid": plan(radius=1e300),
     "radius below the grid": plan(radius=1e-300),
     "epsilon below the noise's resolution": plan(epsilon=1e-9),
     "epsilon beyond the grid": plan(epsilon=1e300),
-    "delta below the grid's resolution": plan(law="gaussian", delta=1e-49, epsilon=1e-9),
+    "delta below the grid's resolution": plan(mechanism="gaussian", delta=1e-49, epsilon=1e-9),
     "an unknown activation": layers(1, {"type": "activation", "kind": "sine"}),
     "an empty branch": layers(1, {"type": "residual", "branch": []}),
     "a schema of another width": lambda settings, arrays: settings["schema"]["attributes"].pop(),
@@ -131,15 +131,15 @@ def test_settings_that_cannot_answer_fail_before_there_is_an_encoder(tmp_path: P
     random = np.random.default_rng(0)
     rows, labels = random.random((60, 2)), np.arange(60) % 2
     small = {"schema": (0.0, 1.0), "hidden": (4,), "epochs": 1, "head_epochs": 1, "outputs": 1, "random_state": 0}
-    encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, law="k-norm-l2", **small)
+    encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, mechanism="k-norm-l2", **small)
     with pytest.raises(InvalidParameter, match="scale="):
         encoder.fit(rows, labels)
 
 
-LAWS = (
-    {"law": "k-norm-l2"},
-    {"law": "gaussian", "delta": 1e-6, "epsilon": 0.9},
-    {"law": "code", "codes": (0, 1), "radius": None},
+MECHANISMS = (
+    {"mechanism": "k-norm-l2"},
+    {"mechanism": "gaussian", "delta": 1e-6, "epsilon": 0.9},
+    {"mechanism": "code", "codes": (0, 1), "radius": None},
 )
 
 
@@ -171,7 +171,7 @@ def wide_query(**changes: Any) -> PowerQuery:
     return PowerQuery(schema, Network(layers, (schema.dimension,)), replace(query().plan, **changes))
 
 
-@pytest.mark.parametrize("changes", LAWS, ids=lambda changes: changes["law"])
+@pytest.mark.parametrize("changes", MECHANISMS, ids=lambda changes: changes["mechanism"])
 def test_codes_are_answered_as_whole_rows_are_and_every_row_alone(changes: dict[str, Any]) -> None:
     asked = wide_query(**changes)
     table = rows_of(1500, schema=asked.schema)  # more than one block
@@ -182,14 +182,14 @@ def test_codes_are_answered_as_whole_rows_are_and_every_row_alone(changes: dict[
         np.testing.assert_array_equal(np.concatenate(parts), values[:100])
     # Whole rows are added in another order: the same to within twice the error that noise is scaled for.
     error = 2 * asked.network.rounding_error(asked.schema.domain)
-    for exact in (asked.exact(whole), asked.network.forward(whole)) if asked.plan.law != "code" else (asked.exact(whole),):
+    for exact in (asked.exact(whole), asked.network.forward(whole)) if asked.plan.mechanism != "code" else (asked.exact(whole),):
         np.testing.assert_allclose(values, exact, rtol=0, atol=error)
     answers = [asked.answer(inputs, sampler=SeededSampler(1)) for inputs in (codes, whole)]
     np.testing.assert_array_equal(answers[0][0], answers[1][0])  # the grid of the noise is a million times coarser
     assert not answers[0][1].any()
 
 
-@pytest.mark.parametrize("changes", LAWS, ids=lambda changes: changes["law"])
+@pytest.mark.parametrize("changes", MECHANISMS, ids=lambda changes: changes["mechanism"])
 def test_no_whole_rows_are_in_memory_at_once(changes: dict[str, Any]) -> None:
     asked = wide_query(**changes)
     table = rows_of(20_000, schema=asked.schema)

@@ -17,7 +17,7 @@ from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.audit import AuditResult, epsilon_lower_bound
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.noise import AuditSampler
-from reticent.systems.private_knn.plan import KnnDesk, KnnPlan
+from reticent.systems.private_knn.plan import KnnPlan, KnnSession
 
 DELTA, CONFIDENCE = 0.15, 0.999  # a large delta, at which few runs tell much
 OUTCOMES = 3
@@ -47,7 +47,7 @@ def _answers(steps: PrivateKnnSteps, runs: int, one_more: bool, seed: int) -> np
     many = replace(steps, queries=runs * steps.queries, answers=runs * steps.queries)
     search = NeighbourSearch(_records(one_more=one_more))
     voters = SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability)
-    labels = KnnDesk(KnnPlan(many, DELTA, 2)).answer(np.zeros((many.queries, 2)), voters, sampler=AuditSampler(seed))
+    labels = KnnSession(KnnPlan(many, DELTA, 2)).answer(np.zeros((many.queries, 2)), voters, sampler=AuditSampler(seed))
     return np.where(labels < 0, 2, labels).reshape(runs, steps.queries)
 
 

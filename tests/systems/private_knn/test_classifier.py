@@ -1,4 +1,4 @@
-"""The front door: labels, withheld answers, one total, one charge, and who may not spend it twice."""
+"""The estimator: labels, withheld answers, one total, one charge, and who may not spend it twice."""
 
 from __future__ import annotations
 

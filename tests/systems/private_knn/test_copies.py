@@ -125,7 +125,7 @@ def test_no_copy_has_queries_of_its_own(way: str, ledger: Ledger) -> None:
             twin.release(X[:1], **where)
         with pytest.raises(BudgetExceeded, match="forked or copied session"):
             COPIES[way](twin).release(X[:1], **where)
-    assert copy.copy(classifier.desk_.count).remaining == 0
+    assert copy.copy(classifier.session_.count).remaining == 0
     assert ask_one_by_one(classifier, {}) == QUERIES - 3
 
 

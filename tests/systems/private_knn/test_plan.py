@@ -1,4 +1,4 @@
-"""Plans and desks: what is promised, when queries run out, and that fresh samples are fresh."""
+"""Plans and sessions: what is promised, when queries run out, and that fresh samples are fresh."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reticent.core.errors import BudgetExceeded, CalibrationFailed, InvalidParam
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.neighbours.search import NeighbourLists
 from reticent.noise import SecureSampler, SeededSampler
-from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
 
 SETTINGS: dict[str, Any] = {
     "epsilon": 2.0,
@@ -67,29 +67,29 @@ def test_given_noise_is_taken_if_it_fits_and_refused_if_not() -> None:
 
 def test_queries_run_out_and_a_refusal_counts_nothing() -> None:
     plan = _plan(sigma_votes=6.0, epsilon=50.0)
-    desk, voters = KnnDesk(plan), _voters(plan)
-    assert (desk.answer(np.array([[10.0]] * 12), voters, sampler=SecureSampler()) != UNANSWERED).all()
+    session, voters = KnnSession(plan), _voters(plan)
+    assert (session.answer(np.array([[10.0]] * 12), voters, sampler=SecureSampler()) != UNANSWERED).all()
     with pytest.raises(BudgetExceeded, match="requested 9, 12 of 20 asked and 12 of 20 labels given out; at most 8 more"):
-        desk.answer(np.array([[10.0]] * 9), voters, sampler=SecureSampler())
-    assert (desk.asked, desk.answered, desk.remaining) == (12, 12, 8)
-    desk.answer(np.array([[10.0]] * 8), voters, sampler=SecureSampler())
-    assert desk.remaining == 0
+        session.answer(np.array([[10.0]] * 9), voters, sampler=SecureSampler())
+    assert (session.asked, session.answered, session.remaining) == (12, 12, 8)
+    session.answer(np.array([[10.0]] * 8), voters, sampler=SecureSampler())
+    assert session.remaining == 0
 
 
 def test_no_label_is_given_out_beyond_the_cap() -> None:
     plan = _plan(answers=3, threshold=1.0, sigma_votes=1.0, sigma_screening=0.3, epsilon=500.0)
-    desk, voters = KnnDesk(plan), _voters(plan)
-    labels = desk.answer(np.array([[10.0], [190.0]] * 5), voters, sampler=SecureSampler())
+    session, voters = KnnSession(plan), _voters(plan)
+    labels = session.answer(np.array([[10.0], [190.0]] * 5), voters, sampler=SecureSampler())
     assert (labels[:3] == [0, 1, 0]).all()
     assert (labels[3:] == UNANSWERED).all()
-    assert desk.remaining == 0
+    assert session.remaining == 0
     with pytest.raises(BudgetExceeded, match="at most 0 more"):
-        desk.answer(np.array([[10.0]]), voters, sampler=SecureSampler())
+        session.answer(np.array([[10.0]]), voters, sampler=SecureSampler())
 
 
 def test_queries_that_fail_their_screening_are_withheld() -> None:
     plan = _plan(threshold=9.0, sigma_votes=1.0, sigma_screening=0.3, epsilon=500.0)
-    labels = KnnDesk(plan).answer(np.array([[20.0], [100.0], [180.0]]), _voters(plan), sampler=SecureSampler())
+    labels = KnnSession(plan).answer(np.array([[20.0], [100.0], [180.0]]), _voters(plan), sampler=SecureSampler())
     assert (labels[0], labels[2]) == (0, 1)
     assert labels[1] in (UNANSWERED, 0, 1)
 
@@ -109,14 +109,14 @@ def test_every_step_draws_its_own_sample_unless_it_is_shared(changes: dict[str, 
     plan = _plan(sigma_votes=2.0, epsilon=500.0, sigma_screening=0.3 if changes else None, **changes)
     plain = _voters(plan)
     voters = _Watched(plain.search, neighbours=plain.neighbours, probability=plain.probability)
-    KnnDesk(plan).answer(np.array([[20.0]] * 4), voters, sampler=SecureSampler())
+    KnnSession(plan).answer(np.array([[20.0]] * 4), voters, sampler=SecureSampler())
     assert voters.drawn == samples
 
 
 def test_blocks_change_nothing_but_memory() -> None:
     plan = _plan(queries=600, sigma_votes=1.0, epsilon=50_000.0)
     queries = np.random.default_rng(0).integers(0, 200, size=(600, 1)).astype(float)
-    labels = KnnDesk(plan).answer(queries, _voters(plan), sampler=SeededSampler(0))
+    labels = KnnSession(plan).answer(queries, _voters(plan), sampler=SeededSampler(0))
     sure = np.abs(queries[:, 0] - 99.5) > 50
     assert (labels[sure] == (queries[sure, 0] > 99.5)).all()
 
@@ -132,11 +132,11 @@ def test_two_threads_do_not_share_what_is_left() -> None:
             return super().__len__()
 
     plan = _plan(queries=20)
-    desk, voters, refused = KnnDesk(plan), _voters(plan), []
+    session, voters, refused = KnnSession(plan), _voters(plan), []
 
     def ask() -> None:
         try:
-            desk.answer(np.arange(0.0, 195.0, 13.0)[:, None].view(Waiting), voters, sampler=SeededSampler(0))
+            session.answer(np.arange(0.0, 195.0, 13.0)[:, None].view(Waiting), voters, sampler=SeededSampler(0))
         except BudgetExceeded:
             refused.append(True)
 
@@ -145,4 +145,4 @@ def test_two_threads_do_not_share_what_is_left() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(refused), desk.asked) == (1, 15)
+    assert (len(refused), session.asked) == (1, 15)

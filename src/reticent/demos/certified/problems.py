@@ -50,7 +50,7 @@ class Problem:
     about: str = ""
 
     def system(self, members: int = 1) -> CertifiedClassifier | CertifiedEnsemble:
-        """An unfitted front door with this problem's settings; its epsilon is a placeholder that no figure uses.
+        """An unfitted estimator with this problem's settings; its epsilon is a placeholder that no figure uses.
 
         A member sees a share of the records, so it is certified up to about four times its share of ``k_max``.
         """

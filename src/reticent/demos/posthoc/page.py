@@ -182,15 +182,15 @@ def _accuracy_section(results: dict[str, Any]) -> str:
     for name in (LABEL, OURS, best, *others):
         entries = [at(results, name, epsilon) for epsilon in settings["epsilons"]]
         cells = [f"{100 * row['accuracy']:.1f} ± {196 * row['standard_error']:.1f}" for row in entries]
-        laws = sorted({f"{row['law']}, {row['path']}" for row in entries})
+        mechanisms = sorted({f"{row['mechanism']}, {row['path']}" for row in entries})
         withheld = f"{100 * max(row['withheld'] for row in entries):.1f} %"
-        rows.append((name, [*cells, withheld, "; ".join(laws)], "strong ours" if name == OURS else ""))
-    columns = (*[f"ε = {epsilon:g}" for epsilon in settings["epsilons"]], "most withheld", "law, path")
+        rows.append((name, [*cells, withheld, "; ".join(mechanisms)], "strong ours" if name == OURS else ""))
+    columns = (*[f"ε = {epsilon:g}" for epsilon in settings["epsilons"]], "most withheld", "mechanism, path")
     table = figure_table("Accuracy in percent with 95 % intervals.", "released", columns, rows)
     return f"""<section aria-labelledby="accuracy">
 <h2 id="accuracy">What protection costs in accuracy</h2>
-<p>Every line carries the same proved total: the same neighbours, the same kind of certificate, the same choice of law and path
-by calibration. What differs is how the released network was trained. Ours is trained through the very noise that its release
+<p>Every line carries the same proved total: the same neighbours, the same kind of certificate, the same choice of mechanism and
+path by calibration. What differs is how the released network was trained. Ours is trained through the very noise that its release
 will add.</p>
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{chart}</div>
 <details><summary>The same as a table</summary>{table}</details>

@@ -23,9 +23,10 @@ class DemoConfig:
         radius: R, l-infinity distance of neighbours in the embedding.
         bundle_epsilon: the total whose fitted bundle and card are kept; one of ``epsilons``.
         embedder: how pictures become embeddings.
-        law: release law of our embedding. One law keeps the demonstration short; ``PosthocEncoder(law="auto")`` trains for
-            each and takes the best. The published obfuscators get whichever law is best for them.
-        label_law: law of the label release.
+        mechanism: release mechanism of our embedding. One mechanism keeps the demonstration short;
+            ``PosthocEncoder(mechanism="auto")`` trains for each and takes the best. The published obfuscators get whichever
+            mechanism is best for them.
+        label_mechanism: mechanism of the label release.
         outputs: released values per picture.
         hidden: widths of the obfuscator.
         epochs: passes of our obfuscators over the embeddings.
@@ -43,8 +44,8 @@ class DemoConfig:
     radius: float
     bundle_epsilon: float
     embedder: EmbedderConfig
-    law: str = "k-norm-linf"
-    label_law: str = "noisy-max"
+    mechanism: str = "k-norm-linf"
+    label_mechanism: str = "noisy-max"
     outputs: int = 4
     hidden: tuple[int, ...] = (32,)
     epochs: int = 50

@@ -43,7 +43,7 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
 def raw_vector(rows: Array, *, epsilon: float, radius: float, seed: int) -> Array:
     """Encoded rows plus one vector of K-norm noise in l2 that covers ``radius``; shape kept.
 
-    Plain float noise, because the exact law ends at 64 coordinates: for experiments only.
+    Plain float noise, because the exact distribution ends at 64 coordinates: for experiments only.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

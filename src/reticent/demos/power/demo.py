@@ -205,7 +205,7 @@ def run_demo(name: str, settings: PowerDemoSettings | None = None, *, report: Re
                 "neighbours": neighbours_name(radius),
                 "radius": radius,
                 "epsilon": epsilon,
-                "law": encoder.considered_[0].law,
+                "mechanism": encoder.considered_[0].mechanism,
                 "values": int(np.asarray(released.values).shape[1]),
                 "accuracy": parts.accuracies(np.asarray(released.values), np.asarray(tested.values)),
                 "raw columns": _raw(parts, epsilon=epsilon, radius=radius),

@@ -14,7 +14,7 @@ from reticent.pages.parts import card_section, document, figure_table, percent
 _ABOUT = "Rows of a table to a server that nobody has to trust, with a proved guarantee"
 _MODELS = {"boosted": "boosted trees", "forest": "a random forest", "network": "a network"}
 _FEW = 10  # so few different guesses are worth a sentence
-_LAWS = {"code": "randomised response", "k-norm-l2": "K-norm noise", "gaussian": "Gaussian noise"}
+_MECHANISMS = {"code": "randomised response", "k-norm-l2": "K-norm noise", "gaussian": "Gaussian noise"}
 
 
 def page(demo: PowerDemo) -> str:
@@ -233,15 +233,15 @@ def _accuracy_table(results: dict[str, Any]) -> str:
     rows = []
     for row in results["rows"]:
         cells = [f"{100 * row['accuracy'][name]:.1f} ({100 * row['raw columns'][name]:.1f})" for name in SERVERS]
-        law = f"{_LAWS[row['law']]}, {row['values']} value{'s' if row['values'] > 1 else ''}"
+        mechanism = f"{_MECHANISMS[row['mechanism']]}, {row['values']} value{'s' if row['values'] > 1 else ''}"
         ceiling = "" if row["ceiling"] is None else f"{100 * row['ceiling']:.1f}"
-        rows.append((f"{row['neighbours']}, ε = {row['epsilon']:g}", [*cells, ceiling, law], ""))
+        rows.append((f"{row['neighbours']}, ε = {row['epsilon']:g}", [*cells, ceiling, mechanism], ""))
     rows.append(
         ("no protection", [*[f"{100 * results['accuracy_without_protection'][name]:.1f}" for name in SERVERS], "", ""], "")
     )
     rows.append(("majority", [*[f"{100 * results['accuracy_by_chance']:.1f}" for _ in SERVERS], "", ""], ""))
-    caption = "Accuracy in percent; in brackets raw columns. The law is the one that calibration on public rows chose."
-    return figure_table(caption, "neighbours", [*[_MODELS[name] for name in SERVERS], "ceiling", "law"], rows)
+    caption = "Accuracy in percent; in brackets raw columns. The mechanism is the one that calibration on public rows chose."
+    return figure_table(caption, "neighbours", [*[_MODELS[name] for name in SERVERS], "ceiling", "mechanism"], rows)
 
 
 def _neighbour_section(results: dict[str, Any]) -> str:
@@ -265,7 +265,7 @@ def _within(results: dict[str, Any], reach: dict[str, Any]) -> str:
         for name, value in list(reach["numbers"].items())[:4]
     )
     steps = f"{1 / radius:.3g}"
-    codes = [f"ε = {row['epsilon']:g}" for row in results["rows"] if row["radius"] == radius and row["law"] == "code"]
+    codes = [f"ε = {row['epsilon']:g}" for row in results["rows"] if row["radius"] == radius and row["mechanism"] == "code"]
     covered = (
         f" Where calibration chose randomised response ({', '.join(codes)}), any two records are covered all the same."
         if codes
@@ -291,8 +291,8 @@ with the schema's column names, without labels. So this works at once in that fo
 <pre><code>reticent card bundle
 reticent release bundle --input held-out.csv --output released.npz</code></pre>
 <p>Training was short, for looking around: {settings["epochs"]} passes over the public rows for encoders,
-{settings["hijacking"]["epochs"]} for the attacker's decoders, seed {settings["seed"]}. Which law serves best was decided on a
-fifth of the public rows. Raw columns got noise from a seed, because nobody releases them here. The published
+{settings["hijacking"]["epochs"]} for the attacker's decoders, seed {settings["seed"]}. Which mechanism serves best was decided
+on a fifth of the public rows. Raw columns got noise from a seed, because nobody releases them here. The published
 method learnt from the private rows, as in its paper, and its density estimate has {mode["bandwidth_factor"]:g} times
 Scott's bandwidth. Held-out rows were used for nothing but the figures on this page.</p>
 <details><summary>Where the time went</summary>{figure_table("", "stage", ("processor time",), seconds)}</details>

@@ -62,7 +62,7 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
             *(() if classes_given else ("which labels occur among the records: whoever sees the labels knows",)),
         ),
         details=(
-            ("law", f"{query.law.name}: {_RESPONSES[query.law.name]}"),
+            ("mechanism", f"{query.choice.name}: {_RESPONSES[query.choice.name]}"),
             ("certified distances", f"every k from 0 to {intervals.k_max}, counted as {training.counting}"),
             ("network", " - ".join(str(width) for width in training.widths)),
             ("training", f"{training.epochs} epochs of {training.batches} batch(es), gradients clipped at {training.clip:g}"),

@@ -21,16 +21,16 @@ class CertifiedClassifier(CertifiedSystem):
     label survives as many changes as all those weights agree on it, and the more it survives the less it has to be randomised.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the law "distance", for two training sets one of which has
-        one record more (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is assumed and
-        docs/certified.md has the proofs. ``predict`` is the noise-free label and is *not* private, and neither are the fitted
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance", for two training sets one of
+        which has one record more (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is assumed
+        and docs/certified.md has the proofs. ``predict`` is the noise-free label and is *not* private, and neither are the fitted
         object and its bundle.
 
     Args:
         epsilon: of one answer, above 0. See ``calibrate`` for a total over many.
-        delta: of one answer, in [0, 1); for the law "distance".
-        law: "stability" (calibrated randomised response), "distance" (the exact label or withheld), "smooth-cauchy" (published),
-            "global" (published baseline without certificates). The last two answer two labels.
+        delta: of one answer, in [0, 1); for the mechanism "distance".
+        mechanism: "stability" (calibrated randomised response), "distance" (the exact label or withheld), "smooth-cauchy"
+            (published), "global" (published baseline without certificates). The last two answer two labels.
         hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero weights.
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times as long.
         epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound, counting: see ``TrainingSettings``.
@@ -67,7 +67,7 @@ class CertifiedClassifier(CertifiedSystem):
         epsilon: float,
         classes: Classes,
         delta: float = 0.0,
-        law: str = "stability",
+        mechanism: str = "stability",
         hidden: tuple[int, ...] = (),
         k_max: int = 50,
         epochs: int = 4,
@@ -86,7 +86,7 @@ class CertifiedClassifier(CertifiedSystem):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.law = law
+        self.mechanism = mechanism
         self.hidden = hidden
         self.k_max = k_max
         self.epochs = epochs

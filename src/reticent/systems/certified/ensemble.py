@@ -22,12 +22,13 @@ class CertifiedEnsemble(CertifiedSystem):
     more records than their label survives; the least total is the distance that the answer's noise is calibrated to.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the law "distance", for two training sets one of which has
-        one record more. ``card()`` says what is assumed and docs/certified.md has the proofs. ``predict`` is the noise-free vote
-        and is *not* private, and neither are the fitted object and its bundle.
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance", for two training sets one of
+        which has one record more. ``card()`` says what is assumed and docs/certified.md has the proofs. ``predict`` is the
+        noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, law, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound,
+        epsilon, delta, mechanism, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay,
+        input_bound,
             extractor, classes, data_set, random_state, verbose: as for ``CertifiedClassifier``; k_max is each member's.
         members: number of classifiers, at least 1.
         counting: "add-remove"; with more than one member "replace" is refused, since a replaced record can change two of them.
@@ -55,7 +56,7 @@ class CertifiedEnsemble(CertifiedSystem):
         epsilon: float,
         classes: Classes,
         delta: float = 0.0,
-        law: str = "stability",
+        mechanism: str = "stability",
         hidden: tuple[int, ...] = (),
         members: int = 10,
         k_max: int = 20,
@@ -75,7 +76,7 @@ class CertifiedEnsemble(CertifiedSystem):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.law = law
+        self.mechanism = mechanism
         self.hidden = hidden
         self.members = members
         self.k_max = k_max

@@ -25,21 +25,21 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Response = StabilityResponse | DistanceToInstability | SmoothCauchy | GlobalSensitivityResponse
 
-LAWS = ("stability", "distance", "smooth-cauchy", "global")
+MECHANISMS = ("stability", "distance", "smooth-cauchy", "global")
 """How a certified label is released: by calibrated randomised response, exactly or not at all, as published, or uncertified."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CertifiedLaw:
+class MechanismChoice:
     """Which mechanism answers, and at what cost.
 
     Attributes:
-        name: one of ``LAWS``.
+        name: one of ``MECHANISMS``.
         epsilon: of one answer, above 0.
         delta: of one answer, in [0, 1); used by "distance" alone, which needs it above 0.
 
     Raises:
-        UnknownName: another law.
+        UnknownName: another mechanism.
     """
 
     name: str
@@ -47,20 +47,22 @@ class CertifiedLaw:
     delta: float
 
     def __post_init__(self) -> None:
-        one_of(self.name, LAWS, name="law")
+        one_of(self.name, MECHANISMS, name="mechanism")
 
     def mechanism(self, classes: int, adjacency: Adjacency) -> Response:
         """The mechanism for ``classes`` labels.
 
         Raises:
-            InvalidParameter: epsilon or delta out of range, or a law for two labels asked for more.
+            InvalidParameter: epsilon or delta out of range, or a mechanism for two labels asked for more.
         """
         if self.name == "stability":
             return StabilityResponse(classes=classes, epsilon=self.epsilon, adjacency=adjacency)
         if self.name == "distance":
             return DistanceToInstability(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
         if classes != 2:
-            raise InvalidParameter(f"law={self.name!r}: answers two labels, got classes={classes}; use stability or distance")
+            raise InvalidParameter(
+                f"mechanism={self.name!r}: answers two labels, got classes={classes}; use stability or distance"
+            )
         if self.name == "smooth-cauchy":
             return SmoothCauchy(epsilon=self.epsilon, adjacency=adjacency)
         return GlobalSensitivityResponse(epsilon=self.epsilon, adjacency=adjacency)
@@ -73,13 +75,13 @@ class CertifiedQuery:
     Attributes:
         extractor: public map from inputs to features, applied to one input at a time.
         members: one set of parameter intervals, or one for each member of an ensemble.
-        law: how labels are released.
+        choice: how labels are released.
         data_set: name, or serial, of the records that it was trained on.
     """
 
     extractor: Embedding
     members: tuple[ParameterIntervals, ...]
-    law: CertifiedLaw
+    choice: MechanismChoice
     data_set: str = ""
 
     @property
@@ -90,7 +92,7 @@ class CertifiedQuery:
     @cached_property
     def mechanism(self) -> Response:
         """The mechanism that answers."""
-        return self.law.mechanism(self.classes, self.adjacency)
+        return self.choice.mechanism(self.classes, self.adjacency)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -132,7 +134,7 @@ class CertifiedQuery:
         """Answers about label 0 at distance 0, with a seed, and forgets it: what cannot answer fails before any charge.
 
         Raises:
-            ReticentError: a law for two labels asked for more, or a cost or noise beyond what is computed.
+            ReticentError: a mechanism for two labels asked for more, or a cost or noise beyond what is computed.
         """
         nobody = np.zeros(1, dtype=np.int64)
         _ = self.mechanism.event
@@ -150,12 +152,12 @@ class CertifiedQuery:
                 arrays[f"{name}.start"] = start * member.grids.weight_units[layer]
                 arrays[f"{name}.lower"] = member.lower[layer].astype(np.int32)
                 arrays[f"{name}.upper"] = member.upper[layer].astype(np.int32)
-        law = {"name": self.law.name, "epsilon": self.law.epsilon, "delta": self.law.delta}
+        choice = {"name": self.choice.name, "epsilon": self.choice.epsilon, "delta": self.choice.delta}
         settings = {
             "extractor": extractor,
             "training": fields,
             "members": len(self.members),
-            "law": law,
+            "mechanism": choice,
             "data_set": self.data_set,
         }
         return settings, arrays
@@ -174,7 +176,7 @@ class CertifiedQuery:
         with rebuilding():
             training = TrainingSettings(**{**settings["training"], "hidden": tuple(settings["training"]["hidden"])})
             members = tuple(_member(training, arrays, f"member{index}") for index in range(int(settings["members"])))
-            query = cls(features, members, CertifiedLaw(**settings["law"]), words(settings["data_set"], name="data_set"))
+            query = cls(features, members, MechanismChoice(**settings["mechanism"]), words(settings["data_set"], name="data_set"))
             _ = query.mechanism, members[0]
         return query
 

@@ -32,7 +32,7 @@ from reticent.retraining.record_keys import record_buckets, record_keys
 from reticent.retraining.training import ParameterIntervals, parameter_intervals
 from reticent.retraining.training_settings import TrainingSettings
 from reticent.systems.certified.cards import certified_card
-from reticent.systems.certified.query import CertifiedLaw, CertifiedQuery
+from reticent.systems.certified.query import CertifiedQuery, MechanismChoice
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures, check_sizes
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
@@ -83,7 +83,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     epsilon: float
     delta: float
-    law: str
+    mechanism: str
     hidden: tuple[int, ...]
     k_max: int
     extractor: nn.Module | None
@@ -105,7 +105,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
             CertificationFailed: too few exact bits for a network this wide.
         """
-        self._law()
+        self._choice()
         members = self._member_count()
         k_max = count(self.k_max, name="k_max", minimum=0)
         columns = names_of(X)
@@ -177,39 +177,39 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         only kept by not asking more often: book in a ledger to have that enforced.
 
         Raises:
-            InvalidParameter: the law "distance", whose answers have a delta of their own.
+            InvalidParameter: the mechanism "distance", whose answers have a delta of their own.
         """
-        if self.law == "distance":
+        if self.mechanism == "distance":
             raise InvalidParameter(
-                "calibrate: expected a law of pure epsilon, got law='distance'; set epsilon and delta yourself"
+                "calibrate: expected a mechanism of pure epsilon, got mechanism='distance'; set epsilon and delta yourself"
             )
         self.epsilon = epsilon_per_answer(epsilon=epsilon, delta=delta, answers=answers)
         return self
 
     def total(self, *, answers: int, delta: float) -> Composition:
         """What ``answers`` answers cost together at ``delta``: the smallest of basic, advanced and optimal composition."""
-        own = self.delta if self._law().name == "distance" else 0.0
+        own = self.delta if self._choice().name == "distance" else 0.0
         return smallest_epsilon(epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=own)
 
     @property
     def query_(self) -> CertifiedQuery:
-        """The fitted query with the law and epsilon that are set now."""
+        """The fitted query with the mechanism and epsilon that are set now."""
         if not hasattr(self, "members_"):
             raise self._not_fitted()
-        return CertifiedQuery(self.extractor_, self.members_, self._law(), self.data_set_)
+        return CertifiedQuery(self.extractor_, self.members_, self._choice(), self.data_set_)
 
     @property
     @override
     def bundle_identity_(self) -> str:
-        """Names the bundle, with the law and epsilon that are set now, in every receipt.
+        """Names the bundle, with the mechanism and epsilon that are set now, in every receipt.
 
         It comes from public settings and from a serial that ``fit`` draws at random. The weights have no part in it: they are
         private, and a receipt is not.
         """
-        law = self._fitted().law
-        if law not in self._identities:
-            self._identities[law] = self.bundle().identity
-        return self._identities[law]
+        choice = self._fitted().choice
+        if choice not in self._identities:
+            self._identities[choice] = self.bundle().identity
+        return self._identities[choice]
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
@@ -253,9 +253,9 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         arguments = {name: getattr(training, name) for name in TRAINING}
         loaded = cls(
             **cls._arguments(query),
-            epsilon=query.law.epsilon,
-            delta=query.law.delta,
-            law=query.law.name,
+            epsilon=query.choice.epsilon,
+            delta=query.choice.delta,
+            mechanism=query.choice.name,
             k_max=query.members[0].k_max,
             extractor=extractor,
             classes=given,
@@ -276,12 +276,12 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
         """Constructor arguments of a loaded system beyond the common ones."""
 
-    def _law(self) -> CertifiedLaw:
+    def _choice(self) -> MechanismChoice:
         epsilon = positive(self.epsilon, name="epsilon")
-        law = CertifiedLaw(name=self.law, epsilon=epsilon, delta=probability(self.delta, name="delta"))
-        if self.law == "distance":
+        choice = MechanismChoice(name=self.mechanism, epsilon=epsilon, delta=probability(self.delta, name="delta"))
+        if self.mechanism == "distance":
             probability(self.delta, name="delta", allow_zero=False)
-        return law
+        return choice
 
     def _become(
         self,
@@ -294,7 +294,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         data_set: str,
         serial: str,
     ) -> None:
-        self._identities: dict[CertifiedLaw, str] = {}
+        self._identities: dict[MechanismChoice, str] = {}
         self.data_set_ = data_set
         self.serial_ = serial
         self.members_ = members

@@ -1,4 +1,4 @@
-"""Choosing path, law, proposal and split for the highest expected utility at a required total.
+"""Choosing path, mechanism, proposal and split for the highest expected utility at a required total.
 
 Everything here looks at calibration data that is public or belongs to training; never at a point to be protected.
 The release that is chosen is sound whatever was chosen: calibration decides how useful it is.
@@ -19,14 +19,14 @@ from reticent.lipschitz import LipschitzBound
 from reticent.mechanisms import AdditiveMechanism, optimal_test
 from reticent.networks import Network
 from reticent.systems.posthoc.plans import (
-    LABEL_LAWS,
+    LABEL_MECHANISMS,
     Path,
     Plan,
     Requirement,
     effective_radius,
-    law_noise,
+    inner_mechanism,
     level_test,
-    plan_law,
+    unit_noise,
 )
 from reticent.training.heads import Head, HeadConfig, train_head
 from reticent.training.progress import Report, silent
@@ -47,16 +47,16 @@ _NOISE_DRAWS = 4
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A released function with the bound that certifies it for one law.
+    """A released function with the bound that certifies it for one mechanism.
 
     Attributes:
         network: the released function, on embeddings.
-        law: name of the release law.
-        bound: isotone bound in the law's output measure.
+        mechanism: name of the mechanism.
+        bound: isotone bound in the mechanism's output measure.
     """
 
     network: Network
-    law: str
+    mechanism: str
     bound: LipschitzBound
 
     @cached_property
@@ -109,7 +109,7 @@ def calibrate(
     """The candidate and plan of the highest expected utility.
 
     Args:
-        candidates: functions, each with a law and a bound in that law's output measure.
+        candidates: functions, each with a mechanism and a bound in that mechanism's output measure.
         requirement: the total.
         data: calibration data.
         paths: which paths may be chosen.
@@ -129,7 +129,7 @@ def calibrate(
     if not scored:
         raise CalibrationFailed(
             f"no plan meets epsilon={requirement.epsilon:g}, delta={requirement.delta:g} on path(s) {', '.join(paths)}: "
-            "the local path and the Gaussian law need delta above 0; raise delta or allow the global path"
+            "the local path and the Gaussian mechanism need delta above 0; raise delta or allow the global path"
         )
     plan, candidate, head = max(scored, key=lambda entry: entry[0].utility)
     ranking = sorted((entry[0] for entry in scored), key=lambda entry: -entry.utility)
@@ -139,18 +139,18 @@ def calibrate(
 def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: Sequence[Path]) -> list[tuple[Plan, Array]]:
     """Plans worth scoring, each with the probability of an answer at every held-out point."""
     epsilon, delta = requirement.epsilon, requirement.delta
-    gaussian = candidate.law == "gaussian"
+    gaussian = candidate.mechanism == "gaussian"
     plans: list[tuple[Plan, Array]] = []
     if gaussian and delta == 0:
         return plans
     top = Plan(
         path="global",
-        law=candidate.law,
+        mechanism=candidate.mechanism,
         proposal=candidate.global_bound * _GLOBAL_MARGIN,
         epsilon_test=0.0,
         delta_test=0.0,
-        epsilon_law=epsilon,
-        delta_law=delta if gaussian else 0.0,
+        epsilon_release=epsilon,
+        delta_release=delta if gaussian else 0.0,
     )
     if "global" in paths:
         plans.append((top, np.ones(len(held))))
@@ -165,8 +165,8 @@ def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: S
             path="local",
             epsilon_test=share * epsilon,
             delta_test=0.5 * delta if gaussian else delta,
-            epsilon_law=epsilon - share * epsilon,
-            delta_law=0.5 * delta if gaussian else 0.0,
+            epsilon_release=epsilon - share * epsilon,
+            delta_release=0.5 * delta if gaussian else 0.0,
         )
         passing, _ = optimal_test(epsilon=split.epsilon_test, delta=split.delta_test)
         constants = candidate.bound.bound(sample, radius * (len(passing) - 1))
@@ -188,9 +188,9 @@ def _round_up(value: float) -> float:
 
 
 def _noise_per_answer(candidate: Candidate, plan: Plan, requirement: Requirement) -> float:
-    """Noise scale of a vector law, or temperature of a label law: smaller is better at equal law."""
-    law = plan_law(candidate.network, candidate.bound, plan, requirement)
-    return law.scale if isinstance(law, AdditiveMechanism) else law.sensitivity / law.epsilon
+    """Noise scale of a mechanism for vectors, or temperature of one for labels: smaller is better for the same mechanism."""
+    inner = inner_mechanism(candidate.network, candidate.bound, plan, requirement)
+    return inner.scale if isinstance(inner, AdditiveMechanism) else inner.sensitivity / inner.epsilon
 
 
 class _Utility:
@@ -210,41 +210,41 @@ class _Utility:
 
     def of(self, plan: Plan, passing: Array) -> float:
         """Expected accuracy (without labels: share of signal in the variance), withheld answers worth nothing."""
-        law = plan_law(self._candidate.network, self._candidate.bound, plan, self._requirement)
+        inner = inner_mechanism(self._candidate.network, self._candidate.bound, plan, self._requirement)
         labels = self._data.held_labels
-        if not isinstance(law, AdditiveMechanism):
+        if not isinstance(inner, AdditiveMechanism):
             if labels is None:
                 raise InvalidInput("labels: expected labels to calibrate a label release with, got none")
-            return float((passing * law.probabilities(self._held)[np.arange(len(labels)), labels]).mean())
+            return float((passing * inner.probabilities(self._held)[np.arange(len(labels)), labels]).mean())
         held = torch.from_numpy(self._held.astype(np.float32))
         if labels is None:
-            noise = law.scale**2 * float(law_noise(plan.law, 4000, held.shape[1]).square().sum(dim=1).mean())
+            noise = inner.scale**2 * float(unit_noise(plan.mechanism, 4000, held.shape[1]).square().sum(dim=1).mean())
             signal = float(held.var(dim=0, correction=0).sum())
             return float(passing.mean()) * signal / (signal + noise)
         head = self.head_of(plan)
         assert head is not None
         right = np.zeros(len(held))
         for _ in range(_NOISE_DRAWS):
-            released = held + law.scale * law_noise(plan.law, len(held), held.shape[1])
+            released = held + inner.scale * unit_noise(plan.mechanism, len(held), held.shape[1])
             right += head.predict(released.numpy()) == labels
         return float((passing * right / _NOISE_DRAWS).mean())
 
     def head_of(self, plan: Plan) -> Head | None:
         """The head trained at the grid scale nearest to the plan's; None for labels or without labels."""
-        if self._data.train_labels is None or plan.law in LABEL_LAWS:
+        if self._data.train_labels is None or plan.mechanism in LABEL_MECHANISMS:
             return None
         scale = _noise_per_answer(self._candidate, plan, self._requirement)
         step = round(float(np.log2(scale)) * _SCALES_PER_DOUBLING)
         if step not in self._heads:
-            add_noise = noise_adder(plan.law, 2.0 ** (step / _SCALES_PER_DOUBLING))
+            add_noise = noise_adder(plan.mechanism, 2.0 ** (step / _SCALES_PER_DOUBLING))
             self._heads[step] = train_head(self._train, self._data.train_labels, self._config, noise=add_noise)
         return self._heads[step]
 
 
-def noise_adder(law: str, scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A function that adds fresh float noise of a vector law to a batch, for training heads."""
+def noise_adder(mechanism: str, scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A function that adds fresh float noise of a vector mechanism to a batch, for training heads."""
 
     def add(batch: torch.Tensor) -> torch.Tensor:
-        return batch + scale * law_noise(law, len(batch), batch.shape[1])
+        return batch + scale * unit_noise(mechanism, len(batch), batch.shape[1])
 
     return add

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reticent.core.guarantees import GuaranteeCard
-from reticent.systems.posthoc.plans import LABEL_LAWS
+from reticent.systems.posthoc.plans import LABEL_MECHANISMS
 from reticent.systems.posthoc.query import PrivateQuery
 
 
@@ -11,7 +11,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     """The card of ``query``: what is protected, from whom, and what is assumed."""
     guarantee = query.mechanism.guarantee
     adjacency, plan = query.requirement.adjacency, query.plan
-    what = "label" if plan.law in LABEL_LAWS else "embedding"
+    what = "label" if plan.mechanism in LABEL_MECHANISMS else "embedding"
     factor = f"a factor {_factor(guarantee.epsilon)}"
     protected = (
         f"Which of two inputs an answer came from, whenever the two lie within {adjacency.metric.value} distance "
@@ -53,11 +53,11 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
         ),
         details=(
             ("path", "bound over the whole public domain" if plan.path == "global" else "propose, test, release"),
-            ("law", plan.law),
+            ("mechanism", plan.mechanism),
             ("Lipschitz proposal", f"{plan.proposal:.6g}"),
             ("certificate", query.bound.kind),
-            ("epsilon for the test, for the law", f"{plan.epsilon_test:.6g}, {plan.epsilon_law:.6g}"),
-            ("delta for the test, for the law", f"{plan.delta_test:.3g}, {plan.delta_law:.3g}"),
+            ("epsilon for the test, for the release", f"{plan.epsilon_test:.6g}, {plan.epsilon_release:.6g}"),
+            ("delta for the test, for the release", f"{plan.delta_test:.3g}, {plan.delta_release:.3g}"),
             ("expected utility on calibration data", f"{plan.utility:.4f}"),
         ),
     )

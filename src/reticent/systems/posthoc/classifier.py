@@ -21,7 +21,7 @@ from reticent.noise import Sampler
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.posthoc.calibration import Candidate, calibrate
 from reticent.systems.posthoc.certificates import certificate
-from reticent.systems.posthoc.plans import LABEL_LAWS
+from reticent.systems.posthoc.plans import LABEL_MECHANISMS
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings, Prepared, prepare
 from reticent.systems.posthoc.system import Array, PosthocSystem
@@ -50,9 +50,9 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         embedder_name: what you call the embedder, and vouch that everything of this name maps inputs alike; answers of two
             systems share a budget only if their embedders, names included, are the same. A torch module whose code cannot be
             read (see docs/guarantees.md) needs one for that; without, every fit is a space of its own.
-        classifier: "noise-aware" (trained on exactly the law that is released), or your own trained torch module
+        classifier: "noise-aware" (trained for exactly the mechanism that releases), or your own trained torch module
             from embeddings to logits, in the order of the sorted labels.
-        law: "auto", "softmax" or "stability".
+        mechanism: "auto", "softmax" or "stability".
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local" (propose-test-release).
         certificate: "auto", "interval", "enumeration", "layered" or "exact" (the constant itself, by complete search; small ReLU
             networks and l-infinity only, and ``path="global"``: the time of a search depends on the point).
@@ -93,7 +93,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         embedder: str | nn.Module = "dense",
         embedder_name: str | None = None,
         classifier: str | nn.Module = "noise-aware",
-        law: str = "auto",
+        mechanism: str = "auto",
         path: str = "auto",
         certificate: str = "auto",
         input_norm: str = "linf",
@@ -112,7 +112,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         self.embedder = embedder
         self.embedder_name = embedder_name
         self.classifier = classifier
-        self.law = law
+        self.mechanism = mechanism
         self.path = path
         self.certificate = certificate
         self.input_norm = input_norm
@@ -139,15 +139,15 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         """
         names = names_of(X)
         settings = PosthocSettings.of(self)
-        one_of(self.law, ("auto", *LABEL_LAWS), name="law")
+        one_of(self.mechanism, ("auto", *LABEL_MECHANISMS), name="mechanism")
         if not isinstance(self.classifier, nn.Module):
             one_of(self.classifier, ("noise-aware", "a torch module"), name="classifier")
-        laws = LABEL_LAWS if self.law == "auto" else (self.law,)
+        mechanisms = LABEL_MECHANISMS if self.mechanism == "auto" else (self.mechanism,)
         with torch.random.fork_rng(devices=[]), progress(flag(self.verbose, name="verbose")) as report:
             prepared = prepare(settings, X, y, labels_needed=True, random_state=self.random_state, report=report)
             requirement = settings.requirement(prepared.embedding, prepared.domain)
             choice = calibrate(
-                [self._candidate(prepared, law, report) for law in laws],
+                [self._candidate(prepared, mechanism, report) for mechanism in mechanisms],
                 requirement,
                 prepared.data,
                 paths=settings.paths,
@@ -166,12 +166,12 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         return np.asarray(self.classes_[logits.argmax(axis=1)])
 
     def probabilities(self, X: npt.ArrayLike) -> Array:
-        """Probability of every label under the released law, shape (n, classes), given that it is not withheld.
+        """Probability of every label under the released distribution, shape (n, classes), given that it is not withheld.
 
         Private: for expected accuracies on public data, never to be sent.
         """
         query = self._fitted()
-        return query.label_law.probabilities(query.exact(self._inputs(X)))
+        return query.label_mechanism.probabilities(query.exact(self._inputs(X)))
 
     def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Any, scope: Any) -> Release:
         """As for vectors, with positions turned into the user's own labels; withheld answers stay -1 (or None)."""
@@ -182,7 +182,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
     def _restored_labels(cls, stored: Any, query: PrivateQuery) -> npt.NDArray[Any] | None:
         return restored_labels(stored, expected=query.network.output_dimension)
 
-    def _candidate(self, prepared: Prepared, law: str, report: Report) -> Candidate:
+    def _candidate(self, prepared: Prepared, mechanism: str, report: Report) -> Candidate:
         settings = prepared.settings
         if isinstance(self.classifier, nn.Module):
             module = self.classifier
@@ -190,7 +190,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
             config = LabelAwareConfig(
                 epsilon=settings.epsilon,
                 radius=settings.radius,
-                law=law,
+                mechanism=mechanism,
                 input_norm=settings.input_norm,
                 hidden=settings.hidden,
                 epochs=settings.epochs,
@@ -200,7 +200,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
             module = train_label_release(prepared.data.train, prepared.train_labels, config, report=report)
         network = from_torch(module, (prepared.domain.dimension,))
         bound = certificate(self.certificate, network, domain=prepared.domain, input_norm=settings.input_norm, output="spread")
-        return Candidate(network, law, bound)
+        return Candidate(network, mechanism, bound)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

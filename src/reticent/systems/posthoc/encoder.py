@@ -14,7 +14,7 @@ from reticent.core.errors import InvalidParameter
 from reticent.networks import from_torch
 from reticent.systems.posthoc.calibration import Candidate, calibrate
 from reticent.systems.posthoc.certificates import certificate
-from reticent.systems.posthoc.plans import VECTOR_LAWS, output_of
+from reticent.systems.posthoc.plans import VECTOR_MECHANISMS, output_of
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings, Prepared, prepare
 from reticent.systems.posthoc.system import PosthocSystem
@@ -46,7 +46,7 @@ class PosthocEncoder(PosthocSystem):
             read (see docs/guarantees.md) needs one for that; without, every fit is a space of its own.
         obfuscator: "noise-aware" (ours), a tuple of published regularisers ("arl", "contrastive", "noise"; () is
             the plain encoder), or your own trained torch module on embeddings.
-        law: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto" every law is tried on a
+        mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto" every mechanism is tried on a
             given or published obfuscator; a noise-aware one is trained for "k-norm-linf", and with a delta of 1e-3 or
             more for "gaussian" too.
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local" (propose-test-release).
@@ -90,7 +90,7 @@ class PosthocEncoder(PosthocSystem):
         embedder: str | nn.Module = "dense",
         embedder_name: str | None = None,
         obfuscator: str | tuple[str, ...] | nn.Module = "noise-aware",
-        law: str = "auto",
+        mechanism: str = "auto",
         path: str = "auto",
         certificate: str = "auto",
         input_norm: str = "linf",
@@ -111,7 +111,7 @@ class PosthocEncoder(PosthocSystem):
         self.embedder = embedder
         self.embedder_name = embedder_name
         self.obfuscator = obfuscator
-        self.law = law
+        self.mechanism = mechanism
         self.path = path
         self.certificate = certificate
         self.input_norm = input_norm
@@ -140,13 +140,13 @@ class PosthocEncoder(PosthocSystem):
         """
         names = names_of(X)
         settings = PosthocSettings.of(self, head_epochs=self.head_epochs)
-        laws, sizes = self._laws(settings), self._sizes()
+        mechanisms, sizes = self._mechanisms(settings), self._sizes()
         needed = not isinstance(self.obfuscator, nn.Module)
         with torch.random.fork_rng(devices=[]), progress(flag(self.verbose, name="verbose")) as report:
             prepared = prepare(settings, X, y, labels_needed=needed, random_state=self.random_state, report=report)
             requirement = settings.requirement(prepared.embedding, prepared.domain)
             choice = calibrate(
-                self._candidates(prepared, laws, sizes, report),
+                self._candidates(prepared, mechanisms, sizes, report),
                 requirement,
                 prepared.data,
                 paths=settings.paths,
@@ -160,25 +160,28 @@ class PosthocEncoder(PosthocSystem):
         self._become(query, prepared.input_shape, prepared.classes, names)
         return self
 
-    def _laws(self, settings: PosthocSettings) -> list[str]:
-        if one_of(self.law, ("auto", *VECTOR_LAWS), name="law") != "auto":
-            return [one_of(self.law, VECTOR_LAWS, name="law")]
+    def _mechanisms(self, settings: PosthocSettings) -> list[str]:
+        if one_of(self.mechanism, ("auto", *VECTOR_MECHANISMS), name="mechanism") != "auto":
+            return [one_of(self.mechanism, VECTOR_MECHANISMS, name="mechanism")]
         if isinstance(self.obfuscator, str) and self.obfuscator == "noise-aware":
-            # One network is trained for each law. K-norm noise in l-infinity wins at small delta, Gaussian noise may at large.
+            # One network is trained for each mechanism. K-norm noise in l-infinity wins at small delta, Gaussian noise may at
+            # large.
             return ["k-norm-linf", *(["gaussian"] if settings.delta >= _LARGE_DELTA else [])]
-        return [law for law in VECTOR_LAWS if law != "gaussian" or settings.delta > 0]
+        return [mechanism for mechanism in VECTOR_MECHANISMS if mechanism != "gaussian" or settings.delta > 0]
 
     def _sizes(self) -> tuple[int, ...]:
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
         return counts(sizes, name="outputs")
 
-    def _candidates(self, prepared: Prepared, laws: list[str], sizes: tuple[int, ...], report: Report) -> list[Candidate]:
+    def _candidates(self, prepared: Prepared, mechanisms: list[str], sizes: tuple[int, ...], report: Report) -> list[Candidate]:
         settings = prepared.settings
         modules: list[tuple[nn.Module, str]] = []
         if isinstance(self.obfuscator, nn.Module):
-            modules = [(self.obfuscator, law) for law in laws]
+            modules = [(self.obfuscator, mechanism) for mechanism in mechanisms]
         elif isinstance(self.obfuscator, str) and self.obfuscator == "noise-aware":
-            modules = [(self._noise_aware(prepared, law, size, report), law) for law in laws for size in sizes]
+            modules = [
+                (self._noise_aware(prepared, mechanism, size, report), mechanism) for mechanism in mechanisms for size in sizes
+            ]
         elif isinstance(self.obfuscator, tuple):
             for size in sizes:
                 config = ObfuscatorConfig(
@@ -189,24 +192,24 @@ class PosthocEncoder(PosthocSystem):
                     seed=prepared.seed,
                 )
                 trained = train_obfuscator(prepared.data.train, prepared.train_labels, config, report=report)
-                modules += [(trained, law) for law in laws]
+                modules += [(trained, mechanism) for mechanism in mechanisms]
         else:
             raise InvalidParameter(f"obfuscator={shown(self.obfuscator)}: expected noise-aware, a tuple of names, or a module")
         candidates = []
-        for module, law in modules:
+        for module, mechanism in modules:
             network = from_torch(module, (prepared.domain.dimension,))
             bound = certificate(
-                self.certificate, network, domain=prepared.domain, input_norm=settings.input_norm, output=output_of(law)
+                self.certificate, network, domain=prepared.domain, input_norm=settings.input_norm, output=output_of(mechanism)
             )
-            candidates.append(Candidate(network, law, bound))
+            candidates.append(Candidate(network, mechanism, bound))
         return candidates
 
-    def _noise_aware(self, prepared: Prepared, law: str, outputs: int, report: Report) -> nn.Module:
+    def _noise_aware(self, prepared: Prepared, mechanism: str, outputs: int, report: Report) -> nn.Module:
         settings = prepared.settings
         config = NoiseAwareConfig(
             epsilon=settings.epsilon,
             radius=settings.radius,
-            output_norm=VECTOR_LAWS[law],
+            output_norm=VECTOR_MECHANISMS[mechanism],
             input_norm=settings.input_norm,
             outputs=outputs,
             hidden=settings.hidden,

@@ -26,23 +26,23 @@ from reticent.networks import Network
 from reticent.training.noise import training_noise
 
 Path = Literal["global", "local"]
-LabelLaw = NoisyMaxRelease | SoftmaxRelease | StabilityRelease
-Mechanism = AdditiveMechanism | LabelLaw | ProposeTestRelease
+LabelRelease = NoisyMaxRelease | SoftmaxRelease | StabilityRelease
+Mechanism = AdditiveMechanism | LabelRelease | ProposeTestRelease
 
-VECTOR_LAWS: dict[str, Norm] = {
+VECTOR_MECHANISMS: dict[str, Norm] = {
     "laplace": Norm.L1,
     "k-norm-linf": Norm.LINF,
     "k-norm-l2": Norm.L2,
     "gaussian": Norm.L2,
 }
-"""Laws for vectors, and the norm in which the released function must be Lipschitz."""
+"""Mechanisms for vectors, and the norm in which the released function must be Lipschitz."""
 
-LABEL_LAWS: dict[str, type[NoisyMaxRelease] | type[SoftmaxRelease] | type[StabilityRelease]] = {
+LABEL_MECHANISMS: dict[str, type[NoisyMaxRelease] | type[SoftmaxRelease] | type[StabilityRelease]] = {
     "noisy-max": NoisyMaxRelease,
     "softmax": SoftmaxRelease,
     "stability": StabilityRelease,
 }
-"""Laws for labels; differences of two logits must be Lipschitz ("spread")."""
+"""Mechanisms for labels; differences of two logits must be Lipschitz ("spread")."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Requirement:
 
     Attributes:
         epsilon: total epsilon, above 0.
-        delta: total delta, in [0, 1); 0 allows the global path with a pure law only.
+        delta: total delta, in [0, 1); 0 allows the global path with a pure mechanism only.
         adjacency: what neighbours are.
     """
 
@@ -66,26 +66,26 @@ class Plan:
 
     Attributes:
         path: "global" (bound over the whole public domain, no test) or "local" (propose-test-release).
-        law: name of the release law.
+        mechanism: name of the mechanism.
         proposal: P, the Lipschitz constant that the noise covers.
         epsilon_test, delta_test: cost of the test; 0 on the global path.
-        epsilon_law, delta_law: cost of the law.
+        epsilon_release, delta_release: cost of the inner mechanism.
         utility: expected utility on calibration data, withheld answers counted as useless.
         released: expected share of answers on calibration data.
     """
 
     path: Path
-    law: str
+    mechanism: str
     proposal: float
     epsilon_test: float
     delta_test: float
-    epsilon_law: float
-    delta_law: float
+    epsilon_release: float
+    delta_release: float
     utility: float = 0.0
     released: float = 1.0
 
     def __post_init__(self) -> None:
-        output_of(self.law)
+        output_of(self.mechanism)
         if self.path not in ("global", "local"):
             raise UnknownName(f"path={self.path!r}: expected global or local")
 
@@ -94,17 +94,17 @@ class Plan:
         return asdict(self)
 
 
-def output_of(law: str) -> Output:
-    """The output measure that the law called ``law`` needs a Lipschitz constant in.
+def output_of(mechanism: str) -> Output:
+    """The output measure that the mechanism called ``mechanism`` needs a Lipschitz constant in.
 
     Raises:
-        UnknownName: neither a vector law nor a label law.
+        UnknownName: neither a mechanism for vectors nor one for labels.
     """
-    if law in VECTOR_LAWS:
-        return VECTOR_LAWS[law]
-    if law in LABEL_LAWS:
+    if mechanism in VECTOR_MECHANISMS:
+        return VECTOR_MECHANISMS[mechanism]
+    if mechanism in LABEL_MECHANISMS:
         return "spread"
-    raise UnknownName(f"law={law!r}: expected one of {', '.join([*VECTOR_LAWS, *LABEL_LAWS])}")
+    raise UnknownName(f"mechanism={mechanism!r}: expected one of {', '.join([*VECTOR_MECHANISMS, *LABEL_MECHANISMS])}")
 
 
 def effective_radius(bound: LipschitzBound, radius: float) -> float:
@@ -112,46 +112,48 @@ def effective_radius(bound: LipschitzBound, radius: float) -> float:
     return grid_radius(bound, radius) * bound.input_step
 
 
-def plan_law(network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement) -> AdditiveMechanism | LabelLaw:
-    """The law of ``plan``: sensitivity P times the effective radius, the rounding of f included.
+def inner_mechanism(
+    network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement
+) -> AdditiveMechanism | LabelRelease:
+    """The mechanism that adds the noise of ``plan``: sensitivity P times the effective radius, the rounding of f included.
 
     Raises:
-        InvalidParameter: the Gaussian law without a delta, or a parameter out of its range.
+        InvalidParameter: the Gaussian mechanism without a delta, or a parameter out of its range.
     """
     sensitivity = plan.proposal * effective_radius(bound, requirement.adjacency.radius)
-    epsilon, adjacency = plan.epsilon_law, requirement.adjacency
+    epsilon, adjacency = plan.epsilon_release, requirement.adjacency
     size, error = network.output_dimension, network.rounding_error(bound.domain)
-    if plan.law in LABEL_LAWS:
-        return LABEL_LAWS[plan.law](
+    if plan.mechanism in LABEL_MECHANISMS:
+        return LABEL_MECHANISMS[plan.mechanism](
             classes=size, sensitivity=sensitivity, epsilon=epsilon, adjacency=adjacency, evaluation_error=error
         )
     shared = {"sensitivity": sensitivity, "epsilon": epsilon, "evaluation_error": error}
-    if plan.law == "laplace":
+    if plan.mechanism == "laplace":
         return LaplaceMechanism(dimension=size, adjacency=adjacency, **shared)
-    if plan.law == "gaussian":
-        if plan.delta_law == 0:
-            raise InvalidParameter("law='gaussian': needs delta above 0; choose another law or a positive delta")
-        return GaussianMechanism(dimension=size, adjacency=adjacency, delta=plan.delta_law, **shared)
-    return KNormMechanism(dimension=size, adjacency=adjacency, output_norm=VECTOR_LAWS[plan.law], **shared)
+    if plan.mechanism == "gaussian":
+        if plan.delta_release == 0:
+            raise InvalidParameter("mechanism='gaussian': needs delta above 0; choose another mechanism or a positive delta")
+        return GaussianMechanism(dimension=size, adjacency=adjacency, delta=plan.delta_release, **shared)
+    return KNormMechanism(dimension=size, adjacency=adjacency, output_norm=VECTOR_MECHANISMS[plan.mechanism], **shared)
 
 
 def plan_mechanism(network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement) -> Mechanism:
-    """The mechanism of ``plan``: the bare law on the global path, propose-test-release on the local one.
+    """The mechanism of ``plan``: the inner one alone on the global path, propose-test-release on the local one.
 
-    On the global path the law's sensitivity must be the bound over the whole domain, and is checked to be.
+    On the global path the inner mechanism's sensitivity must be the bound over the whole domain, and is checked to be.
 
     Raises:
         InvalidParameter: a global plan whose proposal is below the global bound, or costs above the requirement.
     """
-    law = plan_law(network, bound, plan, requirement)
-    mechanism: Mechanism = law
+    inner = inner_mechanism(network, bound, plan, requirement)
+    mechanism: Mechanism = inner
     if plan.path == "local":
         mechanism = ProposeTestRelease(
             radius=effective_radius(bound, requirement.adjacency.radius),
             proposal=plan.proposal,
             epsilon_test=plan.epsilon_test,
             delta_test=plan.delta_test,
-            law=law,
+            inner=inner,
         )
     elif plan.proposal < bound.global_bound():
         raise InvalidParameter("plan: on the global path the proposal must be at least the bound over the whole domain")
@@ -177,8 +179,8 @@ def level_test(bound: LipschitzBound, plan: Plan, requirement: Requirement) -> L
     return LevelTest(bound, plan.proposal, requirement.adjacency.radius, len(passing) - 1)
 
 
-def law_noise(law: str, rows: int, outputs: int) -> torch.Tensor:
-    """Plain float noise of unit scale in the shape of a vector law, for training and for estimates only."""
-    if law == "gaussian":
+def unit_noise(mechanism: str, rows: int, outputs: int) -> torch.Tensor:
+    """Plain float noise of unit scale in the shape of a vector mechanism, for training and for estimates only."""
+    if mechanism == "gaussian":
         return torch.randn(rows, outputs)
-    return training_noise(rows, outputs, output_norm=VECTOR_LAWS[law])
+    return training_noise(rows, outputs, output_norm=VECTOR_MECHANISMS[mechanism])

@@ -1,6 +1,6 @@
 """A fitted release: picture -> embedding -> released function -> certificate -> mechanism, one array per stage.
 
-Both front doors of posthoc release hold one of these; it is what a bundle stores.
+Both estimators of posthoc release hold one of these; it is what a bundle stores.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import certificate
-from reticent.systems.posthoc.plans import LabelLaw, Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism
+from reticent.systems.posthoc.plans import LabelRelease, Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism
 
 Array = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class PrivateQuery:
         network: the released function, on embeddings.
         bound: its certificate.
         requirement: the total that every answer costs.
-        plan: path, law, proposal and split.
+        plan: path, mechanism, proposal and split.
     """
 
     embedding: Embedding
@@ -54,16 +54,16 @@ class PrivateQuery:
         return plan_mechanism(self.network, self.bound, self.plan, self.requirement)
 
     @property
-    def label_law(self) -> LabelLaw:
-        """The law of released labels.
+    def label_mechanism(self) -> LabelRelease:
+        """The mechanism of released labels.
 
         Raises:
             InvalidParameter: vectors are released.
         """
-        law = self.mechanism.law if isinstance(self.mechanism, ProposeTestRelease) else self.mechanism
-        if not isinstance(law, LabelLaw):
-            raise InvalidParameter(f"law={self.plan.law!r}: releases vectors, not labels")
-        return law
+        inner = self.mechanism.inner if isinstance(self.mechanism, ProposeTestRelease) else self.mechanism
+        if not isinstance(inner, LabelRelease):
+            raise InvalidParameter(f"mechanism={self.plan.mechanism!r}: releases vectors, not labels")
+        return inner
 
     @cached_property
     def test(self) -> LevelTest | None:
@@ -152,7 +152,9 @@ class PrivateQuery:
                 raise CorruptBundle("bundle: states another space than that of its embedder and box; fetch or fit it again")
             plan = Plan(**settings["plan"])
             requirement = Requirement(epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency)
-            bound = certificate(settings["certificate"], network, domain=domain, input_norm=norm, output=output_of(plan.law))
+            bound = certificate(
+                settings["certificate"], network, domain=domain, input_norm=norm, output=output_of(plan.mechanism)
+            )
             query = cls(embedding, network, bound, requirement, plan)
             _ = query.mechanism, query.test
         return query

@@ -1,4 +1,4 @@
-"""Checked settings of a posthoc system, and the stages of fitting that its two front doors share."""
+"""Checked settings of a posthoc system, and the stages of fitting that its two estimators share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TAIL = 5e-4  # share of fitted embeddings that may lie outside the public domai
 
 @dataclass(frozen=True, kw_only=True)
 class PosthocSettings:
-    """The constructor's arguments that both front doors share, checked.
+    """The constructor's arguments that both estimators share, checked.
 
     Raises:
         InvalidParameter, UnknownName: an argument out of its range.
@@ -59,7 +59,7 @@ class PosthocSettings:
 
     @classmethod
     def of(cls, estimator: Any, *, head_epochs: int = 1) -> PosthocSettings:
-        """The checked settings of a front door."""
+        """The checked settings of an estimator."""
         if isinstance(estimator.embedder, str) and estimator.embedder not in EMBEDDERS:
             raise UnknownName(f"embedder={shown(estimator.embedder)}: expected a torch module or one of {', '.join(EMBEDDERS)}")
         if not isinstance(estimator.embedder, str | nn.Module):

@@ -1,4 +1,4 @@
-"""What the two front doors of posthoc release share once they are fitted: embedding, storing and explaining."""
+"""What the two estimators of posthoc release share once they are fitted: embedding, storing and explaining."""
 
 from __future__ import annotations
 

@@ -47,7 +47,9 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
             )
             details.append(("offset of the Lipschitz statement, from the grid", f"{offset} at every distance"))
         limit = f"the record beyond distance {plan.radius:g}: several attributes together may be visible; and its label, if sent"
-    law = {"code": "randomised response on a code", "k-norm-l2": "K-norm noise in l2", "gaussian": "Gaussian noise"}[plan.law]
+    mechanism = {"code": "randomised response on a code", "k-norm-l2": "K-norm noise in l2", "gaussian": "Gaussian noise"}[
+        plan.mechanism
+    ]
     bound = query.bound
     return GuaranteeCard(
         title="Released embedding of a table row",
@@ -62,7 +64,7 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
             "the rows that the encoder was trained on",
         ),
         details=(
-            ("law", law),
+            ("mechanism", mechanism),
             ("released values per row", str(query.outputs)),
             ("Lipschitz constant", "not needed" if bound.kind == "none" else f"{bound.constant:.9g} ({bound.kind})"),
             ("expected accuracy on calibration rows", f"{plan.utility:.4f}"),

@@ -24,7 +24,7 @@ from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power.published import PublishedPower, PublishedQuery
-from reticent.systems.power.query import LAWS, PowerPlan, PowerQuery
+from reticent.systems.power.query import MECHANISMS, PowerPlan, PowerQuery
 from reticent.tables.feature_names import check_names, keep_names, kept_names, names_of, stored_names
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
@@ -58,13 +58,13 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         radius: neighbourhood radius, or None for any two records. Not used in published mode.
         schema: public description of the columns, or a pair (lower, upper): one public range for numeric columns.
         mode: "private" or "published".
-        law: "auto" (the best on calibration rows), or one of "k-norm-l2", "gaussian", "code". Codes hide any two records
+        mechanism: "auto" (the best on calibration rows), or one of "k-norm-l2", "gaussian", "code". Codes hide any two records
             from each other whatever the radius, and win where the radius is large.
         outputs: numbers of released values that are tried for vectors.
         hidden: hidden widths of the encoder, even numbers.
         epochs: passes of training over the rows.
         head_epochs: passes of the models that utility is measured with.
-        calibration_share: share of the fitted rows that laws are compared on, in (0, 1).
+        calibration_share: share of the fitted rows that mechanisms are compared on, in (0, 1).
         power_config: settings of the published encoder.
         bandwidth_factor: published mode: multiple of Scott's bandwidth.
         density_rows: published mode: at most so many training rows become centers of the density estimate.
@@ -100,7 +100,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         radius: float | None,
         schema: TabularSchema | tuple[float, float],
         mode: str = "private",
-        law: str = "auto",
+        mechanism: str = "auto",
         outputs: int | tuple[int, ...] = (1, 2),
         hidden: tuple[int, ...] = (64, 64),
         epochs: int = 20,
@@ -117,7 +117,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         self.radius = radius
         self.schema = schema
         self.mode = mode
-        self.law = law
+        self.mechanism = mechanism
         self.outputs = outputs
         self.hidden = hidden
         self.epochs = epochs
@@ -138,9 +138,9 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
-            CalibrationFailed: no law meets the requirement.
+            CalibrationFailed: no mechanism meets the requirement.
         """
-        plan, laws = self._required(), self._laws()
+        plan, mechanisms = self._required(), self._mechanisms()
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
         settings = FitSettings(
             outputs=counts(sizes, name="outputs"),
@@ -172,7 +172,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
                     )
                 public = PublicRows(rows[train], rows[order[:held]], labels[train], labels[order[:held]])
                 self.query_, self.considered_ = fit_query(
-                    schema, plan, public, laws=laws, settings=replace(settings, seed=seed), report=report
+                    schema, plan, public, mechanisms=mechanisms, settings=replace(settings, seed=seed), report=report
                 )
                 self.training_ = None
         self.classes_ = classes
@@ -255,7 +255,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         query = PowerQuery.from_description(bundle.settings, bundle.arrays)
         plan = query.plan
-        loaded = cls(epsilon=plan.epsilon, delta=plan.delta, radius=plan.radius, schema=query.schema, law=plan.law)
+        loaded = cls(epsilon=plan.epsilon, delta=plan.delta, radius=plan.radius, schema=query.schema, mechanism=plan.mechanism)
         loaded.query_, loaded.considered_, loaded.training_ = query, (), None
         with rebuilding():
             loaded.classes_ = restored_labels(bundle.settings["labels"])
@@ -276,12 +276,12 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         epsilon = positive(self.epsilon, name="epsilon")
         delta = probability(self.delta, name="delta", allow_zero=self.mode == "private")
         radius = None if self.radius is None else positive(self.radius, name="radius")
-        return PowerPlan(law="k-norm-l2", epsilon=epsilon, delta=delta, radius=radius)
+        return PowerPlan(mechanism="k-norm-l2", epsilon=epsilon, delta=delta, radius=radius)
 
-    def _laws(self) -> tuple[str, ...]:
-        if one_of(self.law, ("auto", *LAWS), name="law") == "auto":
-            return tuple(law for law in LAWS if law != "gaussian" or self.delta > 0)
-        return (self.law,)
+    def _mechanisms(self) -> tuple[str, ...]:
+        if one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism") == "auto":
+            return tuple(mechanism for mechanism in MECHANISMS if mechanism != "gaussian" or self.delta > 0)
+        return (self.mechanism,)
 
     def _schema(self, table: npt.NDArray[Any]) -> TabularSchema:
         if isinstance(self.schema, TabularSchema):

@@ -1,4 +1,4 @@
-"""How a power encoder is fitted: which encoder and law serve a server best at the required total, on public rows."""
+"""How a power encoder is fitted: which encoder and mechanism serve a server best at the required total, on public rows."""
 
 from __future__ import annotations
 
@@ -66,31 +66,31 @@ def fit_query(
     required: PowerPlan,
     rows: PublicRows,
     *,
-    laws: Sequence[str],
+    mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
 ) -> tuple[PowerQuery, tuple[PowerPlan, ...]]:
-    """The query of the highest expected accuracy among ``laws``, and every plan that was scored, best first.
+    """The query of the highest expected accuracy among ``mechanisms``, and every plan that was scored, best first.
 
     Args:
         schema: the public description of rows.
-        required: budget and radius; law and codes are replaced.
+        required: budget and radius; mechanism and codes are replaced.
         rows: public rows.
-        laws: names of laws that may be chosen.
+        mechanisms: names of mechanisms that may be chosen.
         settings: of training.
         report: told after every epoch.
 
     Raises:
-        CalibrationFailed: no law meets the requirement.
+        CalibrationFailed: no mechanism meets the requirement.
     """
     queries: list[PowerQuery] = []
-    for law in laws:
-        if law == "code":
+    for mechanism in mechanisms:
+        if mechanism == "code":
             queries += [_codes(schema, required, rows, settings, thresholds, report) for thresholds in THRESHOLDS]
-        elif law == "k-norm-l2" or required.delta > 0:
-            queries += [_vectors(schema, required, rows, law, size, settings, report) for size in settings.outputs]
+        elif mechanism == "k-norm-l2" or required.delta > 0:
+            queries += [_vectors(schema, required, rows, mechanism, size, settings, report) for size in settings.outputs]
     if not queries:
-        raise CalibrationFailed("law='gaussian': needs delta above 0; raise delta or allow another law")
+        raise CalibrationFailed("mechanism='gaussian': needs delta above 0; raise delta or allow another mechanism")
     best = max(queries, key=lambda query: query.plan.utility)
     return best, tuple(sorted((query.plan for query in queries), key=lambda plan: -plan.utility))
 
@@ -108,7 +108,7 @@ def _codes(
     )
     network = train_classifier(rows.train, rows.train_labels, config, report=report)
     codes, accuracy = best_codes(network.forward(rows.held), rows.held_labels, epsilon=required.epsilon)
-    plan = replace(required, law="code", delta=0.0, codes=codes, utility=accuracy)
+    plan = replace(required, mechanism="code", delta=0.0, codes=codes, utility=accuracy)
     return PowerQuery(schema, network, plan)
 
 
@@ -116,13 +116,13 @@ def _vectors(
     schema: TabularSchema,
     required: PowerPlan,
     rows: PublicRows,
-    law: str,
+    name: str,
     outputs: int,
     settings: FitSettings,
     report: Report,
 ) -> PowerQuery:
     distance = schema.diameter if required.radius is None else required.radius
-    delta = required.delta if law == "gaussian" else 0.0
+    delta = required.delta if name == "gaussian" else 0.0
     sigma = analytic_sigma(sensitivity=distance, epsilon=required.epsilon, delta=delta) if delta else distance / required.epsilon
     config = LipschitzEncoderConfig(
         epsilon=required.epsilon,
@@ -135,16 +135,16 @@ def _vectors(
         seed=settings.seed,
     )
     trained = train_lipschitz_encoder(rows.train, rows.train_labels, config, sigma=sigma, report=report)
-    query = PowerQuery(schema, trained.network, replace(required, law=law, delta=delta, codes=()))
+    query = PowerQuery(schema, trained.network, replace(required, mechanism=name, delta=delta, codes=()))
     mechanism = query.mechanism
     if not hasattr(mechanism, "scale"):
-        raise UnsupportedNorm(f"law={law!r}: expected an additive law")
+        raise UnsupportedNorm(f"mechanism={name!r}: expected an additive mechanism")
     return replace(query, plan=replace(query.plan, utility=_utility(query, mechanism.scale, rows, settings)))
 
 
 def _utility(query: PowerQuery, scale: float, rows: PublicRows, settings: FitSettings) -> float:
     """Accuracy on held-out rows of a head that was trained with the noise of the release."""
-    gaussian = query.plan.law == "gaussian"
+    gaussian = query.plan.mechanism == "gaussian"
 
     def noisy(values: torch.Tensor) -> torch.Tensor:
         shape = tuple(values.shape)

@@ -1,4 +1,4 @@
-"""A fitted release of table rows: encoded row -> encoder -> law, one array per stage.
+"""A fitted release of table rows: encoded row -> encoder -> mechanism, one array per stage.
 
 Two kinds of answer share it. *Vectors* are the outputs of a Lipschitz encoder plus K-norm (l2) or Gaussian noise. *Codes* are
 what a classifier says, out of a few codes, by randomised response; they are released as one-hot vectors, so that every
@@ -31,8 +31,8 @@ from reticent.tables.schema import TabularSchema
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
-LAWS = ("k-norm-l2", "gaussian", "code")
-"""Release laws: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised response on codes (pure)."""
+MECHANISMS = ("k-norm-l2", "gaussian", "code")
+"""Release mechanisms: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised response on codes (pure)."""
 
 SPACE = "encoded record, in public units: a change of any one attribute moves it by at most 1"
 """The space of neighbours within a radius, in words. Distance means nothing without the schema that it is measured by: of two
@@ -45,14 +45,14 @@ class PowerPlan:
     """One complete setting of a release.
 
     Attributes:
-        law: one of ``LAWS``.
+        mechanism: one of ``MECHANISMS``.
         epsilon, delta: cost of one answer.
         radius: l2 distance of neighbours; None: any two records are neighbours.
-        codes: with the law "code", the classes that are told apart, two or more; () otherwise.
+        codes: with the mechanism "code", the classes that are told apart, two or more; () otherwise.
         utility: expected accuracy of a server's model on calibration rows.
     """
 
-    law: str
+    mechanism: str
     epsilon: float
     delta: float
     radius: float | None
@@ -60,8 +60,8 @@ class PowerPlan:
     utility: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.law not in LAWS:
-            raise UnknownName(f"law={self.law!r}: expected one of {', '.join(LAWS)}")
+        if self.mechanism not in MECHANISMS:
+            raise UnknownName(f"mechanism={self.mechanism!r}: expected one of {', '.join(MECHANISMS)}")
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta")
         if self.radius is not None:
@@ -73,8 +73,8 @@ class PowerPlan:
         object.__setattr__(self, "codes", tuple(count(code, name="codes", minimum=0) for code in self.codes))
         if len(set(self.codes)) < len(self.codes):
             raise InvalidParameter(f"codes={self.codes!r}: expected each class once")
-        if (self.law == "code") != (len(self.codes) >= 2):
-            raise InvalidParameter(f"codes={self.codes!r}: expected two or more for the law code, none for others")
+        if (self.mechanism == "code") != (len(self.codes) >= 2):
+            raise InvalidParameter(f"codes={self.codes!r}: expected two or more for the mechanism code, none for others")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class PowerQuery:
     Attributes:
         schema: the public description of rows.
         network: the encoder (vectors) or the classifier (codes), on encoded rows.
-        plan: law and budget.
+        plan: mechanism and budget.
     """
 
     schema: TabularSchema
@@ -105,7 +105,7 @@ class PowerQuery:
     @cached_property
     def bound(self) -> EncoderBound:
         """The proved constant of the encoder; a randomised response needs none."""
-        return EncoderBound("none", 0.0) if self.plan.law == "code" else sorting_bound(self.network)
+        return EncoderBound("none", 0.0) if self.plan.mechanism == "code" else sorting_bound(self.network)
 
     @cached_property
     def mechanism(self) -> AdditiveMechanism | StabilityResponse:
@@ -116,7 +116,7 @@ class PowerQuery:
         near ones.
         """
         plan = self.plan
-        if plan.law == "code":
+        if plan.mechanism == "code":
             return StabilityResponse(classes=len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency)
         distance = self.schema.diameter * (1.0 + 2.0**-40) if plan.radius is None else plan.radius
         shared: dict[str, Any] = {
@@ -126,7 +126,7 @@ class PowerQuery:
             "adjacency": self.adjacency,
             "evaluation_error": self.network.rounding_error(self.schema.domain),
         }
-        if plan.law == "gaussian":
+        if plan.mechanism == "gaussian":
             return GaussianMechanism(delta=plan.delta, **shared)
         return KNormMechanism(output_norm=Norm.L2, **shared)
 
@@ -141,7 +141,7 @@ class PowerQuery:
 
     def exact(self, inputs: Array | CodedRows) -> Array:
         """What would be released without noise, shape (n, outputs). Private."""
-        return np.asarray(np.eye(self.outputs)[self._codes(inputs)]) if self.plan.law == "code" else self._forward(inputs)
+        return np.asarray(np.eye(self.outputs)[self._codes(inputs)]) if self.plan.mechanism == "code" else self._forward(inputs)
 
     def answer(self, inputs: Array | CodedRows, *, sampler: Sampler) -> tuple[Array, npt.NDArray[np.bool_]]:
         """One vector for each encoded row, shape (n, outputs), and which of them are withheld: none.
@@ -179,7 +179,7 @@ class PowerQuery:
             "schema": self.schema.to_dict(),
             "network": structure,
             "plan": {
-                "law": plan.law,
+                "mechanism": plan.mechanism,
                 "epsilon": plan.epsilon,
                 "delta": plan.delta,
                 "radius": plan.radius,

@@ -74,7 +74,7 @@ def train_server(name: str, released: npt.ArrayLike, labels: npt.ArrayLike, *, s
 
 
 class _Network:
-    """The house's own head, under scikit-learn's two verbs."""
+    """The project's own head, under scikit-learn's two verbs."""
 
     head: Head
 

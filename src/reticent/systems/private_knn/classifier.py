@@ -28,7 +28,7 @@ from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler, SeededSampler, release_sampler
 from reticent.systems.private_knn.cards import private_knn_card
 from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, grid_of, input_rows, protected
-from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan, MemoryCount
+from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession, MemoryCount
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.tables.feature_names import check_names, keep_names, names_of
@@ -90,7 +90,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
     classes_: npt.NDArray[Any]
     n_features_in_: int
     plan_: KnnPlan
-    desk_: KnnDesk
+    session_: KnnSession
     booked_: str
     _paid: Reservation | None
     _place: tuple[int, str]
@@ -173,7 +173,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             InvalidParameter: labels were released already, under the total that they were promised, or it was paid for.
             CalibrationFailed: no noise meets the total.
         """
-        if hasattr(self, "desk_") and (self.desk_.asked or self.booked_ or self._paid is not None):
+        if hasattr(self, "session_") and (self.session_.asked or self.booked_ or self._paid is not None):
             raise InvalidParameter("calibrate: labels were released already; fit again, which starts a new total")
         self.set_params(epsilon=epsilon, delta=delta, queries=queries, answers=answers, sigma_votes=None, sigma_screening=None)
         if hasattr(self, "classes_"):
@@ -210,7 +210,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidInput("ledger: the plan is paid for in one, which counts its queries; expected the same ledger again")
         if ledger is not None and scope is not None:
             self._book(ledger, scope, len(points))
-        release = self._named(self.desk_.answer(points, self._voters(), sampler=source), source, self.booked_)
+        release = self._named(self.session_.answer(points, self._voters(), sampler=source), source, self.booked_)
         if self._paid is not None:
             self._paid.commit(release.receipt.identifier)
             self._paid = None
@@ -224,7 +224,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         points = self._points(X)
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        return self._named(KnnDesk(self.plan_).answer(points, self._voters(), sampler=sampler), sampler, "")
+        return self._named(KnnSession(self.plan_).answer(points, self._voters(), sampler=sampler), sampler, "")
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of most of the k / sampling_probability nearest records, without noise. Private: for their owner only."""
@@ -232,8 +232,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         most = max(1, round(self.neighbours / self.sampling_probability))
         voters = SampledNeighbours(self.search_, neighbours=most, probability=1.0)
         records = self.search_.records
-        desk = [voters.draw(lists, sampler=SecureSampler()) for lists in self.search_.lists(points, depth=voters.depth)]
-        votes = [np.bincount(records.votes[row[row >= 0]], minlength=len(self.classes_)) for part in desk for row in part]
+        drawn = [voters.draw(lists, sampler=SecureSampler()) for lists in self.search_.lists(points, depth=voters.depth)]
+        votes = [np.bincount(records.votes[row[row >= 0]], minlength=len(self.classes_)) for part in drawn for row in part]
         return np.asarray(self.classes_[np.array(votes).argmax(axis=1)])
 
     @property
@@ -246,7 +246,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
     def remaining_(self) -> int:
         """Queries that may still be asked."""
         self._fitted()
-        return self.desk_.remaining
+        return self.session_.remaining
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
@@ -258,8 +258,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         """A copy may not spend the same budget again: it can predict, and go on in a ledger that counts the plan already."""
         state = dict(super().__getstate__())
         state.pop("_booking", None)
-        if "desk_" in state:
-            state["desk_"], state["_paid"] = KnnDesk(self.plan_, count=copy(MemoryCount(*self._limits()))), None
+        if "session_" in state:
+            state["session_"], state["_paid"] = KnnSession(self.plan_, count=copy(MemoryCount(*self._limits()))), None
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -284,7 +284,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             adjacency=adjacency,
         )
         self.plan_.rehearse()
-        self.desk_ = KnnDesk(self.plan_)
+        self.session_ = KnnSession(self.plan_)
         self.plan_name_ = token_hex(16)
         self.booked_ = ""
         self._place = (0, "")  # of the charge in the ledger's chain
@@ -307,16 +307,16 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(scope, Scope):
             raise InvalidInput(f"scope: expected one Scope, got {type(scope).__name__}; the records pay for the whole plan")
         if not self.booked_:
-            if self.desk_.asked:
+            if self.session_.asked:
                 raise InvalidInput("ledger: expected the choice of the first release, to book or not, in all later ones")
-            if queries > self.desk_.remaining:
-                self.desk_.count.take(queries)  # refuses, with the reason, before anything is charged
+            if queries > self.session_.remaining:
+                self.session_.count.take(queries)  # refuses, with the reason, before anything is charged
             with self._booking:
                 self._pay(ledger, scope)
         counter = PlanCounter.find(ledger, self.plan_name_)
         if counter is None:
             raise InvalidInput("ledger: the plan is paid for in another one; expected that one again")
-        self.desk_ = KnnDesk(self.plan_, count=counter)
+        self.session_ = KnnSession(self.plan_, count=counter)
 
     def _pay(self, ledger: Ledger, scope: Scope) -> None:
         if self.booked_:

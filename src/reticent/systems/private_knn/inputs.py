@@ -1,4 +1,4 @@
-"""What the Private-kNN front doors check and turn into arrays before anything is kept, spent or computed."""
+"""What the Private-kNN estimators check and turn into arrays before anything is kept, spent or computed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def protected(data_set: str | None, keys: Sequence[Any] | None) -> AddRemove:
 
 
 def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...]) -> FeatureMap:
-    """The feature map that a front door was asked for, for inputs of ``shape``.
+    """The feature map that an estimator was asked for, for inputs of ``shape``.
 
     Raises:
         UnknownName: a name that is not in ``FEATURE_MAPS``.

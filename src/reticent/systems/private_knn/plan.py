@@ -1,4 +1,4 @@
-"""What a Private-kNN front door may release, and the one place where its queries are answered."""
+"""What a Private-kNN estimator may release, and the one place where its queries are answered."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ONE_RECORD = AddRemove(1)
 class KnnPlan:
     """All the queries that will ever be asked, and what they cost together.
 
-    **Guarantee.** ``guarantee`` holds for everything that one ``KnnDesk`` of this plan releases in its life: at most
+    **Guarantee.** ``guarantee`` holds for everything that one ``KnnSession`` of this plan releases in its life: at most
     ``steps.queries`` queries, chosen in public or from earlier answers, of which at most ``steps.answers`` get a label. It is
     charged as a whole, whatever part of it is used, because a total of many small steps is far below their sum.
 
@@ -259,7 +259,7 @@ class MemoryCount:
             self.answered -= unused
 
 
-class KnnDesk:
+class KnnSession:
     """Answers the queries of one plan; they are counted before anything is computed.
 
     **Guarantee.** That of ``plan``, for all answers of one count together, over whatever searches they are answered from, as long

@@ -28,7 +28,7 @@ from reticent.noise import SecureSampler
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, input_rows, picture_shape, protected
-from reticent.systems.private_knn.plan import UNANSWERED, KnnDesk, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.tables.feature_names import check_columns, check_names, keep_names, kept_names, names_of, stored_names
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
@@ -200,7 +200,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             check_bookable(plan.adjacency)
         self.feature_map_ = feature_map
         circumstances = KnnCircumstances(feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes))
-        desk, bars = KnnDesk(plan), flag(self.verbose, name="verbose") and report is None
+        session, bars = KnnSession(plan), flag(self.verbose, name="verbose") and report is None
         charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
         with (
             charge as reservation,
@@ -220,7 +220,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 public_features = feature_map.features(pictures)
                 places = representatives(public_features, wanted, asked=earlier, seed=(seed + number) % 2**31)
                 voters, grid = self._voters(public_features, feature_map.features(inputs), codes, found, plan)
-                answers = desk.answer(grid.points(public_features[places]), voters, sampler=SecureSampler())
+                answers = session.answer(grid.points(public_features[places]), voters, sampler=SecureSampler())
                 labels[places] = lessons[places] = answers
                 asked.append(places)
                 settings = replace(last if number == len(rounds) - 1 else config, seed=seed + number)

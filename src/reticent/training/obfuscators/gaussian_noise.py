@@ -10,7 +10,7 @@ from reticent.training.obfuscators.regulariser import Regulariser
 class GaussianNoise(Regulariser):
     """Gaussian noise on the obfuscated representation during training.
 
-    It regularises; it is too small, and of the wrong law, to prove anything.
+    It regularises; it is too small, and of the wrong distribution, to prove anything.
 
     Args:
         sigma: standard deviation (published: 0.01).

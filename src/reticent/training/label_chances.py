@@ -1,4 +1,4 @@
-"""Chances of the right label under the laws that release labels, as differentiable functions of logits.
+"""Chances of the right label under the mechanisms that release labels, as differentiable functions of logits.
 
 Logits here are in *budget units*: F divided by (P R / epsilon), so that between neighbours no difference of two
 of them changes by more than epsilon.
@@ -49,7 +49,7 @@ def noisy_max_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float)
 def stability_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
     """Probability that stability release answers ``labels``, averaged over a shift of the margin by half a level; shape (n,).
 
-    The law itself is a staircase in the margin, whose derivative is zero almost everywhere; the average is its
+    The chance itself is a staircase in the margin, whose derivative is zero almost everywhere; the average is its
     piecewise linear interpolation between the middles of the steps.
     """
     classes = logits.shape[1]
@@ -71,15 +71,15 @@ CHANCES: dict[str, Chance] = {
     "stability": stability_chance,
     "noisy-max": noisy_max_chance,
 }
-"""The chance of the right label under each law that releases labels."""
+"""The chance of the right label under each mechanism that releases labels."""
 
 
-def chance_of(law: str) -> Chance:
-    """The differentiable chance of the right label under ``law``.
+def chance_of(mechanism: str) -> Chance:
+    """The differentiable chance of the right label under ``mechanism``.
 
     Raises:
-        UnknownName: no label law has that name.
+        UnknownName: no label mechanism has that name.
     """
-    if law not in CHANCES:
-        raise UnknownName(f"law={law!r}: expected one of {', '.join(CHANCES)}")
-    return CHANCES[law]
+    if mechanism not in CHANCES:
+        raise UnknownName(f"mechanism={mechanism!r}: expected one of {', '.join(CHANCES)}")
+    return CHANCES[mechanism]

@@ -1,4 +1,4 @@
-"""The laws in the loss are the laws of the release, or its stated smooth twin."""
+"""The chances in the loss are those of the release, or its stated smooth twin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from reticent.core import Neighborhood, Norm
 from reticent.core.errors import UnknownName
 from reticent.mechanisms import SoftmaxRelease, StabilityRelease
-from reticent.training.label_laws import CHANCES, chance_of, noisy_max_chance, softmax_chance, stability_chance
+from reticent.training.label_chances import CHANCES, chance_of, noisy_max_chance, softmax_chance, stability_chance
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 LOGITS = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) * 3
@@ -17,7 +17,7 @@ LABELS = torch.arange(200) % 5
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_softmax_chance_is_the_law_of_the_release(epsilon: float) -> None:
+def test_softmax_chance_is_the_distribution_of_the_release(epsilon: float) -> None:
     built = SoftmaxRelease(classes=5, sensitivity=1.0, epsilon=epsilon, adjacency=NEAR)
     expected = built.probabilities(LOGITS.double().numpy() / epsilon)[np.arange(200), LABELS.numpy()]
     np.testing.assert_allclose(softmax_chance(LOGITS, LABELS, epsilon).numpy(), expected, atol=1e-4)
@@ -53,15 +53,15 @@ def test_stability_chance_is_the_release_in_the_middle_of_its_steps(epsilon: flo
     assert stability_chance(logits, torch.zeros(6, dtype=torch.long), epsilon).max() < 0.25
 
 
-@pytest.mark.parametrize("law", list(CHANCES))
-def test_gradients_raise_the_right_logit(law: str) -> None:
+@pytest.mark.parametrize("mechanism", list(CHANCES))
+def test_gradients_raise_the_right_logit(mechanism: str) -> None:
     logits = torch.tensor([[0.3, 0.0, -0.2]], requires_grad=True)
-    torch.autograd.backward(chance_of(law)(logits, torch.tensor([0]), 1.0).sum())
+    torch.autograd.backward(chance_of(mechanism)(logits, torch.tensor([0]), 1.0).sum())
     assert logits.grad is not None
     assert logits.grad[0, 0] > 0
     assert logits.grad[0, 1] < 0
 
 
-def test_unknown_law() -> None:
+def test_unknown_mechanism() -> None:
     with pytest.raises(UnknownName, match="softmax, stability, noisy-max"):
         chance_of("laplace")
