@@ -19,6 +19,7 @@ import torch
 from sklearn.datasets import load_iris
 from torch import nn
 
+from reticent.bundles.bundle import Bundle
 from reticent.cli.main import run
 from reticent.core import Guarantee, Neighborhood, Norm, Scope
 from reticent.core.errors import (
@@ -298,13 +299,13 @@ def _incomplete(bench: Bench) -> Path:
     return copy
 
 
-def _resettled(bench: Bench, change: Callable[[dict[str, Any]], object]) -> Path:
-    def edit(content: bytes) -> bytes:
-        head = json.loads(content)
-        change(head)
-        return json.dumps(head).encode()
-
-    return _damaged(bench, "bundle.json", edit)
+def _resettled(bench: Bench, change: Callable[[dict[str, Any]], object], *, system: str = "") -> Path:
+    """A copy with other settings, or of another system, and a manifest that covers them: somebody took care."""
+    stored = Bundle.read(bench.bundle)
+    settings = json.loads(json.dumps(stored.settings))
+    change(settings)
+    made = Bundle(system or stored.system, settings, stored.arrays, stored.card, stored.serial)
+    return made.write(bench.folder / "bundle")
 
 
 def _flip(content: bytes) -> bytes:
@@ -415,31 +416,36 @@ CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int,
         "settings cut short",
         _releasing(lambda b: _damaged(b, "bundle.json", lambda c: c[:90]), _good),
         CorruptBundle,
-        "cannot be read",
+        "bundle.json does not match",
     ),
     ("weights missing", _releasing(_incomplete, _good), CorruptBundle, "cannot be read"),
-    ("another version", _releasing(lambda b: _resettled(b, lambda h: h.update(version=99)), _good), CorruptBundle, "version 1"),
+    (
+        "another version",
+        _releasing(lambda b: _damaged(b, "manifest.json", lambda c: c.replace(b'"version": 2', b'"version": 99')), _good),
+        CorruptBundle,
+        "version 2",
+    ),
     (
         "another system",
-        _releasing(lambda b: _resettled(b, lambda h: h.update(system="Oracle")), _good),
+        _releasing(lambda b: _resettled(b, lambda _: None, system="Oracle"), _good),
         InvalidInput,
         "holds a Oracle",
     ),
     (
         "settings without a plan",
-        _releasing(lambda b: _resettled(b, lambda h: h["settings"].pop("plan")), _good),
+        _releasing(lambda b: _resettled(b, lambda h: h.pop("plan")), _good),
         CorruptBundle,
         "fit",
     ),
     (
         "a cheaper claim than the plan",
-        _releasing(lambda b: _resettled(b, lambda h: h["settings"]["requirement"].update(epsilon=0.1)), _good),
+        _releasing(lambda b: _resettled(b, lambda h: h["requirement"].update(epsilon=0.1)), _good),
         CorruptBundle,
         "do not fit together",
     ),
     (
         "a smaller constant than the network has",
-        _releasing(lambda b: _resettled(b, lambda h: h["settings"]["plan"].update(proposal=1e-6)), _good),
+        _releasing(lambda b: _resettled(b, lambda h: h["plan"].update(proposal=1e-6)), _good),
         CorruptBundle,
         "do not fit together",
     ),

@@ -262,7 +262,7 @@ MECHANISMS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
             "proposal": 1.0,
             "epsilon_test": 1.0,
             "delta_test": 1e-3,
-            "mechanism": LaplaceMechanism(sensitivity=0.1, epsilon=1.0, dimension=2, adjacency=NEAR),
+            "inner": LaplaceMechanism(sensitivity=0.1, epsilon=1.0, dimension=2, adjacency=NEAR),
         },
         {**VALUES, "levels": np.array([0, 5])},
     ),

@@ -129,7 +129,7 @@ def _stretched(factor: float) -> PosthocEncoder:
         copy.weight.copy_(torch.eye(2))
         copy.bias.zero_()
     points = np.random.default_rng(0).uniform(-4, 4, (2000, 2))
-    settings = {"epsilon": 0.5, "delta": 0.0, "radius": 0.5, "inner": "laplace", "path": "global", "random_state": 0}
+    settings = {"epsilon": 0.5, "delta": 0.0, "radius": 0.5, "mechanism": "laplace", "path": "global", "random_state": 0}
     return PosthocEncoder(embedder=nn.Sequential(embedder), obfuscator=copy, **settings).fit(points)
 
 
