@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+import copy
 import math
+import multiprocessing
+import pickle
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from reticent.accounting import BasicFilter, BasicOdometer, GaussianCost, PrivacyEvent, RdpAccountant, RdpFilter, RdpOdometer
+from reticent.accounting import (
+    BasicFilter,
+    BasicOdometer,
+    Filter,
+    GaussianCost,
+    PrivacyEvent,
+    RdpAccountant,
+    RdpFilter,
+    RdpOdometer,
+)
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Replace
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
 
@@ -30,6 +42,28 @@ def test_a_refusal_spends_nothing(make_event: EventMaker) -> None:
         budget.spend(make_event(), 4)
     assert budget.largest(make_event()) == 3
     assert budget.largest(make_event(epsilon=0.001, delta=1e-10)) == 10
+
+
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_a_copy_of_a_filter_has_nothing_left(twin: Callable[[Filter], Filter], make_event: EventMaker) -> None:
+    total = Guarantee(1.0, 1e-5, AddRemove())
+    for made in (BasicFilter(total), RdpFilter(total, [2, 8, 32])):
+        other = twin(made)
+        assert not other.fits(make_event())
+        with pytest.raises(BudgetExceeded, match="a forked or copied one, which has nothing left"):
+            other.spend(make_event())
+        made.spend(make_event())
+
+
+def test_forked_filters_have_nothing_left(make_event: EventMaker) -> None:
+    made = BasicFilter(Guarantee(1.0, 1e-5, AddRemove()))
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    child = context.Process(target=lambda: results.put(made.largest(make_event())))
+    child.start()
+    assert results.get(timeout=60) == 0
+    child.join()
+    assert made.largest(make_event()) > 0
 
 
 def test_filters_keep_kinds_and_adjacencies_apart(make_event: EventMaker) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +21,19 @@ STEPS = PrivateKnnSteps(
     threshold=60.0,
     sigma_screening=36.0,
 )
+
+
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_a_copy_has_no_room(twin: Callable[[PrivateKnnFilter], PrivateKnnFilter]) -> None:
+    made = PrivateKnnFilter(STEPS, epsilon=1.0, delta=1e-5, orders=[50])
+    made.ask()
+    other = twin(made)
+    assert made.has_room
+    assert not other.has_room
+    for spend in (other.ask, other.answer):
+        with pytest.raises(BudgetExceeded):
+            spend()
+    made.answer()
 
 
 def _run(passes: np.ndarray, orders: list[int], steps: PrivateKnnSteps = STEPS) -> PrivateKnnFilter:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +23,16 @@ from reticent.accounting.renyi import DEFAULT_ORDERS
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
+from reticent.core.processes import HomeProcess
 
 Array = npt.NDArray[np.float64]
 
 
 class Filter(ABC):
     """Refuses what would go over a total; a refusal spends nothing.
+
+    A filter counts in the memory of one process. A forked child, a copy and an unpickled filter have nothing left: each would go
+    on counting by itself. Several processes count together in a ledger.
 
     Args:
         total: the most that may be spent; its adjacency and kind are those of every event.
@@ -36,6 +42,11 @@ class Filter(ABC):
         if total.kind is GuaranteeKind.NO_PRIVACY:
             raise IncompatibleGuarantees("a filter needs a total that promises something; got kind='no differential privacy'")
         self.total = total
+        self._home = HomeProcess()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copied here, so that a shallow copy does not share its home with the original.
+        self.__dict__.update(state, _home=copy(state["_home"]))
 
     def spend(self, event: PrivacyEvent, answers: int = 1) -> None:
         """Charges ``answers`` answers of ``event``, to be called before they are computed.
@@ -44,6 +55,11 @@ class Filter(ABC):
             BudgetExceeded: they do not fit; nothing was charged.
             IncompatibleGuarantees: another adjacency or kind, or no formula; nothing was charged.
         """
+        if not self._home.is_here:
+            raise BudgetExceeded(
+                f"{answers} answer(s) of {event.mechanism}: expected the filter that was made, in its process; this is a "
+                "forked or copied one, which has nothing left. Count in a ledger, where all processes count together"
+            )
         if not self.fits(event, answers):
             raise BudgetExceeded(
                 f"{answers} answer(s) of {event.mechanism} do not fit into what is left of {self.total.describe()}; "
@@ -65,7 +81,7 @@ class Filter(ABC):
                 f"costs compose only within one adjacency: the total is for {self.total.adjacency.describe()}, "
                 f"{event.mechanism} protects {event.guarantee.adjacency.describe()}"
             )
-        return self._fits(event, answers)
+        return self._home.is_here and self._fits(event, answers)
 
     def largest(self, event: PrivacyEvent) -> int:
         """Largest number of answers of ``event`` that would still fit, at most 2**62."""

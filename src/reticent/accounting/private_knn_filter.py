@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from typing import Any
 
 import numpy as np
 
 from reticent.accounting.private_knn import Array, PrivateKnnSteps, label_rdp, screening_bit_rdp
 from reticent.core.checks import positive, probability
 from reticent.core.errors import BudgetExceeded, InvalidParameter
+from reticent.core.processes import HomeProcess
 
 
 class PrivateKnnFilter:
@@ -48,6 +51,7 @@ class PrivateKnnFilter:
         self.asked = 0
         self.answered = 0
         self._passed = False
+        self._home = HomeProcess()
         epsilon = positive(epsilon, name="epsilon")
         delta = probability(delta, name="delta", allow_zero=False)
         bit, label = screening_bit_rdp(steps, orders), label_rdp(steps, orders)
@@ -65,9 +69,15 @@ class PrivateKnnFilter:
                 f"orders={list(orders)}: expected one with room for a bit and a label in epsilon={epsilon:g}, delta={delta:g}"
             )
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copied here, so that a shallow copy does not share its home with the original.
+        self.__dict__.update(state, _home=copy(state["_home"]))
+
     @property
     def has_room(self) -> bool:
-        """Whether another query may be asked: its bit and, should it pass, its label both fit."""
+        """Whether another query may be asked: its bit and, should it pass, its label both fit; never in a child or a copy."""
+        if not self._home.is_here:
+            return False
         if self.asked >= self.steps.queries or self.answered >= self.steps.answers:
             return False
         spent = (self.asked + 1) * self._bit + (self.answered + 1) * self._label
@@ -93,7 +103,7 @@ class PrivateKnnFilter:
         Raises:
             BudgetExceeded: no query was asked since the last label; nothing was charged.
         """
-        if not self._passed:
+        if not self._passed or not self._home.is_here:
             raise BudgetExceeded("no query was asked since the last label: call ask() first")
         self.answered += 1
         self._passed = False

@@ -93,3 +93,11 @@ def test_refuses_unknown_names(points) -> None:
         PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(*points)
     with pytest.raises(UnknownName, match="classifier='forest'"):
         PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, classifier="forest", **SMALL).fit(*points)
+
+
+@pytest.mark.parametrize("outputs", [2, 4])
+def test_a_module_answers_for_every_label_and_no_other(points, outputs: int) -> None:
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, outputs))
+    classifier = PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.5, embedder="identity", classifier=module)
+    with pytest.raises(InvalidInput, match=f"expected one logit for each of 3 labels of y, got {outputs} outputs"):
+        classifier.fit(*points)

@@ -15,6 +15,7 @@ from torch import nn
 from typing_extensions import override
 
 from reticent.core.checks import flag, one_of
+from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.networks import from_torch
 from reticent.noise import Sampler
@@ -134,6 +135,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
+            InvalidInput: a module of your own with another number of outputs than there are labels.
             UnsupportedNetwork, UnsupportedNorm: a module or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
         """
@@ -199,6 +201,11 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
             )
             module = train_label_release(prepared.data.train, prepared.train_labels, config, report=report)
         network = from_torch(module, (prepared.domain.dimension,))
+        classes = 0 if prepared.classes is None else len(prepared.classes)
+        if network.output_dimension != classes:
+            raise InvalidInput(
+                f"classifier: expected one logit for each of {classes} labels of y, got {network.output_dimension} outputs"
+            )
         bound = certificate(self.certificate, network, domain=prepared.domain, input_norm=settings.input_norm, output="spread")
         return Candidate(network, mechanism, bound)
 
