@@ -104,3 +104,12 @@ def test_refusals_and_edges() -> None:
     assert mechanism.release(empty, empty, sampler=SecureSampler()).shape == (0,)
     assert mechanism.guarantee.epsilon == 1.0
     assert mechanism.event.guarantee.delta == 0.0
+
+
+def test_the_least_epsilon_is_answered_in_bounded_time() -> None:
+    mechanism = StabilityResponse(classes=3, epsilon=1e-6, adjacency=AddRemove())
+    assert mechanism.max_level == 2**20 - 1
+    growth = mechanism.wrong_probabilities[:-1] / mechanism.wrong_probabilities[1:]
+    assert growth.max() <= np.exp(1e-6)
+    assert (np.diff(mechanism.right_probabilities) >= 0).all()
+    assert mechanism.release([0, 1, 2], [0, 2**20, 2**40], sampler=SecureSampler()).shape == (3,)

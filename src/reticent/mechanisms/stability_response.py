@@ -25,6 +25,10 @@ _ARITHMETIC = 2.0**-38
 _SMALLEST_SHARE = 2.0**-80
 """The recursion stops here: a label that is wrong less often than once in 10^24 answers is certain enough."""
 
+_MOST_LEVELS = 2**20
+"""Nor does it go on for longer than this, about half a second: below epsilon 5e-5, distances of a million records and more count
+as that many, which changes by at most 1 between neighbours as well."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityResponse:
@@ -108,7 +112,7 @@ class StabilityResponse:
         # 1 - e^epsilon p(k) = e^epsilon ((c - 1) q(k) - (1 - e^-epsilon)): the right side has no p close to 1.
         growth, slack = math.exp(epsilon), -math.expm1(-epsilon)
         wrong = [decay / (1.0 + others * decay)]
-        while wrong[-1] > _SMALLEST_SHARE:
+        while wrong[-1] > _SMALLEST_SHARE and len(wrong) < _MOST_LEVELS:
             wrong.append(max(decay * wrong[-1], growth * (others * wrong[-1] - slack) / others))
         q = np.array(wrong)
         return 1.0 - others * q, q
