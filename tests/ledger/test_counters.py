@@ -5,16 +5,24 @@ from __future__ import annotations
 import multiprocessing
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from reticent.accounting import PrivacyEvent
+from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, LedgerUnavailable
 from reticent.ledger import Ledger, PlanCounter
 
+WHERE = Scope(subject="ward 7")
+PAID: dict[str, Any] = {"scope": WHERE, "event": PrivacyEvent("plan", Guarantee(1.0, 0.0, AddRemove(data_set="ward 7")))}
+
 
 def opened(ledger: Ledger, name: str = "plan", queries: int = 20, answers: int = 20) -> PlanCounter:
-    return PlanCounter.open(ledger, name, booked="1a2b3c4d/7", queries=queries, answers=answers)
+    if not ledger.report(WHERE).budgets:
+        ledger.grant(WHERE, PAID["event"].guarantee)
+    return PlanCounter.open(ledger, name, booked="1a2b3c4d/7", queries=queries, answers=answers, **PAID)
 
 
 def test_what_is_taken_is_gone_for_everybody(ledger: Ledger) -> None:
@@ -24,13 +32,13 @@ def test_what_is_taken_is_gone_for_everybody(ledger: Ledger) -> None:
         second.take(9)
     assert second.take(8) == 8
     assert second.remaining == 0
-    assert PlanCounter.find(ledger, "plan") == second
-    assert PlanCounter.find(ledger, "another") is None
+    assert PlanCounter.find(ledger, "plan", **PAID) == second
+    assert PlanCounter.find(ledger, "another", **PAID) is None
 
 
 def test_a_second_opening_joins_with_the_numbers_of_the_first(ledger: Ledger) -> None:
     opened(ledger).take(3)
-    again = PlanCounter.open(ledger, "plan", booked="ffffffff/9", queries=1000, answers=1000)
+    again = PlanCounter.open(ledger, "plan", booked="ffffffff/9", queries=1000, answers=1000, **PAID)
     assert (again.booked, again.queries, again.answers, again.asked) == ("1a2b3c4d/7", 20, 20, 3)
 
 
@@ -62,7 +70,7 @@ def test_the_database_itself_counts_no_further(ledger: Ledger) -> None:
 )
 def test_what_is_no_plan_is_refused(ledger: Ledger, change: dict[str, object], error: type[Exception]) -> None:
     with pytest.raises(error):
-        PlanCounter.open(ledger, **{"name": "plan", "booked": "1a2b3c4d/7", "queries": 2, "answers": 2, **change})  # type: ignore[arg-type]
+        PlanCounter.open(ledger, **{"name": "plan", "booked": "1a2b3c4d/7", "queries": 2, "answers": 2, **PAID, **change})  # type: ignore[arg-type]
 
 
 def test_a_count_that_is_gone_answers_nothing(ledger: Ledger) -> None:
@@ -94,3 +102,31 @@ def test_eight_processes_take_twenty_queries_of_twenty(tmp_path: Path) -> None:
     assert sum(results.get() for _ in workers) == 20
     for worker in workers:
         worker.join()
+
+
+def test_an_old_copy_gives_no_query_back(tmp_path: Path) -> None:
+    path, anchor = tmp_path / "ledger.db", tmp_path / "elsewhere" / "ledger.anchor"
+    anchor.parent.mkdir()
+    with closing(Ledger.create(path, anchor=anchor)) as ledger:
+        assert opened(ledger).take(2) == 2
+    before = path.read_bytes()
+    with closing(Ledger.open(path, anchor=anchor)) as ledger:
+        assert opened(ledger).take(18) == 18
+        assert ledger.verify().problems == ()
+        (budget,) = ledger.report(WHERE).budgets
+        assert budget.spent_epsilon == 0  # the plan itself was paid for elsewhere; its queries cost nothing
+    path.write_bytes(before)
+    with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
+        Ledger.open(path, anchor=anchor)
+
+
+def test_a_copy_under_an_open_ledger_gives_no_query_back(tmp_path: Path) -> None:
+    path, anchor = tmp_path / "ledger.db", tmp_path / "elsewhere" / "ledger.anchor"
+    anchor.parent.mkdir()
+    with closing(Ledger.create(path, anchor=anchor)) as ledger:
+        counter = opened(ledger)
+        counter.take(2)
+        with ledger.store.write() as connection:  # as an old copy of the count alone would have it
+            connection.execute(sa.text("DELETE FROM plan_counts"))
+        with pytest.raises(LedgerUnavailable, match="has no count of plan"):
+            counter.take(1)

@@ -1,8 +1,9 @@
 """How much of a prepaid plan is used, counted in the ledger: in one place, whatever processes and copies there are of the plan.
 
 A plan is charged once, as a whole (``Ledger.reserve``); which of its queries were asked is a count and no cost, so it stands in a
-table of its own beside the entries. It goes up, durably, before anything is computed. The hash chain does not cover it: what it
-guards against is copies and crashes, not somebody who writes into the database.
+table of its own beside the entries. It goes up, durably, before anything is computed. In the same transaction an entry without a
+cost says how many queries were asked. It moves the ledger's anchor: a copy from before is refused and gives no query back.
+The hash chain does not cover the count itself: somebody who writes into the database can change it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any, Self
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from reticent.core.scopes import Scope
 from reticent.ledger import schema
 from reticent.ledger.ledger import Ledger
 
@@ -45,18 +48,24 @@ class PlanCounter:
     Attributes:
         ledger: where it is counted.
         name: of the plan.
+        scope, event: where the plan was charged, and as what.
         booked: the ledger's reservation that paid for the plan.
         queries, answers: at most.
         asked, answered: as of the last look.
 
     Example:
         >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ledger = Ledger.create(f"{folder}/budgets.db")
-        ...     counter = PlanCounter.open(ledger, "plan-7", booked="1a2b3c4d/7", queries=10, answers=4)
+        >>> from reticent.core import AddRemove, Guarantee
+        >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
+        ...     where = Scope(subject="ward 7")
+        ...     plan = PrivacyEvent("plan", Guarantee(1.0, 0.0, AddRemove(data_set="ward 7")))
+        ...     _ = ledger.grant(where, plan.guarantee)
+        ...     paid = ledger.reserve(where, plan, answers=1)
+        ...     counter = PlanCounter.open(ledger, "plan-7", scope=where, event=plan, booked=paid.id, queries=10, answers=4)
         ...     granted = counter.take(6)  # six queries may give out four answers
         ...     counter.settle(unused=3)
-        ...     again = PlanCounter.find(ledger, "plan-7")
+        ...     again = PlanCounter.find(ledger, "plan-7", scope=where, event=plan)
         ...     ledger.close()
         >>> granted, again.asked, again.answered, again.remaining
         (4, 6, 1, 4)
@@ -64,6 +73,8 @@ class PlanCounter:
 
     ledger: Ledger
     name: str
+    scope: Scope
+    event: PrivacyEvent
     booked: str
     queries: int
     answers: int
@@ -71,7 +82,9 @@ class PlanCounter:
     answered: int = 0
 
     @classmethod
-    def open(cls, ledger: Ledger, name: str, *, booked: str, queries: int, answers: int) -> Self:
+    def open(
+        cls, ledger: Ledger, name: str, *, scope: Scope, event: PrivacyEvent, booked: str, queries: int, answers: int
+    ) -> Self:
         """The count called ``name``: the one that is there, with its own numbers, or a new one.
 
         Raises:
@@ -88,10 +101,10 @@ class PlanCounter:
                 connection.execute(plan_counts.insert().values(name=name, booked=booked, asked=0, answered=0, **limits))
                 row = _row(connection, name)
         assert row is not None
-        return cls(ledger, **row)
+        return cls(ledger, scope=scope, event=event, **row)
 
     @classmethod
-    def find(cls, ledger: Ledger, name: str) -> Self | None:
+    def find(cls, ledger: Ledger, name: str, *, scope: Scope, event: PrivacyEvent) -> Self | None:
         """The count called ``name``, or None.
 
         Raises:
@@ -99,7 +112,7 @@ class PlanCounter:
         """
         with ledger.store.read() as connection:
             row = _row(connection, name)
-        return None if row is None else cls(ledger, **row)
+        return None if row is None else cls(ledger, scope=scope, event=event, **row)
 
     @property
     def remaining(self) -> int:
@@ -115,9 +128,13 @@ class PlanCounter:
 
         Raises:
             BudgetExceeded: more than are left; nothing was counted.
-            LedgerUnavailable: could not be written; nothing may be released.
+            InvalidInput, IncompatibleGuarantees: the scope is none that the plan could be charged to; nothing was counted.
+            LedgerUnavailable: could not be written, or is older than its anchor; nothing may be released.
         """
-        with self.ledger.store.write() as connection:
+        if queries == 0:
+            return 0
+
+        def count_up(connection: Connection) -> int:
             self._look(connection)
             if queries > self.remaining:
                 raise BudgetExceeded(
@@ -126,7 +143,9 @@ class PlanCounter:
                 )
             granted = min(queries, self.answers - self.answered)
             self._write(connection, asked=self.asked + queries, answered=self.answered + granted)
-        return granted
+            return granted
+
+        return self.ledger.post_use(self.scope, self.event, answers=queries, work=count_up)
 
     def settle(self, *, unused: int) -> None:
         """Gives back answers that ``take`` granted and that were not given out.

@@ -370,6 +370,39 @@ class Ledger:
 
         return self._post(accept, check=False)
 
+    def post_use(self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Connection], T]) -> T:
+        """What ``work`` returns, done in one transaction with an entry that says so, at no cost; for what was paid beforehand.
+
+        The entry moves the anchor: a copy of the ledger from before it is refused, and what ``work`` wrote cannot be taken back.
+
+        Args:
+            scope: as of the charge that paid for it.
+            event: what was paid for.
+            answers: how many of the prepaid queries are used, at least 1.
+            work: writes whatever counts them; if it raises, nothing is written.
+
+        Raises:
+            InvalidInput, BudgetExceeded, IncompatibleGuarantees: as ``reserve``, for the scope and the event's adjacency.
+            LedgerUnavailable: could not be written, or is older than its anchor; nothing may be released.
+        """
+        _scopes([scope])
+        answers = count(answers, name="answers")
+        statement = statement_of(event.guarantee)
+        mechanism = checked_text(event.mechanism, "mechanism")
+
+        def use(page: Page) -> T:
+            refusals.check_names(page.tip.policy, scope)
+            cover = coverage.covering(page.connection, scope)
+            refusals.check_covered(page.tip.policy, cover)
+            coverage.check_statements(cover, statement)
+            result = work(page.connection)
+            claims = [Claim(cover, answers, Charge(0, 0, "prepaid"))]
+            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
+            postings.post_commits(page, bookings, receipt="prepaid")
+            return result
+
+        return self._post(use)
+
     def _commit(self, bookings: Sequence[Booking], receipt: str) -> None:
         # The anchor stays at the charge: a copy that lost nothing but commits gives no budget back.
         self._post(lambda page: postings.post_commits(page, bookings, receipt=receipt), keep=False)

@@ -146,7 +146,8 @@ def test_with_a_ledger_all_copies_and_children_count_together(way: str, ledger: 
     assert 0 < by_children <= QUERIES - 5
     assert ask_one_by_one(classifier, where) + ask_one_by_one(twin, where) == QUERIES - 5 - by_children
     [account] = ledger.report().accounts
-    assert (account.answers, account.commits) == (1, 1)
+    assert account.answers == 1 + QUERIES  # the plan, and its queries at no cost
+    assert account.spent_epsilon == pytest.approx(1e6 * classifier.guarantee.epsilon, abs=1)
     with pytest.raises(InvalidInput, match="paid for in one, which counts its queries"):
         twin.release(X[:1])
     with pytest.raises(InvalidParameter, match="labels were released already"):
@@ -183,7 +184,8 @@ def test_a_failed_commit_loses_its_answers_and_not_the_plan(ledger: Ledger, monk
             classifier.release(X[:2], **where)
     assert ask_one_by_one(classifier, where) == QUERIES - 2
     [account] = ledger.report().accounts
-    assert (account.answers, account.commits) == (1, 1)
+    assert account.answers == 1 + QUERIES  # the plan, and its queries at no cost
+    assert account.spent_epsilon == pytest.approx(1e6 * classifier.guarantee.epsilon, abs=1)
     assert ledger.verify().ok
 
 

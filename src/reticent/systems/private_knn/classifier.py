@@ -313,7 +313,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
                 self.session_.count.take(queries)  # refuses, with the reason, before anything is charged
             with self._booking:
                 self._pay(ledger, scope)
-        counter = PlanCounter.find(ledger, self.plan_name_)
+        counter = PlanCounter.find(ledger, self.plan_name_, scope=scope, event=self.plan_.event)
         if counter is None:
             raise InvalidInput("ledger: the plan is paid for in another one; expected that one again")
         self.session_ = KnnSession(self.plan_, count=counter)
@@ -324,7 +324,15 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         if self._paid is None:
             self._paid = ledger.reserve(scope, self.plan_.event, answers=1)
         queries, answers = self._limits()
-        counter = PlanCounter.open(ledger, self.plan_name_, booked=self._paid.id, queries=queries, answers=answers)
+        counter = PlanCounter.open(
+            ledger,
+            self.plan_name_,
+            scope=scope,
+            event=self.plan_.event,
+            booked=self._paid.id,
+            queries=queries,
+            answers=answers,
+        )
         self._place = self._paid.position, self._paid.digest
         self.booked_ = counter.booked
 
