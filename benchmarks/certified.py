@@ -1,17 +1,19 @@
-"""How long certified training takes, for every number of changed records in one pass, beside plain training in the same run.
+"""How long certified training takes, for every number of changed records in one pass, beside plain
+training in the same run.
 
     python benchmarks/certified.py                 # n = 3,000, k = 0 .. 100, 4 epochs: linear and 128 hidden units
     python benchmarks/certified.py --imdb          # 16,000 review embeddings (384), 100 hidden units, 3 epochs, k = 0 .. 50
 
 Claims: one thread, processor time. Linear under 0.3 s, 128 hidden units under 8 s. The peer is
-``plain_training``, the same run in float64 without certificates: fewer than 2 plain trainings for each k with
-hidden units, about 1 without. "First plain" is the first run in this process, which still has to be given its
-memory by the system; ratios are to the fastest of a second's worth. Last column: time of one query's logits for one k.
-Memory is the peak of the process before plain training, which holds a gradient of every record. The reviews need their
-data file (RETICENT_DATA) and have no peer: its gradients of single records would fill 6 GiB.
+``plain_training``, the same run in float64 without certificates: fewer than 2 plain trainings for
+each k with hidden units, about 1 without. "First plain" is the first run in this process, which
+still has to be given its memory by the system; ratios are to the fastest of a second's worth. Last
+column: time of one query's logits for one k. Memory is the peak of the process before plain
+training, which holds a gradient of every record. The reviews need their data file (RETICENT_DATA)
+and have no peer: its gradients of single records would fill 6 GiB.
 
-Last line: the same training with ``counting="replace"`` and "add-remove" in one run. Claim: replacements cost at most 3 times as
-much.
+Last line: the same training with ``counting="replace"`` and "add-remove" in one run. Claim:
+replacements cost at most 3 times as much.
 """
 
 from __future__ import annotations
@@ -47,12 +49,28 @@ def seconds_of(work: Callable[[], object], repeats: int) -> float:
     return float(best)
 
 
-def sweep(name: str, X: Array, y: Labels, queries: Array, settings: TrainingSettings, k_max: int, repeats: int) -> None:
-    """One line of the table: certified training and its queries; beside plain training where ``repeats`` is above 1."""
+def sweep(
+    name: str,
+    X: Array,
+    y: Labels,
+    queries: Array,
+    settings: TrainingSettings,
+    k_max: int,
+    repeats: int,
+) -> None:
+    """One line of the table: certified training and its queries; beside plain training where
+    ``repeats`` is above 1.
+    """
     initial = settings.initial(0 if settings.hidden else None)
-    certified = seconds_of(lambda: parameter_intervals(X, y, settings, k_max=k_max, initial=initial), repeats)
+    certified = seconds_of(
+        lambda: parameter_intervals(X, y, settings, k_max=k_max, initial=initial), repeats
+    )
     intervals = parameter_intervals(X, y, settings, k_max=min(k_max, 10), initial=initial)
-    query = 1e6 * seconds_of(lambda: stable_distances(intervals, queries), repeats) / (len(queries) * (intervals.k_max + 1))
+    query = (
+        1e6
+        * seconds_of(lambda: stable_distances(intervals, queries), repeats)
+        / (len(queries) * (intervals.k_max + 1))
+    )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{name:<34}{certified:9.2f} s{query:10.2f} us{memory:8.2f} GiB", end="", flush=True)
     if repeats > 1:
@@ -62,7 +80,11 @@ def sweep(name: str, X: Array, y: Labels, queries: Array, settings: TrainingSett
 
         first = seconds_of(train, 1)
         plain = min(first, seconds_of(train, max(1, round(1.0 / first))))
-        print(f"{first:10.4f} s{plain:10.4f} s{certified / plain:9.0f}{certified / plain / (k_max + 1):9.2f}", end="")
+        print(
+            f"{first:10.4f} s{plain:10.4f} "
+            f"s{certified / plain:9.0f}{certified / plain / (k_max + 1):9.2f}",
+            end="",
+        )
     print()
 
 
@@ -82,31 +104,61 @@ def replacements(records: int, features: int, k_max: int) -> None:
         seconds[counting] = seconds_of(train, 2)
     ratio = seconds["replace"] / seconds["add-remove"]
     print(
-        f"{records:,} x {features}, linear, k <= {k_max}: add-remove {seconds['add-remove']:.2f} s, "
+        f"{records:,} x {features}, linear, k <= {k_max}: add-remove "
+        f"{seconds['add-remove']:.2f} s, "
         f"replace {seconds['replace']:.2f} s, {ratio:.1f} times"
     )
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--imdb", action="store_true", help="review embeddings instead; once")
     parser.add_argument("--repeats", type=int, default=2)
     chosen = parser.parse_args()
-    print(f"{'':<34}{'certified':>11}{'query, k':>13}{'memory':>12}{'first plain':>12}{'plain':>12}{'ratio':>9}{'per k':>9}")
+    print(
+        f"{'':<34}{'certified':>11}{'query, k':>13}{'memory':>12}{'first plain':>12}{'plain':>12}{'ratio':>9}{'per k':>9}"
+    )
     with threadpool_limits(1):
         if chosen.imdb:
             reviews = load_imdb()
             settings = TrainingSettings(
-                features=384, classes=2, hidden=(100,), epochs=3, learning_rate=0.2, rate_decay=0.5, clip=0.04
+                features=384,
+                classes=2,
+                hidden=(100,),
+                epochs=3,
+                learning_rate=0.2,
+                rate_decay=0.5,
+                clip=0.04,
             )
             rows, labels = reviews.train_rows[:_REVIEWS], reviews.train_labels[:_REVIEWS]
-            sweep(f"{_REVIEWS:,} x 384, 100 hidden, k <= 50", rows, labels, reviews.test_rows[:1000], settings, 50, 1)
+            sweep(
+                f"{_REVIEWS:,} x 384, 100 hidden, k <= 50",
+                rows,
+                labels,
+                reviews.test_rows[:1000],
+                settings,
+                50,
+                1,
+            )
             return
         data = load_blobs("close", points=3000)
-        for name, hidden in (("3,000 x 2, linear, k <= 100", ()), ("3,000 x 2, 128 hidden, k <= 100", (128,))):
+        for name, hidden in (
+            ("3,000 x 2, linear, k <= 100", ()),
+            ("3,000 x 2, 128 hidden, k <= 100", (128,)),
+        ):
             settings = TrainingSettings(features=2, classes=2, hidden=hidden)
-            sweep(name, data.train_rows, data.train_labels, data.test_rows, settings, 100, max(2, chosen.repeats))
+            sweep(
+                name,
+                data.train_rows,
+                data.train_labels,
+                data.test_rows,
+                settings,
+                100,
+                max(2, chosen.repeats),
+            )
         replacements(100_000, 20, 20)
 
 

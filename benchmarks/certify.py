@@ -1,11 +1,12 @@
 """How tight and how fast the certificates are: ``python benchmarks/certify.py``.
 
-Tightness: obfuscators of one hidden layer (8-16-8) trained on an 8-dimensional embedding of scikit-learn's digits,
-scaled to unit variance; each bound at radius 0.5 divided by the largest Jacobian norm that a search finds in the
-same ball. The search gives a lower bound on the exact constant, so the printed ratios are upper bounds on how far
-the certificates are from exact.
+Tightness: obfuscators of one hidden layer (8-16-8) trained on an 8-dimensional embedding of
+scikit-learn's digits, scaled to unit variance; each bound at radius 0.5 divided by the largest
+Jacobian norm that a search finds in the same ball. The search gives a lower bound on the exact
+constant, so the printed ratios are upper bounds on how far the certificates are from exact.
 
-Throughput: levels of points on an 8-32-8 network, one core, against the same neuron table without pruning.
+Throughput: levels of points on an 8-32-8 network, one core, against the same neuron table
+without pruning.
 """
 
 from __future__ import annotations
@@ -29,11 +30,15 @@ RADIUS = 0.5
 DOMAIN = Box.cube(8, 4.0)
 
 
-def largest_jacobian_norms(network: Network, centers: Array, radius: float, *, restarts: int = 64, steps: int = 40) -> Array:
-    """The largest l-infinity to l1 norm of a Jacobian found in each ball, by sampling and climbing, shape (n,).
+def largest_jacobian_norms(
+    network: Network, centers: Array, radius: float, *, restarts: int = 64, steps: int = 40
+) -> Array:
+    """The largest l-infinity to l1 norm of a Jacobian found in each ball, by sampling and climbing,
+    shape (n,).
 
-    From random starts: take the signs s, t that attain the norm at the current point, and move towards neurons whose
-    share of s . J t is positive and away from the others, with the kink smoothed less and less.
+    From random starts: take the signs s, t that attain the norm at the current point, and move
+    towards neurons whose share of s . J t is positive and away from the others, with the kink
+    smoothed less and less.
     """
     first, last = network.layers[0], network.layers[2]
     signs = sign_patterns(8, up_to_sign=True)
@@ -41,7 +46,10 @@ def largest_jacobian_norms(network: Network, centers: Array, radius: float, *, r
     rng = np.random.default_rng(0)
     best = np.zeros(len(centers))
     for row, center in enumerate(centers):
-        low, high = np.maximum(center - radius, DOMAIN.lower), np.minimum(center + radius, DOMAIN.upper)
+        low, high = (
+            np.maximum(center - radius, DOMAIN.lower),
+            np.minimum(center + radius, DOMAIN.upper),
+        )
         points = rng.uniform(low, high, size=(restarts, 8))
         corners = rng.random(points.shape) < 0.5
         points[::2] = np.where(corners, low, high)[::2]
@@ -73,8 +81,12 @@ def tightness(seeds: range, points: int, *, restarts: int = 64) -> dict[str, Arr
     return {kind: np.concatenate(values) for kind, values in ratios.items()}
 
 
-def points_per_second(bound: LipschitzBound, centers: Array, quantile: float) -> tuple[float, float]:
-    """Levels per second, and the share of points above level 0, with P at a quantile of the local bounds."""
+def points_per_second(
+    bound: LipschitzBound, centers: Array, quantile: float
+) -> tuple[float, float]:
+    """Levels per second, and the share of points above level 0, with P at a quantile of the
+    local bounds.
+    """
     proposal = float(np.quantile(bound.bound(centers, RADIUS), quantile))
     test = LevelTest(bound, proposal, 0.1, 10)
     seconds = []
@@ -86,24 +98,37 @@ def points_per_second(bound: LipschitzBound, centers: Array, quantile: float) ->
 
 
 def unpruned_bounds_per_second(bound: EnumerationBound, rows: int) -> float:
-    """The product of masks with the whole table, once per point: what one bound costs without pruning."""
+    """The product of masks with the whole table, once per point: what one bound costs without
+    pruning.
+    """
     assert bound._table is not None
     table = np.concatenate(bound._table.blocks, axis=1)
-    signed, unstable = np.ones((rows, len(table)), np.float32), np.ones((rows, len(table)), np.float32)
+    signed, unstable = (
+        np.ones((rows, len(table)), np.float32),
+        np.ones((rows, len(table)), np.float32),
+    )
     start = time.perf_counter()
     for part in range(0, rows, 256):
-        (np.abs(signed[part : part + 256] @ table) + unstable[part : part + 256] @ np.abs(table)).max(axis=1)
+        (
+            np.abs(signed[part : part + 256] @ table) + unstable[part : part + 256] @ np.abs(table)
+        ).max(axis=1)
     return rows / (time.perf_counter() - start)
 
 
 def main() -> None:
     """Print both tables."""
     ratios = tightness(range(3), 120)
-    print("bound / largest Jacobian norm found, 3 networks 8-16-8 x 120 held-out digits, radius 0.5, l-infinity to l1")
+    print(
+        "bound / largest Jacobian norm found, 3 networks 8-16-8 x 120 held-out digits, radius "
+        "0.5, l-infinity to l1"
+    )
     for kind, values in ratios.items():
         quarter, half, most = np.quantile(values, [0.25, 0.5, 0.9])
         print(f"  {kind:12s} median {half:.3f}   quartile {quarter:.3f}   90 % {most:.3f}")
-    centers = np.tile(embeddings()[2], (12, 1)) + np.random.default_rng(0).normal(size=(12 * 359, 8)) * 0.05
+    centers = (
+        np.tile(embeddings()[2], (12, 1))
+        + np.random.default_rng(0).normal(size=(12 * 359, 8)) * 0.05
+    )
     network = trained_network("8-32-8", 0)
     print("levels on an 8-32-8 network (R = 0.1, 10 levels), points per second on one core")
     with threadpool_limits(1):
@@ -111,7 +136,9 @@ def main() -> None:
         for kind in (EnumerationBound, IntervalBound):
             bound = kind(network, domain=DOMAIN, input_norm=Norm.LINF, output=Norm.L1)
             speeds = [points_per_second(bound, centers, quantile) for quantile in (0.2, 0.5, 0.9)]
-            shown = "   ".join(f"{speed:8.0f} ({above:.0%} above level 0)" for speed, above in speeds)
+            shown = "   ".join(
+                f"{speed:8.0f} ({above:.0%} above level 0)" for speed, above in speeds
+            )
             print(f"  {kind.kind:12s} {shown}")
             if isinstance(bound, EnumerationBound):
                 start = time.perf_counter()
@@ -119,7 +146,8 @@ def main() -> None:
                 pruned = len(centers) / (time.perf_counter() - start)
                 whole = unpruned_bounds_per_second(bound, 2048)
                 print(
-                    f"  {'':12s} one bound: {pruned:.0f} per second, {pruned / whole:.1f} times an unpruned table ({whole:.0f})"
+                    f"  {'':12s} one bound: {pruned:.0f} per second, {pruned / whole:.1f} "
+                    f"times an unpruned table ({whole:.0f})"
                 )
 
 

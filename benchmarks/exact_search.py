@@ -1,8 +1,9 @@
 """How long exact search takes: ``python benchmarks/exact_search.py [--quick]``.
 
-Processor time a point, one thread, on networks trained on digits: the local constant at three settings, and levels by one
-search for the nearest violation against a binary search over exact decisions, which is the other way to find them. The
-mixed-integer solver is compared in ``benchmarks/lipschitz.py``.
+Processor time a point, one thread, on networks trained on digits: the local constant at three
+settings, and levels by one search for the nearest violation against a binary search over exact
+decisions, which is the other way to find them. The mixed-integer solver is compared in
+``benchmarks/lipschitz.py``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from reticent.core import Norm
 from reticent.lipschitz import ExactBound, LevelTest, LipschitzBound, lipschitz_constant
 from reticent.lipschitz.radius import snap
 
-CONSTANTS = [("8-16-8", 0.5, 1e-6, 100), ("8-32-16-8", 0.1, 1e-6, 100), ("8-32-16-8", 0.5, 1e-4, 15)]
+CONSTANTS = [
+    ("8-16-8", 0.5, 1e-6, 100),
+    ("8-32-16-8", 0.1, 1e-6, 100),
+    ("8-32-16-8", 0.5, 1e-4, 15),
+]
 """Network, radius, relative tolerance, points."""
 
 LEVELS = [("8-16-8", 0.1, 10, 60), ("8-32-16-8", 0.03, 10, 15)]
@@ -36,27 +41,36 @@ def constants(name: str, radius: float, relative: float, points: int) -> None:
         nodes.append(found.nodes)
     low, half, high, most = 1e3 * np.quantile(seconds, [0.1, 0.5, 0.9, 1.0])
     print(
-        f"  {name:10s} radius {radius:<5} to {relative:.0e}  median {half:8.1f} ms  10 % {low:7.1f}  90 % {high:8.1f}"
+        f"  {name:10s} radius {radius:<5} to {relative:.0e}  median {half:8.1f} ms  10 % "
+        f"{low:7.1f}  90 % {high:8.1f}"
         f"  most {most:8.1f}  nodes {np.median(nodes):.0f}",
         flush=True,
     )
 
 
 def levels(name: str, radius: float, most: int, points: int) -> None:
-    """Print the times of levels by either way, with the median of the local constants as the proposal."""
+    """Print the times of levels by either way, with the median of the local constants as the
+    proposal.
+    """
     network, domain = networks.trained_network(name, 0), networks.domain(name)
     centers = networks.centers(name, points)
     bound = ExactBound(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1)
-    test = LevelTest(bound, float(np.median(bound.bound(centers, 3 * radius))) * 1.001, radius, most)
+    test = LevelTest(
+        bound, float(np.median(bound.bound(centers, 3 * radius))) * 1.001, radius, most
+    )
     start = time.process_time()
     one = test.levels(centers)
     between = time.process_time()
-    several = LipschitzBound.levels(bound, snap(bound, centers), test.radius_steps, limit=test.proposal, max_level=most)
+    several = LipschitzBound.levels(
+        bound, snap(bound, centers), test.radius_steps, limit=test.proposal, max_level=most
+    )
     end = time.process_time()
     assert np.array_equal(one, several)
     print(
-        f"  {name:10s} {most} levels of {radius:<5} one search {1e3 * (between - start) / points:8.1f} ms a point, binary search "
-        f"{1e3 * (end - between) / points:8.1f} ms: {(end - between) / (between - start):.1f} times; mean level {one.mean():.1f}",
+        f"  {name:10s} {most} levels of {radius:<5} one search "
+        f"{1e3 * (between - start) / points:8.1f} ms a point, binary search "
+        f"{1e3 * (end - between) / points:8.1f} ms: {(end - between) / (between - start):.1f} "
+        f"times; mean level {one.mean():.1f}",
         flush=True,
     )
 

@@ -1,4 +1,5 @@
-"""Histograms of oriented gradients beside skimage's: processor time a plane, and the largest difference.
+"""Histograms of oriented gradients beside skimage's: processor time a plane, and the largest
+difference.
 
 python benchmarks/hog.py
 """
@@ -22,7 +23,12 @@ def main() -> None:
     for side, cell in SETTINGS:
         planes = rng.random((PLANES, side, side))
         start = time.process_time()
-        theirs = np.stack([hog(plane, orientations=9, pixels_per_cell=(cell, cell), cells_per_block=(2, 2)) for plane in planes])
+        theirs = np.stack(
+            [
+                hog(plane, orientations=9, pixels_per_cell=(cell, cell), cells_per_block=(2, 2))
+                for plane in planes
+            ]
+        )
         middle = time.process_time()
         ours = oriented_gradients(planes, orientations=9, cell=cell)
         end = time.process_time()
@@ -31,7 +37,8 @@ def main() -> None:
         alone = (time.process_time() - end) / 500
         theirs_each, ours_each = (middle - start) / PLANES, (end - middle) / PLANES
         print(
-            f"{side} x {side}, cell {cell}: skimage {1e6 * theirs_each:4.0f} us, all at once {1e6 * ours_each:4.0f} us, "
+            f"{side} x {side}, cell {cell}: skimage {1e6 * theirs_each:4.0f} us, all at once "
+            f"{1e6 * ours_each:4.0f} us, "
             f"one by one {1e6 * alone:4.0f} us; difference {np.abs(ours - theirs).max():g}"
         )
 

@@ -1,9 +1,10 @@
 """How tight and how fast the layered bound is on deep networks: ``python benchmarks/layered.py``.
 
-Networks with two hidden layers trained on digits (``networks``), held-out points, radius 0.5, l-infinity to l1: each
-isotone bound divided by the largest Jacobian norm that a search finds in the same ball, and its time per point in a
-batch of 100 on one thread. The search gives a lower bound on the exact constant, so the printed ratios are upper bounds
-on how far the certificates are from exact. The same for random networks, whose certificates are looser.
+Networks with two hidden layers trained on digits (``networks``), held-out points, radius 0.5,
+l-infinity to l1: each isotone bound divided by the largest Jacobian norm that a search finds in
+the same ball, and its time per point in a batch of 100 on one thread. The search gives a lower
+bound on the exact constant, so the printed ratios are upper bounds on how far the certificates
+are from exact. The same for random networks, whose certificates are looser.
 """
 
 from __future__ import annotations
@@ -30,12 +31,20 @@ KINDS: tuple[type[LipschitzBound], ...] = (LayeredBound, EnumerationBound, Inter
 
 
 def largest_jacobian_norms(
-    network: Network, points: Array, radius: float, *, half_width: float = 4.0, restarts: int = 64, steps: int = 60
+    network: Network,
+    points: Array,
+    radius: float,
+    *,
+    half_width: float = 4.0,
+    restarts: int = 64,
+    steps: int = 60,
 ) -> Array:
-    """The largest l-infinity to l1 norm of a Jacobian found in each ball, by sampling and climbing, shape (n,).
+    """The largest l-infinity to l1 norm of a Jacobian found in each ball, by sampling and climbing,
+    shape (n,).
 
-    From random starts (half of them corners): the signs s, t that attain the norm at the current point are kept for one
-    step, and s . J t is climbed with the slopes of all layers smoothed less and less.
+    From random starts (half of them corners): the signs s, t that attain the norm at the current
+    point are kept for one step, and s . J t is climbed with the slopes of all layers smoothed
+    less and less.
     """
     weights = [torch.from_numpy(layer.dense()) for layer in network.linear_layers()]
     biases = [torch.from_numpy(layer.bias) for layer in network.linear_layers()]
@@ -43,7 +52,10 @@ def largest_jacobian_norms(
     generator = torch.Generator().manual_seed(0)
     best = np.zeros(len(points))
     for row, center in enumerate(torch.from_numpy(points)):
-        low, high = (center - radius).clamp(min=-half_width), (center + radius).clamp(max=half_width)
+        low, high = (
+            (center - radius).clamp(min=-half_width),
+            (center + radius).clamp(max=half_width),
+        )
         shape = (restarts, len(center))
         x = low + (high - low) * torch.rand(shape, generator=generator, dtype=torch.float64)
         corners = torch.where(torch.rand(shape, generator=generator) < 0.5, low, high)
@@ -89,7 +101,9 @@ def ratios(name: str, network: Network, points: int, *, restarts: int = 64) -> d
     """Each bound divided by what the search finds, over held-out points."""
     chosen = centers(name, points)
     found = largest_jacobian_norms(network, chosen, RADIUS, restarts=restarts)
-    bounds = [kind(network, domain=domain(name), input_norm=Norm.LINF, output=Norm.L1) for kind in KINDS]
+    bounds = [
+        kind(network, domain=domain(name), input_norm=Norm.LINF, output=Norm.L1) for kind in KINDS
+    ]
     return {bound.kind: bound.bound(chosen, RADIUS) / found for bound in bounds}
 
 
@@ -109,14 +123,21 @@ def main() -> None:
     """Print one line for each network and bound."""
     torch.set_num_threads(1)
     with threadpool_limits(1):
-        print("bound / largest Jacobian norm found, radius 0.5, l-infinity to l1, 40 held-out digits; ms per point, one thread")
+        print(
+            "bound / largest Jacobian norm found, radius 0.5, l-infinity to l1, 40 held-out "
+            "digits; ms per point, one thread"
+        )
         for make in (trained_network, random_network):
             for name, target in TARGETS.items():
                 network = make(name, 0)
                 measured = ratios(name, network, 40, restarts=256)
                 for kind in KINDS:
                     half, most = np.quantile(measured[kind.kind], [0.5, 0.9])
-                    goal = f"  (to reach: {target})" if kind is LayeredBound and make is trained_network else ""
+                    goal = (
+                        f"  (to reach: {target})"
+                        if kind is LayeredBound and make is trained_network
+                        else ""
+                    )
                     line = f"  {make.__name__:16s} {name:14s} {kind.kind:12s} median {half:6.3f}   90 % {most:6.3f}"
                     print(f"{line}   {milliseconds(name, network, kind):6.2f} ms{goal}", flush=True)
 

@@ -1,11 +1,12 @@
-"""How fast a ledger is: reserve-commit pairs per second, rows of 10,000 people in one call, and report over a million entries.
+"""How fast a ledger is: reserve-commit pairs per second, rows of 10,000 people in one call, and
+report over a million entries.
 
     python benchmarks/ledger.py [--pairs 2000] [--people 10000] [--entries 1000000] [--postgres URL] [--folder FOLDER]
 
-Claims: at least 300 pairs per second on SQLite with synchronous=NORMAL, one process; 10,000 people charged and committed in under
-5 s; report over 10^6 entries in under 2 s.
-Peers, measured in the same run: a bare SQLite transaction that adds one row (the disk's own speed), one call of 100 answers, and
-one call for each person.
+Claims: at least 300 pairs per second on SQLite with synchronous=NORMAL, one process; 10,000
+people charged and committed in under 5 s; report over 10^6 entries in under 2 s. Peers, measured
+in the same run: a bare SQLite transaction that adds one row (the disk's own speed), one call of
+100 answers, and one call for each person.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ PRINCIPALS, SUBJECTS = 20, 50
 
 
 def pairs_per_second(ledger: Ledger, pairs: int, answers: int = 1) -> tuple[float, float]:
-    """By the clock, and by this process's own time: on a busy machine only the second says what the code costs."""
+    """By the clock, and by this process's own time: on a busy machine only the second says what
+    the code costs.
+    """
     ledger.grant(Scope(subject="s"), BUDGET)
     ledger.grant(Scope(principal="p"), BUDGET)
     start, busy = time.perf_counter(), time.process_time()
@@ -41,7 +44,9 @@ def pairs_per_second(ledger: Ledger, pairs: int, answers: int = 1) -> tuple[floa
 
 
 def charge_each(ledger: Ledger, people: int) -> str:
-    """One row for each of ``people``, granted, charged and committed at once; twice, because the first call opens accounts."""
+    """One row for each of ``people``, granted, charged and committed at once; twice, because the
+    first call opens accounts.
+    """
     scopes = [Scope("p", f"person {number}", "m") for number in range(people)]
     start = time.perf_counter()
     ledger.grant_each([Scope(subject=scope.subject) for scope in scopes], BUDGET)
@@ -59,14 +64,19 @@ def charge_each(ledger: Ledger, people: int) -> str:
     single = (time.perf_counter() - start) * people / len(sample)
     granted, first, second = spent
     return (
-        f"{people} people in one call: granted in {granted:.2f} s, charged and committed in {first:.2f} s, again in "
+        f"{people} people in one call: granted in {granted:.2f} s, charged and committed in "
+        f"{first:.2f} s, again in "
         f"{second:.2f} s; one call each would take {single:.1f} s, ratio {single / second:.1f}"
     )
 
 
 def bare_transactions_per_second(path: Path, synchronous: str, count: int) -> float:
     connection = sqlite3.connect(path, isolation_level=None)
-    for statement in ("PRAGMA journal_mode=WAL", f"PRAGMA synchronous={synchronous}", "CREATE TABLE t (x)"):
+    for statement in (
+        "PRAGMA journal_mode=WAL",
+        f"PRAGMA synchronous={synchronous}",
+        "CREATE TABLE t (x)",
+    ):
         connection.execute(statement)
     start = time.perf_counter()
     for number in range(count):
@@ -79,7 +89,9 @@ def bare_transactions_per_second(path: Path, synchronous: str, count: int) -> fl
 
 
 def fill(path: Path, entries: int) -> None:
-    """A ledger of ``entries`` entries, written past the library because a million fsyncs prove nothing; ``verify`` accepts it."""
+    """A ledger of ``entries`` entries, written past the library because a million fsyncs prove
+    nothing; ``verify`` accepts it.
+    """
     ledger = Ledger.create(path, synchronous="NORMAL")
     for subject in range(SUBJECTS):
         ledger.grant(Scope(subject=f"s{subject}"), BUDGET)
@@ -99,25 +111,33 @@ def fill(path: Path, entries: int) -> None:
         digest = Entry(seq, at, "reserve", *common, 1, 0, 1, "benchmark", 0, "").digest(digest)
         rows.append((seq, at, "reserve", account, 1, 1, "benchmark", None, "", digest))
         seq, at = seq + 1, at + 1000
-        digest = Entry(seq, at, "commit", *common, 0, 0, 0, "", seq - 1, f"receipt {number}").digest(digest)
+        digest = Entry(
+            seq, at, "commit", *common, 0, 0, 0, "", seq - 1, f"receipt {number}"
+        ).digest(digest)
         rows.append((seq, at, "commit", account, 0, 0, "", seq - 1, f"receipt {number}", digest))
     connection.executemany(
-        "INSERT INTO entries (seq, at, action, account_id, statement_id, epsilon, delta, answers, mechanism, reservation,"
+        "INSERT INTO entries (seq, at, action, account_id, statement_id, epsilon, delta, "
+        "answers, mechanism, reservation,"
         " receipt, digest) VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?, ?, ?, ?)",
         rows,
     )
     spent = "(SELECT sum(epsilon) FROM entries WHERE action = 'reserve')"
-    connection.execute(f"UPDATE head SET seq = ?, digest = ?, spent_epsilon = {spent}", (seq, digest))
+    connection.execute(
+        f"UPDATE head SET seq = ?, digest = ?, spent_epsilon = {spent}", (seq, digest)
+    )
     for position, (account, _, _) in enumerate(accounts):
         extra = calls // len(accounts) + (position < calls % len(accounts))
         connection.execute(
-            "UPDATE accounts SET spent_epsilon = spent_epsilon + ?1, answers = answers + ?1, reservations = reservations + ?1,"
-            " commits = commits + ?1, last_at = (SELECT max(at) FROM entries WHERE account_id = ?2 AND action = 'reserve')"
+            "UPDATE accounts SET spent_epsilon = spent_epsilon + ?1, answers = answers + ?1, "
+            "reservations = reservations + ?1,"
+            " commits = commits + ?1, last_at = (SELECT max(at) FROM entries WHERE account_id "
+            "= ?2 AND action = 'reserve')"
             " WHERE id = ?2",
             (extra, account),
         )
     connection.execute(
-        "UPDATE budgets SET spent_epsilon = (SELECT sum(a.spent_epsilon) FROM accounts a WHERE a.subject = budgets.subject)"
+        "UPDATE budgets SET spent_epsilon = (SELECT sum(a.spent_epsilon) FROM accounts a WHERE "
+        "a.subject = budgets.subject)"
     )
     connection.commit()
     connection.close()
@@ -143,37 +163,60 @@ def timed(label: str, work: object) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--people", type=int, default=10_000)
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
-    parser.add_argument("--folder", help="where the files are written; its disk is what FULL measures")
+    parser.add_argument(
+        "--folder", help="where the files are written; its disk is what FULL measures"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         for synchronous in ("NORMAL", "FULL"):
-            bare = bare_transactions_per_second(folder / f"bare-{synchronous}.db", synchronous, options.pairs)
+            bare = bare_transactions_per_second(
+                folder / f"bare-{synchronous}.db", synchronous, options.pairs
+            )
             ledger = Ledger.create(folder / f"{synchronous}.db", synchronous=synchronous)
             rate, own = pairs_per_second(ledger, options.pairs)
             batched, _ = pairs_per_second(ledger, options.pairs // 10, answers=100)
-            print(f"SQLite {synchronous:<7} {rate:6.0f} reserve-commit pairs/s ({own:.0f} per second of its own CPU time)")
-            print(f"  in calls of 100 answers: {100 * batched:.0f} answers/s; a call is booked once")
-            print(f"  ratio {rate / bare:.2f} to {bare:.0f} bare transactions of one row per second (a pair is two transactions)")
+            print(
+                f"SQLite {synchronous:<7} {rate:6.0f} reserve-commit pairs/s ({own:.0f} per "
+                "second of its own CPU time)"
+            )
+            print(
+                f"  in calls of 100 answers: {100 * batched:.0f} answers/s; a call is booked once"
+            )
+            print(
+                f"  ratio {rate / bare:.2f} to {bare:.0f} bare transactions of one row per "
+                "second (a pair is two transactions)"
+            )
             print(f"  {charge_each(ledger, options.people)}")
             ledger.close()
         if options.postgres:
             ledger = Ledger.create(options.postgres)
             rate, own = pairs_per_second(ledger, options.pairs)
-            print(f"PostgreSQL     {rate:6.0f} reserve-commit pairs/s ({own:.0f} per second of the client's own CPU time)")
+            print(
+                f"PostgreSQL     {rate:6.0f} reserve-commit pairs/s ({own:.0f} per second of "
+                "the client's own CPU time)"
+            )
             print(f"  {charge_each(ledger, options.people)}")
             ledger.close()
         print(f"  the anchor alone: {anchors_per_second(folder / 'state', options.pairs)}")
         print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         fill(folder / "large.db", options.entries)
         large = Ledger.open(folder / "large.db")
-        timed(f"report over {options.entries} entries", lambda: f"{len(large.report().budgets)} budgets")
-        timed("report of one subject", lambda: f"{large.report(Scope(subject='s7')).accounts_total} accounts")
+        timed(
+            f"report over {options.entries} entries",
+            lambda: f"{len(large.report().budgets)} budgets",
+        )
+        timed(
+            "report of one subject",
+            lambda: f"{large.report(Scope(subject='s7')).accounts_total} accounts",
+        )
         timed("spending over time", lambda: f"{len(large.spending())} series")
         timed("verify", lambda: "ok" if large.verify().ok else large.verify().problems[:3])
         large.close()

@@ -1,12 +1,15 @@
-"""Exact search beside HiGHS, and how far isotone bounds are from exact: ``python benchmarks/lipschitz.py [--quick]``.
+"""Exact search beside HiGHS, and how far isotone bounds are from exact: ``python
+benchmarks/lipschitz.py [--quick]``.
 
-First table: seconds of processor time (one thread) for the local Lipschitz constant, l-infinity to l1, by exact search and
-by the same question as mixed-integer programs for HiGHS, on the same held-out digits. Where most solves of a row reach the limit
-(of wall-clock time), what they had spent by then is shown with ">", and the ratio as "at least". Where both finish they
-have to agree to 1e-6.
+First table: seconds of processor time (one thread) for the local Lipschitz constant, l-infinity to
+l1, by exact search and by the same question as mixed-integer programs for HiGHS, on the same
+held-out digits. Where most solves of a row reach the limit (of wall-clock time), what they had
+spent by then is shown with ">", and the ratio as "at least". Where both finish they have to agree
+to 1e-6.
 
-Second table: every isotone bound divided by the best known lower bound (exact search where it finishes within the limit, else
-what sampling and climbing find), and its milliseconds a point in a batch of 100.
+Second table: every isotone bound divided by the best known lower bound (exact search where it
+finishes within the limit, else what sampling and climbing find), and its milliseconds a point in
+a batch of 100.
 """
 
 from __future__ import annotations
@@ -24,7 +27,14 @@ from threadpoolctl import threadpool_limits
 from networks import NAMES, centers, domain, random_network, trained_network
 from reticent.core import Norm
 from reticent.core.errors import CertificationFailed
-from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, Limits, lipschitz_constant, milp_lipschitz
+from reticent.lipschitz import (
+    EnumerationBound,
+    IntervalBound,
+    LayeredBound,
+    Limits,
+    lipschitz_constant,
+    milp_lipschitz,
+)
 from reticent.networks import Network
 
 Array = npt.NDArray[np.float64]
@@ -46,8 +56,11 @@ def timed(solve: Callable[[], float]) -> tuple[float | None, float]:
     return value, time.process_time() - start
 
 
-def compare(name: str, network: Network, radius: float, points: int, limit: float) -> tuple[Array, Array, int, int]:
-    """Seconds of exact search and of HiGHS per point, shape (points,) each, and how many of each finished.
+def compare(
+    name: str, network: Network, radius: float, points: int, limit: float
+) -> tuple[Array, Array, int, int]:
+    """Seconds of exact search and of HiGHS per point, shape (points,) each, and how many of each
+    finished.
 
     Raises:
         AssertionError: both finished and disagree.
@@ -77,8 +90,14 @@ def compare(name: str, network: Network, radius: float, points: int, limit: floa
 
 def speed_table(names: list[str], radii: list[float], points: int, limit: float) -> None:
     """Print the first table, a row as soon as it is known."""
-    print(f"local Lipschitz constants, median seconds of processor time (finished/tried), one thread, limit {limit:g} s a solve")
-    print(f"  {'network':15s} {'kind':8s} {'radius':>6s} {'exact':>16s} {'HiGHS':>16s} {'ratio of medians':>20s}")
+    print(
+        "local Lipschitz constants, median seconds of processor time (finished/tried), one "
+        f"thread, limit {limit:g} s a solve"
+    )
+    print(
+        f"  {'network':15s} {'kind':8s} {'radius':>6s} {'exact':>16s} {'HiGHS':>16s} "
+        f"{'ratio of medians':>20s}"
+    )
     for name in names:
         for kind, build in _FAMILIES.items():
             network = build(name, 0)
@@ -101,13 +120,19 @@ def _cell(seconds: Array, finished: int) -> str:
 
 def bound_table(names: list[str], radii: list[float], points: int, limit: float) -> None:
     """Print the second table, a row as soon as it is known."""
-    print(f"isotone bound / best known lower bound (median over {points} held-out points), ms a point in a batch of {BATCH}")
+    print(
+        f"isotone bound / best known lower bound (median over {points} held-out points), ms a "
+        f"point in a batch of {BATCH}"
+    )
     head = "".join(f"{bound.kind:>24s}" for bound in BOUNDS)
     print(f"  {'network':15s} {'kind':8s} {'radius':>6s} {'lower bound':>14s}{head}")
     for name in names:
         for kind, build in _FAMILIES.items():
             network = build(name, 0)
-            bounds = [bound(network, domain=domain(name), input_norm=Norm.LINF, output=Norm.L1) for bound in BOUNDS]
+            bounds = [
+                bound(network, domain=domain(name), input_norm=Norm.LINF, output=Norm.L1)
+                for bound in BOUNDS
+            ]
             for radius in radii:
                 batch = centers(name, BATCH, inside=radius)
                 some = batch[:points]
@@ -118,18 +143,30 @@ def bound_table(names: list[str], radii: list[float], points: int, limit: float)
                     start = time.process_time()
                     values = bound.bound(batch, radius)
                     spent = 1e3 * (time.process_time() - start) / len(batch)
-                    assert (values[: len(some)] >= lower * (1 - 1e-9)).all(), f"{name}: a bound below a norm that was found"
+                    assert (values[: len(some)] >= lower * (1 - 1e-9)).all(), (
+                        f"{name}: a bound below a norm that was found"
+                    )
                     cells.append(f"{np.median(values[: len(some)] / lower):.3f} {spent:8.3f} ms")
                 known = f"exact {exact}/{len(some)}"
-                print(f"  {name:15s} {kind:8s} {radius:6g} {known:>14s}" + "".join(f"{cell:>24s}" for cell in cells), flush=True)
+                print(
+                    f"  {name:15s} {kind:8s} {radius:6g} {known:>14s}"
+                    + "".join(f"{cell:>24s}" for cell in cells),
+                    flush=True,
+                )
 
 
-def lower_bounds(name: str, network: Network, points: Array, radius: float, limit: float) -> tuple[Array, int]:
-    """The best known lower bound at each point, and how many of them are exact; exact search gives up at its first failure."""
+def lower_bounds(
+    name: str, network: Network, points: Array, radius: float, limit: float
+) -> tuple[Array, int]:
+    """The best known lower bound at each point, and how many of them are exact; exact search
+    gives up at its first failure.
+    """
     lower, exact = largest_norms(network, points, radius, domain(name)), 0
     for row, center in enumerate(points):
         try:
-            found = lipschitz_constant(network, center, radius, domain=domain(name), limits=Limits(cpu_seconds=limit))
+            found = lipschitz_constant(
+                network, center, radius, domain=domain(name), limits=Limits(cpu_seconds=limit)
+            )
         except CertificationFailed:
             break
         lower[row], exact = max(lower[row], found.lower), exact + 1
@@ -138,8 +175,12 @@ def lower_bounds(name: str, network: Network, points: Array, radius: float, limi
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="two networks, three points, limit 5 s: a few minutes")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="two networks, three points, limit 5 s: a few minutes"
+    )
     parser.add_argument("--points", type=int, default=10, help="held-out points per row")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one solve")
     parser.add_argument("--networks", nargs="+", default=list(NAMES), choices=NAMES)

@@ -1,14 +1,17 @@
-"""How fast Private-kNN votes are counted: ``python benchmarks/neighbours.py [--queries 8192] [--peer-queries 32]``.
+"""How fast Private-kNN votes are counted: ``python benchmarks/neighbours.py [--queries 8192]
+[--peer-queries 32]``.
 
-8,192 queries against 60,000 records of 64 features, sampling probability 0.15, k = 300, screening and voting each with a fresh
-subsample: one sorted pass per query (``SampledNeighbours``), noise included, all from ``SecureSampler``.
+8,192 queries against 60,000 records of 64 features, sampling probability 0.15, k = 300, screening
+and voting each with a fresh subsample: one sorted pass per query (``SampledNeighbours``), noise
+included, all from ``SecureSampler``.
 
-Peers, on fewer queries of the same data in the same run, stretched to the same number: draw the subsample, search it, count. The
-plain way (distances to the subsample in float64, sorted), scikit-learn's ``NearestNeighbors`` fitted to the subsample, and our
-own exact search of it, the fastest we know that searches anew. All draw coins for every record, twice per query, with the same
-quick exact sampler, and leave out the noise of screening and vote, which our side includes; the first one draws them with
-``Sampler.bernoulli``, the library's exact coin before ``coins``. Seconds are of processor time, one
-thread.
+Peers, on fewer queries of the same data in the same run, stretched to the same number: draw the
+subsample, search it, count. The plain way (distances to the subsample in float64, sorted),
+scikit-learn's ``NearestNeighbors`` fitted to the subsample, and our own exact search of it, the
+fastest we know that searches anew. All draw coins for every record, twice per query, with the
+same quick exact sampler, and leave out the noise of screening and vote, which our side includes;
+the first one draws them with ``Sampler.bernoulli``, the library's exact coin before ``coins``.
+Seconds are of processor time, one thread.
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ def by_library(points: Array, labels: Integers, queries: Array) -> None:
     for query in queries:
         for _ in range(STEPS):
             included = coins(len(points), probability=RATE, sampler=sampler)
-            search = NearestNeighbors(n_neighbors=NEIGHBOURS, algorithm="brute").fit(points[included])
+            search = NearestNeighbors(n_neighbors=NEIGHBOURS, algorithm="brute").fit(
+                points[included]
+            )
             (chosen,) = search.kneighbors(query[None, :], return_distance=False)
             np.bincount(labels[included][chosen], minlength=CLASSES)
 
@@ -80,7 +85,9 @@ def anew(records: Records, queries: Array) -> None:
     for query in queries:
         for _ in range(STEPS):
             included = coins(len(records), probability=RATE, sampler=sampler)
-            search = NeighbourSearch(Records(records.points[included], records.votes[included], None))
+            search = NeighbourSearch(
+                Records(records.points[included], records.votes[included], None)
+            )
             voters = SampledNeighbours(search, neighbours=NEIGHBOURS, probability=1.0)
             (lists,) = search.lists(query[None, :], depth=NEIGHBOURS)
             label_votes(voters.draw(lists, sampler=sampler), search.records.votes, classes=CLASSES)
@@ -88,7 +95,9 @@ def anew(records: Records, queries: Array) -> None:
 
 def main() -> None:
     """Prints seconds, memory, and how many times faster than each peer."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--queries", type=int, default=8192)
     parser.add_argument("--peer-queries", type=int, default=32)
     arguments = parser.parse_args()
@@ -111,17 +120,24 @@ def main() -> None:
     with threadpool_limits(1):
         start = time.process_time()
         records = Records.of(points, labels, None)
-        voters = SampledNeighbours(NeighbourSearch(records), neighbours=NEIGHBOURS, probability=RATE)
+        voters = SampledNeighbours(
+            NeighbourSearch(records), neighbours=NEIGHBOURS, probability=RATE
+        )
         prepared = time.process_time() - start
         answered = seconds(lambda: session.answer(queries, voters, sampler=SecureSampler()))
-        # The peers get their share of queries; fit and memory of the one pass stay on our side of the scale.
+        # The peers get their share of queries; fit and memory of the one pass stay on our side of
+        # the scale.
         ours = prepared + answered
         few = queries[: arguments.peer_queries]
         stretch = arguments.queries / arguments.peer_queries
         wide = points.astype(np.float64)
         peers = {
-            "plain numpy, Sampler.bernoulli": seconds(lambda: plainly(wide, labels, few, quick_coins=False)),
-            "new search each, plain numpy": seconds(lambda: plainly(wide, labels, few, quick_coins=True)),
+            "plain numpy, Sampler.bernoulli": seconds(
+                lambda: plainly(wide, labels, few, quick_coins=False)
+            ),
+            "new search each, plain numpy": seconds(
+                lambda: plainly(wide, labels, few, quick_coins=True)
+            ),
             "new search each, scikit-learn": seconds(lambda: by_library(points, labels, few)),
             "new search each, our search": seconds(lambda: anew(records, few)),
         }
@@ -129,12 +145,16 @@ def main() -> None:
     size = f"{arguments.queries} queries x {RECORDS} records x {FEATURES} features"
     print(f"{size}, sampling {RATE}, k {NEIGHBOURS}, two samples each")
     print(
-        f"{'one sorted pass per query':32s} {ours:8.1f} s   {prepared:.1f} s of it for sorting records; {session.answered} "
+        f"{'one sorted pass per query':32s} {ours:8.1f} s   {prepared:.1f} s of it for sorting "
+        f"records; {session.answered} "
         "answered"
     )
     for name, spent in peers.items():
         whole = stretch * spent
-        print(f"{name:32s} {whole:8.1f} s   {whole / ours:5.1f} times as long, from {arguments.peer_queries} queries")
+        print(
+            f"{name:32s} {whole:8.1f} s   {whole / ours:5.1f} times as long, from "
+            f"{arguments.peer_queries} queries"
+        )
     print(f"largest memory {peak:.2f} GiB")
 
 

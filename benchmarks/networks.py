@@ -1,8 +1,10 @@
-"""The networks that the benchmarks of certificates share, random and trained, and the points that they are asked about.
+"""The networks that the benchmarks of certificates share, random and trained, and the points that
+they are asked about.
 
-A name such as ``8-32-16-8`` lists the widths from input to output; ReLU follows every layer but the last. Trained networks are
-obfuscators of an embedding of scikit-learn's digits (whitened principal components), learnt together with a linear head
-through noise on what they release. Everything is drawn from stated seeds and kept in memory only.
+A name such as ``8-32-16-8`` lists the widths from input to output; ReLU follows every layer but
+the last. Trained networks are obfuscators of an embedding of scikit-learn's digits (whitened
+principal components), learnt together with a linear head through noise on what they release.
+Everything is drawn from stated seeds and kept in memory only.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def domain(name: str) -> Box:
 
 @cache
 def embeddings(components: int = 8) -> tuple[Array, npt.NDArray[np.int64], Array]:
-    """Principal components of digits, each of unit variance: training part (n, components), labels (n,), held-out part."""
+    """Principal components of digits, each of unit variance: training part (n, components),
+    labels (n,), held-out part.
+    """
     data = load_digits()
     flat = [images.reshape(len(images), -1) for images in (data.train_images, data.test_images)]
     pca = PCA(components, whiten=True, random_state=0).fit(flat[0])
@@ -50,7 +54,8 @@ def centers(name: str, points: int, *, inside: float = 0.0) -> Array:
     Args:
         name: of a network.
         points: how many.
-        inside: only points whose ball of this radius lies within the domain; 0 for all that lie in it.
+        inside: only points whose ball of this radius lies within the domain; 0 for all that lie
+            in it.
     """
     held_out = embeddings(widths(name)[0])[2]
     return held_out[np.abs(held_out).max(axis=1) <= 4.0 - inside][:points]
@@ -58,7 +63,9 @@ def centers(name: str, points: int, *, inside: float = 0.0) -> Array:
 
 @cache
 def trained_network(name: str, seed: int, *, noise: float = 1.0, epochs: int = 150) -> Network:
-    """The network ``name`` trained on digits together with a linear head, through noise on what it releases."""
+    """The network ``name`` trained on digits together with a linear head, through noise on what
+    it releases.
+    """
     sizes = widths(name)
     torch.manual_seed(seed)
     points, labels, _ = embeddings(sizes[0])
@@ -73,7 +80,9 @@ def trained_network(name: str, seed: int, *, noise: float = 1.0, epochs: int = 1
         for batch in torch.randperm(len(inputs)).split(256):
             optimiser.zero_grad()
             released = encoder(inputs[batch])
-            loss = torch.nn.functional.cross_entropy(head(released + noise * torch.randn_like(released)), targets[batch])
+            loss = torch.nn.functional.cross_entropy(
+                head(released + noise * torch.randn_like(released)), targets[batch]
+            )
             loss.backward()
             optimiser.step()
     return from_torch(encoder, (sizes[0],))
@@ -81,7 +90,9 @@ def trained_network(name: str, seed: int, *, noise: float = 1.0, epochs: int = 1
 
 @cache
 def random_network(name: str, seed: int) -> Network:
-    """The network ``name`` with weights N(0, 2 / fan-in) (He) and biases uniform within 1 / sqrt(fan-in)."""
+    """The network ``name`` with weights N(0, 2 / fan-in) (He) and biases uniform within 1 /
+    sqrt(fan-in).
+    """
     rng = np.random.default_rng(seed)
     weights, biases = [], []
     for before, after in pairwise(widths(name)):

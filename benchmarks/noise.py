@@ -1,9 +1,10 @@
 """What exact noise costs: ``python benchmarks/noise.py``.
 
-One core, processor time, the best of seven runs, all in one process. Draws of each sampler against numpy's float64 draws
-of the continuous mechanism (``Generator.laplace``, ``standard_normal``), which are no release noise, and against OpenDP's
-exact ones, at the scale that a mechanism of epsilon 1 uses (about 2^20 grid steps). For K-norm noise, which neither
-has, the peer is numpy's Laplace draw for each coordinate.
+One core, processor time, the best of seven runs, all in one process. Draws of each sampler
+against numpy's float64 draws of the continuous mechanism (``Generator.laplace``,
+``standard_normal``), which are no release noise, and against OpenDP's exact ones, at the scale
+that a mechanism of epsilon 1 uses (about 2^20 grid steps). For K-norm noise, which neither has,
+the peer is numpy's Laplace draw for each coordinate.
 """
 
 from __future__ import annotations
@@ -36,8 +37,13 @@ def nanoseconds(task: Callable[[], object], draws: int, repeats: int = 7) -> flo
 
 
 def line(name: str, ours: float, numpy: float, opendp: float | None) -> None:
-    others = "" if opendp is None else f"   OpenDP {opendp:8.0f} ns, {opendp / ours:5.0f} times ours"
-    print(f"{name:26s} ours {ours:6.1f} ns   numpy {numpy:5.1f} ns, ours is {ours / numpy:4.1f} times that{others}")
+    others = (
+        "" if opendp is None else f"   OpenDP {opendp:8.0f} ns, {opendp / ours:5.0f} times ours"
+    )
+    print(
+        f"{name:26s} ours {ours:6.1f} ns   numpy {numpy:5.1f} ns, ours is {ours / numpy:4.1f} "
+        f"times that{others}"
+    )
 
 
 def main() -> None:
@@ -51,21 +57,31 @@ def main() -> None:
             "discrete Laplace",
             nanoseconds(lambda: ours.discrete_laplace(COUNT, scale=SCALE), COUNT),
             laplace,
-            nanoseconds(lambda: theirs.discrete_laplace(OPENDP_COUNT, scale=SCALE), OPENDP_COUNT, 3),
+            nanoseconds(
+                lambda: theirs.discrete_laplace(OPENDP_COUNT, scale=SCALE), OPENDP_COUNT, 3
+            ),
         )
         line(
             "discrete Gaussian",
             nanoseconds(lambda: ours.discrete_gaussian(COUNT, sigma=SCALE), COUNT),
             normal,
-            nanoseconds(lambda: theirs.discrete_gaussian(OPENDP_COUNT, sigma=SCALE), OPENDP_COUNT, 3),
+            nanoseconds(
+                lambda: theirs.discrete_gaussian(OPENDP_COUNT, sigma=SCALE), OPENDP_COUNT, 3
+            ),
         )
         for norm in (Norm.LINF, Norm.L2):
             rows = 2**14
             ns = nanoseconds(
-                lambda norm=norm, rows=rows: k_norm(rows, COLUMNS, scale=SCALE, norm=norm, sampler=ours), rows * COLUMNS, 3
+                lambda norm=norm, rows=rows: k_norm(
+                    rows, COLUMNS, scale=SCALE, norm=norm, sampler=ours
+                ),
+                rows * COLUMNS,
+                3,
             )
             slow = nanoseconds(
-                lambda norm=norm: k_norm(OPENDP_COUNT // 40, COLUMNS, scale=SCALE, norm=norm, sampler=theirs),
+                lambda norm=norm: k_norm(
+                    OPENDP_COUNT // 40, COLUMNS, scale=SCALE, norm=norm, sampler=theirs
+                ),
                 OPENDP_COUNT // 40 * COLUMNS,
                 3,
             )
@@ -77,10 +93,17 @@ def main() -> None:
             nanoseconds(lambda: rng.random(COUNT) < chances, COUNT),
             None,
         )
-        few = nanoseconds(lambda: [ours.discrete_laplace(FEW, scale=SCALE) for _ in range(500)], 500)
-        slow = nanoseconds(lambda: [theirs.discrete_laplace(FEW, scale=SCALE) for _ in range(500)], 500)
+        few = nanoseconds(
+            lambda: [ours.discrete_laplace(FEW, scale=SCALE) for _ in range(500)], 500
+        )
+        slow = nanoseconds(
+            lambda: [theirs.discrete_laplace(FEW, scale=SCALE) for _ in range(500)], 500
+        )
         print(f"{FEW} Laplace draws at a time: {few / 1e3:.0f} us, OpenDP {slow / 1e3:.0f} us")
-        print(f"tables of a new scale: {nanoseconds(lambda: GeometricDigits(SCALE), 1) / 1e6:.1f} ms, once")
+        print(
+            "tables of a new scale: "
+            f"{nanoseconds(lambda: GeometricDigits(SCALE), 1) / 1e6:.1f} ms, once"
+        )
 
 
 if __name__ == "__main__":

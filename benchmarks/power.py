@@ -1,7 +1,9 @@
-"""Forest Cover end to end through the published encoder, and what client and server pay: one thread, process time.
+"""Forest Cover end to end through the published encoder, and what client and server pay: one
+thread, process time.
 
-Prints seconds, floating-point operations and peak memory of every stage for all 464,810 training rows (or the first
-ROWS): encoding, training, density scores, log-det gradients, release; then of the default mode's release and of the servers.
+Prints seconds, floating-point operations and peak memory of every stage for all 464,810 training
+rows (or the first ROWS): encoding, training, density scores, log-det gradients, release; then of
+the default mode's release and of the servers.
 
     RETICENT_DATA=... python benchmarks/power.py [ROWS]
 """
@@ -30,12 +32,17 @@ from reticent.training.power.published import PowerConfig, log_det_gradients
 SERVER_ROWS = 50_000
 
 
-def stage(name: str, action: Callable[[], Any], operations: float = float("nan")) -> tuple[Any, float]:
+def stage(
+    name: str, action: Callable[[], Any], operations: float = float("nan")
+) -> tuple[Any, float]:
     start = time.process_time()
     result = action()
     seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{name:<44} {seconds:>8.1f} s {operations / 1e9:>12.1f} GFLOP {peak:>6.2f} GiB peak", flush=True)
+    print(
+        f"{name:<44} {seconds:>8.1f} s {operations / 1e9:>12.1f} GFLOP {peak:>6.2f} GiB peak",
+        flush=True,
+    )
     return result, seconds
 
 
@@ -54,26 +61,51 @@ def main() -> None:
     encoded, encoding = stage("encode by the public schema", lambda: schema.encode(rows))
     dimension, config = schema.dimension, PowerConfig(steps=100, batch_size=512, learning_rate=3e-4)
     encoder = PowerEncoder(
-        epsilon=1.0, delta=0.05, radius=None, schema=schema, mode="published", power_config=config, random_state=0
+        epsilon=1.0,
+        delta=0.05,
+        radius=None,
+        schema=schema,
+        mode="published",
+        power_config=config,
+        random_state=0,
     )
     training = power_operations(config.steps * config.batch_size, dimension, config.hidden[0])
-    _, fitting = stage("fit the published encoder (client)", lambda: encoder.fit(rows, labels), training)
+    _, fitting = stage(
+        "fit the published encoder (client)", lambda: encoder.fit(rows, labels), training
+    )
     query = encoder.query_
     pairs = 4.0 * count * len(query.density.centers) * dimension
     _, density = stage("  density scores alone", lambda: query.density.evaluate(encoded), pairs)
     operations = power_operations(count, dimension, config.hidden[0])
-    _, gradients = stage("  log-det gradients alone", lambda: log_det_gradients(query.network, encoded), operations)
-    answer, releasing = stage("release, scores included (client)", lambda: encoder.release(rows), pairs + operations)
-    print(f"released {1 - answer.withheld.mean():.1%}; end to end {encoding + fitting + releasing:.0f} s; goal: 600 s, 6 GB")
+    _, gradients = stage(
+        "  log-det gradients alone", lambda: log_det_gradients(query.network, encoded), operations
+    )
+    answer, releasing = stage(
+        "release, scores included (client)", lambda: encoder.release(rows), pairs + operations
+    )
+    print(
+        f"released {1 - answer.withheld.mean():.1%}; end to end "
+        f"{encoding + fitting + releasing:.0f} s; goal: 600 s, 6 GB"
+    )
     print(f"of which scores {density:.0f} s and gradients {gradients:.0f} s")
     released, targets = query.exact(encoded[:SERVER_ROWS]), labels[:SERVER_ROWS]
     for name in ("network", "forest", "boosted"):
-        stage(f"server: {name} on {len(released)} rows", lambda name=name: train_server(name, released, targets, seed=0))
-    default = PowerEncoder(epsilon=1.0, delta=0.0, radius=0.1, schema=schema, outputs=4, epochs=10, random_state=0)
+        stage(
+            f"server: {name} on {len(released)} rows",
+            lambda name=name: train_server(name, released, targets, seed=0),
+        )
+    default = PowerEncoder(
+        epsilon=1.0, delta=0.0, radius=0.1, schema=schema, outputs=4, epochs=10, random_state=0
+    )
     public = slice(0, min(SERVER_ROWS, count))
-    stage("fit the default encoder on public rows", lambda: default.fit(rows[public], labels[public]))
+    stage(
+        "fit the default encoder on public rows", lambda: default.fit(rows[public], labels[public])
+    )
     private, _ = stage("release with noise (client)", lambda: default.release(rows))
-    print(f"payload per row: published {dimension} values, default {private.values.shape[1]}; rows {len(np.atleast_1d(targets))}")
+    print(
+        f"payload per row: published {dimension} values, default {private.values.shape[1]}; "
+        f"rows {len(np.atleast_1d(targets))}"
+    )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     python benchmarks/private_knn_accounting.py
 
-Claims: the exact search over every count at 156 orders takes well under a second; charging what is released instead of what it
-post-processes lowers epsilon by a tenth or more against privacy-loss distributions, the tightest of the usual accountants, in the
-same run; a calibration takes seconds. Times are processor time of one thread.
+Claims: the exact search over every count at 156 orders takes well under a second; charging what
+is released instead of what it post-processes lowers epsilon by a tenth or more against
+privacy-loss distributions, the tightest of the usual accountants, in the same run; a calibration
+takes seconds. Times are processor time of one thread.
 """
 
 from __future__ import annotations
@@ -26,16 +27,33 @@ from reticent.accounting import (
 from reticent.accounting.accountants import DEFAULT_ORDERS
 
 MNIST = PrivateKnnSteps(
-    queries=1000, answers=735, neighbours=300, sampling_probability=0.15, sigma_votes=25.0, threshold=180.0, sigma_screening=75.0
+    queries=1000,
+    answers=735,
+    neighbours=300,
+    sampling_probability=0.15,
+    sigma_votes=25.0,
+    threshold=180.0,
+    sigma_screening=75.0,
 )
 SETTINGS = {
     "MNIST, fresh subsamples": MNIST,
     "MNIST, one subsample per query": replace(MNIST, shared_subsample=True),
     "SVHN": replace(
-        MNIST, queries=3000, answers=2939, sampling_probability=0.05, sigma_votes=5.0, threshold=210.0, sigma_screening=85.0
+        MNIST,
+        queries=3000,
+        answers=2939,
+        sampling_probability=0.05,
+        sigma_votes=5.0,
+        threshold=210.0,
+        sigma_screening=85.0,
     ),
     "8192 asked, 2000 answered": replace(
-        MNIST, queries=8192, answers=2000, sampling_probability=0.25, threshold=210.0, sigma_screening=85.0
+        MNIST,
+        queries=8192,
+        answers=2000,
+        sampling_probability=0.25,
+        threshold=210.0,
+        sigma_screening=85.0,
     ),
 }
 BOUNDS = ("Rényi, noisy votes", "privacy-loss distributions", "Rényi, bits and labels")
@@ -52,7 +70,9 @@ def timed(work: Callable[[], T]) -> tuple[T, float]:
 def main() -> None:
     print(f"epsilon at delta 1e-5 | {' | '.join(BOUNDS)} | seconds")
     for name, steps in SETTINGS.items():
-        total, seconds = timed(lambda steps=steps: private_knn_total(steps, delta=1e-5, interval=1e-4))
+        total, seconds = timed(
+            lambda steps=steps: private_knn_total(steps, delta=1e-5, interval=1e-4)
+        )
         found = dict(total.considered)
         print(f"{name} | {' | '.join(f'{found[bound]:.3f}' for bound in BOUNDS)} | {seconds:.2f}")
     step = ScreeningDpEvent(0, 300, 210, 85.0)
@@ -62,7 +82,8 @@ def main() -> None:
     counts = (ScreeningDpEvent(low, low + 1, 210, 85.0) for low in (209, 210, 299))
     shortcut = max(screening_rdp(pair, [80.0], sampling_probability=1.0)[0] for pair in counts)
     print(
-        f"screening at order 80: all counts {at_80:.6f}, only those at the threshold and at k {shortcut:.6f} "
+        f"screening at order 80: all counts {at_80:.6f}, only those at the threshold and at k "
+        f"{shortcut:.6f} "
         f"({100 * (1 - shortcut / at_80):.1f} % too low)"
     )
     for epsilon in (0.25, 0.5, 1.0):
@@ -78,7 +99,10 @@ def main() -> None:
                 noise_ratio=None,
             )
         )
-        print(f"735 labels at epsilon {epsilon:g}: sigma_votes {steps.sigma_votes:.1f}, found in {seconds:.2f} s")
+        print(
+            f"735 labels at epsilon {epsilon:g}: sigma_votes {steps.sigma_votes:.1f}, found in "
+            f"{seconds:.2f} s"
+        )
     print(f"numpy {np.__version__}, one thread")
 
 

@@ -1,13 +1,16 @@
-"""The whole release path of posthoc embeddings on one core: points per CPU second, one call, and two peers in the same run.
+"""The whole release path of posthoc embeddings on one core: points per CPU second, one call, and
+two peers in the same run.
 
-For an 8-32-8 obfuscator with random weights, every mechanism, the global and the local path (P at the median of local bounds, so
-that the test has to look at most points), and two kinds of certificate. Columns:
+For an 8-32-8 obfuscator with random weights, every mechanism, the global and the local path (P at
+the median of local bounds, so that the test has to look at most points), and two kinds of
+certificate. Columns:
 
 - released: points per CPU second, everything included;
 - but noise: the same without drawing (snap, forward, levels, rounding, receipt);
 - one call: CPU milliseconds of a release of one row, and of the same without drawing;
 - numpy: CPU time of the release over that of ``Generator.laplace`` drawing as many numbers;
-- OpenDP: the same over one vector call of OpenDP's discrete Laplace measurement on as many numbers at the same scale.
+- OpenDP: the same over one vector call of OpenDP's discrete Laplace measurement on as many numbers
+  at the same scale.
 
     python benchmarks/release.py
 """
@@ -53,11 +56,17 @@ def seconds(action: Callable[[], object], *, repeats: int = 5) -> float:
 @contextmanager
 def no_noise(mechanism: AdditiveMechanism) -> Any:
     """``mechanism`` draws zeros, which costs nothing."""
-    with patch.object(type(mechanism), "draw", lambda self, rows, *, sampler: np.zeros((rows, self.dimension), dtype=np.int64)):
+    with patch.object(
+        type(mechanism),
+        "draw",
+        lambda self, rows, *, sampler: np.zeros((rows, self.dimension), dtype=np.int64),
+    ):
         yield
 
 
-def fitted(mechanism: str, path: str, certificate: str, embeddings: np.ndarray, obfuscator: nn.Module) -> PosthocEncoder:
+def fitted(
+    mechanism: str, path: str, certificate: str, embeddings: np.ndarray, obfuscator: nn.Module
+) -> PosthocEncoder:
     encoder = PosthocEncoder(
         epsilon=5.0,
         delta=0.05,
@@ -91,12 +100,15 @@ def row(encoder: PosthocEncoder, points: np.ndarray) -> str:
     by_numpy = seconds(lambda: random.laplace(scale=mechanism.scale, size=shape))
     opendp.enable_features("contrib")
     measure = opendp.m.make_laplace(
-        opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64"), mechanism.steps_scale
+        opendp.vector_domain(opendp.atom_domain(T="i64")),
+        opendp.l1_distance(T="i64"),
+        mechanism.steps_scale,
     )
     zeros = np.zeros(points.shape[0] * mechanism.dimension, dtype=np.int64)
     by_opendp = seconds(lambda: measure(zeros), repeats=2)
     return (
-        f"{len(points) / whole:>10.0f} {len(points) / rest:>10.0f} {1e3 * single:>8.3f} {1e3 * single_rest:>8.3f} "
+        f"{len(points) / whole:>10.0f} {len(points) / rest:>10.0f} {1e3 * single:>8.3f} "
+        f"{1e3 * single_rest:>8.3f} "
         f"{whole / by_numpy:>8.1f} {whole / by_opendp:>8.2f}"
     )
 
@@ -107,9 +119,16 @@ def main() -> None:
     embeddings = np.random.default_rng(0).normal(size=(POINTS, 8))
     obfuscator = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 8))
     print(f"release of {POINTS} embeddings, 8-32-8 obfuscator, one thread, CPU time (best of 5)")
-    print(f"{'mechanism':<12} {'path':<7} {'certificate':<12}   released  but noise one call    noise-     numpy   OpenDP")
+    print(
+        f"{'mechanism':<12} {'path':<7} {'certificate':<12}   released  but noise one call    "
+        "noise-     numpy   OpenDP"
+    )
     for mechanism in MECHANISMS:
-        for path, kind in (("global", "enumeration"), ("local", "enumeration"), ("local", "interval")):
+        for path, kind in (
+            ("global", "enumeration"),
+            ("local", "enumeration"),
+            ("local", "interval"),
+        ):
             encoder = fitted(mechanism, path, kind, embeddings, obfuscator)
             print(f"{mechanism:<12} {path:<7} {kind:<12} {row(encoder, embeddings)}", flush=True)
 

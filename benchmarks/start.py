@@ -1,8 +1,10 @@
-"""Processor time of a start: `reticent --help` and `--version` beside `import typer`, and two imports.
+"""Processor time of a start: `reticent --help` and `--version` beside `import typer`, and two
+imports.
 
     python benchmarks/start.py
 
-Prints the least of several runs in a process of its own each, and its ratio to that of ``import typer``.
+Prints the least of several runs in a process of its own each, and its ratio to that of ``import
+typer``.
 """
 
 from __future__ import annotations
@@ -29,7 +31,12 @@ def seconds(code: str) -> float:
         before = os.times()
         subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
         after = os.times()
-        found.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        found.append(
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
     return min(found)
 
 
@@ -37,7 +44,9 @@ def main() -> None:
     """Runs all starts and prints a table."""
     spent = {name: seconds(code) for name, code in STARTS.items()}
     for name, time in spent.items():
-        print(f"{name:36} {1000 * time:6.0f} ms   {time / spent['import typer']:5.2f} x import typer")
+        print(
+            f"{name:36} {1000 * time:6.0f} ms   {time / spent['import typer']:5.2f} x import typer"
+        )
 
 
 if __name__ == "__main__":

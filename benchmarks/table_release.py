@@ -1,9 +1,12 @@
-"""What releasing table rows costs beside scoring them: ``PowerEncoder.release`` over XGBoost's ``predict_proba``, one thread.
+"""What releasing table rows costs beside scoring them: ``PowerEncoder.release`` over XGBoost's
+``predict_proba``, one thread.
 
-100,000 rows each of Adult (8 columns of words, 6 of numbers; two labels) and Forest Cover (54 numbers; seven labels), repeated
-where there are fewer. XGBoost has its 100 trees of default shape and gets a finished float32 matrix, so reading words costs it
-nothing; release gets the table as it is. Columns: CPU time of release over that of XGBoost, the same without drawing noise, rows
-per CPU second, and the peak of allocated bytes per row (tracemalloc, which sees numpy's arrays; the table itself not counted).
+100,000 rows each of Adult (8 columns of words, 6 of numbers; two labels) and Forest Cover (54
+numbers; seven labels), repeated where there are fewer. XGBoost has its 100 trees of default shape
+and gets a finished float32 matrix, so reading words costs it nothing; release gets the table as it
+is. Columns: CPU time of release over that of XGBoost, the same without drawing noise, rows per CPU
+second, and the peak of allocated bytes per row (tracemalloc, which sees numpy's arrays; the table
+itself not counted).
 
     RETICENT_DATA=... python benchmarks/table_release.py
 """
@@ -64,18 +67,35 @@ def zeros(self: AdditiveMechanism, rows: int, *, sampler: object) -> np.ndarray:
 
 def main() -> None:
     torch.set_num_threads(1)
-    for name, table, schema in (("adult", load_adult(), adult_schema()), ("covertype", load_covertype(), covertype_schema())):
+    for name, table, schema in (
+        ("adult", load_adult(), adult_schema()),
+        ("covertype", load_covertype(), covertype_schema()),
+    ):
         rows = np.resize(table.train_rows, (ROWS, schema.columns))
         labels = np.unique(np.resize(table.train_labels, ROWS), return_inverse=True)[1]
         matrix = schema.encode(rows).astype(np.float32) if rows.dtype == object else rows
-        model = xgboost.XGBClassifier(n_jobs=1, tree_method="hist").fit(matrix[: ROWS // 2], labels[: ROWS // 2])
+        model = xgboost.XGBClassifier(n_jobs=1, tree_method="hist").fit(
+            matrix[: ROWS // 2], labels[: ROWS // 2]
+        )
         scored = seconds(lambda model=model, matrix=matrix: model.predict_proba(matrix), repeats=5)
         reading = seconds(lambda schema=schema, rows=rows: schema.code(rows))
-        print(f"{name}: predict_proba {scored:.3f} s for {ROWS} rows; reading the table alone {reading / scored:.2f} times that")
-        print(f"  {'mechanism, outputs':<14} {'release':>8} {'but noise':>10} {'rows/s':>8} {'bytes/row':>10}")
+        print(
+            f"{name}: predict_proba {scored:.3f} s for {ROWS} rows; reading the table alone "
+            f"{reading / scored:.2f} times that"
+        )
+        print(
+            f"  {'mechanism, outputs':<14} {'release':>8} {'but noise':>10} {'rows/s':>8} "
+            f"{'bytes/row':>10}"
+        )
         for title, settings in SETTINGS:
             encoder = PowerEncoder(
-                epsilon=1.0, radius=0.1, schema=schema, epochs=1, head_epochs=1, random_state=0, **settings
+                epsilon=1.0,
+                radius=0.1,
+                schema=schema,
+                epochs=1,
+                head_epochs=1,
+                random_state=0,
+                **settings,
             ).fit(rows[:PUBLIC], labels[:PUBLIC])
             whole = seconds(lambda encoder=encoder, rows=rows: encoder.release(rows), repeats=2)
             mechanism = type(encoder.query_.mechanism)
@@ -85,7 +105,11 @@ def main() -> None:
             else:
                 rest = "-"
             memory = peak(lambda encoder=encoder, rows=rows: encoder.release(rows))
-            print(f"  {title:<14} {whole / scored:>8.2f} {rest:>10} {ROWS / whole:>8.0f} {memory:>10.0f}", flush=True)
+            print(
+                f"  {title:<14} {whole / scored:>8.2f} {rest:>10} {ROWS / whole:>8.0f} "
+                f"{memory:>10.0f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

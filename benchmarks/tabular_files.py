@@ -1,8 +1,9 @@
-"""Reading a CSV file into rows of a schema, beside what the standard library and numpy need for the same bytes.
+"""Reading a CSV file into rows of a schema, beside what the standard library and numpy need for the
+same bytes.
 
-Prints processor seconds (best of three, one thread) of ``read_rows`` on a table of numbers and on one of numbers and words, plain
-and gzipped, and its ratios to a bare pass of ``csv.reader`` (no cell is looked at), to that pass with ``float`` of every
-number, and to ``numpy.loadtxt``.
+Prints processor seconds (best of three, one thread) of ``read_rows`` on a table of numbers and on
+one of numbers and words, plain and gzipped, and its ratios to a bare pass of ``csv.reader`` (no
+cell is looked at), to that pass with ``float`` of every number, and to ``numpy.loadtxt``.
 
     python benchmarks/tabular_files.py [--rows 50000]
 """
@@ -27,14 +28,19 @@ CATEGORIES = tuple(f"category {place}" for place in range(16))
 
 
 def table(rows: int, *, numbers: int, words: int) -> tuple[TabularSchema, bytes]:
-    """A schema, and a file of ``rows`` random rows of it: numbers with six digits, words of sixteen categories."""
+    """A schema, and a file of ``rows`` random rows of it: numbers with six digits, words of
+    sixteen categories.
+    """
     random = np.random.default_rng(0)
     attributes: list[Attribute] = [Numeric(f"x{place}", 0, 1000) for place in range(numbers)]
     attributes += [Categorical(f"w{place}", CATEGORIES) for place in range(words)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([attribute.name for attribute in attributes])
-    drawn, chosen = random.random((rows, numbers)) * 1000, random.integers(0, len(CATEGORIES), (rows, words))
+    drawn, chosen = (
+        random.random((rows, numbers)) * 1000,
+        random.integers(0, len(CATEGORIES), (rows, words)),
+    )
     for row, places in zip(drawn.tolist(), chosen.tolist(), strict=True):
         writer.writerow([f"{value:.6g}" for value in row] + [CATEGORIES[place] for place in places])
     return TabularSchema(tuple(attributes)), text.getvalue().encode()
@@ -74,11 +80,20 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=50_000)
     rows = parser.parse_args().rows
     print(f"{rows} rows, processor seconds; in brackets read_rows in units of each")
-    print(f"{'table':<26} {'read_rows':>9} {'gzipped':>9} {'csv.reader':>16} {'and float':>16} {'loadtxt':>16}")
-    for name, numbers, words in ((f"{NUMBERS} numbers", NUMBERS, 0), (f"6 numbers, {WORDS} words", 6, WORDS)):
+    print(
+        f"{'table':<26} {'read_rows':>9} {'gzipped':>9} {'csv.reader':>16} {'and float':>16} "
+        f"{'loadtxt':>16}"
+    )
+    for name, numbers, words in (
+        (f"{NUMBERS} numbers", NUMBERS, 0),
+        (f"6 numbers, {WORDS} words", 6, WORDS),
+    ):
         schema, content = table(rows, numbers=numbers, words=words)
         packed = gzip.compress(content)
-        ours, zipped = seconds(partial(read_rows, content, schema)), seconds(partial(read_rows, packed, schema))
+        ours, zipped = (
+            seconds(partial(read_rows, content, schema)),
+            seconds(partial(read_rows, packed, schema)),
+        )
         others = [seconds(partial(bare, content)), seconds(partial(with_floats, content, numbers))]
         if not words:
             others.append(seconds(partial(by_numpy, content)))

@@ -8,7 +8,8 @@ from reticent.core.files import output_file
 
 
 def write_result(path: Path, content: str | bytes) -> None:
-    """Puts ``content`` (text as UTF-8) in place, whole or not at all; an older result that stands there is replaced.
+    """Puts ``content`` (text as UTF-8) in place, whole or not at all; an older result that stands
+    there is replaced.
 
     Args:
         path: where the file shall stand; its folder is made if missing.

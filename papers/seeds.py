@@ -12,10 +12,11 @@ Results = dict[str, Any]
 
 
 def combined(runs: Sequence[Results]) -> tuple[Results, Results]:
-    """Results of one shape as their means, and the standard errors of those; the latter are NaN for one run.
+    """Results of one shape as their means, and the standard errors of those; the latter are NaN for
+    one run.
 
-    Numbers and lists of numbers are averaged entry by entry; of words, all that occur are kept, joined by " or "; a key that a
-    run lacks is averaged over the others.
+    Numbers and lists of numbers are averaged entry by entry; of words, all that occur are kept,
+    joined by " or "; a key that a run lacks is averaged over the others.
 
     Example:
         >>> means, errors = combined([{"a": 1.0, "mechanism": "code"}, {"a": 3.0, "mechanism": "code"}])
@@ -32,6 +33,10 @@ def combined(runs: Sequence[Results]) -> tuple[Results, Results]:
             means[key], errors[key] = " or ".join(dict.fromkeys(values)), ""
         else:
             table = np.asarray(values, dtype=np.float64)
-            spread = table.std(axis=0, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else np.full(table.shape[1:], np.nan)
+            spread = (
+                table.std(axis=0, ddof=1) / math.sqrt(len(values))
+                if len(values) > 1
+                else np.full(table.shape[1:], np.nan)
+            )
             means[key], errors[key] = table.mean(axis=0).tolist(), np.asarray(spread).tolist()
     return means, errors

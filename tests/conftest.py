@@ -33,7 +33,9 @@ def state_folder() -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Soak tests take minutes to hours, and run only where somebody asks for them."""
-    parser.addoption("--soak", action="store_true", default=False, help="run the tests that are marked soak")
+    parser.addoption(
+        "--soak", action="store_true", default=False, help="run the tests that are marked soak"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -45,8 +47,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Bytes are named by their argument: what is made while tests are collected, as a gzip header that holds the
-    time, would otherwise give a test another name in each worker, and no worker would run any.
+    """Bytes are named by their argument: what is made while tests are collected, as a gzip
+    header that holds the time, would otherwise give a test another name in each worker, and no
+    worker would run any.
     """
     return argname if isinstance(val, bytes) else None
 

@@ -1,4 +1,6 @@
-"""What the documents point at is there: links, modules, benchmarks, commands, and the names that examples import."""
+"""What the documents point at is there: links, modules, benchmarks, commands, and the names that
+examples import.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,26 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 def anchors(page: Path) -> set[str]:
     """Anchors of the headings of a page, as GitHub makes them."""
     heads = re.findall(r"^#+ +(.*)$", without_code(page), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", head).lower()).strip().replace(" ", "-") for head in heads}
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", head).lower()).strip().replace(" ", "-")
+        for head in heads
+    }
 
 
 @cache
 def without_code(page: Path) -> str:
-    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def blocks(page: Path, language: str) -> list[str]:
     """The fenced blocks of a page in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$",
+        page.read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
 
 
 def test_there_are_pages() -> None:
@@ -56,7 +67,9 @@ def test_files_that_are_named_are_there() -> None:
     named = {
         path
         for source in SOURCES
-        for path in re.findall(r"\b(?:tests|src|papers|benchmarks)/[\w/]+\.py", source.read_text(encoding="utf-8"))
+        for path in re.findall(
+            r"\b(?:tests|src|papers|benchmarks)/[\w/]+\.py", source.read_text(encoding="utf-8")
+        )
     }
     assert len(named) > 10
     assert [path for path in named if not (ROOT / path).is_file()] == []
@@ -77,7 +90,11 @@ def test_commands_are_those_of_the_command_line() -> None:
     found = set()
     for page in PAGES:
         lines = page.read_text(encoding="utf-8")
-        for words in re.findall(r"(?:^|`|^\$ )(?:reticent|python3 run\.py (?=demo)) ?([a-z][a-z -]*)", lines, re.MULTILINE):
+        for words in re.findall(
+            r"(?:^|`|^\$ )(?:reticent|python3 run\.py (?=demo)) ?([a-z][a-z -]*)",
+            lines,
+            re.MULTILINE,
+        ):
             command = root
             for word in words.split():
                 below = getattr(command, "commands", None)  # a group has some, a command has none
@@ -86,7 +103,17 @@ def test_commands_are_those_of_the_command_line() -> None:
                 assert word in below, f"{page.name}: {words}"
                 command = below[word]
             found.add(command.name)
-    assert found >= {"posthoc", "certified", "knn", "power", "release", "card", "certify", "grant", "init"}
+    assert found >= {
+        "posthoc",
+        "certified",
+        "knn",
+        "power",
+        "release",
+        "card",
+        "certify",
+        "grant",
+        "init",
+    }
 
 
 @each_page

@@ -14,7 +14,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PINS = {
     canonicalize_name(name): version
-    for name, version in re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    for name, version in re.findall(
+        r"^([A-Za-z0-9_.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE
+    )
 }
 BUILD_TOOLS = ("hatchling", "editables")
 CUDA = re.compile(r"nvidia|cuda|cudnn|triton|nccl")
@@ -46,7 +48,9 @@ def test_closure_follows_extras_and_indirect_needs():
     assert "pytest" not in _closure([Requirement("reticent")])
 
 
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the pins are the resolution for Python 3.11")
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="the pins are the resolution for Python 3.11"
+)
 def test_every_installed_package_has_its_pinned_version():
     installed = _closure([Requirement("reticent[dev]"), *map(Requirement, BUILD_TOOLS)])
     installed.pop("reticent")
@@ -67,7 +71,9 @@ def test_no_cuda_package_is_pinned_and_none_comes_with_a_cpu_build_of_torch():
     assert [name for name in PINS if CUDA.search(name)] == []
     assert "torchvision" not in PINS
     if torch.version.cuda is None:
-        assert [name for name in _closure([Requirement("reticent[dev]")]) if CUDA.search(name)] == []
+        assert [
+            name for name in _closure([Requirement("reticent[dev]")]) if CUDA.search(name)
+        ] == []
 
 
 def test_the_traps_of_the_resolver_are_pinned_in_the_open():

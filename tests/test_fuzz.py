@@ -1,7 +1,8 @@
-"""Whatever is handed in, an error is one of ours: wrong types and values for every argument of every estimator and mechanism.
+"""Whatever is handed in, an error is one of ours: wrong types and values for every argument of
+every estimator and mechanism.
 
-A foreign error (an ``AttributeError`` out of numpy, a ``RuntimeError`` out of torch) says nothing to its reader, may show values,
-and after a charge it would tell something about a row.
+A foreign error (an ``AttributeError`` out of numpy, a ``RuntimeError`` out of torch) says
+nothing to its reader, may show values, and after a charge it would tell something about a row.
 """
 
 from __future__ import annotations
@@ -163,7 +164,13 @@ class Target:
 
 
 SMALL: dict[str, Any] = {"epochs": 1, "hidden": (2,), "random_state": 0}
-POSTHOC: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", **SMALL}
+POSTHOC: dict[str, Any] = {
+    "epsilon": 4.0,
+    "delta": 0.0,
+    "radius": 0.2,
+    "embedder": "identity",
+    **SMALL,
+}
 ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     PosthocEncoder: (
         {**POSTHOC, "outputs": 1, "mechanism": "laplace", "head_epochs": 1},
@@ -173,8 +180,14 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
         {**POSTHOC, "mechanism": "softmax"},
         {"X": X, "y": Y},
     ),
-    CertifiedClassifier: ({"epsilon": 1.0, "classes": [0, 1], "k_max": 1}, {"X": X, "y": Y, "keys": None}),
-    CertifiedEnsemble: ({"epsilon": 1.0, "classes": [0, 1], "k_max": 1, "members": 2}, {"X": X, "y": Y, "keys": None}),
+    CertifiedClassifier: (
+        {"epsilon": 1.0, "classes": [0, 1], "k_max": 1},
+        {"X": X, "y": Y, "keys": None},
+    ),
+    CertifiedEnsemble: (
+        {"epsilon": 1.0, "classes": [0, 1], "k_max": 1, "members": 2},
+        {"X": X, "y": Y, "keys": None},
+    ),
     PrivateKNNClassifier: (
         {
             "epsilon": 20.0,
@@ -243,17 +256,33 @@ MECHANISMS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     NoisyMaxRelease: (LABELS, LOGITS),
     StabilityRelease: (LABELS, LOGITS),
     StabilityResponse: ({"classes": 3, "epsilon": 1.0, "adjacency": RECORDS}, LEVELS),
-    SmoothCauchy: ({"epsilon": 1.0, "adjacency": RECORDS, "certified_at": (1, 2), "credit": "index"}, LEVELS),
+    SmoothCauchy: (
+        {"epsilon": 1.0, "adjacency": RECORDS, "certified_at": (1, 2), "credit": "index"},
+        LEVELS,
+    ),
     GlobalSensitivityResponse: ({"epsilon": 1.0, "adjacency": RECORDS}, LEVELS),
     DistanceToInstability: (
         {"epsilon": 1.0, "delta": 1e-5, "adjacency": RECORDS},
         {"answers": np.array([0, 1]), "levels": np.array([0, 9])},
     ),
     NoisyArgmax: ({**VOTES, "classes": 3, "sigma": 2.0}, {"votes": np.zeros((2, 3), dtype=int)}),
-    NoisyScreening: ({**VOTES, "threshold": 3.0, "sigma": 2.0}, {"largest_votes": np.zeros(2, dtype=int)}),
-    NoisyAttributes: ({**VOTES, "tau": 2, "steps": 256, "attributes": 3, "sigma": 2.0}, {"votes": np.zeros((2, 3), dtype=int)}),
+    NoisyScreening: (
+        {**VOTES, "threshold": 3.0, "sigma": 2.0},
+        {"largest_votes": np.zeros(2, dtype=int)},
+    ),
+    NoisyAttributes: (
+        {**VOTES, "tau": 2, "steps": 256, "attributes": 3, "sigma": 2.0},
+        {"votes": np.zeros((2, 3), dtype=int)},
+    ),
     SparseVectorScreening: (
-        {"threshold": 3, "epsilon_threshold": 1.0, "epsilon_query": 1.0, "limit": 2, "paid": "fails", "adjacency": RECORDS},
+        {
+            "threshold": 3,
+            "epsilon_threshold": 1.0,
+            "epsilon_query": 1.0,
+            "limit": 2,
+            "paid": "fails",
+            "adjacency": RECORDS,
+        },
         {"largest_votes": np.zeros(3, dtype=int)},
     ),
     ProposeTestRelease: (
@@ -282,14 +311,39 @@ def _ask(estimator: type, method: str, **given: Any) -> Any:
 def targets() -> list[Target]:
     found = []
     for estimator, (settings, data) in ESTIMATORS.items():
-        spare = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}
-        full = {**{name: value for name, value in spare.items() if value is not inspect.Parameter.empty}, **settings}
+        spare = {
+            name: parameter.default
+            for name, parameter in inspect.signature(estimator).parameters.items()
+        }
+        full = {
+            **{
+                name: value for name, value in spare.items() if value is not inspect.Parameter.empty
+            },
+            **settings,
+        }
         name = estimator.__name__
         found += [
-            Target(f"{name}.fit, settings:", lambda estimator=estimator, data=data, **given: fit(estimator, given, data), full),
-            Target(f"{name}.fit", lambda estimator=estimator, own=settings, **given: fit(estimator, own, given), data),
+            Target(
+                f"{name}.fit, settings:",
+                lambda estimator=estimator, data=data, **given: fit(estimator, given, data),
+                full,
+            ),
+            Target(
+                f"{name}.fit",
+                lambda estimator=estimator, own=settings, **given: fit(estimator, own, given),
+                data,
+            ),
         ]
-        for method in ("release", "simulate", "predict", "predict_proba", "transform", "exact", "embed", "stable_distances"):
+        for method in (
+            "release",
+            "simulate",
+            "predict",
+            "predict_proba",
+            "transform",
+            "exact",
+            "embed",
+            "stable_distances",
+        ):
             if hasattr(estimator, method):
                 asked = {"X": data["X"][:2], **({"seed": 0} if method == "simulate" else {})}
                 asked |= {"ledger": None, "scope": None} if method == "release" else {}
@@ -298,22 +352,48 @@ def targets() -> list[Target]:
     for mechanism, (settings, asked) in MECHANISMS.items():
         name = mechanism.__name__
         found += [
-            Target(name, lambda mechanism=mechanism, asked=asked, **given: answer(mechanism, given, asked), settings),
-            Target(f"{name}.release", lambda mechanism=mechanism, own=settings, **given: answer(mechanism, own, given), asked),
+            Target(
+                name,
+                lambda mechanism=mechanism, asked=asked, **given: answer(mechanism, given, asked),
+                settings,
+            ),
+            Target(
+                f"{name}.release",
+                lambda mechanism=mechanism, own=settings, **given: answer(mechanism, own, given),
+                asked,
+            ),
         ]
-    schema = TabularSchema((Numeric("age", 0, 100), Categorical("sex", ("f", "m")), OneHot("house", ("own", "rent"))))
+    schema = TabularSchema(
+        (Numeric("age", 0, 100), Categorical("sex", ("f", "m")), OneHot("house", ("own", "rent")))
+    )
     found += [
-        Target("Numeric", Numeric, {"name": "age", "lower": 0.0, "upper": 1.0, "scale": "log", "missing": None}),
-        Target("Categorical", Categorical, {"name": "sex", "categories": ("f", "m"), "other": None}),
+        Target(
+            "Numeric",
+            Numeric,
+            {"name": "age", "lower": 0.0, "upper": 1.0, "scale": "log", "missing": None},
+        ),
+        Target(
+            "Categorical", Categorical, {"name": "sex", "categories": ("f", "m"), "other": None}
+        ),
         Target("OneHot", OneHot, {"name": "house", "names": ("own", "rent")}),
         Target("TabularSchema", TabularSchema, {"attributes": schema.attributes}),
-        Target("TabularSchema.numbers", TabularSchema.numbers, {"columns": 3, "lower": 0.0, "upper": 1.0}),
+        Target(
+            "TabularSchema.numbers",
+            TabularSchema.numbers,
+            {"columns": 3, "lower": 0.0, "upper": 1.0},
+        ),
         Target("schema.encode", schema.encode, {"rows": [[3, "f", 1, 0]]}),
-        Target("PointGrid.of_range", PointGrid.of_range, {"lower": 0.0, "upper": 1.0, "features": 3}),
+        Target(
+            "PointGrid.of_range", PointGrid.of_range, {"lower": 0.0, "upper": 1.0, "features": 3}
+        ),
         Target("PointGrid.in_ball", PointGrid.in_ball, {"center": np.zeros(3), "radius": 1.0}),
         Target("PointGrid.around", PointGrid.around, {"public_features": X}),
         Target("PointGrid.points", PointGrid(np.zeros(4), 1.0).points, {"features": X}),
-        Target("Records.of", Records.of, {"points": np.zeros((3, 2)), "votes": np.zeros(3, dtype=int), "keys": None}),
+        Target(
+            "Records.of",
+            Records.of,
+            {"points": np.zeros((3, 2)), "votes": np.zeros(3, dtype=int), "keys": None},
+        ),
     ]
     return found
 
@@ -334,7 +414,9 @@ def foreign_errors(calls: int, seed: int) -> dict[str, str]:
             except ReticentError:
                 pass
             except Exception as error:
-                name = f"{target.name}({changed}=<{type(values[number]).__name__}, number {number}>)"
+                name = (
+                    f"{target.name}({changed}=<{type(values[number]).__name__}, number {number}>)"
+                )
                 found[name] = f"{type(error).__name__}: {error!s:.80}"
     return found
 
@@ -357,8 +439,19 @@ def test_twenty_thousand_calls_raise_nothing_foreign() -> None:
 
 def test_every_mechanism_is_called() -> None:
     named = {getattr(mechanisms, name) for name in mechanisms.__all__}
-    releasing = {mechanism for mechanism in named if inspect.isclass(mechanism) and hasattr(mechanism, "release")}
-    left_out = {mechanism.__name__ for mechanism in releasing - set(MECHANISMS) if not inspect.isabstract(mechanism)}
-    assert left_out == {"LaplaceTestRelease", "PublishedPosthoc"}  # for research, and in no estimator
+    releasing = {
+        mechanism
+        for mechanism in named
+        if inspect.isclass(mechanism) and hasattr(mechanism, "release")
+    }
+    left_out = {
+        mechanism.__name__
+        for mechanism in releasing - set(MECHANISMS)
+        if not inspect.isabstract(mechanism)
+    }
+    assert left_out == {
+        "LaplaceTestRelease",
+        "PublishedPosthoc",
+    }  # for research, and in no estimator
     for mechanism, (settings, _) in MECHANISMS.items():
         assert set(settings) <= {field.name for field in fields(mechanism)}

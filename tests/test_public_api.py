@@ -1,4 +1,6 @@
-"""The public names of every package, pinned: a name that comes or goes is a change that users notice."""
+"""The public names of every package, pinned: a name that comes or goes is a change that users
+notice.
+"""
 
 from __future__ import annotations
 
@@ -8,59 +10,78 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
+        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
+        "PrivateKNNClassifier "
         "PrivateKNNStudent PublicRanges __version__"
     ),
     "reticent.accounting": (
-        "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed Composition Cost DiscreteLaplaceCost "
-        "Filter GaussianAccountant GaussianCost LaplaceCost NoisyArgmaxDpEvent PldAccountant PoissonSampled PrivacyEvent "
-        "PrivateKnnFilter PrivateKnnSteps PrivateKnnTotal RandomizedResponseCost RdpAccountant RdpFilter RdpOdometer "
-        "ScreeningDpEvent SelfComposed StatedCost ZeroConcentratedCost advanced_epsilon basic_epsilon calibrate_private_knn "
-        "delta_of_rdp epsilon_of_rdp epsilon_per_answer noise_multiplier noisy_argmax_rdp optimal_delta optimal_epsilon "
+        "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
+        "Composition Cost DiscreteLaplaceCost "
+        "Filter GaussianAccountant GaussianCost LaplaceCost NoisyArgmaxDpEvent PldAccountant "
+        "PoissonSampled PrivacyEvent "
+        "PrivateKnnFilter PrivateKnnSteps PrivateKnnTotal RandomizedResponseCost RdpAccountant "
+        "RdpFilter RdpOdometer "
+        "ScreeningDpEvent SelfComposed StatedCost ZeroConcentratedCost advanced_epsilon "
+        "basic_epsilon calibrate_private_knn "
+        "delta_of_rdp epsilon_of_rdp epsilon_per_answer noise_multiplier noisy_argmax_rdp "
+        "optimal_delta optimal_epsilon "
         "optimal_epsilon_of private_knn_rdp private_knn_total screening_rdp smallest_epsilon"
     ),
     "reticent.attacks": (
-        "Hijacker HijackingConfig HijackingQuality PictureQuality ReconstructionConfig Reconstructor hijacking_quality invert "
+        "Hijacker HijackingConfig HijackingQuality PictureQuality ReconstructionConfig "
+        "Reconstructor hijacking_quality invert "
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
     ),
     "reticent.bundles": "Bundle",
     "reticent.core": (
-        "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm Policy Receipt Release Replace Scope "
+        "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm "
+        "Policy Receipt Release Replace Scope "
         "Unit operator_norm sign_patterns"
     ),
     "reticent.datasets": (
-        "DATASETS DATA_VARIABLE Dataset Table load load_adult load_adult_sample load_atlas load_blobs load_cifar10 "
-        "load_covertype load_digits load_fashion load_higgs load_imdb load_mnist load_pneumonia load_utkface"
+        "DATASETS DATA_VARIABLE Dataset Table load load_adult load_adult_sample load_atlas "
+        "load_blobs load_cifar10 "
+        "load_covertype load_digits load_fashion load_higgs load_imdb load_mnist "
+        "load_pneumonia load_utkface"
     ),
     "reticent.ledger": (
-        "Account Budget Charge Ledger LedgerReport PlanCounter Preview Reservation Spending Verification check_export"
+        "Account Budget Charge Ledger LedgerReport PlanCounter Preview Reservation Spending "
+        "Verification check_export"
     ),
     "reticent.lipschitz": (
-        "EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest Limits LipschitzBound MilpResult Output "
-        "Violation grid_radius lipschitz_constant milp_lipschitz milp_nearest_violation nearest_violation snap stability_radius"
+        "EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest Limits "
+        "LipschitzBound MilpResult Output "
+        "Violation grid_radius lipschitz_constant milp_lipschitz milp_nearest_violation "
+        "nearest_violation snap stability_radius"
     ),
     "reticent.neighbours": (
-        "NeighbourLists NeighbourSearch POINT_RADIUS PointGrid Records SampledNeighbours VOTE_STEPS clipped_votes label_votes "
+        "NeighbourLists NeighbourSearch POINT_RADIUS PointGrid Records SampledNeighbours "
+        "VOTE_STEPS clipped_votes label_votes "
         "weight_votes"
     ),
     "reticent.networks": (
-        "Activation ActivationKind Affine Convolution Layer Linear Network Residual ResidualSum SUPPORTED_MODULES affine_chain "
+        "Activation ActivationKind Affine Convolution Layer Linear Network Residual "
+        "ResidualSum SUPPORTED_MODULES affine_chain "
         "average_pool from_torch to_torch"
     ),
     "reticent.noise": (
-        "AuditSampler ExactSampler Grid OpenDPSampler Sampler SecureSampler SeededSampler k_norm l2_epsilon_margin "
+        "AuditSampler ExactSampler Grid OpenDPSampler Sampler SecureSampler SeededSampler "
+        "k_norm l2_epsilon_margin "
         "release_sampler"
     ),
     "reticent.retraining": (
-        "ParameterIntervals TrainingSettings parameter_intervals published_vote_distances record_buckets record_keys "
+        "ParameterIntervals TrainingSettings parameter_intervals published_vote_distances "
+        "record_buckets record_keys "
         "stable_distances vote_distances"
     ),
     "reticent.systems": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
+        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
+        "PrivateKNNClassifier "
         "PrivateKNNStudent PublicRanges Server train_server"
     ),
     "reticent.tables": (
-        "Categorical Numeric OneHot TabularSchema adult_schema atlas_schema covertype_schema higgs_schema read_names read_rows"
+        "Categorical Numeric OneHot TabularSchema adult_schema atlas_schema covertype_schema "
+        "higgs_schema read_names read_rows"
     ),
 }
 
@@ -86,7 +107,11 @@ def test_every_error_has_its_own_code_and_stands_in_the_drawing():
     from reticent.core import errors
 
     assert errors.NotFittedYet.code == 10  # made when it is first asked for
-    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.ReticentError)]
+    classes = [
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, errors.ReticentError)
+    ]
     codes = [error.code for error in classes]
     assert len(set(codes)) == len(codes)
     drawing = errors.__doc__ or ""

@@ -1,4 +1,6 @@
-"""The one-command setup: idempotent, clear about what is missing, no import beyond the standard library."""
+"""The one-command setup: idempotent, clear about what is missing, no import beyond the standard
+library.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def commands(run_script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands that would have run; making the environment writes only what later calls look for."""
+    """The commands that would have run; making the environment writes only what later calls look
+    for.
+    """
     seen: list[list[str]] = []
 
     def call(command: list[str], **_: object) -> int:
@@ -45,7 +49,9 @@ def commands(run_script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[li
     return seen
 
 
-def test_sets_up_once_and_again_only_when_the_pins_change(run_script, commands, tmp_path, monkeypatch):
+def test_sets_up_once_and_again_only_when_the_pins_change(
+    run_script, commands, tmp_path, monkeypatch
+):
     assert run_script.main(["setup"]) == 0
     assert [words[0] for words in commands].count("pip") == 2
     commands.clear()
@@ -82,7 +88,9 @@ def test_words_become_commands(run_script, commands):
     assert commands[2] == [str(Path(run_script.BIN) / "reticent"), "demo", "posthoc", "--seed", "1"]
 
 
-def test_check_runs_everything_and_fails_if_one_check_fails(run_script, commands, monkeypatch, capsys):
+def test_check_runs_everything_and_fails_if_one_check_fails(
+    run_script, commands, monkeypatch, capsys
+):
     run_script.main(["setup"])
     monkeypatch.setattr(run_script, "run", lambda command, **_: int(command[0].endswith("mypy")))
     assert run_script.main(["check"]) == 1
@@ -119,12 +127,19 @@ def test_a_failing_pip_leaves_its_last_words_and_a_hint(run_script, tmp_path, mo
 
 
 def test_without_arguments_it_explains_itself():
-    answer = subprocess.run([sys.executable, str(ROOT / "run.py")], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, str(ROOT / "run.py")], capture_output=True, text=True, check=True
+    )
     assert "run.py demo posthoc" in answer.stdout
     assert "run.py test" in answer.stdout
 
 
 def test_imports_the_standard_library_alone():
     tree = ast.parse((ROOT / "run.py").read_text(), feature_version=(3, 6))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     assert names <= set(sys.stdlib_module_names)

@@ -25,14 +25,26 @@ COMMAND = "from reticent.cli.main import run; run({!r})"
 
 STARTS = {
     "import reticent": ("import reticent", OPTIONAL + LEARNING + NUMERIC),
-    "import reticent.core.guarantees": ("import reticent.core.guarantees", OPTIONAL + LEARNING + NUMERIC),
+    "import reticent.core.guarantees": (
+        "import reticent.core.guarantees",
+        OPTIONAL + LEARNING + NUMERIC,
+    ),
     "reticent --help": (COMMAND.format(["--help"]), OPTIONAL + LEARNING + NUMERIC),
     "reticent --version": (COMMAND.format(["--version"]), OPTIONAL + LEARNING + NUMERIC),
-    "reticent ledger --help": (COMMAND.format(["ledger", "--help"]), OPTIONAL + LEARNING + ("numpy", "scipy", "sqlalchemy")),
-    "reticent release --help": (COMMAND.format(["release", "--help"]), OPTIONAL + LEARNING + ("numpy", "scipy", "sqlalchemy")),
+    "reticent ledger --help": (
+        COMMAND.format(["ledger", "--help"]),
+        OPTIONAL + LEARNING + ("numpy", "scipy", "sqlalchemy"),
+    ),
+    "reticent release --help": (
+        COMMAND.format(["release", "--help"]),
+        OPTIONAL + LEARNING + ("numpy", "scipy", "sqlalchemy"),
+    ),
     "import reticent.ledger.ledger": ("import reticent.ledger.ledger", OPTIONAL + LEARNING),
     "every accountant and filter": (
-        "from reticent.accounting import *; RdpAccountant, BasicFilter, private_knn_total, calibrate_private_knn",
+        (
+            "from reticent.accounting import *; RdpAccountant, BasicFilter, private_knn_total, "
+            "calibrate_private_knn"
+        ),
         OPTIONAL + LEARNING,
     ),
 }
@@ -41,7 +53,9 @@ STARTS = {
 def loaded(code: str, names: tuple[str, ...]) -> list[str]:
     """Which of ``names`` are imported once ``code`` has run in a process of its own."""
     report = f"{code}\nimport sys\nprint('loaded:', *[name for name in {names!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", report], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", report], check=True, capture_output=True, text=True
+    )
     return done.stdout.rsplit("loaded:", 1)[1].split()
 
 

@@ -1,8 +1,10 @@
-"""The figures of certified private prediction: ``python -m papers.certified.figures --figure 5 --data blobs``.
+"""The figures of certified private prediction: ``python -m papers.certified.figures --figure 5
+--data blobs``.
 
-Figures carry the paper's numbers. In all of them the three mechanisms read the same certificates of the same model, every
-distance is certified (so the published mechanism is private here), and accuracies are exact expectations over the mechanisms'
-randomness: nothing is drawn. Certificates are cached in the folder, so an interrupted run continues.
+Figures carry the paper's numbers. In all of them the three mechanisms read the same certificates
+of the same model, every distance is certified (so the published mechanism is private here), and
+accuracies are exact expectations over the mechanisms' randomness: nothing is drawn. Certificates
+are cached in the folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def accuracy_against_epsilon(problem: Problem, folder: Path) -> list[Chart]:
     """Figure 2: one model, accuracy of one answer at a pure epsilon."""
     answers = answers_of(problem, 1, folder)
     names = list(PURE) if problem.classes == 2 else [OURS]
-    series = {name: [(epsilon, PURE[name](answers, epsilon)) for epsilon in _EPSILONS] for name in names}
+    series = {
+        name: [(epsilon, PURE[name](answers, epsilon)) for epsilon in _EPSILONS] for name in names
+    }
     return [
         Chart(
             f"Accuracy against epsilon: {problem.name}",
@@ -72,7 +76,12 @@ def accuracy_against_size(problem: Problem, folder: Path) -> list[Chart]:
     """Figure 4: accuracy against the number of members, at epsilon 1 and 0.1 per answer."""
     charts = []
     for epsilon in (1.0, 0.1):
-        series: dict[str, list[tuple[float, float]]] = {OURS: [], PUBLISHED: [], ARGMAX: [], "noise-free": []}
+        series: dict[str, list[tuple[float, float]]] = {
+            OURS: [],
+            PUBLISHED: [],
+            ARGMAX: [],
+            "noise-free": [],
+        }
         for size in _SIZES:
             answers = answers_of(problem, size, folder)
             for name in (OURS, PUBLISHED):
@@ -81,22 +90,34 @@ def accuracy_against_size(problem: Problem, folder: Path) -> list[Chart]:
             series["noise-free"].append((size, answers.noise_free))
         title = f"Accuracy against ensemble size, epsilon {epsilon:g}: {problem.name}"
         note = "The published mechanism reads our distances of the vote; the paper's own sum over all members is not private."
-        charts.append(Chart(title, "members", "accuracy", series, log_x=False, notes=(problem.about, note)))
+        charts.append(
+            Chart(title, "members", "accuracy", series, log_x=False, notes=(problem.about, note))
+        )
     return charts
 
 
 def accuracy_against_queries(problem: Problem, folder: Path) -> list[Chart]:
-    """Figure 5: accuracy against the number of queries at a total of (10, 1e-5), beside DP-SGD, and how many ours wins."""
+    """Figure 5: accuracy against the number of queries at a total of (10, 1e-5), beside DP-SGD,
+    and how many ours wins.
+    """
     trained = private_training(problem, folder, **TOTAL, seeds=_SEEDS)
     single, ensemble = answers_of(problem, 1, folder), answers_of(problem, MEMBERS, folder)
     spent = {queries: epsilon_per_answer(**TOTAL, answers=queries) for queries in _QUERIES}
     series: dict[str, list[tuple[float, float]]] = {}
     for name in PURE:
-        series[name] = [(queries, PURE[name](single, epsilon)) for queries, epsilon in spent.items()]
+        series[name] = [
+            (queries, PURE[name](single, epsilon)) for queries, epsilon in spent.items()
+        ]
     for name in (OURS, PUBLISHED):
-        series[f"{name}, {MEMBERS} members"] = [(queries, PURE[name](ensemble, epsilon)) for queries, epsilon in spent.items()]
+        series[f"{name}, {MEMBERS} members"] = [
+            (queries, PURE[name](ensemble, epsilon)) for queries, epsilon in spent.items()
+        ]
     sigmas = [(queries, argmax_sigma(queries=queries, **TOTAL)) for queries in _QUERIES]
-    series[ARGMAX] = [(queries, gaussian_argmax(ensemble, sigma)) for queries, sigma in sigmas if sigma is not None]
+    series[ARGMAX] = [
+        (queries, gaussian_argmax(ensemble, sigma))
+        for queries, sigma in sigmas
+        if sigma is not None
+    ]
     charts = [
         Chart(
             f"Accuracy against queries at a total of (10, 1e-5): {problem.name}",
@@ -112,19 +133,30 @@ def accuracy_against_queries(problem: Problem, folder: Path) -> list[Chart]:
 
 def _query_counts(single: Answers, ensemble: Answers, trained: dict[str, float]) -> list[str]:
     """How many queries stay above a floor, in words: a Markdown table as one paragraph."""
-    rows = ["| queries answered before accuracy falls below | ours | published | ratio |", "|---|---|---|---|"]
+    rows = [
+        "| queries answered before accuracy falls below | ours | published | ratio |",
+        "|---|---|---|---|",
+    ]
     for kind, answers in (("one model", single), (f"{MEMBERS} members", ensemble)):
         floors = {f"{name} ({trained[name]:.4f})": trained[name] for name in (DP_SGD, TUNED)}
-        floors[f"noise-free less one point ({answers.noise_free - 0.01:.4f})"] = answers.noise_free - 0.01
+        floors[f"noise-free less one point ({answers.noise_free - 0.01:.4f})"] = (
+            answers.noise_free - 0.01
+        )
         for name, floor in floors.items():
             counts = [_until(PURE[mechanism], answers, floor) for mechanism in (OURS, PUBLISHED)]
-            ratio = f"{counts[0] / counts[1]:.1f}" if counts[1] else ("none of either" if not counts[0] else "published: none")
+            ratio = (
+                f"{counts[0] / counts[1]:.1f}"
+                if counts[1]
+                else ("none of either" if not counts[0] else "published: none")
+            )
             rows.append(f"| {kind}: {name} | {_most(counts[0])} | {_most(counts[1])} | {ratio} |")
     return ["\n".join(rows)]
 
 
 def _until(mechanism: Callable[[Answers, float], float], answers: Answers, floor: float) -> int:
-    return queries_until(lambda epsilon: mechanism(answers, epsilon), floor, **TOTAL, most=_MOST_QUERIES)
+    return queries_until(
+        lambda epsilon: mechanism(answers, epsilon), floor, **TOTAL, most=_MOST_QUERIES
+    )
 
 
 def _most(queries: int) -> str:
@@ -132,7 +164,9 @@ def _most(queries: int) -> str:
 
 
 def effect_of_levels(problem: Problem, folder: Path) -> list[Chart]:
-    """Figure 6: the mean published bound exp(-epsilon k / 6) on the smooth sensitivity, with fewer certified distances."""
+    """Figure 6: the mean published bound exp(-epsilon k / 6) on the smooth sensitivity, with
+    fewer certified distances.
+    """
     distances = answers_of(problem, 1, folder).distances
     series: dict[str, list[tuple[float, float]]] = {
         "published: credited by distance, not private": [],
@@ -144,12 +178,17 @@ def effect_of_levels(problem: Problem, folder: Path) -> list[Chart]:
         chosen = np.unique(np.geomspace(1, problem.k_max, size + 2)[1:-1].round().astype(int))
         place = np.searchsorted(chosen, distances, side="right")
         credited = np.concatenate([[0], chosen])[place]
-        found = (np.exp(-credited / 6).mean(), np.exp(-place / 6).mean(), (np.exp(-1.0 * place) / (1 + np.e)).mean())
+        found = (
+            np.exp(-credited / 6).mean(),
+            np.exp(-place / 6).mean(),
+            (np.exp(-1.0 * place) / (1 + np.e)).mean(),
+        )
         for name, value in zip(series, found, strict=True):
             series[name].append((len(chosen), float(value)))
     full, wrong = float(np.exp(-distances / 6).mean()), np.exp(-1.0 * distances) / (1 + np.e)
     note = (
-        "epsilon 1. With a sparse set of distances the published credit can jump between neighbours, so its figures are not of a "
+        "epsilon 1. With a sparse set of distances the published credit can jump between "
+        "neighbours, so its figures are not of a "
         "private mechanism; what is private is the place in the set, and the full set."
     )
     return [
@@ -169,15 +208,28 @@ def effect_of_levels(problem: Problem, folder: Path) -> list[Chart]:
 
 
 def certified_fraction(problem: Problem, folder: Path) -> list[Chart]:
-    """Figure 8: share of queries whose label survives k changed records, for one model and the ensemble."""
-    places = [k for k in (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300) if k <= problem.k_max]
+    """Figure 8: share of queries whose label survives k changed records, for one model and the
+    ensemble.
+    """
+    places = [
+        k
+        for k in (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300)
+        if k <= problem.k_max
+    ]
     single, ensemble = answers_of(problem, 1, folder), answers_of(problem, MEMBERS, folder)
     series = {
         "ours: one model": [(float(k), float((single.distances >= k).mean())) for k in places],
-        f"PATE: votes alone, {MEMBERS} members": [(float(k), float((_vote_margin(ensemble) >= k).mean())) for k in places],
-        f"ours: {MEMBERS} members": [(float(k), float((ensemble.distances >= k).mean())) for k in places],
+        f"PATE: votes alone, {MEMBERS} members": [
+            (float(k), float((_vote_margin(ensemble) >= k).mean())) for k in places
+        ],
+        f"ours: {MEMBERS} members": [
+            (float(k), float((ensemble.distances >= k).mean())) for k in places
+        ],
     }
-    levels = {"noise-free accuracy, one model": single.noise_free, "noise-free accuracy, ensemble": ensemble.noise_free}
+    levels = {
+        "noise-free accuracy, one model": single.noise_free,
+        "noise-free accuracy, ensemble": ensemble.noise_free,
+    }
     title = f"Certified fraction against k: {problem.name}"
     return [
         Chart(
@@ -195,7 +247,9 @@ def certified_fraction(problem: Problem, folder: Path) -> list[Chart]:
 
 def _vote_margin(answers: Answers) -> np.ndarray:
     """Changed records that a vote survives when every changed record may flip its member."""
-    counts = np.sort([(answers.votes == label).sum(axis=0) for label in range(answers.classes)], axis=0)
+    counts = np.sort(
+        [(answers.votes == label).sum(axis=0) for label in range(answers.classes)], axis=0
+    )
     return np.asarray(np.maximum(0, (counts[-1] - counts[-2] - 1) // 2))
 
 
@@ -209,7 +263,8 @@ _FIGURES: dict[str, Callable[[Problem, Path], list[Chart]]] = {
 
 
 def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
-    """Figure 3: chance of a wrong label over the plane at epsilon 1, the published bound and ours, with the paper's network.
+    """Figure 3: chance of a wrong label over the plane at epsilon 1, the published bound and ours,
+    with the paper's network.
 
     Args:
         kind: of blobs.
@@ -220,7 +275,11 @@ def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
     data = load_blobs(kind)
     base = problem_of("blobs")
     problem = replace(
-        base, X=data.train_rows, y=data.train_labels, k_max=_HEAT_K, training={**base.training, "hidden": (_HEAT_WIDTH,)}
+        base,
+        X=data.train_rows,
+        y=data.train_labels,
+        k_max=_HEAT_K,
+        training={**base.training, "hidden": (_HEAT_WIDTH,)},
     )
     system = problem.system().fit(problem.X, problem.y)
     ticks = np.linspace(-5, 5, 81)
@@ -235,11 +294,16 @@ def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
         image = axes.pcolormesh(ticks, ticks, np.log10(values), cmap="viridis", vmin=-8, vmax=0)
         axes.contour(ticks, ticks, labels, levels=[0.5], colors="#d62728")
         some = slice(0, 400)
-        axes.scatter(*data.train_rows[some].T, c=data.train_labels[some], cmap="coolwarm", s=3, alpha=0.5)
+        axes.scatter(
+            *data.train_rows[some].T, c=data.train_labels[some], cmap="coolwarm", s=3, alpha=0.5
+        )
         axes.set_title(f"{name}, {kind} blobs", loc="left", fontsize=10)
         axes.set(aspect="equal", xlim=(-5, 5), ylim=(-5, 5))
     drawing.colorbar(image, ax=drawing.axes, label="log10")
-    summary = {name: [float(value) for value in np.quantile(values, (0.1, 0.5, 0.9))] for name, values in panels.items()}
+    summary = {
+        name: [float(value) for value in np.quantile(values, (0.1, 0.5, 0.9))]
+        for name, values in panels.items()
+    }
     return png(drawing, dpi=130), {
         "kind": kind,
         "k_max": _HEAT_K,
@@ -249,7 +313,9 @@ def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
 
 
 def run(figure: str, data: str, folder: Path) -> Path:
-    """One figure for one problem: JSON, Markdown and PNG in ``folder``; the path of the Markdown."""
+    """One figure for one problem: JSON, Markdown and PNG in ``folder``; the path of the
+    Markdown.
+    """
     cache = folder / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     name = f"figure{figure}-{data}"
@@ -260,8 +326,13 @@ def run(figure: str, data: str, folder: Path) -> Path:
         content = json.dumps(numbers)
     else:
         charts = _FIGURES[figure](problem_of(data), cache)
-        picture, content = figure_of(charts), json.dumps([chart.to_dict() for chart in charts], indent=1)
-        text = "\n".join(chart.markdown() for chart in charts) + f"\n![figure {figure}]({name}.png)\n"
+        picture, content = (
+            figure_of(charts),
+            json.dumps([chart.to_dict() for chart in charts], indent=1),
+        )
+        text = (
+            "\n".join(chart.markdown() for chart in charts) + f"\n![figure {figure}]({name}.png)\n"
+        )
     write_result(folder / f"{name}.json", content)
     write_result(folder / f"{name}.md", text)
     write_result(folder / f"{name}.png", picture)
@@ -272,13 +343,18 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the command line, write one figure, print where it is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--figure", choices=("2", "3", "4", "5", "6", "8"), required=True)
-    parser.add_argument("--data", choices=PROBLEMS, default="blobs", help="Figure 3 is of blobs and blobs-close.")
+    parser.add_argument(
+        "--data", choices=PROBLEMS, default="blobs", help="Figure 3 is of blobs and blobs-close."
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/certified"))
     chosen = parser.parse_args(arguments)
     if chosen.figure == "3" and not chosen.data.startswith("blobs"):
         parser.error("--figure 3 draws a plane: expected --data blobs or blobs-close")
     if chosen.figure in ("4", "5", "6") and chosen.data == "digits":
-        parser.error("--figure 4, 5 and 6 compare with mechanisms for two labels: expected another --data than digits")
+        parser.error(
+            "--figure 4, 5 and 6 compare with mechanisms for two labels: expected another "
+            "--data than digits"
+        )
     print(run(chosen.figure, chosen.data, chosen.out))
 
 

@@ -1,4 +1,6 @@
-"""Accuracies of the certified experiments: certificates computed once, then every mechanism's exact expected accuracy."""
+"""Accuracies of the certified experiments: certificates computed once, then every mechanism's
+exact expected accuracy.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,14 @@ TUNED = "DP-SGD, trained longer"
 
 
 def answers_of(problem: Problem, members: int, folder: Path) -> Answers:
-    """Labels and stable distances of a system trained on ``problem``, read from ``folder`` if they stand there.
+    """Labels and stable distances of a system trained on ``problem``, read from ``folder`` if they
+    stand there.
 
     Args:
         problem: data and settings.
         members: 1 for a single model.
-        folder: existing folder; the file's name carries a digest of data and settings, so nothing stale is read.
+        folder: existing folder; the file's name carries a digest of data and settings, so
+            nothing stale is read.
     """
     fitting = problem.system(members)
     settings = json.dumps([problem.name, members, fitting.k_max, problem.training], sort_keys=True)
@@ -46,14 +50,20 @@ def answers_of(problem: Problem, members: int, folder: Path) -> Answers:
         scratch.replace(path)
     with np.load(path, allow_pickle=False) as stored:
         votes, distances = stored["votes"], stored["distances"]
-    labels, stable = (votes[0], distances[0]) if members == 1 else vote_distances(votes, distances, classes=problem.classes)
+    labels, stable = (
+        (votes[0], distances[0])
+        if members == 1
+        else vote_distances(votes, distances, classes=problem.classes)
+    )
     return Answers(labels, stable, votes, problem.truth, problem.classes)
 
 
 def noisy_argmax(answers: Answers, epsilon: float) -> float:
-    """Expected accuracy of Laplace noise of scale 2 / epsilon on both vote counts: PATE's noisy argmax, pure epsilon.
+    """Expected accuracy of Laplace noise of scale 2 / epsilon on both vote counts: PATE's noisy
+    argmax, pure epsilon.
 
-    The difference of two Laplace variables of scale b exceeds m >= 0 with probability exp(-m/b) (1/2 + m / (4 b)).
+    The difference of two Laplace variables of scale b exceeds m >= 0 with probability exp(-m/b)
+    (1/2 + m / (4 b)).
     """
     gap = np.abs(2 * answers.votes.sum(axis=0) - len(answers.votes)) * epsilon / 2.0
     return accuracy_of_flips(answers, np.exp(-gap) * (0.5 + gap / 4.0))
@@ -63,10 +73,16 @@ def gaussian_argmax(answers: Answers, sigma: float) -> float:
     """Expected accuracy of discrete Gaussian noise on both vote counts; label 0 where they tie."""
     reach = int(np.ceil(12 * sigma)) + 1
     distribution = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-    difference = np.convolve(distribution, distribution) / distribution.sum() ** 2  # of two noises, from -2 reach
-    above = np.concatenate([np.cumsum(difference[::-1])[::-1], [0.0]])  # P(difference >= index - 2 reach)
+    difference = (
+        np.convolve(distribution, distribution) / distribution.sum() ** 2
+    )  # of two noises, from -2 reach
+    above = np.concatenate(
+        [np.cumsum(difference[::-1])[::-1], [0.0]]
+    )  # P(difference >= index - 2 reach)
     ones = answers.votes.sum(axis=0)
-    gap = np.clip(len(answers.votes) - 2 * ones + 1, -2 * reach, 2 * reach + 1)  # what the noise has to make up for a 1
+    gap = np.clip(
+        len(answers.votes) - 2 * ones + 1, -2 * reach, 2 * reach + 1
+    )  # what the noise has to make up for a 1
     of_one = above[gap + 2 * reach]
     return float(np.where(answers.truth == 1, of_one, 1.0 - of_one).mean())
 
@@ -76,26 +92,35 @@ _MOST_NOISE = 100.0
 
 
 def argmax_sigma(*, queries: int, epsilon: float, delta: float) -> float | None:
-    """Smallest noise of PATE's Gaussian noisy argmax for ``queries`` labels at a total; None above 100 votes."""
+    """Smallest noise of PATE's Gaussian noisy argmax for ``queries`` labels at a total; None
+    above 100 votes.
+    """
 
     def event(sigma: float) -> PrivacyEvent:
-        return PrivacyEvent("noisy argmax", Guarantee(epsilon, delta, ADJACENCY), NoisyArgmaxDpEvent(sigma))
+        return PrivacyEvent(
+            "noisy argmax", Guarantee(epsilon, delta, ADJACENCY), NoisyArgmaxDpEvent(sigma)
+        )
 
     sigma = noise_multiplier(event, epsilon=epsilon, delta=delta, answers=queries, tolerance=0.02)
     return sigma if sigma <= _MOST_NOISE else None
 
 
-def private_training(problem: Problem, folder: Path, *, epsilon: float, delta: float, seeds: int) -> dict[str, float]:
+def private_training(
+    problem: Problem, folder: Path, *, epsilon: float, delta: float, seeds: int
+) -> dict[str, float]:
     """Mean accuracy over seeds of DP-SGD at a total, cached in ``folder``.
 
     Returns:
-        By name: with the certified run's own network, start and full-batch schedule; and trained longer, for 30 passes in
+        By name: with the certified run's own network, start and full-batch schedule; and trained
+            longer, for 30 passes in
         batches of 500 at rate 1, which comes close to training without noise.
     """
     system = problem.system().fit(problem.X[:1], problem.y[:1])
     settings = system.members_[0].settings
     start = system.members_[0].grids
-    initial = [weights * unit for weights, unit in zip(start.start, start.weight_units, strict=True)]
+    initial = [
+        weights * unit for weights, unit in zip(start.start, start.weight_units, strict=True)
+    ]
     schedule = PrivateTraining(
         epsilon=epsilon,
         delta=delta,
@@ -105,23 +130,38 @@ def private_training(problem: Problem, folder: Path, *, epsilon: float, delta: f
         learning_rate=settings.learning_rate,
         rate_decay=settings.rate_decay,
     )
-    free = PrivateTraining(epsilon=epsilon, delta=delta, hidden=settings.hidden, epochs=30, batch_size=500, learning_rate=1.0)
+    free = PrivateTraining(
+        epsilon=epsilon,
+        delta=delta,
+        hidden=settings.hidden,
+        epochs=30,
+        batch_size=500,
+        learning_rate=1.0,
+    )
     found = {}
     for name, config in ((DP_SGD, schedule), (TUNED, free)):
-        path = folder / f"{problem.name}-dpsgd-{blake2b(repr((config, seeds)).encode(), digest_size=6).hexdigest()}.json"
+        path = (
+            folder
+            / f"{problem.name}-dpsgd-{blake2b(repr((config, seeds)).encode(), digest_size=6).hexdigest()}.json"
+        )
         if not path.is_file():
             scores = []
             for seed in range(seeds):
                 seeded = replace(config, seed=seed)
-                model = train_private(problem.X, problem.y, seeded, initial=initial if name == DP_SGD else None)
+                model = train_private(
+                    problem.X, problem.y, seeded, initial=initial if name == DP_SGD else None
+                )
                 scores.append(float((model.predict(problem.queries) == problem.truth).mean()))
             path.write_text(json.dumps(scores), encoding="utf-8")
         found[name] = float(np.mean(json.loads(path.read_text(encoding="utf-8"))))
     return found
 
 
-def queries_until(accuracy: Callable[[float], float], floor: float, *, epsilon: float, delta: float, most: int) -> int:
-    """How many queries are answered before ``accuracy`` (of one answer's epsilon) falls below ``floor``.
+def queries_until(
+    accuracy: Callable[[float], float], floor: float, *, epsilon: float, delta: float, most: int
+) -> int:
+    """How many queries are answered before ``accuracy`` (of one answer's epsilon) falls below
+    ``floor``.
 
     Args:
         accuracy: from the epsilon of one answer to the expected accuracy; rising.

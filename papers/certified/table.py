@@ -1,7 +1,8 @@
 """The paper's Table 1: ``python -m papers.certified.table``.
 
-A teacher labels 100 public queries at a total of (10, 1e-5); a student learns from these labels alone, and is scored on other
-held-out rows. Labels really are drawn, from seeds: these runs are not private. Means over the seeds.
+A teacher labels 100 public queries at a total of (10, 1e-5); a student learns from these labels
+alone, and is scored on other held-out rows. Labels really are drawn, from seeds: these runs are
+not private. Means over the seeds.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ PAPER: dict[str, dict[str, float]] = {
     "ensemble, smooth sensitivity": {"blobs": 98.1, "imdb": 71.7},
     "DP-SGD": {"blobs": 1.0, "imdb": 70.5},
 }
-"""Student accuracy in percent as printed; DP-SGD on blobs is printed as 1.0. The paper's third column is OctMNIST, not here."""
+"""Student accuracy in percent as printed; DP-SGD on blobs is printed as 1.0. The paper's third
+column is OctMNIST, not here.
+"""
 
 ADJACENCY = AddRemove(1)
 _EPSILON = epsilon_per_answer(**TOTAL, answers=QUERIES)
@@ -52,14 +55,18 @@ _EPSILON = epsilon_per_answer(**TOTAL, answers=QUERIES)
 def _response(kind: type[SmoothCauchy] | type[GlobalSensitivityResponse]) -> Draw:
     def draw(answers: Answers, rows: Integers, seed: int) -> Integers:
         response = kind(epsilon=_EPSILON, adjacency=ADJACENCY)
-        return response.release(answers.labels[rows], answers.distances[rows], sampler=SeededSampler(seed))
+        return response.release(
+            answers.labels[rows], answers.distances[rows], sampler=SeededSampler(seed)
+        )
 
     return draw
 
 
 def _ours(answers: Answers, rows: Integers, seed: int) -> Integers:
     response = StabilityResponse(classes=answers.classes, epsilon=_EPSILON, adjacency=ADJACENCY)
-    return response.release(answers.labels[rows], answers.distances[rows], sampler=SeededSampler(seed))
+    return response.release(
+        answers.labels[rows], answers.distances[rows], sampler=SeededSampler(seed)
+    )
 
 
 def _noise_free(answers: Answers, rows: Integers, seed: int) -> Integers:
@@ -69,10 +76,16 @@ def _noise_free(answers: Answers, rows: Integers, seed: int) -> Integers:
 def _argmax(answers: Answers, rows: Integers, seed: int) -> Integers:
     sigma = argmax_sigma(queries=QUERIES, **TOTAL)
     assert sigma is not None
-    counts = np.stack([(answers.votes[:, rows] == label).sum(axis=0) for label in range(answers.classes)], axis=1)
+    counts = np.stack(
+        [(answers.votes[:, rows] == label).sum(axis=0) for label in range(answers.classes)], axis=1
+    )
     members = len(answers.votes)
     mechanism = NoisyArgmax(
-        classes=answers.classes, neighbours=members, sigma=sigma, sampling_probability=1.0, delta=TOTAL["delta"]
+        classes=answers.classes,
+        neighbours=members,
+        sigma=sigma,
+        sampling_probability=1.0,
+        delta=TOTAL["delta"],
     )
     return mechanism.release(counts, sampler=SeededSampler(seed))
 
@@ -86,7 +99,9 @@ TEACHERS: dict[str, tuple[int, Draw]] = {
     "ensemble, **ours**": (MEMBERS, _ours),
     "single model, noise-free labels (not private)": (1, _noise_free),
 }
-"""Members and mechanism by row. An ensemble's global sensitivity is PATE's noisy argmax, Gaussian, with our accounting."""
+"""Members and mechanism by row. An ensemble's global sensitivity is PATE's noisy argmax,
+Gaussian, with our accounting.
+"""
 
 
 def student_accuracy(problem: Problem, answers: Answers, draw: Draw, *, seed: int) -> float:
@@ -103,7 +118,9 @@ def student_accuracy(problem: Problem, answers: Answers, draw: Draw, *, seed: in
     released = draw(answers, asked, seed)
     if len(np.unique(released)) == 1:
         return float((problem.truth[scored] == released[0]).mean())
-    student = LogisticRegression(C=1.0 / problem.X.shape[1], max_iter=1000).fit(problem.queries[asked], released)
+    student = LogisticRegression(C=1.0 / problem.X.shape[1], max_iter=1000).fit(
+        problem.queries[asked], released
+    )
     return float((student.predict(problem.queries[scored]) == problem.truth[scored]).mean())
 
 
@@ -124,11 +141,20 @@ def run(names: tuple[str, ...], folder: Path, *, seeds: int) -> dict[str, Any]:
         for row, (members, draw) in TEACHERS.items():
             answers = answers_of(problem, members, folder)
             scores = [student_accuracy(problem, answers, draw, seed=seed) for seed in range(seeds)]
-            rows[row][name] = {"mean": float(np.mean(scores)), "error": float(np.std(scores, ddof=1) / np.sqrt(seeds))}
+            rows[row][name] = {
+                "mean": float(np.mean(scores)),
+                "error": float(np.std(scores, ddof=1) / np.sqrt(seeds)),
+            }
         noise_free[name] = answers_of(problem, 1, folder).noise_free
         for row, accuracy in private_training(problem, folder, **TOTAL, seeds=3).items():
             trained[row][name] = accuracy
-    return {"students": rows, "private training": trained, "teacher without noise": noise_free, "paper": PAPER, "seeds": seeds}
+    return {
+        "students": rows,
+        "private training": trained,
+        "teacher without noise": noise_free,
+        "paper": PAPER,
+        "seeds": seeds,
+    }
 
 
 def markdown(results: dict[str, Any]) -> str:
@@ -140,20 +166,30 @@ def markdown(results: dict[str, Any]) -> str:
         "# Students of 100 released labels at a total of (10, 1e-5)",
         "",
         (
-            f"Accuracy in percent on held-out rows, mean over {results['seeds']} seeds and its standard error. Labels are drawn "
-            "from seeds, so these runs were not private. The paper's IMDB column is of other embeddings (GPT-2)."
+            f"Accuracy in percent on held-out rows, mean over {results['seeds']} seeds and its "
+            "standard error. Labels are drawn "
+            "from seeds, so these runs were not private. The paper's IMDB column is of other "
+            "embeddings (GPT-2)."
         ),
         "",
         f"| teacher | {head} |",
         "|---" * (1 + len(names) + len(printed)) + "|",
     ]
     for row, cells in results["students"].items():
-        found = [f"{100 * cells[name]['mean']:.1f} ± {100 * cells[name]['error']:.1f}" for name in names]
-        quoted = [f"{results['paper'][row][name]:.1f}" if row in results["paper"] else "" for name in printed]
+        found = [
+            f"{100 * cells[name]['mean']:.1f} ± {100 * cells[name]['error']:.1f}" for name in names
+        ]
+        quoted = [
+            f"{results['paper'][row][name]:.1f}" if row in results["paper"] else ""
+            for name in printed
+        ]
         lines.append(f"| {row} | {' | '.join([*found, *quoted])} |")
     for row, cells in results["private training"].items():
         quoted = [f"{results['paper']['DP-SGD'][name]:.1f}" for name in printed]
-        lines.append(f"| {row} (no student) | {' | '.join([*(f'{100 * cells[name]:.1f}' for name in names), *quoted])} |")
+        lines.append(
+            f"| {row} (no student) | "
+            f"{' | '.join([*(f'{100 * cells[name]:.1f}' for name in names), *quoted])} |"
+        )
     free = results["teacher without noise"]
     cells = [*(f"{100 * free[name]:.1f}" for name in names), *("" for _ in printed)]
     lines.append(f"| single teacher, noise-free (not private) | {' | '.join(cells)} |")

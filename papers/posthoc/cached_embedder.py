@@ -12,7 +12,9 @@ from reticent.training.embedder import Embedder, EmbedderConfig, train_embedder
 from reticent.training.progress import Report
 
 
-def cached_embedder(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, report: Report) -> Embedder:
+def cached_embedder(
+    data: Dataset, settings: TableSettings, folder: Path, *, seed: int, report: Report
+) -> Embedder:
     """The beta-VAE of ``settings``, read from ``folder`` if an earlier run left it there.
 
     Args:

@@ -1,8 +1,8 @@
 """What a tighter certificate is worth: ``python -m papers.posthoc.certificate_table --data mnist``.
 
-One published obfuscator (8-16-8), one embedding, and the local path of ``PosthocEncoder`` with each
-certificate: the proposal that calibration chooses, the noise scale that follows, what is withheld, accuracy, and seconds.
-Nothing but the certificate differs between rows.
+One published obfuscator (8-16-8), one embedding, and the local path of ``PosthocEncoder`` with
+each certificate: the proposal that calibration chooses, the noise scale that follows, what is
+withheld, accuracy, and seconds. Nothing but the certificate differs between rows.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, trai
 from reticent.training.progress import Report, bar
 
 CERTIFICATES = ("interval", "enumeration")
-"""The rows, loosest first. An exact search may take any time at a private point, so that no release stands on it; its constants
-are a column."""
+"""The rows, loosest first. An exact search may take any time at a private point, so that no
+release stands on it; its constants are a column."""
 
 HIDDEN, OUTPUTS = (16,), 8
 _FIT_ROWS = 10_000
@@ -47,7 +47,8 @@ class Row:
         exact_constant: mean of the local constants themselves, by exact search.
         withheld: share of withheld answers.
         accuracy: withheld answers counted as errors.
-        calibration_seconds, release_seconds: wall time of ``fit`` (the networks are trained before) and of ``release``.
+        calibration_seconds, release_seconds: wall time of ``fit`` (the networks are trained
+            before) and of ``release``.
     """
 
     certificate: str
@@ -117,9 +118,13 @@ def run(
             start = time.perf_counter()
             encoder.fit(points[order], data.train_labels[order])
             fitted = time.perf_counter()
-            row = measure(encoder, embedder.embed(data.test_images[:rows]), data.test_labels[:rows], seed=seed)
+            row = measure(
+                encoder, embedder.embed(data.test_images[:rows]), data.test_labels[:rows], seed=seed
+            )
             table.append(replace(row, certificate=name, calibration_seconds=fitted - start))
-            report("certificates", len(table), len(epsilons) * len(CERTIFICATES), 1.0 - row.accuracy)
+            report(
+                "certificates", len(table), len(epsilons) * len(CERTIFICATES), 1.0 - row.accuracy
+            )
     return table
 
 
@@ -143,7 +148,9 @@ def measure(encoder: PosthocEncoder, points: np.ndarray, labels: np.ndarray, *, 
     assert encoder.classes_ is not None
     predicted = encoder.head_.predict(release.values)
     bound, radius = query.bound, query.requirement.adjacency.radius
-    exact = ExactBound(query.network, domain=bound.domain, input_norm=bound.input_norm, output=bound.output)
+    exact = ExactBound(
+        query.network, domain=bound.domain, input_norm=bound.input_norm, output=bound.output
+    )
     right = (predicted >= 0) & (encoder.classes_[predicted] == labels)
     return Row(
         certificate=query.bound.kind,
@@ -164,17 +171,31 @@ def markdown(table: list[Row], *, title: str) -> str:
     lines = [
         f"# {title}",
         "",
-        "P is proposed by calibration; the scale is that of the Laplace noise of every released value; withheld answers count as",
-        "errors. The exact constant is that of the same function at the same points, by complete search; no release stands on",
-        "it, because how long a search takes depends on the private point. Seeds drive the noise of this experiment: these",
+        (
+            "P is proposed by calibration; the scale is that of the Laplace noise of every "
+            "released value; withheld answers count as"
+        ),
+        (
+            "errors. The exact constant is that of the same function at the same points, by "
+            "complete search; no release stands on"
+        ),
+        (
+            "it, because how long a search takes depends on the private point. Seeds drive the "
+            "noise of this experiment: these"
+        ),
         "releases are not private.",
         "",
-        "| total epsilon | certificate | bound | exact constant | P | noise scale | withheld | accuracy | fit, s | release, s |",
+        (
+            "| total epsilon | certificate | bound | exact constant | P | noise scale | withheld | "
+            "accuracy | fit, s | release, s |"
+        ),
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {row.epsilon:.3g} | {row.certificate} | {row.local_constant:.2f} | {row.exact_constant:.2f} | {row.proposal:.2f} | "
-        f"{row.scale:.3f} | {row.withheld:.1%} | {row.accuracy:.3f} | {row.calibration_seconds:.1f} | {row.release_seconds:.2f} |"
+        f"| {row.epsilon:.3g} | {row.certificate} | {row.local_constant:.2f} | "
+        f"{row.exact_constant:.2f} | {row.proposal:.2f} | "
+        f"{row.scale:.3f} | {row.withheld:.1%} | {row.accuracy:.3f} | "
+        f"{row.calibration_seconds:.1f} | {row.release_seconds:.2f} |"
         for row in table
     ]
     return "\n".join(lines) + "\n"
@@ -184,11 +205,17 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the command line, write the table, print where it is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", choices=("mnist", "fashion"), required=True)
-    parser.add_argument("--row", choices=tuple(PUBLISHED_ROWS), default="Encoder", help="published obfuscator")
+    parser.add_argument(
+        "--row", choices=tuple(PUBLISHED_ROWS), default="Encoder", help="published obfuscator"
+    )
     parser.add_argument("--epsilons", type=float, nargs="+", default=[2.0, 5.0, 10.0])
-    parser.add_argument("--delta", type=float, default=0.05, help="total delta (default: the paper's .05)")
+    parser.add_argument(
+        "--delta", type=float, default=0.05, help="total delta (default: the paper's .05)"
+    )
     parser.add_argument("--rows", type=int, default=1000, help="held-out pictures to release")
-    parser.add_argument("--out", type=Path, help="output and cache folder (default: runs/certificates-DATA)")
+    parser.add_argument(
+        "--out", type=Path, help="output and cache folder (default: runs/certificates-DATA)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
     folder = chosen.out if chosen.out is not None else Path("runs") / f"certificates-{chosen.data}"

@@ -1,9 +1,11 @@
-"""What certifying one point costs, the paper's Figure 4: ``python -m papers.posthoc.lipschitz_figure``.
+"""What certifying one point costs, the paper's Figure 4: ``python -m
+papers.posthoc.lipschitz_figure``.
 
-Processor time for the exact local Lipschitz constant of an obfuscator, l-infinity to l1, against the radius of the
-neighbourhood, the input dimension and the number of hidden layers: our exact search, and the paper's method (a
-mixed-integer program per point; HiGHS where the paper used Gurobi). Obfuscators are trained on whitened principal components of
-scikit-learn's digits, together with a linear head, through noise on what they release; points are held-out digits.
+Processor time for the exact local Lipschitz constant of an obfuscator, l-infinity to l1, against
+the radius of the neighbourhood, the input dimension and the number of hidden layers: our exact
+search, and the paper's method (a mixed-integer program per point; HiGHS where the paper used
+Gurobi). Obfuscators are trained on whitened principal components of scikit-learn's digits, together
+with a linear head, through noise on what they release; points are held-out digits.
 
 Reference: Posthoc privacy guarantees for neural network queries, Figure 4 and section 5, E3.
 """
@@ -49,7 +51,11 @@ _MODULE = "papers.posthoc.lipschitz_figure"
 _HALF_WIDTH = 4.0
 _NAMES = {"search": "exact search (ours)", "milp": "mixed-integer program (HiGHS)"}
 _STYLES = {"search": ("#1b5fa7", "o"), "milp": ("#c05a1a", "s")}
-_AXES = {"radius": "radius of the neighbourhood", "inputs": "input dimension", "layers": "hidden layers"}
+_AXES = {
+    "radius": "radius of the neighbourhood",
+    "inputs": "input dimension",
+    "layers": "hidden layers",
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,8 @@ class FigureSettings:
 
     Attributes:
         radii: for the network ``inputs`` - ``hidden`` - ``inputs``.
-        dimensions: inputs (and outputs) of networks with twice as many hidden neurons, at ``radius``.
+        dimensions: inputs (and outputs) of networks with twice as many hidden neurons, at
+            ``radius``.
         layers: numbers of hidden layers of ``deep_hidden`` neurons each, at ``deep_radius``.
         points: held-out points per setting.
         limit: wall-clock seconds for one solve.
@@ -84,7 +91,8 @@ class FigureSettings:
             "radius": [(radius, widths, radius) for radius in self.radii],
             "inputs": [(size, (size, 2 * size, size), self.radius) for size in self.dimensions],
             "layers": [
-                (count, (self.inputs, *[self.deep_hidden] * count, self.inputs), self.deep_radius) for count in self.layers
+                (count, (self.inputs, *[self.deep_hidden] * count, self.inputs), self.deep_radius)
+                for count in self.layers
             ],
         }
 
@@ -107,7 +115,14 @@ def run(settings: FigureSettings, *, seed: int, report: Report) -> Results:
             if widths not in networks:
                 networks[widths] = trained(widths, settings.epochs, seed=seed)
             network, points = networks[widths]
-            measured.append({"x": x, "widths": list(widths), "radius": radius, **_times(network, points, radius, settings)})
+            measured.append(
+                {
+                    "x": x,
+                    "widths": list(widths),
+                    "radius": radius,
+                    **_times(network, points, radius, settings),
+                }
+            )
             done += 1
             report("settings", done, total, nan)
         results["panels"][panel] = measured
@@ -115,11 +130,16 @@ def run(settings: FigureSettings, *, seed: int, report: Report) -> Results:
 
 
 def trained(widths: tuple[int, ...], epochs: int, *, seed: int) -> tuple[Network, Array]:
-    """An obfuscator of these widths, and the held-out points whose neighbourhoods are certified, shape (n, inputs)."""
+    """An obfuscator of these widths, and the held-out points whose neighbourhoods are certified,
+    shape (n, inputs).
+    """
     data = load_digits()
     flat = [images.reshape(len(images), -1) for images in (data.train_images, data.test_images)]
     pca = PCA(widths[0], whiten=True, random_state=0).fit(flat[0])
-    inputs, targets = torch.from_numpy(pca.transform(flat[0])).float(), torch.from_numpy(data.train_labels)
+    inputs, targets = (
+        torch.from_numpy(pca.transform(flat[0])).float(),
+        torch.from_numpy(data.train_labels),
+    )
     layers: list[torch.nn.Module] = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -138,10 +158,17 @@ def trained(widths: tuple[int, ...], epochs: int, *, seed: int) -> tuple[Network
 
 
 def _times(network: Network, points: Array, radius: float, settings: FigureSettings) -> Results:
-    """Seconds and how many finished, per method; a method is given up for a setting after two solves without an end."""
-    domain, limits = Box.cube(network.input_dimension, _HALF_WIDTH), Limits(cpu_seconds=settings.limit)
+    """Seconds and how many finished, per method; a method is given up for a setting after two
+    solves without an end.
+    """
+    domain, limits = (
+        Box.cube(network.input_dimension, _HALF_WIDTH),
+        Limits(cpu_seconds=settings.limit),
+    )
     methods: dict[str, Callable[[Array], object]] = {
-        "search": lambda point: lipschitz_constant(network, point, radius, domain=domain, limits=limits),
+        "search": lambda point: lipschitz_constant(
+            network, point, radius, domain=domain, limits=limits
+        ),
         "milp": lambda point: milp_lipschitz(network, point, radius, domain=domain, limits=limits),
     }
     measured: Results = {}
@@ -167,18 +194,36 @@ def markdown(results: Results) -> str:
     lines = [
         "# What certifying one point costs",
         "",
-        "The papers' Figure 4. Median seconds of processor time on one thread for the exact local Lipschitz constant (l-infinity",
-        f"to l1) at {settings['points']} held-out digits; in brackets the slowest. `>`: two solves reached the limit of",
-        f"{settings['limit']:g} s of wall-clock time, with this much processor time spent, and the setting was given up. The",
-        f"papers state {PUBLISHED_SECONDS:g} s a picture (MNIST, the whole inference, Gurobi, on their processor).",
+        (
+            "The papers' Figure 4. Median seconds of processor time on one thread for the exact "
+            "local Lipschitz constant (l-infinity"
+        ),
+        (
+            f"to l1) at {settings['points']} held-out digits; in brackets the slowest. `>`: two "
+            "solves reached the limit of"
+        ),
+        (
+            f"{settings['limit']:g} s of wall-clock time, with this much processor time spent, and "
+            "the setting was given up. The"
+        ),
+        (
+            f"papers state {PUBLISHED_SECONDS:g} s a picture (MNIST, the whole inference, Gurobi, "
+            "on their processor)."
+        ),
         "",
         "![seconds of processor time a point](lipschitz.png)",
         "",
-        f"Made by `python -m {_MODULE} --points {settings['points']} --limit {settings['limit']:g}`.",
+        (
+            f"Made by `python -m {_MODULE} --points {settings['points']} --limit "
+            f"{settings['limit']:g}`."
+        ),
         "",
     ]
     for panel, rows in results["panels"].items():
-        lines += [f"| {_AXES[panel]} | network | radius | {_NAMES['search']} | {_NAMES['milp']} |", "|---|---|---|---|---|"]
+        lines += [
+            f"| {_AXES[panel]} | network | radius | {_NAMES['search']} | {_NAMES['milp']} |",
+            "|---|---|---|---|---|",
+        ]
         for row in rows:
             network = "-".join(map(str, row["widths"]))
             cells = " | ".join(_cell(row[name]) for name in _NAMES)
@@ -188,7 +233,9 @@ def markdown(results: Results) -> str:
 
 
 def figure(results: Results) -> Figure:
-    """Three panels on one logarithmic axis of seconds: medians, the band from the fastest to the slowest point."""
+    """Three panels on one logarithmic axis of seconds: medians, the band from the fastest to the
+    slowest point.
+    """
     drawing = empty_drawing(10.5, 3.9)
     panels = results["panels"]
     for index, (axes, (panel, rows)) in enumerate(
@@ -210,12 +257,25 @@ def figure(results: Results) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         if index == 0:
             axes.set_ylabel("seconds of processor time a point")
-            axes.text(values[0], PUBLISHED_SECONDS * 1.15, "papers: 2 s a picture (Gurobi)", fontsize=8, color="0.35")
+            axes.text(
+                values[0],
+                PUBLISHED_SECONDS * 1.15,
+                "papers: 2 s a picture (Gurobi)",
+                fontsize=8,
+                color="0.35",
+            )
     handles, labels = drawing.axes[0].get_legend_handles_labels()
     line = require("matplotlib.lines", extra="plots").Line2D
-    stopped = line([], [], color="0.35", marker="^", markerfacecolor="white", linestyle="--", linewidth=1)
+    stopped = line(
+        [], [], color="0.35", marker="^", markerfacecolor="white", linestyle="--", linewidth=1
+    )
     drawing.legend(
-        [*handles, stopped], [*labels, "given up: limit reached"], loc="outside lower center", ncols=3, frameon=False, fontsize=9
+        [*handles, stopped],
+        [*labels, "given up: limit reached"],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
     )
     return drawing
 
@@ -224,16 +284,25 @@ def _draw(axes: Axes, name: str, rows: Iterable[Results]) -> None:
     color, marker = _STYLES[name]
     finished = [row for row in rows if row[name]["unfinished"] < 2]
     stopped = [row for row in rows if row[name]["unfinished"] >= 2]
-    middle, low, high = ([float(of(row[name]["seconds"])) for row in finished] for of in (np.median, np.min, np.max))
+    middle, low, high = (
+        [float(of(row[name]["seconds"])) for row in finished] for of in (np.median, np.min, np.max)
+    )
     places = [float(row["x"]) for row in finished]
-    axes.plot(places, middle, color=color, marker=marker, markersize=5, linewidth=1.8, label=_NAMES[name])
+    axes.plot(
+        places, middle, color=color, marker=marker, markersize=5, linewidth=1.8, label=_NAMES[name]
+    )
     axes.fill_between(places, low, high, color=color, alpha=0.13, linewidth=0)
     if stopped:
         reached = [*places[-1:], *(float(row["x"]) for row in stopped)]
         heights = [*middle[-1:], *(float(np.max(row[name]["seconds"])) for row in stopped)]
         axes.plot(reached, heights, color=color, linestyle="--", linewidth=1)
         axes.plot(
-            reached[-len(stopped) :], heights[-len(stopped) :], color=color, marker="^", markerfacecolor="white", linestyle=""
+            reached[-len(stopped) :],
+            heights[-len(stopped) :],
+            color=color,
+            marker="^",
+            markerfacecolor="white",
+            linestyle="",
         )
 
 
@@ -255,14 +324,24 @@ def _cell(times: Results) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, measure, print where the figure is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, default=Path("runs") / "lipschitz-figure", help="output folder")
-    parser.add_argument("--points", type=int, default=FigureSettings.points, help="held-out points per setting")
-    parser.add_argument("--limit", type=float, default=FigureSettings.limit, help="seconds for one solve")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs") / "lipschitz-figure", help="output folder"
+    )
+    parser.add_argument(
+        "--points", type=int, default=FigureSettings.points, help="held-out points per setting"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=FigureSettings.limit, help="seconds for one solve"
+    )
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
     chosen.out.mkdir(parents=True, exist_ok=True)
     with bar() as report:
-        results = run(FigureSettings(points=chosen.points, limit=chosen.limit), seed=chosen.seed, report=report)
+        results = run(
+            FigureSettings(points=chosen.points, limit=chosen.limit),
+            seed=chosen.seed,
+            report=report,
+        )
     write_result(chosen.out / "lipschitz.json", json.dumps(results, indent=2))
     write_result(chosen.out / "lipschitz.md", markdown(results))
     write_result(chosen.out / "lipschitz.png", png(figure(results), dpi=150))

@@ -1,4 +1,6 @@
-"""Accuracies behind the posthoc table: every number is a release of the held-out part at a proved total."""
+"""Accuracies behind the posthoc table: every number is a release of the held-out part at a
+proved total.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate, noise_adder
-from reticent.systems.posthoc.plans import LABEL_MECHANISMS, VECTOR_MECHANISMS, Path, Plan, Requirement, output_of
+from reticent.systems.posthoc.plans import (
+    LABEL_MECHANISMS,
+    VECTOR_MECHANISMS,
+    Path,
+    Plan,
+    Requirement,
+    output_of,
+)
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
@@ -83,15 +92,25 @@ class Embedded:
     seed: int
 
     @classmethod
-    def of(cls, data: Dataset, embedder: Embedder, settings: TableSettings, *, seed: int) -> Embedded:
-        """Both parts of ``data``, embedded; the box holds nearly all training embeddings, widened by the radius."""
+    def of(
+        cls, data: Dataset, embedder: Embedder, settings: TableSettings, *, seed: int
+    ) -> Embedded:
+        """Both parts of ``data``, embedded; the box holds nearly all training embeddings,
+        widened by the radius.
+        """
         train = embedder.embed(data.train_images).astype(np.float64)
         lower, upper = np.quantile(train, [_TAIL, 1.0 - _TAIL], axis=0)
         domain = Box(lower - settings.radius, upper + settings.radius)
         test = embedder.embed(data.test_images).astype(np.float64)
         order = np.random.default_rng(seed).permutation(len(train))
         return cls(
-            settings, domain, domain.clip(train[order]), domain.clip(test), data.train_labels[order], data.test_labels, seed
+            settings,
+            domain,
+            domain.clip(train[order]),
+            domain.clip(test),
+            data.train_labels[order],
+            data.test_labels,
+            seed,
         )
 
     @cached_property
@@ -99,12 +118,18 @@ class Embedded:
         """Part of the training rows for calibration heads, another part to score them on."""
         held = slice(len(self.train) - _CALIBRATION_HELD, None)
         fit = slice(0, min(_CALIBRATION_TRAIN, len(self.train) - _CALIBRATION_HELD))
-        return CalibrationData(self.train[fit], self.train[held], self.train_labels[fit], self.train_labels[held])
+        return CalibrationData(
+            self.train[fit], self.train[held], self.train_labels[fit], self.train_labels[held]
+        )
 
     def requirement(self, epsilon: float, delta: float) -> Requirement:
         """A total for neighbours within the published radius, l-infinity."""
         space = f"{self.domain.dimension}-dimensional beta-VAE embedding of the picture"
-        return Requirement(epsilon=epsilon, delta=delta, adjacency=Neighborhood(Norm.LINF, self.settings.radius, space))
+        return Requirement(
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=Neighborhood(Norm.LINF, self.settings.radius, space),
+        )
 
     def network(self, module: nn.Module) -> Network:
         """``module`` as a certifiable network on embeddings."""
@@ -131,17 +156,30 @@ def published_network(points: Embedded, row: str, report: Report) -> nn.Sequenti
 def informal_accuracy(points: Embedded, module: nn.Module) -> Informal:
     """Accuracy of a head on what would be released without any noise."""
     network = points.network(module)
-    head = train_head(network.forward(points.train), points.train_labels, HeadConfig(seed=points.seed), noise=None)
+    head = train_head(
+        network.forward(points.train), points.train_labels, HeadConfig(seed=points.seed), noise=None
+    )
     right = head.predict(network.forward(points.test)) == points.test_labels
     return Informal(informal=float(right.mean()))
 
 
 def vector_release(
-    points: Embedded, module: nn.Module, *, mechanisms: tuple[str, ...], paths: tuple[Path, ...], epsilon: float, delta: float
+    points: Embedded,
+    module: nn.Module,
+    *,
+    mechanisms: tuple[str, ...],
+    paths: tuple[Path, ...],
+    epsilon: float,
+    delta: float,
 ) -> Measured:
-    """Accuracy of released vectors at a proved total: calibrated, head trained at the noise that is released."""
+    """Accuracy of released vectors at a proved total: calibrated, head trained at the noise that
+    is released.
+    """
     network = points.network(module)
-    candidates = [Candidate(network, mechanism, points.bound(network, VECTOR_MECHANISMS[mechanism])) for mechanism in mechanisms]
+    candidates = [
+        Candidate(network, mechanism, points.bound(network, VECTOR_MECHANISMS[mechanism]))
+        for mechanism in mechanisms
+    ]
     requirement = points.requirement(epsilon, delta)
     torch.manual_seed(points.seed)
     choice = calibrate(
@@ -152,7 +190,11 @@ def vector_release(
         head_config=HeadConfig(epochs=4, hidden=(64, 64), seed=points.seed),
     )
     query = _query(points, choice.candidate, requirement, choice.plan)
-    inner = query.mechanism.inner if isinstance(query.mechanism, ProposeTestRelease) else query.mechanism
+    inner = (
+        query.mechanism.inner
+        if isinstance(query.mechanism, ProposeTestRelease)
+        else query.mechanism
+    )
     assert isinstance(inner, AdditiveMechanism)
     head = train_head(
         network.forward(points.train),
@@ -163,7 +205,9 @@ def vector_release(
     return _released(points, query, head)
 
 
-def our_vectors(points: Embedded, *, epsilon: float, outputs: int, first_noise: float, report: Report) -> Measured:
+def our_vectors(
+    points: Embedded, *, epsilon: float, outputs: int, first_noise: float, report: Report
+) -> Measured:
     """Our obfuscator at one total epsilon: delta 0, nothing withheld."""
     config = NoiseAwareConfig(
         epsilon=epsilon,
@@ -177,11 +221,15 @@ def our_vectors(points: Embedded, *, epsilon: float, outputs: int, first_noise: 
         seed=points.seed,
     )
     module = train_noise_aware(points.train, points.train_labels, config, report=report).network
-    return vector_release(points, module, mechanisms=("k-norm-linf",), paths=("global",), epsilon=epsilon, delta=0.0)
+    return vector_release(
+        points, module, mechanisms=("k-norm-linf",), paths=("global",), epsilon=epsilon, delta=0.0
+    )
 
 
 def our_labels(points: Embedded, *, epsilon: float, report: Report) -> Measured:
-    """Our label release at one total epsilon, with the mechanism that does best on training rows: delta 0, nothing withheld."""
+    """Our label release at one total epsilon, with the mechanism that does best on training
+    rows: delta 0, nothing withheld.
+    """
     config = LabelAwareConfig(
         epsilon=epsilon,
         radius=points.settings.radius,
@@ -191,7 +239,9 @@ def our_labels(points: Embedded, *, epsilon: float, report: Report) -> Measured:
         batch_size=points.settings.batch_size,
         seed=points.seed,
     )
-    network = points.network(train_label_release(points.train, points.train_labels, config, report=report))
+    network = points.network(
+        train_label_release(points.train, points.train_labels, config, report=report)
+    )
     bound = points.bound(network, "spread")
     requirement = points.requirement(epsilon, 0.0)
     choice = calibrate(
@@ -225,9 +275,11 @@ class PublishedAccounting:
 
     Attributes:
         accuracy: every answer counted as released, as the paper's table seems to do.
-        proposal: mean plus three standard deviations of the l-infinity to l-infinity constant at training points.
-        spent: epsilon that the papers' row label stands for in truth: the label itself for the test, and
-            label * R * U / P for the vector, U the bound on the l-infinity to l1 constant that Laplace noise has to cover.
+        proposal: mean plus three standard deviations of the l-infinity to l-infinity constant at
+            training points.
+        spent: epsilon that the papers' row label stands for in truth: the label itself for the
+            test, and label * R * U / P for the vector, U the bound on the l-infinity to l1
+            constant that Laplace noise has to cover.
     """
 
     accuracy: float
@@ -239,24 +291,47 @@ class PublishedAccounting:
         return asdict(self)
 
 
-def published_accounting(points: Embedded, module: nn.Module, *, stated: float) -> PublishedAccounting:
-    """Accuracy and true cost of Laplace noise of scale P / epsilon, P in the wrong norm and without the radius."""
+def published_accounting(
+    points: Embedded, module: nn.Module, *, stated: float
+) -> PublishedAccounting:
+    """Accuracy and true cost of Laplace noise of scale P / epsilon, P in the wrong norm and
+    without the radius.
+    """
     network = points.network(module)
     radius = points.settings.radius
     local = points.bound(network, Norm.LINF).bound(points.train[:_BOUND_POINTS], radius)
     proposal = float(local.mean() + 3.0 * local.std())
     scale = proposal / stated
     config = HeadConfig(epochs=5, batch_size=1000, seed=points.seed)
-    head = train_head(network.forward(points.train), points.train_labels, config, noise=noise_adder("laplace", scale))
-    noise = np.random.default_rng(points.seed).laplace(scale=scale, size=(len(points.test), network.output_dimension))
-    accuracy = float((head.predict(network.forward(points.test) + noise) == points.test_labels).mean())
+    head = train_head(
+        network.forward(points.train),
+        points.train_labels,
+        config,
+        noise=noise_adder("laplace", scale),
+    )
+    noise = np.random.default_rng(points.seed).laplace(
+        scale=scale, size=(len(points.test), network.output_dimension)
+    )
+    accuracy = float(
+        (head.predict(network.forward(points.test) + noise) == points.test_labels).mean()
+    )
     needed = points.bound(network, Norm.L1).global_bound()
-    return PublishedAccounting(accuracy=accuracy, proposal=proposal, spent=stated + stated * radius * needed / proposal)
+    return PublishedAccounting(
+        accuracy=accuracy, proposal=proposal, spent=stated + stated * radius * needed / proposal
+    )
 
 
-def _query(points: Embedded, candidate: Candidate, requirement: Requirement, plan: Plan) -> PrivateQuery:
+def _query(
+    points: Embedded, candidate: Candidate, requirement: Requirement, plan: Plan
+) -> PrivateQuery:
     assert output_of(plan.mechanism) == output_of(candidate.mechanism)
-    return PrivateQuery(IdentityEmbedding(points.domain.dimension), candidate.network, candidate.bound, requirement, plan)
+    return PrivateQuery(
+        IdentityEmbedding(points.domain.dimension),
+        candidate.network,
+        candidate.bound,
+        requirement,
+        plan,
+    )
 
 
 def _released(points: Embedded, query: PrivateQuery, head: Head | None) -> Measured:
@@ -268,4 +343,6 @@ def _released(points: Embedded, query: PrivateQuery, head: Head | None) -> Measu
         missing += float(withheld.mean()) / _DRAWS
     cost = query.mechanism.guarantee
     plan: dict[str, object] = query.plan.to_dict()
-    return Measured(accuracy=right, withheld=missing, plan=plan, epsilon=cost.epsilon, delta=cost.delta)
+    return Measured(
+        accuracy=right, withheld=missing, plan=plan, epsilon=cost.epsilon, delta=cost.delta
+    )

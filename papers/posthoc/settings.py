@@ -30,7 +30,8 @@ class TableSettings:
         published_hidden: hidden widths of the published obfuscators.
         published_epochs: passes of the published obfuscators.
         outputs: outputs of our obfuscator at each total epsilon.
-        first_noise: share of the full noise at which our obfuscator starts to learn, at each total epsilon.
+        first_noise: share of the full noise at which our obfuscator starts to learn, at each total
+            epsilon.
         hidden: hidden widths of our networks.
         epochs: passes of our networks.
         batch_size: embeddings per step of our networks; large, because the noise is.

@@ -1,9 +1,9 @@
 """The paper's Table 1, with guarantees that hold: ``python -m papers.posthoc.table --data mnist``.
 
-For each data set: the eight published obfuscators and ours, accuracy on the held-out part at a *proved total* epsilon
-of 1, 2, 5 and 10, withheld answers counted as errors; beside the paper's own figures and beside the accounting of
-the papers' reference code for the same networks, with what that really spends. Every cell is cached in the folder, so
-an interrupted run continues.
+For each data set: the eight published obfuscators and ours, accuracy on the held-out part at a
+*proved total* epsilon of 1, 2, 5 and 10, withheld answers counted as errors; beside the paper's
+own figures and beside the accounting of the papers' reference code for the same networks, with
+what that really spends. Every cell is cached in the folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -50,26 +50,35 @@ CLASSES = {"mnist": 10, "fashion": 10, "utkface": 2, "digits": 10}
 """Labels of each data set, for randomised response."""
 
 PUBLISHED_MECHANISMS = ("laplace", "k-norm-linf")
-"""Mechanisms that calibration may choose from for published networks: theirs, and the one that suits l-infinity."""
+"""Mechanisms that calibration may choose from for published networks: theirs, and the one that
+suits l-infinity.
+"""
 
 
-def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, report: Report) -> Results:
+def run(
+    data: Dataset, settings: TableSettings, folder: Path, *, seed: int, report: Report
+) -> Results:
     """All figures of one table; cells that stand in ``folder`` already are read from there.
 
     Args:
         data: the data set that ``settings`` were made for.
         settings: fixed settings.
         folder: cache and output folder, made if missing.
-        seed: of training, of the split for calibration, and of the experiment's noise (so: not private).
+        seed: of training, of the split for calibration, and of the experiment's noise (so: not
+            private).
         report: told about every finished training epoch and cell.
     """
     cells = folder / "cells"
     cells.mkdir(parents=True, exist_ok=True)
-    points = Embedded.of(data, cached_embedder(data, settings, folder, seed=seed, report=report), settings, seed=seed)
+    points = Embedded.of(
+        data, cached_embedder(data, settings, folder, seed=seed, report=report), settings, seed=seed
+    )
     total = len(PUBLISHED_ROWS) * (1 + (1 + len(DELTAS)) * len(EPSILONS)) + 2 * len(EPSILONS)
     done = 0
 
-    def cell(name: str, compute: Callable[[], Measured | PublishedAccounting | Informal]) -> Results:
+    def cell(
+        name: str, compute: Callable[[], Measured | PublishedAccounting | Informal]
+    ) -> Results:
         nonlocal done
         path = cells / f"{name}.json"
         if not path.is_file():
@@ -79,10 +88,19 @@ def run(data: Dataset, settings: TableSettings, folder: Path, *, seed: int, repo
         figures: Results = json.loads(path.read_text(encoding="utf-8"))
         return figures
 
-    results: Results = {"data": settings.data, "radius": settings.radius, "seed": seed, "published": {}}
+    results: Results = {
+        "data": settings.data,
+        "radius": settings.radius,
+        "seed": seed,
+        "published": {},
+    }
     ours: dict[str, Any] = {"embedding": {}, "label": {}}
-    for epsilon, outputs, start in zip(EPSILONS, settings.outputs, settings.first_noise, strict=True):
-        vectors = partial(our_vectors, points, epsilon=epsilon, outputs=outputs, first_noise=start, report=report)
+    for epsilon, outputs, start in zip(
+        EPSILONS, settings.outputs, settings.first_noise, strict=True
+    ):
+        vectors = partial(
+            our_vectors, points, epsilon=epsilon, outputs=outputs, first_noise=start, report=report
+        )
         labels = partial(our_labels, points, epsilon=epsilon, report=report)
         ours["embedding"][f"{epsilon:g}"] = cell(f"ours-embedding-{epsilon:g}", vectors)
         ours["label"][f"{epsilon:g}"] = cell(f"ours-label-{epsilon:g}", labels)
@@ -99,20 +117,31 @@ def _published_row(points: Embedded, row: str, cell: Cell, report: Report) -> Re
     figures["published accounting"] = {}
     for epsilon in EPSILONS:
         figures[f"{epsilon:g}"] = _proved(points, row, network, cell, epsilon)
-        figures["published accounting"][f"{epsilon:g}"] = _stated(points, row, network, cell, epsilon)
+        figures["published accounting"][f"{epsilon:g}"] = _stated(
+            points, row, network, cell, epsilon
+        )
     return figures
 
 
-def _proved(points: Embedded, row: str, network: Callable[[], nn.Sequential], cell: Cell, epsilon: float) -> Results:
+def _proved(
+    points: Embedded, row: str, network: Callable[[], nn.Sequential], cell: Cell, epsilon: float
+) -> Results:
     """One row and epsilon at every delta, the largest first.
 
-    Where the global path wins with the largest delta it wins with all: it spends none, and a smaller delta only makes
-    the test of the local path withhold more.
+    Where the global path wins with the largest delta it wins with all: it spends none, and a
+    smaller delta only makes the test of the local path withhold more.
     """
 
     def compute(delta: float) -> Measured:
         both: tuple[PlanPath, ...] = ("global", "local")
-        return vector_release(points, network(), mechanisms=PUBLISHED_MECHANISMS, paths=both, epsilon=epsilon, delta=delta)
+        return vector_release(
+            points,
+            network(),
+            mechanisms=PUBLISHED_MECHANISMS,
+            paths=both,
+            epsilon=epsilon,
+            delta=delta,
+        )
 
     figures: Results = {}
     best: Results | None = None
@@ -123,12 +152,17 @@ def _proved(points: Embedded, row: str, network: Callable[[], nn.Sequential], ce
     return figures
 
 
-def _stated(points: Embedded, row: str, network: Callable[[], nn.Sequential], cell: Cell, epsilon: float) -> Results:
-    return cell(f"{row}-stated-{epsilon:g}", lambda: published_accounting(points, network(), stated=epsilon))
+def _stated(
+    points: Embedded, row: str, network: Callable[[], nn.Sequential], cell: Cell, epsilon: float
+) -> Results:
+    return cell(
+        f"{row}-stated-{epsilon:g}", lambda: published_accounting(points, network(), stated=epsilon)
+    )
 
 
 def randomised_response(accuracy: float, classes: int, epsilon: float) -> float:
-    """Expected accuracy of a label that is kept with probability e^epsilon / (e^epsilon + classes - 1), else another one.
+    """Expected accuracy of a label that is kept with probability e^epsilon / (e^epsilon + classes -
+    1), else another one.
 
     Args:
         accuracy: of the label before, in [0, 1].
@@ -147,13 +181,24 @@ def markdown(results: Results) -> str:
     """The table as Markdown."""
     head = " | ".join(f"{epsilon:g}" for epsilon in EPSILONS)
     lines = [
-        f"# Accuracy at a proved total epsilon: {results['data']}, R = {results['radius']:g} (l-infinity, beta-VAE embedding)",
+        (
+            f"# Accuracy at a proved total epsilon: {results['data']}, R = {results['radius']:g} "
+            "(l-infinity, beta-VAE embedding)"
+        ),
         "",
-        "Held-out part, withheld answers counted as errors. Experiment seeds drive the noise: these releases are not private.",
+        (
+            "Held-out part, withheld answers counted as errors. Experiment seeds drive the noise: "
+            "these releases are not private."
+        ),
         "",
     ]
     for delta in DELTAS:
-        lines += [f"## Proved total epsilon, delta {delta:g}", "", f"| row | no noise | {head} |", "|---|---|---|---|---|---|"]
+        lines += [
+            f"## Proved total epsilon, delta {delta:g}",
+            "",
+            f"| row | no noise | {head} |",
+            "|---|---|---|---|---|---|",
+        ]
         for row, figures in results["published"].items():
             cells = " | ".join(_cell(figures[f"{epsilon:g}"][f"{delta:g}"]) for epsilon in EPSILONS)
             lines.append(f"| {row} | {figures['informal']:.3f} | {cells} |")
@@ -161,11 +206,20 @@ def markdown(results: Results) -> str:
             cells = " | ".join(_cell(results["ours"][kind][f"{epsilon:g}"]) for epsilon in EPSILONS)
             lines.append(f"| **ours, {kind}** (delta 0) |  | {cells} |")
         exact = max(round(figures["informal"], 3) for figures in results["published"].values())
-        cells = " | ".join(f"{randomised_response(exact, CLASSES[results['data']], epsilon):.3f}" for epsilon in EPSILONS)
+        cells = " | ".join(
+            f"{randomised_response(exact, CLASSES[results['data']], epsilon):.3f}"
+            for epsilon in EPSILONS
+        )
         lines += [f"| randomised response, label (delta 0) | {exact:.3f} | {cells} |", ""]
     lines += [
-        "Randomised response gives the label of the best of these networks without noise, or another one, by expectation. It",
-        "needs no certificate and protects any two inputs, not only close ones. A classifier trained for labels would raise it.",
+        (
+            "Randomised response gives the label of the best of these networks without noise, or "
+            "another one, by expectation. It"
+        ),
+        (
+            "needs no certificate and protects any two inputs, not only close ones. A classifier "
+            "trained for labels would raise it."
+        ),
         "",
     ]
     lines += [
@@ -173,13 +227,18 @@ def markdown(results: Results) -> str:
         "",
         f"| row | informal | {head} |",
         "|---|---|---|---|---|---|",
-        *(f"| {row} | " + " | ".join(f"{value:.3f}" for value in figures) + " |" for row, figures in results["paper"].items()),
+        *(
+            f"| {row} | " + " | ".join(f"{value:.3f}" for value in figures) + " |"
+            for row, figures in results["paper"].items()
+        ),
         "",
         "## The same networks as above under the published accounting",
         "",
         (
-            "Laplace noise of scale P / epsilon with P in the l-infinity to l-infinity norm and no factor R, every answer "
-            "counted as released. In brackets: the epsilon that this row label really stands for, test and vector together."
+            "Laplace noise of scale P / epsilon with P in the l-infinity to l-infinity norm "
+            "and no factor R, every answer "
+            "counted as released. In brackets: the epsilon that this row label really stands "
+            "for, test and vector together."
         ),
         "",
         f"| row | {head} |",
@@ -188,21 +247,33 @@ def markdown(results: Results) -> str:
     for row, figures in results["published"].items():
         stated = figures["published accounting"]
         cells = " | ".join(
-            f"{stated[f'{epsilon:g}']['accuracy']:.3f} ({stated[f'{epsilon:g}']['spent']:.1f})" for epsilon in EPSILONS
+            f"{stated[f'{epsilon:g}']['accuracy']:.3f} ({stated[f'{epsilon:g}']['spent']:.1f})"
+            for epsilon in EPSILONS
         )
         lines.append(f"| {row} | {cells} |")
     return "\n".join(lines) + "\n"
 
 
 def figure(results: Results) -> Figure:
-    """Accuracy against epsilon: ours, and the published obfuscators under the same proved guarantee."""
+    """Accuracy against epsilon: ours, and the published obfuscators under the same proved
+    guarantee.
+    """
     drawing, axes = one_panel()
     delta = f"{DELTAS[0]:g}"
     for index, (row, figures) in enumerate(results["published"].items()):
         heights = [figures[f"{epsilon:g}"][delta]["accuracy"] for epsilon in EPSILONS]
-        axes.plot(EPSILONS, heights, color="0.65", marker=".", linewidth=1, label="published obfuscators" if index == 0 else None)
+        axes.plot(
+            EPSILONS,
+            heights,
+            color="0.65",
+            marker=".",
+            linewidth=1,
+            label="published obfuscators" if index == 0 else None,
+        )
         if row == "Encoder":
-            axes.axhline(figures["informal"], color="0.8", linestyle=":", label="Encoder without noise")
+            axes.axhline(
+                figures["informal"], color="0.8", linestyle=":", label="Encoder without noise"
+            )
     for kind, color in (("embedding", "tab:blue"), ("label", "tab:orange")):
         heights = [results["ours"][kind][f"{epsilon:g}"]["accuracy"] for epsilon in EPSILONS]
         axes.plot(EPSILONS, heights, color=color, marker="o", label=f"ours, {kind}")
@@ -219,12 +290,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", choices=("mnist", "fashion", "utkface"), required=True)
-    parser.add_argument("--out", type=Path, help="output and cache folder (default: runs/posthoc-table-DATA)")
+    parser.add_argument(
+        "--out", type=Path, help="output and cache folder (default: runs/posthoc-table-DATA)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
     folder = chosen.out if chosen.out is not None else Path("runs") / f"posthoc-table-{chosen.data}"
     with bar() as report:
-        results = run(load(chosen.data), settings_of(chosen.data), folder, seed=chosen.seed, report=report)
+        results = run(
+            load(chosen.data), settings_of(chosen.data), folder, seed=chosen.seed, report=report
+        )
     write_result(folder / "results.json", json.dumps(results, indent=2))
     write_result(folder / "table.md", markdown(results))
     write_result(folder / "table.png", png(figure(results), dpi=150))

@@ -1,4 +1,6 @@
-"""What attackers make of released rows: the hijacking decoder (Table 5), and the reconstruction bound beside an attack."""
+"""What attackers make of released rows: the hijacking decoder (Table 5), and the reconstruction
+bound beside an attack.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ import numpy as np
 from papers.power.default_mode import default_encoder
 from papers.power.parts import Array, Parts, Results
 from papers.power.published_mode import dp_adam_encoder, published_encoder, published_query
-from reticent.attacks.hijacking import HijackingConfig, hijacking_quality, majority_guess, train_hijacker
+from reticent.attacks.hijacking import (
+    HijackingConfig,
+    hijacking_quality,
+    majority_guess,
+    train_hijacker,
+)
 from reticent.attacks.reconstruction_bound import reconstruction_bound, smoothed
 from reticent.noise import SeededSampler
 from reticent.training.power.density import KernelDensity, bandwidth, fisher_bound
@@ -16,7 +23,9 @@ ATTACK_ROWS = 4000
 
 
 def hijacking(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
-    """Table 5: a decoder trained on public rows, against published and default embeddings and the majority guess."""
+    """Table 5: a decoder trained on public rows, against published and default embeddings and
+    the majority guess.
+    """
     config = HijackingConfig(seed=parts.seed)
     own, target = parts.public_rows[:ATTACK_ROWS], parts.test_rows[:ATTACK_ROWS]
     rows, truth = parts.schema.encode(own), parts.schema.encode(target)
@@ -32,21 +41,34 @@ def hijacking(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
     network = dp_adam_encoder(parts).network
     attack("DP-Adam", network.embed(rows), network.embed(truth))
     encoder = default_encoder(parts, epsilon=epsilon, radius=radius)
-    attack("default", encoder.simulate(own, seed=parts.seed).values, encoder.simulate(target, seed=parts.seed + 1).values)
-    results["majority guess"] = vars(hijacking_quality(majority_guess(rows, len(truth)), truth, parts.schema.groups))
+    attack(
+        "default",
+        encoder.simulate(own, seed=parts.seed).values,
+        encoder.simulate(target, seed=parts.seed + 1).values,
+    )
+    results["majority guess"] = vars(
+        hijacking_quality(majority_guess(rows, len(truth)), truth, parts.schema.groups)
+    )
     return results
 
 
 def bound_and_attack(parts: Parts, *, epsilon: float, radius: float) -> Results:
-    """The reconstruction bound beside a decoder's error, both on rows drawn from the same density estimate."""
+    """The reconstruction bound beside a decoder's error, both on rows drawn from the same
+    density estimate.
+    """
     encoder = default_encoder(parts, epsilon=epsilon, radius=radius, mechanism="k-norm-l2")
-    own, target = parts.schema.encode(parts.public_rows), parts.schema.encode(parts.test_rows[:ATTACK_ROWS])
+    own, target = (
+        parts.schema.encode(parts.public_rows),
+        parts.schema.encode(parts.test_rows[:ATTACK_ROWS]),
+    )
     density = KernelDensity(own.astype(np.float32), bandwidth(own, rule="scott"))
     information = fisher_bound(density)
     own = smoothed(own, bandwidth=density.bandwidth, seed=parts.seed)
     random = np.random.default_rng(parts.seed)
     target = smoothed(
-        density.centers[random.integers(len(own), size=len(target))], bandwidth=density.bandwidth, seed=parts.seed + 1
+        density.centers[random.integers(len(own), size=len(target))],
+        bandwidth=density.bandwidth,
+        seed=parts.seed + 1,
     )
     sampler = SeededSampler(parts.seed)
     released, tested = (encoder.query_.answer(rows, sampler=sampler)[0] for rows in (own, target))
@@ -54,7 +76,11 @@ def bound_and_attack(parts: Parts, *, epsilon: float, radius: float) -> Results:
     quality = hijacking_quality(found, target, parts.schema.groups)
     blind = hijacking_quality(majority_guess(own, len(target)), target, parts.schema.groups)
     return {
-        "bound": reconstruction_bound(parts.schema.dimension, lipschitz_epsilon=epsilon / radius, prior_information=information),
+        "bound": reconstruction_bound(
+            parts.schema.dimension,
+            lipschitz_epsilon=epsilon / radius,
+            prior_information=information,
+        ),
         "record known": parts.schema.dimension * density.bandwidth**2,
         "attack": quality.squared_error,
         "blind guess": blind.squared_error,

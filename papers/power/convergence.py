@@ -1,7 +1,9 @@
-"""Training as the paper shows it: losses of the client (Figures 6 and 8), accuracy of the server (7), cost to reach it (Table 4).
+"""Training as the paper shows it: losses of the client (Figures 6 and 8), accuracy of the server
+(7), cost to reach it (Table 4).
 
-The server is a neural network, trained step by step on the embeddings that the filter lets pass; DP-Adam trains the same
-network on the client. Cost is the paper's: memory of a step times number of steps; floating-point operations are beside it.
+The server is a neural network, trained step by step on the embeddings that the filter lets pass;
+DP-Adam trains the same network on the client. Cost is the paper's: memory of a step times number
+of steps; floating-point operations are beside it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _ROWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What every server learns from and is tested on: tensors of released rows and labels, and the test rows."""
+    """What every server learns from and is tested on: tensors of released rows and labels, and
+    the test rows.
+    """
 
     rows: torch.Tensor
     labels: torch.Tensor
@@ -45,14 +49,21 @@ class _Task:
 
 
 def clients(parts: Parts) -> Results:
-    """Loss curves and the cost of a step of both clients, and of the paper's non-private one (small, no privacy loss)."""
+    """Loss curves and the cost of a step of both clients, and of the paper's non-private one
+    (small, no privacy loss).
+    """
     results = {}
-    for name, (batch, private) in {**{key: (size, True) for key, size in CLIENTS.items()}, "NonPriv": (128, False)}.items():
+    for name, (batch, private) in {
+        **{key: (size, True) for key, size in CLIENTS.items()},
+        "NonPriv": (128, False),
+    }.items():
         encoder = published_encoder(parts, private=private, batch_size=batch)
         training = encoder.training_
         assert training is not None
         density = published_query(encoder).density
-        config = replace(parts.settings.power_config, batch_size=batch, private=private, seed=parts.seed)
+        config = replace(
+            parts.settings.power_config, batch_size=batch, private=private, seed=parts.seed
+        )
         rows = parts.schema.encode(parts.private_rows[:_ROWS])
         steps = PowerSteps(rows, parts.private_labels[:_ROWS], config, density=density)
         # Scores are numpy's: a product with the centers and one with the kernels.
@@ -74,9 +85,14 @@ def clients(parts: Parts) -> Results:
 
 
 def servers(parts: Parts) -> Results:
-    """Accuracy on all held-out rows along the training of every server, and the cost of its steps."""
+    """Accuracy on all held-out rows along the training of every server, and the cost of its
+    steps.
+    """
     settings, count = parts.settings, min(_ROWS, parts.settings.published_rows)
-    rows, test = parts.schema.encode(parts.private_rows[:count]), parts.schema.encode(parts.test_rows)
+    rows, test = (
+        parts.schema.encode(parts.private_rows[:count]),
+        parts.schema.encode(parts.test_rows),
+    )
     labels, wanted = parts.private_labels[:count], parts.test_labels
     results: Results = {}
     for client, batch in CLIENTS.items():
@@ -87,8 +103,12 @@ def servers(parts: Parts) -> Results:
             if len(np.unique(labels[kept])) > 1:
                 task = _Task.of(embedded[kept], labels[kept], tested, wanted)
                 results[f"{client}, score {epsilon:g}"] = _plain_training(parts, task)
-    query = published_query(published_encoder(parts, private=False, batch_size=CLIENTS["PowerSmall"]))
-    results["NonPriv"] = _plain_training(parts, _Task.of(query.exact(rows), labels, query.exact(test), wanted))
+    query = published_query(
+        published_encoder(parts, private=False, batch_size=CLIENTS["PowerSmall"])
+    )
+    results["NonPriv"] = _plain_training(
+        parts, _Task.of(query.exact(rows), labels, query.exact(test), wanted)
+    )
     rows, test = parts.standardised(rows, test)
     for epsilon in settings.cost_epsilons:
         task = _Task.of(rows, labels, test, wanted)
@@ -97,7 +117,9 @@ def servers(parts: Parts) -> Results:
 
 
 def steps_to(curve: Results, target: float) -> int | None:
-    """The first step of a curve at which the accuracy is at least ``target``; None if there is none."""
+    """The first step of a curve at which the accuracy is at least ``target``; None if there is
+    none.
+    """
     for step, accuracy in zip(curve["steps"], curve["accuracy"], strict=True):
         if accuracy >= target:
             return int(step)
@@ -107,7 +129,9 @@ def steps_to(curve: Results, target: float) -> int | None:
 def _plain_training(parts: Parts, task: _Task) -> Results:
     """Adam on batches of released rows, which are brought to zero mean and unit variance first."""
     center, spread = task.rows.mean(dim=0), task.rows.std(dim=0, correction=0).clamp(min=1e-6)
-    task = replace(task, rows=(task.rows - center) / spread, test_rows=(task.test_rows - center) / spread)
+    task = replace(
+        task, rows=(task.rows - center) / spread, test_rows=(task.test_rows - center) / spread
+    )
     network = _network(parts, task)
     optimizer = torch.optim.Adam(network.parameters(), lr=parts.settings.server_rate)
 
@@ -134,7 +158,9 @@ def _private_training(parts: Parts, task: _Task, *, epsilon: float) -> Results:
         seed=parts.seed,
     )
     generator = torch.Generator().manual_seed(parts.seed)
-    training = PrivateSteps(network, task.rows, task.labels, config, steps=settings.server_steps, generator=generator)
+    training = PrivateSteps(
+        network, task.rows, task.labels, config, steps=settings.server_steps, generator=generator
+    )
     return _followed(parts, task, network, training.step)
 
 
@@ -143,8 +169,12 @@ def _network(parts: Parts, task: _Task) -> nn.Sequential:
     return relu_network([task.rows.shape[1], *_HIDDEN, parts.table.classes])
 
 
-def _followed(parts: Parts, task: _Task, network: nn.Sequential, step: Callable[[], object]) -> Results:
-    """The accuracy after steps 1, 2, ... in growing strides, and the cost of one more step at the end."""
+def _followed(
+    parts: Parts, task: _Task, network: nn.Sequential, step: Callable[[], object]
+) -> Results:
+    """The accuracy after steps 1, 2, ... in growing strides, and the cost of one more step at
+    the end.
+    """
     steps: list[int] = []
     accuracies: list[float] = []
     looks = set(np.geomspace(1, parts.settings.server_steps, _POINTS).round().astype(int).tolist())
@@ -155,7 +185,11 @@ def _followed(parts: Parts, task: _Task, network: nn.Sequential, step: Callable[
                 found: npt.NDArray[np.int64] = network(task.test_rows).argmax(dim=1).numpy()
             steps.append(number)
             accuracies.append(float((found == task.test_labels).mean()))
-    return {"steps": steps, "accuracy": accuracies, **_plain(step_cost(step, held=network.parameters()))}
+    return {
+        "steps": steps,
+        "accuracy": accuracies,
+        **_plain(step_cost(step, held=network.parameters())),
+    }
 
 
 def _plain(cost: StepCost) -> Results:

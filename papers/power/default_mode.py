@@ -1,4 +1,6 @@
-"""Accuracy at proved budgets: the default mode, raw columns under local privacy, DP-Adam, and no protection."""
+"""Accuracy at proved budgets: the default mode, raw columns under local privacy, DP-Adam, and no
+protection.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,24 @@ DP_ADAM_DELTA = 1e-5
 
 
 def non_private(parts: Parts) -> Results:
-    """Servers on the encoded rows themselves; servers that learnt from the *public* rows alone; the majority rate."""
+    """Servers on the encoded rows themselves; servers that learnt from the *public* rows alone;
+    the majority rate.
+    """
     private, labels = parts.released()
     test, wanted = parts.schema.encode(parts.test_rows), parts.test_labels
     public = parts.schema.encode(parts.public_rows)
     return {
         **server_accuracies(private, labels, test, wanted, seed=parts.seed),
-        "public rows": server_accuracies(public, parts.public_labels, test, wanted, seed=parts.seed),
+        "public rows": server_accuracies(
+            public, parts.public_labels, test, wanted, seed=parts.seed
+        ),
         "majority": float(np.bincount(wanted).max() / len(wanted)),
     }
 
 
-def default_encoder(parts: Parts, *, epsilon: float, radius: float | None, mechanism: str = "auto") -> PowerEncoder:
+def default_encoder(
+    parts: Parts, *, epsilon: float, radius: float | None, mechanism: str = "auto"
+) -> PowerEncoder:
     """The default mode's encoder, fitted on the public rows."""
     return PowerEncoder(
         epsilon=epsilon,
@@ -40,7 +48,9 @@ def default_encoder(parts: Parts, *, epsilon: float, radius: float | None, mecha
 
 
 def default(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
-    """Ours: fitted on public rows, private and test rows released, servers trained on what was released."""
+    """Ours: fitted on public rows, private and test rows released, servers trained on what was
+    released.
+    """
     encoder = default_encoder(parts, epsilon=epsilon, radius=radius)
     _, labels = parts.released()
     released = encoder.simulate(parts.private_rows[: len(labels)], seed=parts.seed).values
@@ -52,16 +62,29 @@ def default(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
 
 
 def raw(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
-    """Raw columns under the same budget and adjacency; each server's better one of the two ways where there are two."""
+    """Raw columns under the same budget and adjacency; each server's better one of the two ways
+    where there are two.
+    """
     private, labels = parts.released()
     both = (private, parts.schema.encode(parts.test_rows))
     seeds = (parts.seed, parts.seed + 1)
     ways = [
-        [raw_columns(parts.schema, rows, epsilon=epsilon, seed=seed) for rows, seed in zip(both, seeds, strict=True)],
+        [
+            raw_columns(parts.schema, rows, epsilon=epsilon, seed=seed)
+            for rows, seed in zip(both, seeds, strict=True)
+        ],
     ]
     if radius is not None:
-        ways.append([raw_vector(rows, epsilon=epsilon, radius=radius, seed=seed) for rows, seed in zip(both, seeds, strict=True)])
-    found = [server_accuracies(released, labels, tested, parts.test_labels, seed=parts.seed) for released, tested in ways]
+        ways.append(
+            [
+                raw_vector(rows, epsilon=epsilon, radius=radius, seed=seed)
+                for rows, seed in zip(both, seeds, strict=True)
+            ]
+        )
+    found = [
+        server_accuracies(released, labels, tested, parts.test_labels, seed=parts.seed)
+        for released, tested in ways
+    ]
     return {name: max(figures[name] for figures in found) for name in SERVERS}
 
 

@@ -21,21 +21,34 @@ _BINS = 50
 
 
 def default_mode(means: Results, errors: Results) -> Figure:
-    """Accuracy of the best server against the proved epsilon, ours and raw columns, for each adjacency."""
+    """Accuracy of the best server against the proved epsilon, ours and raw columns, for each
+    adjacency.
+    """
     radii = list(dict.fromkeys(name.rsplit("-", 1)[0] for name in means["default"]))
     drawing = empty_drawing(5.2 * len(radii), 3.6)
-    for axes, radius in zip(np.atleast_1d(drawing.subplots(1, len(radii), sharey=True)), radii, strict=True):
+    for axes, radius in zip(
+        np.atleast_1d(drawing.subplots(1, len(radii), sharey=True)), radii, strict=True
+    ):
         for kind, label, style in (("default", "ours", "-o"), ("raw", "raw columns", ":s")):
             keys = [name for name in means[kind] if name.rsplit("-", 1)[0] == radius]
             budgets = [float(name.rsplit("-", 1)[1]) for name in keys]
             best = [max(SERVERS, key=means[kind][name].__getitem__) for name in keys]
             heights = [means[kind][name][server] for name, server in zip(keys, best, strict=True)]
             spread = [errors[kind][name][server] for name, server in zip(keys, best, strict=True)]
-            axes.errorbar(budgets, heights, yerr=np.nan_to_num(spread), fmt=style, capsize=2, label=label)
-        levels = (("majority", means["non-private"]["majority"]), ("not private", max(means["non-private"][s] for s in SERVERS)))
+            axes.errorbar(
+                budgets, heights, yerr=np.nan_to_num(spread), fmt=style, capsize=2, label=label
+            )
+        levels = (
+            ("majority", means["non-private"]["majority"]),
+            ("not private", max(means["non-private"][s] for s in SERVERS)),
+        )
         for (label, height), style in zip(levels, (":", "--"), strict=True):
             axes.axhline(height, color="0.6", linestyle=style, label=label)
-        axes.set(xscale="log", xlabel="proved epsilon of one record", title=f"neighbours: {neighbours(radius)}")
+        axes.set(
+            xscale="log",
+            xlabel="proved epsilon of one record",
+            title=f"neighbours: {neighbours(radius)}",
+        )
         axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
         axes.minorticks_off()
         axes.legend(frameon=False, fontsize=8)
@@ -48,11 +61,23 @@ def published_mode(means: Results, errors: Results) -> Figure:
     """The paper's Figures 4 to 11, in its order."""
     drawing = empty_drawing(13, 9.5)
     panels = drawing.subplots(3, 3).ravel()
-    drawers = (_histograms, _other_histograms, _client_privacy, _client_utility, _servers, _joint, _accuracy, _shares, _powers)
+    drawers = (
+        _histograms,
+        _other_histograms,
+        _client_privacy,
+        _client_utility,
+        _servers,
+        _joint,
+        _accuracy,
+        _shares,
+        _powers,
+    )
     for axes, draw in zip(panels, drawers, strict=True):
         draw(axes, means, errors)
         axes.legend(frameon=False, fontsize=7)
-    drawing.suptitle(f"{means['data']}: published mode (its epsilon is a score, not a guarantee)", fontsize=11)
+    drawing.suptitle(
+        f"{means['data']}: published mode (its epsilon is a score, not a guarantee)", fontsize=11
+    )
     return drawing
 
 
@@ -64,7 +89,9 @@ def _histogram(axes: Axes, means: Results, curves: list[tuple[str, list[float]]]
         values = np.asarray(quantiles)
         heights = np.histogram(values, bins=edges)[0] / len(values)
         beyond = float((values > upper).mean())
-        axes.stairs(heights, edges, label=label + (f" ({beyond:.0%} beyond)" if beyond > 0.005 else ""))
+        axes.stairs(
+            heights, edges, label=label + (f" ({beyond:.0%} beyond)" if beyond > 0.005 else "")
+        )
     axes.set(xlabel="score of a row", ylabel="share of rows")
 
 
@@ -106,7 +133,12 @@ def _joint(axes: Axes, means: Results, _: Results) -> None:
 
 def _servers(axes: Axes, means: Results, _: Results) -> None:
     for name, curve in means["servers"].items():
-        axes.plot(curve["steps"], curve["accuracy"], label=name, linestyle="--" if name.startswith("DP-Adam") else "-")
+        axes.plot(
+            curve["steps"],
+            curve["accuracy"],
+            label=name,
+            linestyle="--" if name.startswith("DP-Adam") else "-",
+        )
     axes.set(xlabel="server step", ylabel="accuracy", xscale="log")
     axes.set_title("Figure 7: accuracy along the server's training", fontsize=9)
 
@@ -116,11 +148,25 @@ def _accuracy(axes: Axes, means: Results, errors: Results) -> None:
     scores = [float(name) for name in rows]
     for index, server in enumerate(SERVERS):
         heights = [100 * row["on all test rows"][server] for row in rows.values()]
-        spread = [100 * row["on all test rows"][server] for row in errors["published"]["rows"].values()]
-        axes.errorbar(scores, heights, yerr=np.nan_to_num(spread), fmt="-o", color=f"C{index}", markersize=3, label=server)
+        spread = [
+            100 * row["on all test rows"][server] for row in errors["published"]["rows"].values()
+        ]
+        axes.errorbar(
+            scores,
+            heights,
+            yerr=np.nan_to_num(spread),
+            fmt="-o",
+            color=f"C{index}",
+            markersize=3,
+            label=server,
+        )
         papers = [means["paper"][name][index] for name in rows if name in means["paper"]]
         axes.plot(
-            [float(name) for name in rows if name in means["paper"]], papers, ":", color=f"C{index}", label=f"{server}, paper"
+            [float(name) for name in rows if name in means["paper"]],
+            papers,
+            ":",
+            color=f"C{index}",
+            label=f"{server}, paper",
         )
     axes.set(xlabel="score", ylabel="accuracy, percent")
     axes.set_title("Figure 9: accuracy against the score", fontsize=9)

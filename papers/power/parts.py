@@ -1,4 +1,6 @@
-"""One table cut for the Power Mechanism's experiments, and the accuracy of servers on what is released of it."""
+"""One table cut for the Power Mechanism's experiments, and the accuracy of servers on what is
+released of it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Parts:
 
     @classmethod
     def of(cls, settings: PowerSettings, *, seed: int, tuning: bool) -> Parts:
-        """The table of ``settings``; with ``tuning`` a fifth of its training part takes the place of the held-out part."""
+        """The table of ``settings``; with ``tuning`` a fifth of its training part takes the
+        place of the held-out part.
+        """
         table = settings.load()
         if tuning:
             table = table.for_tuning(held_out=0.2, seed=1)
@@ -71,20 +75,34 @@ class Parts:
         return self.schema.encode(self.private_rows[:count]), self.private_labels[:count]
 
     def standardised(self, *rows: Array) -> list[Array]:
-        """Encoded ``rows`` at zero mean and unit variance *of the public rows*, so that nothing private enters."""
+        """Encoded ``rows`` at zero mean and unit variance *of the public rows*, so that nothing
+        private enters.
+        """
         public = self.schema.encode(self.public_rows)
         center, spread = public.mean(axis=0), np.maximum(public.std(axis=0), 1e-3)
         return [(part - center) / spread for part in rows]
 
 
-def server_accuracies(released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int) -> Results:
+def server_accuracies(
+    released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int
+) -> Results:
     """Accuracy of every server on released test rows; withheld rows are errors."""
-    return {name: float(found.mean()) for name, found in server_hits(released, labels, tested, wanted, seed=seed).items()}
+    return {
+        name: float(found.mean())
+        for name, found in server_hits(released, labels, tested, wanted, seed=seed).items()
+    }
 
 
-def server_hits(released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int) -> dict[str, npt.NDArray[np.bool_]]:
-    """Whether each server is right about each test row; a server without two classes to learn from never is."""
+def server_hits(
+    released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """Whether each server is right about each test row; a server without two classes to learn
+    from never is.
+    """
     kept = np.isfinite(released).all(axis=1)
     if len(np.unique(labels[kept])) < 2:
         return {name: np.zeros(len(wanted), dtype=np.bool_) for name in SERVERS}
-    return {name: train_server(name, released, labels, seed=seed).predict(tested) == wanted for name in SERVERS}
+    return {
+        name: train_server(name, released, labels, seed=seed).predict(tested) == wanted
+        for name in SERVERS
+    }

@@ -1,4 +1,6 @@
-"""The published mode: Table 3, scores of rows (Figures 4, 5 and 10), the effect of p (Figure 11), and its inversion."""
+"""The published mode: Table 3, scores of rows (Figures 4, 5 and 10), the effect of p (Figure
+11), and its inversion.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ _INVERTED_ROWS = 2_000
 
 
 @lru_cache(maxsize=4)
-def published_encoder(parts: Parts, *, private: bool = True, power: int = 1, batch_size: int | None = None) -> PowerEncoder:
-    """The published encoder fitted on the private rows; without ``private`` the paper's non-private baseline."""
+def published_encoder(
+    parts: Parts, *, private: bool = True, power: int = 1, batch_size: int | None = None
+) -> PowerEncoder:
+    """The published encoder fitted on the private rows; without ``private`` the paper's
+    non-private baseline.
+    """
     settings = parts.settings
     config = replace(settings.power_config, private=private, power=power, seed=parts.seed)
     return PowerEncoder(
@@ -39,7 +45,10 @@ def published_encoder(parts: Parts, *, private: bool = True, power: int = 1, bat
         power_config=config if batch_size is None else replace(config, batch_size=batch_size),
         bandwidth_factor=settings.bandwidth_factor,
         random_state=parts.seed,
-    ).fit(parts.private_rows[: settings.published_rows], parts.private_labels[: settings.published_rows])
+    ).fit(
+        parts.private_rows[: settings.published_rows],
+        parts.private_labels[: settings.published_rows],
+    )
 
 
 def published_query(encoder: PowerEncoder) -> PublishedQuery:
@@ -50,14 +59,23 @@ def published_query(encoder: PowerEncoder) -> PublishedQuery:
 
 
 def published(parts: Parts) -> Results:
-    """Table 3's shape: the published encoder, trained on the rows that it releases; servers per filter threshold."""
+    """Table 3's shape: the published encoder, trained on the rows that it releases; servers per
+    filter threshold.
+    """
     settings = parts.settings
     query = published_query(published_encoder(parts))
-    rows, labels = parts.private_rows[: settings.published_rows], parts.private_labels[: settings.published_rows]
+    rows, labels = (
+        parts.private_rows[: settings.published_rows],
+        parts.private_labels[: settings.published_rows],
+    )
     private, test = parts.schema.encode(rows), parts.schema.encode(parts.test_rows)
     scores, test_scores = query.scores(private), query.scores(test)
     embedded, test_embedded = query.exact(private), query.exact(test)
-    results: Results = {"train scores": quantiles(scores), "test scores": quantiles(test_scores), "rows": {}}
+    results: Results = {
+        "train scores": quantiles(scores),
+        "test scores": quantiles(test_scores),
+        "rows": {},
+    }
     for epsilon in settings.published_epsilons:
         kept, test_kept = scores <= epsilon, test_scores <= epsilon
         released = np.where(kept[:, None], embedded, np.nan)
@@ -67,14 +85,17 @@ def published(parts: Parts) -> Results:
             "test released": float(test_kept.mean()),
             "on all test rows": {name: float(found.mean()) for name, found in right.items()},
             "on released test rows": {
-                name: float(found[test_kept].mean()) if test_kept.any() else float("nan") for name, found in right.items()
+                name: float(found[test_kept].mean()) if test_kept.any() else float("nan")
+                for name, found in right.items()
             },
         }
     return results
 
 
 def baseline_scores(parts: Parts) -> Results:
-    """Scores of the embeddings of the two baselines: without the privacy loss, and trained by DP-Adam."""
+    """Scores of the embeddings of the two baselines: without the privacy loss, and trained by
+    DP-Adam.
+    """
     rows = parts.schema.encode(parts.private_rows[:_SCORED_ROWS])
     plain = published_query(published_encoder(parts, private=False))
     private = per_sample_epsilon(dp_adam_encoder(parts).network, plain.density, rows, alpha=ALPHA)
@@ -106,9 +127,11 @@ def powers(parts: Parts) -> Results:
 
 
 def inversion(parts: Parts) -> Results:
-    """Held-out rows from their published embeddings, stored in single precision, by Newton's method.
+    """Held-out rows from their published embeddings, stored in single precision, by Newton's
+    method.
 
-    Twice: with the encoder alone, and with the public rows as starts. ``found``: a relative error below 1e-3.
+    Twice: with the encoder alone, and with the public rows as starts. ``found``: a relative
+    error below 1e-3.
     """
     query = published_query(published_encoder(parts))
     rows = parts.schema.encode(parts.test_rows[:_INVERTED_ROWS])
@@ -126,6 +149,8 @@ def inversion(parts: Parts) -> Results:
 
 
 def quantiles(scores: npt.ArrayLike) -> list[float]:
-    """Scores at ``QUANTILES``; infinity becomes a number beyond every axis, so that it can be stored."""
+    """Scores at ``QUANTILES``; infinity becomes a number beyond every axis, so that it can be
+    stored.
+    """
     values: Array = np.minimum(np.asarray(scores, dtype=np.float64), 1e6)
     return [float(value) for value in np.quantile(values, QUANTILES)]

@@ -34,7 +34,10 @@ def _heading(means: Results, errors: Results) -> list[str]:
     numbers = {name: round(value) for name, value in rows.items()}
     seeds = round(means["seeds"])
     accuracies = ", ".join(f"{name} {_percent(plain[name], beside[name])}" for name in SERVERS)
-    public = ", ".join(f"{name} {_percent(plain['public rows'][name], beside['public rows'][name])}" for name in SERVERS)
+    public = ", ".join(
+        f"{name} {_percent(plain['public rows'][name], beside['public rows'][name])}"
+        for name in SERVERS
+    )
     return [
         f"# Power encoder on {means['data']}: accuracy in percent",
         "",
@@ -42,20 +45,27 @@ def _heading(means: Results, errors: Results) -> list[str]:
         "",
         f"    RETICENT_DATA=... python -m papers.power.table {means['arguments']}",
         "",
-        "![Accuracy of the best server against the proved epsilon, ours and raw columns](default.png)",
+        (
+            "![Accuracy of the best server against the proved epsilon, ours and raw "
+            "columns](default.png)"
+        ),
         "",
         "![The paper's figures 4 to 11](published.png)",
         "",
         (
-            f"{means['origin']}. {numbers['public']} public rows, {numbers['private']} private rows (published mode "
+            f"{means['origin']}. {numbers['public']} public rows, {numbers['private']} private "
+            "rows (published mode "
             f"{numbers['published']}), {numbers['test']} held-out rows; "
             + (
-                f"means and standard errors over {seeds} seeds, which draw the cut, training and noise"
+                f"means and standard errors over {seeds} seeds, which draw the cut, training "
+                "and noise"
                 if seeds > 1
                 else "one seed"
             )
-            + f". Majority rate {_percent(plain['majority'], beside['majority'])}. Not private, on the encoded rows: "
-            f"{accuracies}. Learnt from the public rows alone, for rows that need no protection: {public}. "
+            + f". Majority rate {_percent(plain['majority'], beside['majority'])}. Not "
+            "private, on the encoded rows: "
+            f"{accuracies}. Learnt from the public rows alone, for rows that need no "
+            f"protection: {public}. "
             "The noise was seeded: these releases were not private."
         ),
     ]
@@ -63,7 +73,10 @@ def _heading(means: Results, errors: Results) -> list[str]:
 
 def _default(means: Results, errors: Results) -> list[str]:
     lines = [
-        "## Default mode, at a proved budget (delta 0); in brackets raw columns under the same budget and adjacency",
+        (
+            "## Default mode, at a proved budget (delta 0); in brackets raw columns under the same "
+            "budget and adjacency"
+        ),
         "",
         *_heads("neighbours", "epsilon", "mechanism and values", *SERVERS),
     ]
@@ -83,7 +96,8 @@ def _default(means: Results, errors: Results) -> list[str]:
         *lines,
         "",
         (
-            f"DP-Adam on the same private rows (delta {DP_ADAM_DELTA:g}; adding or removing one *training* record; the rows "
+            f"DP-Adam on the same private rows (delta {DP_ADAM_DELTA:g}; adding or removing "
+            "one *training* record; the rows "
             f"that are predicted are sent as they are, so this is another promise): {accuracies}."
         ),
     ]
@@ -93,9 +107,18 @@ def _published(means: Results, errors: Results) -> list[str]:
     lines = [
         "## Published mode: rows filtered by the paper's score, which is not a privacy guarantee",
         "",
-        "Accuracy on all held-out rows; in brackets on those that the filter lets pass. Paper: its Table 3.",
+        (
+            "Accuracy on all held-out rows; in brackets on those that the filter lets pass. Paper: "
+            "its Table 3."
+        ),
         "",
-        *_heads("score", "train rows released", "test rows released", *SERVERS, "paper: NN, RF, XGB, DP-Adam"),
+        *_heads(
+            "score",
+            "train rows released",
+            "test rows released",
+            *SERVERS,
+            "paper: NN, RF, XGB, DP-Adam",
+        ),
     ]
     for name, figures in means["published"]["rows"].items():
         spread = errors["published"]["rows"][name]
@@ -107,9 +130,16 @@ def _published(means: Results, errors: Results) -> list[str]:
         paper = ", ".join(f"{value:g}" for value in means["paper"].get(name, []))
         shares = [f"{figures['released']:.1%}", f"{figures['test released']:.1%}"]
         lines.append(_row([name, *shares, *cells, paper]))
-    lines += ["", *_heads("inverted with", "relative error below 1e-3", "median error", "largest error")]
+    lines += [
+        "",
+        *_heads("inverted with", "relative error below 1e-3", "median error", "largest error"),
+    ]
     for name, found in means["inversion"].items():
-        lines.append(_row([name, f"{found['found']:.1%}", f"{found['median']:.1e}", f"{found['largest']:.1e}"]))
+        lines.append(
+            _row(
+                [name, f"{found['found']:.1%}", f"{found['median']:.1e}", f"{found['largest']:.1e}"]
+            )
+        )
     return lines
 
 
@@ -118,25 +148,42 @@ def _attacks(means: Results, _: Results) -> list[str]:
         "## Hijacking: a decoder trained on public rows (paper's Table 5)",
         "",
         (
-            "*Default*: epsilon 1 within the smallest radius. In the paper all categories came back for 0.36 % of the rows with "
+            "*Default*: epsilon 1 within the smallest radius. In the paper all categories came "
+            "back for 0.36 % of the rows with "
             "its loss, 3.63 % without, 4.5 % under DP-Adam."
         ),
         "",
-        *_heads("embedding", "all categories right", "categories right", "MSE", "squared error of a row"),
+        *_heads(
+            "embedding", "all categories right", "categories right", "MSE", "squared error of a row"
+        ),
     ]
     for name, quality in means["hijacking"].items():
         errors = [f"{quality['mean_squared_error']:.4f}", f"{quality['squared_error']:.3f}"]
-        lines.append(_row([name, _share(quality["all_categories"], 2), _share(quality["category"], 1), *errors]))
+        lines.append(
+            _row(
+                [
+                    name,
+                    _share(quality["all_categories"], 2),
+                    _share(quality["category"], 1),
+                    *errors,
+                ]
+            )
+        )
     return lines
 
 
 def _reconstruction(means: Results, _: Results) -> list[str]:
     lines = [
-        "## Reconstruction: proved lower bound, measured attack, blind guess (mean squared l2 error of a row)",
+        (
+            "## Reconstruction: proved lower bound, measured attack, blind guess (mean squared l2 "
+            "error of a row)"
+        ),
         "",
         (
-            "Rows drawn from the density estimate of the public rows, which is the prior that the bound assumes. *Record known*: "
-            "the error of someone who knows which public record the draw was made from; the bound can never be above it."
+            "Rows drawn from the density estimate of the public rows, which is the prior that "
+            "the bound assumes. *Record known*: "
+            "the error of someone who knows which public record the draw was made from; the "
+            "bound can never be above it."
         ),
         "",
         *_heads("epsilon, smallest radius", "bound", "record known", "attack", "blind guess"),
@@ -148,13 +195,20 @@ def _reconstruction(means: Results, _: Results) -> list[str]:
 
 
 def _costs(means: Results, _: Results) -> list[str]:
-    """Table 4: memory of a step times number of steps until an accuracy is reached, on client and server."""
+    """Table 4: memory of a step times number of steps until an accuracy is reached, on client
+    and server.
+    """
     lines = [
-        "## Cost to reach an accuracy (the paper's Table 4): peak memory of a step times steps, in GB; in brackets TFLOP",
+        (
+            "## Cost to reach an accuracy (the paper's Table 4): peak memory of a step times "
+            "steps, in GB; in brackets TFLOP"
+        ),
         "",
         (
-            "The server is a network of two layers of 64; DP-Adam trains the same network on the client. *Score* is the filter's "
-            "threshold and no guarantee. Scored on all held-out rows, after steps in growing strides."
+            "The server is a network of two layers of 64; DP-Adam trains the same network on "
+            "the client. *Score* is the filter's "
+            "threshold and no guarantee. Scored on all held-out rows, after steps in growing "
+            "strides."
         ),
         "",
         *_heads("method", "accuracy", "steps", "client", "server", "total"),
@@ -169,11 +223,22 @@ def _costs(means: Results, _: Results) -> list[str]:
                 continue
             followed, nothing = _cost(curve, steps), (0.0, 0.0)
             # DP-Adam trains what is followed on the client, and sends it.
-            here, there = (followed, nothing) if client is None else (_cost(client, client["steps"]), followed)
+            here, there = (
+                (followed, nothing)
+                if client is None
+                else (_cost(client, client["steps"]), followed)
+            )
             total = (here[0] + there[0], here[1] + there[1])
-            costs = [f"{memory:.3g} ({operations:.2g})" for memory, operations in (here, there, total)]
+            costs = [
+                f"{memory:.3g} ({operations:.2g})" for memory, operations in (here, there, total)
+            ]
             lines.append(_row([name, f"{100 * target:g}", str(steps), *costs]))
-    clients = ", ".join([*(f"{name} batches of {size}" for name, size in CLIENTS.items()), "NonPriv no privacy loss"])
+    clients = ", ".join(
+        [
+            *(f"{name} batches of {size}" for name, size in CLIENTS.items()),
+            "NonPriv no privacy loss",
+        ]
+    )
     return [*lines, "", f"Clients: {clients}."]
 
 
@@ -197,7 +262,9 @@ def _share(value: float, digits: int) -> str:
 
 
 def _percent(share: float, error: float = math.nan) -> str:
-    """Percent with one digit; with its standard error where there is one; a dash where there is nothing."""
+    """Percent with one digit; with its standard error where there is one; a dash where there is
+    nothing.
+    """
     if math.isnan(share):
         return "-"
     return f"{100 * share:.1f}" + ("" if math.isnan(error) else f" ± {100 * error:.1f}")

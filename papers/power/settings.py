@@ -25,8 +25,10 @@ class PowerSettings:
     Attributes:
         load: loader of the table.
         schema: from column names to the public schema.
-        public_share: share of the training rows that is public: encoders of the default mode are trained on it.
-        private_rows: at most so many of the other training rows are released in the default mode and by raw columns.
+        public_share: share of the training rows that is public: encoders of the default mode are
+            trained on it.
+        private_rows: at most so many of the other training rows are released in the default mode
+            and by raw columns.
         published_rows: the same in published mode.
         test_rows: at most so many held-out rows are released and scored.
         power_config: the published encoder's settings.
@@ -38,7 +40,8 @@ class PowerSettings:
         epochs: passes of the default mode's training.
         cost_epsilons: scores (of DP-Adam: budgets) of the cost table.
         cost_targets: accuracies that the cost table counts steps to.
-        server_batch, server_steps, server_rate: rows per step, steps and learning rate of the servers that are followed.
+        server_batch, server_steps, server_rate: rows per step, steps and learning rate of the
+            servers that are followed.
         paper: the paper's accuracies in percent: epsilon to (NN, RF, XGB, DP-Adam).
     """
 

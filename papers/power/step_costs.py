@@ -1,4 +1,6 @@
-"""What one training step costs, whatever the machine: peak memory of its tensors and floating-point operations."""
+"""What one training step costs, whatever the machine: peak memory of its tensors and
+floating-point operations.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +22,29 @@ class StepCost:
     """Cost of one step.
 
     Attributes:
-        peak_bytes: largest sum of what tensors (parameters and optimizer state included) and numpy arrays held at a time.
-        operations: floating-point operations of matrix products and factorisations; a multiplication with its addition is two.
+        peak_bytes: largest sum of what tensors (parameters and optimizer state included) and numpy
+            arrays held at a time.
+        operations: floating-point operations of matrix products and factorisations; a
+            multiplication with its addition is two.
     """
 
     peak_bytes: int
     operations: float
 
 
-def step_cost(step: Callable[[], object], *, held: Iterable[torch.Tensor], extra_operations: float = 0.0) -> StepCost:
+def step_cost(
+    step: Callable[[], object], *, held: Iterable[torch.Tensor], extra_operations: float = 0.0
+) -> StepCost:
     """The cost of one call of ``step``.
 
     Args:
-        step: a whole training step: loss, gradients, update. It is run three times: an optimizer gets its state, arrays are
-            measured, tensors are measured.
+        step: a whole training step: loss, gradients, update. It is run three times: an optimizer
+            gets its state, arrays are measured, tensors are measured.
         held: tensors that are there before the step: parameters, and the rows if they count.
         extra_operations: of arithmetic outside of torch.
 
-    The peaks of tensors and of numpy arrays are added, though they need not coincide: the sum is at most too large.
+    The peaks of tensors and of numpy arrays are added, though they need not coincide: the sum is
+    at most too large.
     """
     with _Meter(()):  # the first use of anything makes things that stay, and are not the step's
         step()
@@ -53,7 +60,9 @@ def step_cost(step: Callable[[], object], *, held: Iterable[torch.Tensor], extra
 
 
 class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Follows the bytes of every storage from the operation that makes it to its end, and counts operations."""
+    """Follows the bytes of every storage from the operation that makes it to its end, and counts
+    operations.
+    """
 
     def __init__(self, held: Iterable[torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -65,7 +74,9 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves((args, result)):  # arguments too: what was there before the first operation
+        for leaf in tree_leaves(
+            (args, result)
+        ):  # arguments too: what was there before the first operation
             if isinstance(leaf, torch.Tensor):
                 self._follow(leaf)
         formula = _FORMULAS.get(func._overloadpacket)

@@ -1,9 +1,11 @@
-"""The Power Mechanism's tables and figures: ``python -m papers.power.table --data adult --seeds 3``.
+"""The Power Mechanism's tables and figures: ``python -m papers.power.table --data adult --seeds
+3``.
 
-Published mode (Tables 3, 4 and 5, Figures 4 to 11), inversion, and the default mode at proved budgets beside raw columns under
-local privacy. Three budgets are kept apart: the paper's score of smoothness, which protects nobody; the proved epsilon
-of the default mode; and, in DP-Adam's rows, the epsilon of a training set, which does not cover the rows that are
-predicted. Every cell is cached in the folder, so an interrupted run continues.
+Published mode (Tables 3, 4 and 5, Figures 4 to 11), inversion, and the default mode at proved
+budgets beside raw columns under local privacy. Three budgets are kept apart: the paper's score
+of smoothness, which protects nobody; the proved epsilon of the default mode; and, in DP-Adam's
+rows, the epsilon of a training set, which does not cover the rows that are predicted. Every cell
+is cached in the folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ Results = dict[str, Any]
 
 
 def run(parts: Parts, folder: Path) -> Results:
-    """All figures of one table and seed; cells that stand in ``folder`` already are read from there."""
+    """All figures of one table and seed; cells that stand in ``folder`` already are read from
+    there.
+    """
     cells, settings = folder / "cells", parts.settings
 
     def cell(name: str, compute: Callable[[], Results]) -> Results:
@@ -46,7 +50,11 @@ def run(parts: Parts, folder: Path) -> Results:
         return figures
 
     near = min(radius for radius in settings.radii if radius is not None)
-    budgets = {f"{_radius(radius)}-{epsilon:g}": (epsilon, radius) for radius in settings.radii for epsilon in settings.epsilons}
+    budgets = {
+        f"{_radius(radius)}-{epsilon:g}": (epsilon, radius)
+        for radius in settings.radii
+        for epsilon in settings.epsilons
+    }
     extremes = (min(settings.epsilons), max(settings.epsilons))
     return {
         "data": parts.table.name,
@@ -75,7 +83,9 @@ def run(parts: Parts, folder: Path) -> Results:
         "baseline scores": cell("baseline-scores", partial(baseline_scores, parts)),
         "hijacking": cell("hijacking", partial(hijacking, parts, epsilon=1.0, radius=near)),
         "bounds": {
-            f"{epsilon:g}": cell(f"bound-{epsilon:g}", partial(bound_and_attack, parts, epsilon=epsilon, radius=near))
+            f"{epsilon:g}": cell(
+                f"bound-{epsilon:g}", partial(bound_and_attack, parts, epsilon=epsilon, radius=near)
+            )
             for epsilon in extremes
         },
         "clients": cell("clients", partial(clients, parts)),
@@ -90,22 +100,40 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", choices=TABLES, required=True)
-    parser.add_argument("--out", type=Path, help="output and cache folder (default: runs/power-table-DATA)")
+    parser.add_argument(
+        "--out", type=Path, help="output and cache folder (default: runs/power-table-DATA)"
+    )
     parser.add_argument("--seeds", type=int, default=1, help="how many runs are averaged")
-    parser.add_argument("--tuning", action="store_true", help="hold out a fifth of the training rows in place of the test rows")
+    parser.add_argument(
+        "--tuning",
+        action="store_true",
+        help="hold out a fifth of the training rows in place of the test rows",
+    )
     chosen = parser.parse_args(arguments)
     if chosen.seeds < 1:
         parser.error("--seeds: expected at least 1")
     folder = chosen.out if chosen.out is not None else Path("runs") / f"power-table-{chosen.data}"
     runs = [
-        run(Parts.of(settings_of(chosen.data), seed=seed, tuning=chosen.tuning), folder / f"seed-{seed}")
+        run(
+            Parts.of(settings_of(chosen.data), seed=seed, tuning=chosen.tuning),
+            folder / f"seed-{seed}",
+        )
         for seed in range(chosen.seeds)
     ]
     means, errors = combined(runs)
-    means["seeds"], means["arguments"] = chosen.seeds, f"--data {chosen.data} --seeds {chosen.seeds}"
-    write_result(folder / "results.json", json.dumps(_storable({"means": means, "standard errors": errors}), indent=2))
+    means["seeds"], means["arguments"] = (
+        chosen.seeds,
+        f"--data {chosen.data} --seeds {chosen.seeds}",
+    )
+    write_result(
+        folder / "results.json",
+        json.dumps(_storable({"means": means, "standard errors": errors}), indent=2),
+    )
     write_result(folder / "table.md", markdown(means, errors))
-    for name, drawing in (("default.png", default_mode(means, errors)), ("published.png", published_mode(means, errors))):
+    for name, drawing in (
+        ("default.png", default_mode(means, errors)),
+        ("published.png", published_mode(means, errors)),
+    ):
         write_result(folder / name, png(drawing, dpi=110))
     print(folder / "table.md")
 

@@ -35,7 +35,9 @@ class Chosen:
     seed: int
 
 
-def read_command(arguments: list[str] | None, *, about: str | None, data: Iterable[str], folder: str) -> Chosen:
+def read_command(
+    arguments: list[str] | None, *, about: str | None, data: Iterable[str], folder: str
+) -> Chosen:
     """The command line of a page on one data set.
 
     Args:
@@ -46,7 +48,12 @@ def read_command(arguments: list[str] | None, *, about: str | None, data: Iterab
     """
     parser = argparse.ArgumentParser(description=(about or "").split("\n", 1)[0])
     parser.add_argument("--data", choices=sorted(data), required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs") / folder, help="output folder (default: %(default)s)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs") / folder,
+        help="output folder (default: %(default)s)",
+    )
     parser.add_argument("--seed", type=int, default=0)
     read = parser.parse_args(arguments)
     read.out.mkdir(parents=True, exist_ok=True)

@@ -2,9 +2,10 @@
 
 ``python -m papers.private_knn.figures``
 
-Figure 1: Rényi divergence of a screening bit by order and largest vote. Figure 2: five largest votes in one plot. Figure 3:
-epsilon of up to 8,192 bits on Poisson samples. Beside the paper's curves stand the search over every largest vote, and in
-Figure 3 the bounds that hold for every data set. No data is needed; everything is computed from the settings.
+Figure 1: Rényi divergence of a screening bit by order and largest vote. Figure 2: five largest
+votes in one plot. Figure 3: epsilon of up to 8,192 bits on Poisson samples. Beside the paper's
+curves stand the search over every largest vote, and in Figure 3 the bounds that hold for every
+data set. No data is needed; everything is computed from the settings.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class ScreeningSettings:
     largest_order: int = 128
 
     def event(self, fewest: int, most: int) -> ScreeningDpEvent:
-        """Screening with continuous noise, as in the paper, for largest votes from ``fewest`` to ``most``."""
+        """Screening with continuous noise, as in the paper, for largest votes from ``fewest`` to
+        ``most``.
+        """
         return ScreeningDpEvent(fewest, most, self.threshold, self.sigma)
 
     @property
@@ -81,7 +84,12 @@ def run(settings: ScreeningSettings) -> Results:
     votes = np.arange(settings.neighbours // settings.classes, settings.neighbours + 1)
     surface = np.stack([_at(settings, int(vote), orders, rate=1.0) for vote in votes])
     whole = screening_rdp(settings.everything, orders, sampling_probability=1.0)
-    shortcut = np.maximum(*(_at(settings, vote, orders, rate=1.0) for vote in (round(settings.threshold), settings.neighbours)))
+    shortcut = np.maximum(
+        *(
+            _at(settings, vote, orders, rate=1.0)
+            for vote in (round(settings.threshold), settings.neighbours)
+        )
+    )
     return {
         "settings": settings.__dict__,
         "orders": orders.tolist(),
@@ -101,22 +109,36 @@ def _at(settings: ScreeningSettings, vote: int, orders: Array, *, rate: float) -
     # Pairs are (vote - 1, vote), (vote, vote + 1), then (vote, vote - 1), (vote + 1, vote).
     around = [1, 2]
     distributions = mixed[:, around], base[:, around]
-    return np.maximum(largest_divergence(*distributions, orders), largest_divergence(*distributions[::-1], orders))
+    return np.maximum(
+        largest_divergence(*distributions, orders), largest_divergence(*distributions[::-1], orders)
+    )
 
 
 def _spending(settings: ScreeningSettings) -> Results:
-    orders = np.concatenate([np.arange(2, 65), np.unique(np.round(64 * 2 ** (np.arange(1, 65) / 16)))]).astype(np.float64)
+    orders = np.concatenate(
+        [np.arange(2, 65), np.unique(np.round(64 * 2 ** (np.arange(1, 65) / 16)))]
+    ).astype(np.float64)
     rate, delta = settings.sampling_probability, settings.delta
 
     def spent(rdp: Array) -> list[float]:
         return [epsilon_of_rdp(orders, queries * rdp, delta)[0] for queries in QUERIES]
 
-    curves = {f"largest vote {vote}": spent(_at(settings, vote, orders, rate=rate)) for vote in settings.shown}
-    curves["every largest vote"] = spent(screening_rdp(settings.everything, orders, sampling_probability=rate))
+    curves = {
+        f"largest vote {vote}": spent(_at(settings, vote, orders, rate=rate))
+        for vote in settings.shown
+    }
+    curves["every largest vote"] = spent(
+        screening_rdp(settings.everything, orders, sampling_probability=rate)
+    )
     gaussian = PoissonSampled(rate, GaussianCost(settings.sigma))
     step = PrivacyEvent("screening", Guarantee(1.0, delta, AddRemove()), gaussian)
-    curves["sampled Gaussian, Rényi"] = spent(RdpAccountant(AddRemove(), orders.tolist()).compose(step).rdp)
-    losses = [PldAccountant(AddRemove(), 1e-5).compose(step, queries).epsilon(delta=delta) for queries in QUERIES]
+    curves["sampled Gaussian, Rényi"] = spent(
+        RdpAccountant(AddRemove(), orders.tolist()).compose(step).rdp
+    )
+    losses = [
+        PldAccountant(AddRemove(), 1e-5).compose(step, queries).epsilon(delta=delta)
+        for queries in QUERIES
+    ]
     curves["sampled Gaussian, loss distribution"] = [float(epsilon) for epsilon in losses]
     return curves
 
@@ -125,10 +147,18 @@ def surface_figure(results: Results) -> Figure:
     """Figure 1: divergence by order and largest vote, with the worst vote of each order."""
     drawing, axes = one_panel()
     orders, votes = results["orders"], results["votes"]
-    picture = axes.pcolormesh(orders, votes, results["surface"], shading="nearest", cmap="viridis", rasterized=True)
+    picture = axes.pcolormesh(
+        orders, votes, results["surface"], shading="nearest", cmap="viridis", rasterized=True
+    )
     drawing.colorbar(picture, ax=axes, label="Rényi divergence of one bit")
     axes.plot(orders, results["worst_vote"], color="red", label="worst largest vote")
-    axes.axhline(results["settings"]["threshold"], color="white", linestyle="--", linewidth=1, label="threshold")
+    axes.axhline(
+        results["settings"]["threshold"],
+        color="white",
+        linestyle="--",
+        linewidth=1,
+        label="threshold",
+    )
     axes.set_xlabel("order")
     axes.set_ylabel("largest vote")
     axes.legend(loc="lower left")
@@ -140,9 +170,16 @@ def curves_figure(results: Results) -> Figure:
     drawing, axes = one_panel()
     start = results["votes"][0]
     for vote in results["settings"]["shown"]:
-        axes.plot(results["orders"], results["surface"][vote - start], linewidth=1, label=f"largest vote {vote}")
+        axes.plot(
+            results["orders"],
+            results["surface"][vote - start],
+            linewidth=1,
+            label=f"largest vote {vote}",
+        )
     axes.plot(results["orders"], results["every_vote"], color="black", label="every largest vote")
-    axes.plot(results["orders"], results["shortcut"], color="red", linestyle=":", label="paper's shortcut")
+    axes.plot(
+        results["orders"], results["shortcut"], color="red", linestyle=":", label="paper's shortcut"
+    )
     axes.set_xlabel("order")
     axes.set_ylabel("Rényi divergence of one bit")
     axes.legend()
@@ -159,7 +196,15 @@ def spending_figure(results: Results) -> Figure:
     }
     for name, curve in results["spending"].items():
         color, style = styles.get(name, (None, "-"))
-        axes.plot(results["queries"], curve, color=color, linestyle=style, linewidth=1, marker=".", label=name)
+        axes.plot(
+            results["queries"],
+            curve,
+            color=color,
+            linestyle=style,
+            linewidth=1,
+            marker=".",
+            label=name,
+        )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("bits released")
@@ -174,15 +219,27 @@ def markdown(results: Results) -> str:
     lines = [
         "# What noisy screening costs: the supplement's Figures 1 to 3",
         "",
-        f"k = {settings['neighbours']}, T = {settings['threshold']:g}, sigma = {settings['sigma']:g} votes, continuous noise as",
-        f"in the paper; Figure 3 with samples of rate {settings['sampling_probability']:g}, delta = {settings['delta']:g}.",
+        (
+            f"k = {settings['neighbours']}, T = {settings['threshold']:g}, sigma = "
+            f"{settings['sigma']:g} votes, continuous noise as"
+        ),
+        (
+            f"in the paper; Figure 3 with samples of rate {settings['sampling_probability']:g}, "
+            f"delta = {settings['delta']:g}."
+        ),
         "Command: `python -m papers.private_knn.figures`.",
         "",
         "![Figure 1](figure-1.png)",
         "![Figure 2](figure-2.png)",
         "",
-        "The paper finds the worst case at a largest vote of T up to order 80 and of k above, and offers to try only these two.",
-        "The search over every vote says otherwise: the worst vote moves away from T from the start, and is k at no order shown.",
+        (
+            "The paper finds the worst case at a largest vote of T up to order 80 and of k above, "
+            "and offers to try only these two."
+        ),
+        (
+            "The search over every vote says otherwise: the worst vote moves away from T from the "
+            "start, and is k at no order shown."
+        ),
         "",
         "| order | worst largest vote | every vote | shortcut (T and k) | shortcut too low by |",
         "|---|---|---|---|---|",
@@ -191,16 +248,27 @@ def markdown(results: Results) -> str:
         if order in orders:
             at = orders.index(order)
             whole, short = results["every_vote"][at], results["shortcut"][at]
-            lines.append(f"| {order} | {results['worst_vote'][at]} | {whole:.3e} | {short:.3e} | {1 - short / whole:.1%} |")
+            lines.append(
+                f"| {order} | {results['worst_vote'][at]} | {whole:.3e} | {short:.3e} | "
+                f"{1 - short / whole:.1%} |"
+            )
     shown = [queries for queries in (64, 512, 2048, 8192) if queries in results["queries"]]
-    lines += ["", "![Figure 3](figure-3.png)", "", f"| epsilon after | {' | '.join(f'{queries:,} bits' for queries in shown)} |"]
+    lines += [
+        "",
+        "![Figure 3](figure-3.png)",
+        "",
+        f"| epsilon after | {' | '.join(f'{queries:,} bits' for queries in shown)} |",
+    ]
     lines.append("|---|" + "---|" * len(shown))
     for name, curve in results["spending"].items():
         cells = " | ".join(f"{curve[results['queries'].index(queries)]:.3f}" for queries in shown)
         lines.append(f"| {name} | {cells} |")
     lines += [
         "",
-        "One largest vote is not a guarantee: it is what *that* query would cost. The three last rows hold for every data set.",
+        (
+            "One largest vote is not a guarantee: it is what *that* query would cost. The three "
+            "last rows hold for every data set."
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -208,7 +276,9 @@ def markdown(results: Results) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Compute, and write the page, its pictures and its numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, default=Path("runs") / "knn-figures", help="output folder")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs") / "knn-figures", help="output folder"
+    )
     folder = parser.parse_args(arguments).out
     results = run(ScreeningSettings())
     drawings = (surface_figure, curves_figure, spending_figure)

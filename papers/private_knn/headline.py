@@ -1,9 +1,12 @@
-"""The Private-kNN paper's headline, with totals that hold: ``python -m papers.private_knn.headline --data mnist``.
+"""The Private-kNN paper's headline, with totals that hold: ``python -m papers.private_knn.headline
+--data mnist``.
 
-Private records are the training part; public pictures the first nine tenths of the held-out part, whose labels are read for
-scoring only; students are scored on the last tenth, which nothing else sees. Rows: Private-kNN calibrated to a total, in rounds;
-the paper's own setting at what it really costs; PATE on the same features at the calibrated total, by Gaussian noise with
-confident aggregation and by Laplace noise. Every row ends with the same kind of student, and is cached in the folder.
+Private records are the training part; public pictures the first nine tenths of the held-out
+part, whose labels are read for scoring only; students are scored on the last tenth, which
+nothing else sees. Rows: Private-kNN calibrated to a total, in rounds; the paper's own setting at
+what it really costs; PATE on the same features at the calibrated total, by Gaussian noise with
+confident aggregation and by Laplace noise. Every row ends with the same kind of student, and is
+cached in the folder.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ Results = dict[str, Any]
 
 DELTA = 1e-5
 PUBLISHED: dict[str, str] = {
-    "mnist": "published: epsilon 0.47, accuracy 98.8 % (735 labels); PATE 1.97, 98.5 % (286 labels); without privacy 99.2 %",
+    "mnist": "published: epsilon 0.47, accuracy 98.8 % (735 labels); PATE 1.97, 98.5 % (286 "
+    "labels); without privacy 99.2 %",
     "fashion": "not in the paper",
     "cifar10": "not in the paper; here 10,000 private records only",
 }
@@ -52,7 +56,8 @@ TUNED = ("mnist", "digits")
 class HeadlineSettings:
     """Settings of one data set, fixed before a run.
 
-    Those of "mnist" and "digits" were tuned on a split of the training part, whose labels are private; no epsilon pays for that.
+    Those of "mnist" and "digits" were tuned on a split of the training part, whose labels are
+    private; no epsilon pays for that.
 
     Attributes:
         image_shape: channels, height, width.
@@ -92,14 +97,26 @@ def settings_of(data: str) -> HeadlineSettings:
         neighbours=150,
         sampling_probability=0.15,
         teachers=250,
-        student=StudentConfig(image_shape=(1, 28, 28), channels=(16, 32), epochs=12, learning_rate=3e-3, confidence=0.9),
+        student=StudentConfig(
+            image_shape=(1, 28, 28),
+            channels=(16, 32),
+            epochs=12,
+            learning_rate=3e-3,
+            confidence=0.9,
+        ),
         last_epochs=30,
     )
     if data == "mnist":
         return written
     if data == "digits":
         small = StudentConfig(
-            image_shape=(1, 8, 8), channels=(16, 32), width=64, epochs=150, batch_size=64, learning_rate=5e-3, turn=0.1
+            image_shape=(1, 8, 8),
+            channels=(16, 32),
+            width=64,
+            epochs=150,
+            batch_size=64,
+            learning_rate=5e-3,
+            turn=0.1,
         )
         return replace(
             written,
@@ -119,7 +136,13 @@ def settings_of(data: str) -> HeadlineSettings:
         clothes = replace(written.student, turn=0.05, zoom=0.1, shift=0.07, flips=True)
         return replace(written, upright=False, epsilon=1.0, rounds=(300,), student=clothes)
     photographs = StudentConfig(
-        image_shape=(3, 32, 32), channels=(16, 32), epochs=12, learning_rate=3e-3, turn=0.1, shift=0.1, flips=True
+        image_shape=(3, 32, 32),
+        channels=(16, 32),
+        epochs=12,
+        learning_rate=3e-3,
+        turn=0.1,
+        shift=0.1,
+        flips=True,
     )
     return replace(
         written,
@@ -135,7 +158,9 @@ def settings_of(data: str) -> HeadlineSettings:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Flat pictures of the three parts, with labels; those of ``public`` and ``scored`` are for scoring only."""
+    """Flat pictures of the three parts, with labels; those of ``public`` and ``scored`` are for
+    scoring only.
+    """
 
     private: Array
     codes: Integers
@@ -183,14 +208,21 @@ def calibrated(parts: Parts, settings: HeadlineSettings, seed: int, report: Repo
         last_student=replace(settings.student, epochs=settings.last_epochs),
         classes=range(parts.classes),
         random_state=seed,
-    ).fit(parts.private.reshape(shape), parts.codes, public=parts.public.reshape(shape), report=report)
-    rounds = [float((student.released_[places] == parts.public_truth[places]).mean()) for places in student.rounds_]
+    ).fit(
+        parts.private.reshape(shape), parts.codes, public=parts.public.reshape(shape), report=report
+    )
+    rounds = [
+        float((student.released_[places] == parts.public_truth[places]).mean())
+        for places in student.rounds_
+    ]
     plan = student.plan_
     return {**_scores(student.student_, parts), **_cost(plan), "released right, by round": rounds}
 
 
 def as_in_the_paper(parts: Parts, settings: HeadlineSettings, seed: int, report: Report) -> Results:
-    """The paper's MNIST setting, one round: k 300, sampling 0.15, threshold 180, sigma 75 and 25, 735 labels of 1,000 queries."""
+    """The paper's MNIST setting, one round: k 300, sampling 0.15, threshold 180, sigma 75 and
+    25, 735 labels of 1,000 queries.
+    """
     shape = (-1, *settings.image_shape)
     places = np.random.default_rng(seed).permutation(len(parts.public))[:1000]
     classifier = PrivateKNNClassifier(
@@ -210,8 +242,12 @@ def as_in_the_paper(parts: Parts, settings: HeadlineSettings, seed: int, report:
     return _taught(released, places, parts, settings, seed, report, classifier.plan_)
 
 
-def pate(parts: Parts, settings: HeadlineSettings, seed: int, report: Report, *, laplace: bool) -> Results:
-    """PATE at the required total, on the same features and as many queries as the calibrated row asks."""
+def pate(
+    parts: Parts, settings: HeadlineSettings, seed: int, report: Report, *, laplace: bool
+) -> Results:
+    """PATE at the required total, on the same features and as many queries as the calibrated row
+    asks.
+    """
     features = _features(parts, settings)
     public = features.features(parts.public)
     queries = sum(settings.rounds)
@@ -228,11 +264,17 @@ def pate(parts: Parts, settings: HeadlineSettings, seed: int, report: Report, *,
     votes = teachers.votes(public[places])
     sampler = SecureSampler()
     if laplace:
-        # One record moves a vote, so two counts by 1: noise of scale 2 / epsilon makes one label epsilon-private.
+        # One record moves a vote, so two counts by 1: noise of scale 2 / epsilon makes one label
+        # epsilon-private.
         scale = 2.0 / epsilon_per_answer(epsilon=settings.epsilon, delta=DELTA, answers=queries)
         released = (votes + sampler.discrete_laplace(votes.shape, scale=scale)).argmax(axis=1)
         outcome = _taught(released, places, parts, settings, seed, report, None)
-        return {**outcome, "epsilon": settings.epsilon, "scale": scale, "bound": "optimal composition of pure costs"}
+        return {
+            **outcome,
+            "epsilon": settings.epsilon,
+            "scale": scale,
+            "bound": "optimal composition of pure costs",
+        }
     threshold = 0.5 * settings.teachers
     steps = calibrate_private_knn(
         epsilon=settings.epsilon,
@@ -261,7 +303,11 @@ ROWS: dict[str, Callable[[Parts, HeadlineSettings, int, Report], Results]] = {
 
 
 def _features(parts: Parts, settings: HeadlineSettings) -> FeatureMap:
-    return ReducedFeatures.of(feature_map_of(settings.features, settings.image_shape), parts.public, dimension=settings.reduce_to)
+    return ReducedFeatures.of(
+        feature_map_of(settings.features, settings.image_shape),
+        parts.public,
+        dimension=settings.reduce_to,
+    )
 
 
 def _taught(
@@ -280,7 +326,9 @@ def _taught(
     if not answered.any():
         return {"labels": 0, **({} if plan is None else _cost(plan))}
     config = replace(settings.student, epochs=settings.last_epochs, seed=seed)
-    student = train_student(parts.public, lessons, classes=parts.classes, config=config, report=report)
+    student = train_student(
+        parts.public, lessons, classes=parts.classes, config=config, report=report
+    )
     right = float((released[answered] == parts.public_truth[places][answered]).mean())
     return {
         **_scores(student, parts),
@@ -323,21 +371,35 @@ def table(data: str, rows: dict[str, Results]) -> str:
         f"`python -m papers.private_knn.headline --data {data}`; delta = {DELTA:g};",
         f"{PUBLISHED.get(data, 'not in the paper')}.",
         "",
-        "Epsilon covers what a run releases. " + (_TUNED if data in TUNED else "Settings were not tuned."),
+        "Epsilon covers what a run releases. "
+        + (_TUNED if data in TUNED else "Settings were not tuned."),
         "",
-        "| row | epsilon | queries | labels right | student, unseen pictures | student, public pictures | bound |",
+        (
+            "| row | epsilon | queries | labels right | student, unseen pictures | student, public "
+            "pictures | bound |"
+        ),
         "|---|---|---|---|---|---|---|",
     ]
     for name, row in rows.items():
-        rounds = row.get("released right, by round", [row["released right"]] if "released right" in row else [])
+        rounds = row.get(
+            "released right, by round", [row["released right"]] if "released right" in row else []
+        )
         right = ", ".join(f"{share:.1%}" for share in rounds) or "none released"
-        scores = [f"{row[key]:.1%}" if key in row else "-" for key in ("accuracy", "accuracy on public pictures")]
+        scores = [
+            f"{row[key]:.1%}" if key in row else "-"
+            for key in ("accuracy", "accuracy on public pictures")
+        ]
         asked = row.get("queries", "-")
-        lines.append(f"| {name} | {row['epsilon']:.3f} | {asked} | {right} | {scores[0]} | {scores[1]} | {row['bound']} |")
+        lines.append(
+            f"| {name} | {row['epsilon']:.3f} | {asked} | {right} | {scores[0]} | {scores[1]} "
+            f"| {row['bound']} |"
+        )
     return "\n".join(lines) + "\n"
 
 
-def run(data: str, names: list[str], *, folder: Path, seed: int, report: Report = silent) -> dict[str, Results]:
+def run(
+    data: str, names: list[str], *, folder: Path, seed: int, report: Report = silent
+) -> dict[str, Results]:
     """The rows called ``names``, each computed once and kept in ``folder``."""
     settings = settings_of(data)
     path = folder / f"headline-{data}.json"
@@ -353,15 +415,21 @@ def run(data: str, names: list[str], *, folder: Path, seed: int, report: Report 
 
 def main() -> None:
     """Runs the rows and writes the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", choices=("digits", "mnist", "fashion", "cifar10"), default="digits")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", choices=("digits", "mnist", "fashion", "cifar10"), default="digits"
+    )
     parser.add_argument("--rows", nargs="*", default=list(ROWS), choices=list(ROWS))
     parser.add_argument("--out", type=Path, default=Path("runs/knn"))
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     with bar() as report:
-        rows = run(arguments.data, arguments.rows, folder=arguments.out, seed=arguments.seed, report=report)
+        rows = run(
+            arguments.data, arguments.rows, folder=arguments.out, seed=arguments.seed, report=report
+        )
     text = table(arguments.data, rows)
     write_result(arguments.out / f"headline-{arguments.data}.md", text)
     print(text)

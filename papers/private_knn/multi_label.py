@@ -2,10 +2,11 @@
 
 ``python -m papers.private_knn.multi_label``
 
-Every digit has attributes (even, prime, has a loop, ...). Private records are the training pictures; the public queries are the
-first held-out ones, whose attributes are read for scoring only. For each clip tau and total epsilon: how many of the released
-attributes are right, and how well a student does that learned from them. The paper's own data set for this, CelebA, is not used;
-what its settings cost is computed beside its published figure.
+Every digit has attributes (even, prime, has a loop, ...). Private records are the training
+pictures; the public queries are the first held-out ones, whose attributes are read for scoring
+only. For each clip tau and total epsilon: how many of the released attributes are right, and how
+well a student does that learned from them. The paper's own data set for this, CelebA, is not
+used; what its settings cost is computed beside its published figure.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class MultiLabelSettings:
         delta: of the total.
         epsilons: totals.
         taus: clips, whole votes of one record.
-        cell, orientations, upright, dimension: of the features, histograms of oriented gradients along principal directions of
-            the queries.
+        cell, orientations, upright, dimension: of the features, histograms of oriented gradients
+            along principal directions of the queries.
     """
 
     data: str
@@ -87,8 +88,12 @@ class MultiLabelSettings:
 
 
 SETTINGS = {
-    "mnist": MultiLabelSettings("mnist", 800, 800, 0.05, 1e-6, (0.05, 0.1, 0.2, 0.5, 1.0), (1, 2, 3, 5), 7, 9, True, 64),
-    "digits": MultiLabelSettings("digits", 100, 30, 0.3, 1e-5, (0.5, 1.0, 2.0, 5.0), (1, 2, 3, 5), 2, 9, False, 24),
+    "mnist": MultiLabelSettings(
+        "mnist", 800, 800, 0.05, 1e-6, (0.05, 0.1, 0.2, 0.5, 1.0), (1, 2, 3, 5), 7, 9, True, 64
+    ),
+    "digits": MultiLabelSettings(
+        "digits", 100, 30, 0.3, 1e-5, (0.5, 1.0, 2.0, 5.0), (1, 2, 3, 5), 2, 9, False, 24
+    ),
 }
 
 
@@ -99,7 +104,10 @@ def attributes_of(digits: Integers) -> Integers:
         >>> attributes_of(np.array([7])).tolist()
         [[0, 1, 1, 0, 0, 0, 1, 0]]
     """
-    table = np.array([[int(digit in having) for having in ATTRIBUTES.values()] for digit in range(10)], dtype=np.int64)
+    table = np.array(
+        [[int(digit in having) for having in ATTRIBUTES.values()] for digit in range(10)],
+        dtype=np.int64,
+    )
     return np.asarray(table[digits])
 
 
@@ -114,7 +122,10 @@ def run(data: Dataset, settings: MultiLabelSettings, *, seed: int) -> Results:
     private, public = data.train_rows, data.test_rows
     asked, unseen = public[: settings.queries], public[settings.queries :]
     plain = HogFeatures(
-        image_shape=(1, *data.image_shape), cell=settings.cell, orientations=settings.orientations, upright=settings.upright
+        image_shape=(1, *data.image_shape),
+        cell=settings.cell,
+        orientations=settings.orientations,
+        upright=settings.upright,
     )
     features = ReducedFeatures.of(plain, asked, dimension=settings.dimension)
     asked_features, unseen_features = features.features(asked), features.features(unseen)
@@ -132,12 +143,16 @@ def run(data: Dataset, settings: MultiLabelSettings, *, seed: int) -> Results:
     for tau in settings.taus:
         records = Records.of(points, clipped_votes(attributes_of(data.train_labels), tau=tau), None)
         voters = SampledNeighbours(
-            NeighbourSearch(records), neighbours=settings.neighbours, probability=settings.sampling_probability
+            NeighbourSearch(records),
+            neighbours=settings.neighbours,
+            probability=settings.sampling_probability,
         )
         sampler = SeededSampler(seed)
         lists = voters.search.lists(grid.points(asked_features), depth=voters.depth)
         # All totals of one tau see the same samples, and differ in their noise alone.
-        votes = np.concatenate([weight_votes(voters.draw(block, sampler=sampler), records.votes) for block in lists])
+        votes = np.concatenate(
+            [weight_votes(voters.draw(block, sampler=sampler), records.votes) for block in lists]
+        )
         cells = {}
         for epsilon in settings.epsilons:
             mechanism, spent = _mechanism(settings, tau=tau, epsilon=epsilon)
@@ -147,14 +162,18 @@ def run(data: Dataset, settings: MultiLabelSettings, *, seed: int) -> Results:
                 "sigma": mechanism.sigma,
                 "attributes_right": float((released == known).mean()),
                 "queries_right": float((released == known).all(axis=1).mean()),
-                "student": _student(asked_features, released.astype(np.int64), unseen_features, target),
+                "student": _student(
+                    asked_features, released.astype(np.int64), unseen_features, target
+                ),
             }
         noise_free = 2 * votes >= settings.neighbours * VOTE_STEPS
         results["cells"][str(tau)] = {"no noise": float((noise_free == known).mean()), **cells}
     return results
 
 
-def _mechanism(settings: MultiLabelSettings, *, tau: int, epsilon: float) -> tuple[NoisyAttributes, float]:
+def _mechanism(
+    settings: MultiLabelSettings, *, tau: int, epsilon: float
+) -> tuple[NoisyAttributes, float]:
     steps = calibrate_private_knn(
         epsilon=epsilon,
         delta=settings.delta,
@@ -180,8 +199,17 @@ def _mechanism(settings: MultiLabelSettings, *, tau: int, epsilon: float) -> tup
 
 
 def published_setting() -> Results:
-    """What the published CelebA setting costs, under the sensitivity that holds and under tau sqrt(2)."""
-    setting = {"queries": 800, "neighbours": 800, "sampling_probability": 0.05, "sigma": 100.0, "tau": 10, "delta": 1e-6}
+    """What the published CelebA setting costs, under the sensitivity that holds and under tau
+    sqrt(2).
+    """
+    setting = {
+        "queries": 800,
+        "neighbours": 800,
+        "sampling_probability": 0.05,
+        "sigma": 100.0,
+        "tau": 10,
+        "delta": 1e-6,
+    }
     found = {}
     for name, sensitivity in (("proved", math.sqrt(20.0)), ("tau sqrt(2)", 10 * math.sqrt(2.0))):
         steps = PrivateKnnSteps(
@@ -200,7 +228,9 @@ def published_setting() -> Results:
 
 
 def _student(features: Array, attributes: Integers, unseen: Array, target: Integers) -> float:
-    """Mean accuracy of one logistic regression per attribute on pictures that were not asked about."""
+    """Mean accuracy of one logistic regression per attribute on pictures that were not asked
+    about.
+    """
     scores = []
     for column, wanted in zip(attributes.T, target.T, strict=True):
         if column.min() == column.max():
@@ -221,8 +251,14 @@ def markdown(results: Results, published: Results) -> str:
         f"# Eight attributes per query: {settings['data']}",
         "",
         f"{settings['queries']} public queries, k = {settings['neighbours']}, samples of rate",
-        f"{settings['sampling_probability']:g}, delta = {settings['delta']:g}; all attributes of all queries",
-        "together cost epsilon, under the addition or removal of one record. The noise is seeded, so that the figures repeat:",
+        (
+            f"{settings['sampling_probability']:g}, delta = {settings['delta']:g}; all attributes "
+            "of all queries"
+        ),
+        (
+            "together cost epsilon, under the addition or removal of one record. The noise is "
+            "seeded, so that the figures repeat:"
+        ),
         "these releases were not private. Command:",
         f"`python -m papers.private_knn.multi_label --data {settings['data']}`.",
         "",
@@ -239,8 +275,14 @@ def markdown(results: Results, published: Results) -> str:
         lines.append(f"| {tau} | {cells['no noise']:.3f} | {row} |")
     lines += [
         "",
-        "Clipping shrinks votes while the bar stays at half of k: a record with more than 2 tau attributes gives each less than",
-        "half a vote. A digit has at most five, so tau = 5 clips nobody; votes of 0 to 1 then move by sqrt(8), not sqrt(10).",
+        (
+            "Clipping shrinks votes while the bar stays at half of k: a record with more than 2 "
+            "tau attributes gives each less than"
+        ),
+        (
+            "half a vote. A digit has at most five, so tau = 5 clips nobody; votes of 0 to 1 then "
+            "move by sqrt(8), not sqrt(10)."
+        ),
         "",
         "## Student on pictures that were not asked about",
         "",
@@ -250,15 +292,28 @@ def markdown(results: Results, published: Results) -> str:
         "|---|" + "---|" * len(epsilons),
     ]
     for tau, cells in results["cells"].items():
-        lines.append(f"| {tau} | " + " | ".join(f"{cells[epsilon]['student']:.3f}" for epsilon in epsilons) + " |")
+        lines.append(
+            f"| {tau} | "
+            + " | ".join(f"{cells[epsilon]['student']:.3f}" for epsilon in epsilons)
+            + " |"
+        )
     found = published["epsilon"]
     lines += [
         "",
         "## The published setting",
         "",
-        "CelebA, gamma .05, k 800, sigma 100, tau 10, 800 queries, delta 1e-6: published epsilon 1.24. One record moves the",
-        f"votes by at most sqrt(20) in l2, and the setting costs {found['proved']:.3f}. The published code's noise multiplier of",
-        f"10 / sqrt(2) stands for a sensitivity of 10 sqrt(2), which costs {found['tau sqrt(2)']:.3f}.",
+        (
+            "CelebA, gamma .05, k 800, sigma 100, tau 10, 800 queries, delta 1e-6: published "
+            "epsilon 1.24. One record moves the"
+        ),
+        (
+            f"votes by at most sqrt(20) in l2, and the setting costs {found['proved']:.3f}. The "
+            "published code's noise multiplier of"
+        ),
+        (
+            "10 / sqrt(2) stands for a sensitivity of 10 sqrt(2), which costs "
+            f"{found['tau sqrt(2)']:.3f}."
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -268,8 +323,15 @@ def figure(results: Results) -> Figure:
     drawing, axes = one_panel()
     epsilons = results["settings"]["epsilons"]
     for tau, cells in results["cells"].items():
-        axes.plot(epsilons, [cells[f"{epsilon:g}"]["student"] for epsilon in epsilons], marker="o", label=f"tau = {tau}")
-    axes.axhline(results["student_with_true_attributes"], color="0.6", linestyle=":", label="true attributes")
+        axes.plot(
+            epsilons,
+            [cells[f"{epsilon:g}"]["student"] for epsilon in epsilons],
+            marker="o",
+            label=f"tau = {tau}",
+        )
+    axes.axhline(
+        results["student_with_true_attributes"], color="0.6", linestyle=":", label="true attributes"
+    )
     total_axis(axes, epsilons, delta=results["settings"]["delta"])
     axes.set_ylabel("student: attributes right")
     axes.legend()
@@ -279,11 +341,19 @@ def figure(results: Results) -> Figure:
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, compute, and write the page, its picture and its numbers."""
     chosen = read_command(arguments, about=__doc__, data=SETTINGS, folder="knn-multi-label")
-    results, published = run(load(chosen.data), SETTINGS[chosen.data], seed=chosen.seed), published_setting()
+    results, published = (
+        run(load(chosen.data), SETTINGS[chosen.data], seed=chosen.seed),
+        published_setting(),
+    )
     name = f"multi-label-{chosen.data}"
     write_result(chosen.folder / f"{name}.png", png(figure(results), dpi=120))
-    write_result(chosen.folder / f"{name}.json", json.dumps({**results, "published": published}, indent=1))
-    write_result(chosen.folder / f"{name}.md", markdown(results, published) + f"\n![Student accuracy]({name}.png)\n")
+    write_result(
+        chosen.folder / f"{name}.json", json.dumps({**results, "published": published}, indent=1)
+    )
+    write_result(
+        chosen.folder / f"{name}.md",
+        markdown(results, published) + f"\n![Student accuracy]({name}.png)\n",
+    )
     print(chosen.folder / f"{name}.md")
 
 

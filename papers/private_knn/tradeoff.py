@@ -2,10 +2,11 @@
 
 ``python -m papers.private_knn.tradeoff --data mnist``
 
-The paper shows it on Market1501, which is not here; this is the same comparison on digits. Private-kNN and PATE (GNMax) see the
-same public features and answer the same public queries at the same proved total; their labels train the same simple student.
-Varied are the total, the number of queries, how many neighbours vote, and whether queries are screened. Nothing is chosen by
-looking at the result: every setting is shown.
+The paper shows it on Market1501, which is not here; this is the same comparison on digits.
+Private-kNN and PATE (GNMax) see the same public features and answer the same public queries at
+the same proved total; their labels train the same simple student. Varied are the total, the
+number of queries, how many neighbours vote, and whether queries are screened. Nothing is chosen
+by looking at the result: every setting is shown.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ Integers = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 SCREENED_SHARE, NOISE_RATIO = 0.6, 3.0
-"""Screening asks for this share of the neighbours, with this multiple of the votes' noise, as the paper does on MNIST."""
+"""Screening asks for this share of the neighbours, with this multiple of the votes' noise, as
+the paper does on MNIST.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ class TradeoffSettings:
         sampling_probability: of every private record.
         teachers: numbers of teachers.
         ridge: of the teachers.
-        cell, orientations, upright, dimension: of the features, histograms of oriented gradients along principal directions of
-            the queries.
+        cell, orientations, upright, dimension: of the features, histograms of oriented gradients
+            along principal directions of the queries.
     """
 
     data: str
@@ -74,9 +77,22 @@ class TradeoffSettings:
 
 SETTINGS = {
     "mnist": TradeoffSettings(
-        "mnist", 1e-5, (0.1, 0.2, 0.5, 1.0, 2.0), (100, 300, 1000), (100, 300, 600), 0.15, (250, 500), 10.0, 7, 9, True, 64
+        "mnist",
+        1e-5,
+        (0.1, 0.2, 0.5, 1.0, 2.0),
+        (100, 300, 1000),
+        (100, 300, 600),
+        0.15,
+        (250, 500),
+        10.0,
+        7,
+        9,
+        True,
+        64,
     ),
-    "digits": TradeoffSettings("digits", 1e-5, (1.0, 3.0, 10.0), (50, 150), (30,), 0.3, (25,), 1.0, 2, 9, False, 24),
+    "digits": TradeoffSettings(
+        "digits", 1e-5, (1.0, 3.0, 10.0), (50, 150), (30,), 0.3, (25,), 1.0, 2, 9, False, 24
+    ),
 }
 
 
@@ -93,7 +109,9 @@ class _Place:
     classes: int
 
     def score(self, released: Integers) -> Results:
-        """How a release did: share answered, share of the answers that are right, and the student's accuracy."""
+        """How a release did: share answered, share of the answers that are right, and the
+        student's accuracy.
+        """
         kept = released != UNANSWERED
         asked, truth = self.asked[: len(released)], self.asked_truth[: len(released)]
         right = float((released[kept] == truth[kept]).mean()) if kept.any() else 0.0
@@ -104,7 +122,9 @@ class _Place:
         }
 
     def student(self, features: Array, labels: Integers) -> float:
-        """Accuracy on pictures that were not asked about, of a logistic regression on labelled queries."""
+        """Accuracy on pictures that were not asked about, of a logistic regression on labelled
+        queries.
+        """
         if len(np.unique(labels)) < 2:
             return float((self.unseen_truth == labels[0]).mean()) if len(labels) else 0.0
         model = LogisticRegression(C=1.0, max_iter=300).fit(features, labels)
@@ -121,7 +141,12 @@ def run(data: Dataset, settings: TradeoffSettings, *, seed: int) -> Results:
     """
     most = max(settings.queries)
     shape = (1, *data.image_shape)
-    plain = HogFeatures(image_shape=shape, cell=settings.cell, orientations=settings.orientations, upright=settings.upright)
+    plain = HogFeatures(
+        image_shape=shape,
+        cell=settings.cell,
+        orientations=settings.orientations,
+        upright=settings.upright,
+    )
     private, public = data.train_rows, data.test_rows
     features = ReducedFeatures.of(plain, public[:most], dimension=settings.dimension)
     seen = features.features(public)
@@ -137,7 +162,10 @@ def run(data: Dataset, settings: TradeoffSettings, *, seed: int) -> Results:
     return {
         "settings": settings.__dict__,
         "seed": seed,
-        "true_labels": {str(number): place.student(seen[:number], data.test_labels[:number]) for number in settings.queries},
+        "true_labels": {
+            str(number): place.student(seen[:number], data.test_labels[:number])
+            for number in settings.queries
+        },
         "rows": [*_neighbours(place, settings, seed), *_teachers(place, settings, seed)],
     }
 
@@ -147,12 +175,25 @@ def _neighbours(place: _Place, settings: TradeoffSettings, seed: int) -> list[Re
     search = NeighbourSearch(Records.of(grid.points(place.private), place.labels, None))
     rows = []
     for neighbours in settings.neighbours:
-        voters = SampledNeighbours(search, neighbours=neighbours, probability=settings.sampling_probability)
+        voters = SampledNeighbours(
+            search, neighbours=neighbours, probability=settings.sampling_probability
+        )
         for epsilon, queries, screened in _grid(settings):
-            steps = _steps(settings, epsilon, queries, neighbours, settings.sampling_probability, screened=screened)
+            steps = _steps(
+                settings,
+                epsilon,
+                queries,
+                neighbours,
+                settings.sampling_probability,
+                screened=screened,
+            )
             session = KnnSession(KnnPlan(steps, settings.delta, place.classes))
-            released = session.answer(grid.points(place.asked[:queries]), voters, sampler=SeededSampler(seed))
-            rows.append(_row(f"Private-kNN, k = {neighbours}", epsilon, steps, place.score(released)))
+            released = session.answer(
+                grid.points(place.asked[:queries]), voters, sampler=SeededSampler(seed)
+            )
+            rows.append(
+                _row(f"Private-kNN, k = {neighbours}", epsilon, steps, place.score(released))
+            )
     return rows
 
 
@@ -170,7 +211,8 @@ def _teachers(place: _Place, settings: TradeoffSettings, seed: int) -> list[Resu
         )
         votes = teachers.votes(place.asked)
         for epsilon, queries, screened in _grid(settings):
-            # A record moves one teacher's vote: the same steps as those of neighbours, without sampling.
+            # A record moves one teacher's vote: the same steps as those of neighbours, without
+            # sampling.
             steps = _steps(settings, epsilon, queries, number, 1.0, screened=screened)
             released = _answer(votes[:queries], steps, settings.delta, SeededSampler(seed))
             rows.append(_row(f"PATE, {number} teachers", epsilon, steps, place.score(released)))
@@ -187,7 +229,13 @@ def _grid(settings: TradeoffSettings) -> list[tuple[float, int, bool]]:
 
 
 def _steps(
-    settings: TradeoffSettings, epsilon: float, queries: int, voters: int, rate: float, *, screened: bool
+    settings: TradeoffSettings,
+    epsilon: float,
+    queries: int,
+    voters: int,
+    rate: float,
+    *,
+    screened: bool,
 ) -> PrivateKnnSteps:
     return calibrate_private_knn(
         epsilon=epsilon,
@@ -248,27 +296,45 @@ def markdown(results: Results) -> str:
     lines = [
         f"# Utility against privacy: {settings['data']}, in place of the supplement's Figure 4",
         "",
-        "Accuracy of a logistic regression on released labels, on held-out pictures that were not asked about; columns are",
-        f"proved totals at delta {settings['delta']:g}. Private-kNN samples at {settings['sampling_probability']:g}. PATE's",
-        "teachers are ridge regressions on the same features. The noise is seeded, so that the figures repeat: these releases",
+        (
+            "Accuracy of a logistic regression on released labels, on held-out pictures that were "
+            "not asked about; columns are"
+        ),
+        (
+            f"proved totals at delta {settings['delta']:g}. Private-kNN samples at "
+            f"{settings['sampling_probability']:g}. PATE's"
+        ),
+        (
+            "teachers are ridge regressions on the same features. The noise is seeded, so that the "
+            "figures repeat: these releases"
+        ),
         "were not private.",
         f"Command: `python -m papers.private_knn.tradeoff --data {settings['data']}`.",
         "",
         f"![Figure 4](tradeoff-{settings['data']}.png)",
         "",
         "Students with true labels: "
-        + ", ".join(f"{accuracy:.3f} of {number} queries" for number, accuracy in results["true_labels"].items())
+        + ", ".join(
+            f"{accuracy:.3f} of {number} queries"
+            for number, accuracy in results["true_labels"].items()
+        )
         + ".",
         "",
     ]
     for queries in settings["queries"]:
-        lines += [f"## {queries} queries", "", f"| method | screened | {head} |", "|---|---|" + "---|" * len(epsilons)]
+        lines += [
+            f"## {queries} queries",
+            "",
+            f"| method | screened | {head} |",
+            "|---|---|" + "---|" * len(epsilons),
+        ]
         for method in methods(results):
             for screened in (False, True):
                 rows = [
                     row
                     for row in results["rows"]
-                    if (row["method"], row["queries"], row["screened"]) == (method, queries, screened)
+                    if (row["method"], row["queries"], row["screened"])
+                    == (method, queries, screened)
                 ]
                 cells = " | ".join(f"{row['student']:.3f}" for row in rows)
                 lines.append(f"| {method} | {'yes' if screened else 'no'} | {cells} |")
@@ -282,7 +348,8 @@ def markdown(results: Results) -> str:
         for epsilon in epsilons:
             row = best(results, method, epsilon)
             lines.append(
-                f"| {method} | {epsilon:g} | {row['queries']} | {'yes' if row['screened'] else 'no'} | {row['sigma_votes']:.1f} "
+                f"| {method} | {epsilon:g} | {row['queries']} | "
+                f"{'yes' if row['screened'] else 'no'} | {row['sigma_votes']:.1f} "
                 f"| {row['answered']:.2f} | {row['labels_right']:.3f} | {row['student']:.3f} |"
             )
     return "\n".join(lines) + "\n"
@@ -296,7 +363,9 @@ def figure(results: Results) -> Figure:
         style = "--" if method.startswith("PATE") else "-"
         heights = [best(results, method, epsilon)["student"] for epsilon in epsilons]
         axes.plot(epsilons, heights, linestyle=style, marker="o", label=method)
-    axes.axhline(max(results["true_labels"].values()), color="0.6", linestyle=":", label="true labels")
+    axes.axhline(
+        max(results["true_labels"].values()), color="0.6", linestyle=":", label="true labels"
+    )
     total_axis(axes, epsilons, delta=results["settings"]["delta"])
     axes.set_ylabel("student accuracy, best number of queries")
     axes.legend()

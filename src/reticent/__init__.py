@@ -1,4 +1,6 @@
-"""reticent: release what a neural network computed from private data, with a guarantee that can be proved."""
+"""reticent: release what a neural network computed from private data, with a guarantee that can
+be proved.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The estimators, imported when first asked for: torch takes seconds, and ``reticent --help`` should not."""
+    """The estimators, imported when first asked for: torch takes seconds, and ``reticent
+    --help`` should not.
+    """
     if name in __all__:
         from reticent import systems
 

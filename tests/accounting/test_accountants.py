@@ -32,7 +32,8 @@ from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
 
 EventMaker = Callable[..., PrivacyEvent]
 BALL = Neighborhood(Norm.L2, 0.5, "embedding")
-# The golden values took all integers up to 1024; every optimum lies below 160, and dp-accounting's time grows with the square.
+# The golden values took all integers up to 1024; every optimum lies below 160, and dp-accounting's
+# time grows with the square.
 INTEGER_ORDERS = np.arange(2.0, 160.0)
 
 
@@ -43,7 +44,9 @@ def sampled(rate: float, sigma: float) -> Cost:
 
 @pytest.mark.parametrize("case", range(9))
 @pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
-def test_sampled_gaussian_golden_values_rdp(golden: dict[str, Any], make_event: EventMaker, case: int, delta: str) -> None:
+def test_sampled_gaussian_golden_values_rdp(
+    golden: dict[str, Any], make_event: EventMaker, case: int, delta: str
+) -> None:
     row = golden["sampled_gaussian"][case]
     event = make_event(event=sampled(row["sampling_probability"], row["noise_multiplier"]))
     accountant = RdpAccountant(AddRemove()).compose(event, row["answers"])
@@ -54,7 +57,9 @@ def test_sampled_gaussian_golden_values_rdp(golden: dict[str, Any], make_event: 
 
 @pytest.mark.parametrize("case", [0, 3, 5, 7, 8])
 @pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
-def test_sampled_gaussian_golden_values_pld(golden: dict[str, Any], make_event: EventMaker, case: int, delta: str) -> None:
+def test_sampled_gaussian_golden_values_pld(
+    golden: dict[str, Any], make_event: EventMaker, case: int, delta: str
+) -> None:
     row = golden["sampled_gaussian"][case]
     event = make_event(event=sampled(row["sampling_probability"], row["noise_multiplier"]))
     epsilon = PldAccountant(AddRemove()).compose(event, row["answers"]).epsilon(delta=float(delta))
@@ -72,7 +77,9 @@ def test_pure_golden_values(golden: dict[str, Any], make_event: EventMaker, answ
     stated = make_event(epsilon=pure["epsilon"])
     laplace = make_event(epsilon=pure["epsilon"], event=LaplaceCost(1 / pure["epsilon"]))
     expected, count, delta = pure["answers"][answers], int(answers), pure["delta"]
-    assert PldAccountant(AddRemove()).compose(stated, count).epsilon(delta=delta) == pytest.approx(expected["pld"], abs=1e-3)
+    assert PldAccountant(AddRemove()).compose(stated, count).epsilon(delta=delta) == pytest.approx(
+        expected["pld"], abs=1e-3
+    )
     assert PldAccountant(AddRemove()).compose(laplace, count).epsilon(delta=delta) == pytest.approx(
         expected["laplace_pld"], abs=1e-3
     )
@@ -81,7 +88,9 @@ def test_pure_golden_values(golden: dict[str, Any], make_event: EventMaker, answ
 
 
 @pytest.mark.parametrize("name", ["MNIST", "SVHN", "CelebA", "Market"])
-def test_private_knn_golden_values(golden: dict[str, Any], make_event: EventMaker, name: str) -> None:
+def test_private_knn_golden_values(
+    golden: dict[str, Any], make_event: EventMaker, name: str
+) -> None:
     row = golden["private_knn"][name]
     rdp, pld = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS), PldAccountant(AddRemove())
     for rate, sigma, count in row["steps"]:
@@ -93,7 +102,9 @@ def test_private_knn_golden_values(golden: dict[str, Any], make_event: EventMake
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_steps_on_one_subsample_are_one_step_and_cost_more(golden: dict[str, Any], make_event: EventMaker, index: int) -> None:
+def test_steps_on_one_subsample_are_one_step_and_cost_more(
+    golden: dict[str, Any], make_event: EventMaker, index: int
+) -> None:
     row = list(golden["shared_subsample"].values())[index]
     rate, first, vote = row["sampling_probability"], row["sigma1"], row["sigma2"] / math.sqrt(2)
     fresh = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS)
@@ -109,7 +120,9 @@ def test_steps_on_one_subsample_are_one_step_and_cost_more(golden: dict[str, Any
 
 @pytest.mark.parametrize("rate", [0.25, 0.05])
 @pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
-def test_screening_golden_totals(golden: dict[str, Any], make_event: EventMaker, rate: float, delta: str) -> None:
+def test_screening_golden_totals(
+    golden: dict[str, Any], make_event: EventMaker, rate: float, delta: str
+) -> None:
     row = golden["screening_8192"][str(rate)][delta]
     step = ScreeningDpEvent(**golden["screening"]["parameters"])
     total = {}
@@ -119,15 +132,21 @@ def test_screening_golden_totals(golden: dict[str, Any], make_event: EventMaker,
         "gaussian_sub": sampled(rate, 85.0),
         "screen_sub_exact_safe": PoissonSampled(rate, step),
     }.items():
-        accountant = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS).compose(make_event(event=event), 8192)
+        accountant = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS).compose(
+            make_event(event=event), 8192
+        )
         total[name] = accountant.epsilon(delta=float(delta))
     assert total == {name: pytest.approx(row[name], rel=1e-8) for name in total}
     assert total["screen_sub_exact_safe"] < total["gaussian_sub"]
 
 
 @pytest.mark.parametrize("rate", ["0.25", "0.05"])
-def test_screening_golden_loss_distributions(golden: dict[str, Any], make_event: EventMaker, rate: str) -> None:
-    event = make_event(event=PoissonSampled(float(rate), ScreeningDpEvent(**golden["screening"]["parameters"])))
+def test_screening_golden_loss_distributions(
+    golden: dict[str, Any], make_event: EventMaker, rate: str
+) -> None:
+    event = make_event(
+        event=PoissonSampled(float(rate), ScreeningDpEvent(**golden["screening"]["parameters"]))
+    )
     total = PldAccountant(AddRemove(), interval=1e-5).compose(event, 8192)
     for delta, expected in golden["screening_pld_8192"][rate].items():
         assert total.epsilon(delta=float(delta)) == pytest.approx(expected, abs=1e-6)
@@ -135,17 +154,24 @@ def test_screening_golden_loss_distributions(golden: dict[str, Any], make_event:
 
 @pytest.mark.parametrize("rate", [1.0, 0.15])
 def test_noisy_argmax_counts_as_its_votes(make_event: EventMaker, rate: float) -> None:
-    """Like continuous Gaussian noise of the same multiplier: exactly at integer orders, and never less in between."""
+    """Like continuous Gaussian noise of the same multiplier: exactly at integer orders, and
+    never less in between.
+    """
     label = make_event(event=PoissonSampled(rate, NoisyArgmaxDpEvent(25.0)))
     votes = make_event(event=sampled(rate, 25.0 / math.sqrt(2)))
     orders = [2.0, 3.5, 7.0, 20.75]
-    found, expected = (RdpAccountant(AddRemove(), orders=orders).compose(event).rdp for event in (label, votes))
+    found, expected = (
+        RdpAccountant(AddRemove(), orders=orders).compose(event).rdp for event in (label, votes)
+    )
     assert found[[0, 2]] == pytest.approx(expected[[0, 2]], rel=1e-8)
     assert np.all(found >= expected * (1 - 1e-9))
     assert found == pytest.approx(expected, rel=0.03)
     low = RdpAccountant(AddRemove(), orders=[1.25, 2.0]).compose(label).rdp
     assert low[0] == low[1]
-    losses = [PldAccountant(AddRemove()).compose(event, 735).epsilon(delta=1e-5) for event in (label, votes)]
+    losses = [
+        PldAccountant(AddRemove()).compose(event, 735).epsilon(delta=1e-5)
+        for event in (label, votes)
+    ]
     assert losses[0] == pytest.approx(losses[1], abs=2e-3)
 
 
@@ -159,7 +185,9 @@ def test_unsampled_noise_costs_the_same_under_every_adjacency(
     make_event: EventMaker, accountant: type[Accountant], event: Cost | None
 ) -> None:
     totals = [
-        accountant(adjacency).compose(make_event(adjacency=adjacency, event=event), 30).epsilon(delta=1e-5)
+        accountant(adjacency)
+        .compose(make_event(adjacency=adjacency, event=event), 30)
+        .epsilon(delta=1e-5)
         for adjacency in (AddRemove(), AddRemove(3), Replace(), BALL)
     ]
     assert totals == [totals[0]] * 4
@@ -174,7 +202,9 @@ def test_delta_inverts_epsilon(make_event: EventMaker, accountant: type[Accounta
 
 
 @pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
-def test_stated_costs_are_counted_soundly(make_event: EventMaker, accountant: type[Accountant]) -> None:
+def test_stated_costs_are_counted_soundly(
+    make_event: EventMaker, accountant: type[Accountant]
+) -> None:
     """Never below the optimum of Kairouz, Oh and Viswanath, and PLD attains it."""
     event = make_event(epsilon=0.3, delta=1e-7)
     best = optimal_epsilon(epsilon=0.3, answers=20, delta=1e-5, answer_delta=1e-7)
@@ -186,15 +216,33 @@ def test_stated_costs_are_counted_soundly(make_event: EventMaker, accountant: ty
 
 REFUSED: list[tuple[str, type[Accountant], Adjacency, Adjacency, Cost]] = [
     ("other adjacency", RdpAccountant, AddRemove(), Replace(), GaussianCost(1.0)),
-    ("other radius", PldAccountant, BALL, Neighborhood(Norm.L2, 0.6, "embedding"), GaussianCost(1.0)),
+    (
+        "other radius",
+        PldAccountant,
+        BALL,
+        Neighborhood(Norm.L2, 0.6, "embedding"),
+        GaussianCost(1.0),
+    ),
     ("sampling of a ball", RdpAccountant, BALL, BALL, sampled(0.1, 1.0)),
     ("sampling under replacement", PldAccountant, Replace(), Replace(), sampled(0.1, 1.0)),
     ("sampling of two records", RdpAccountant, AddRemove(2), AddRemove(2), sampled(0.1, 1.0)),
-    ("randomised response, add or remove", PldAccountant, AddRemove(), AddRemove(), RandomizedResponseCost(0.5, 2)),
+    (
+        "randomised response, add or remove",
+        PldAccountant,
+        AddRemove(),
+        AddRemove(),
+        RandomizedResponseCost(0.5, 2),
+    ),
     ("no formula", RdpAccountant, AddRemove(), AddRemove(), Cost()),
     ("discrete Laplace by RDP", RdpAccountant, BALL, BALL, DiscreteLaplaceCost(0.1, 1)),
     ("screening for a ball", PldAccountant, BALL, BALL, ScreeningDpEvent(0, 30, 20, 8.0)),
-    ("noisy argmax for two records", RdpAccountant, AddRemove(2), AddRemove(2), NoisyArgmaxDpEvent(8.0)),
+    (
+        "noisy argmax for two records",
+        RdpAccountant,
+        AddRemove(2),
+        AddRemove(2),
+        NoisyArgmaxDpEvent(8.0),
+    ),
     ("zCDP by PLD", PldAccountant, AddRemove(), AddRemove(), ZeroConcentratedCost(0.1)),
     (
         "unknown part",
@@ -229,10 +277,16 @@ REFUSED: list[tuple[str, type[Accountant], Adjacency, Adjacency, Cost]] = [
 
 
 @pytest.mark.parametrize(
-    ("accountant", "counted", "asked", "event"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+    ("accountant", "counted", "asked", "event"),
+    [row[1:] for row in REFUSED],
+    ids=[row[0] for row in REFUSED],
 )
 def test_unsupported_pairs_are_refused_before_anything_changes(
-    make_event: EventMaker, accountant: type[Accountant], counted: Adjacency, asked: Adjacency, event: Cost
+    make_event: EventMaker,
+    accountant: type[Accountant],
+    counted: Adjacency,
+    asked: Adjacency,
+    event: Cost,
 ) -> None:
     account = accountant(counted).compose(make_event(adjacency=counted, event=GaussianCost(4.0)), 3)
     before = account.epsilon(delta=1e-5)
@@ -253,20 +307,33 @@ def test_other_kinds_are_refused(make_event: EventMaker, kind: GuaranteeKind) ->
 def test_the_event_decides_and_not_the_guarantee_beside_it(make_event: EventMaker) -> None:
     nested = SelfComposed(Composed([GaussianCost(9.0), Composed([])]), 4)
     flat = RdpAccountant(AddRemove()).compose(make_event(event=GaussianCost(9.0)), 12)
-    assert RdpAccountant(AddRemove()).compose(make_event(event=nested), 3).epsilon(delta=1e-5) == flat.epsilon(delta=1e-5)
+    assert RdpAccountant(AddRemove()).compose(make_event(event=nested), 3).epsilon(
+        delta=1e-5
+    ) == flat.epsilon(delta=1e-5)
 
 
-def test_randomised_response_and_discrete_laplace_match_their_closed_forms(make_event: EventMaker) -> None:
-    # One answer of either has a largest loss that basic algebra gives; delta = 0 asks for exactly that.
+def test_randomised_response_and_discrete_laplace_match_their_closed_forms(
+    make_event: EventMaker,
+) -> None:
+    # One answer of either has a largest loss that basic algebra gives; delta = 0 asks for exactly
+    # that.
     coin = make_event(adjacency=Replace(), event=RandomizedResponseCost(0.5, 2))
-    assert PldAccountant(Replace()).compose(coin).epsilon(delta=0.0) == pytest.approx(math.log(3), abs=1e-3)
+    assert PldAccountant(Replace()).compose(coin).epsilon(delta=0.0) == pytest.approx(
+        math.log(3), abs=1e-3
+    )
     steps = make_event(adjacency=BALL, event=DiscreteLaplaceCost(0.2, 3))
     assert PldAccountant(BALL).compose(steps).epsilon(delta=0.0) == pytest.approx(0.6, abs=1e-3)
-    assert RdpAccountant(Replace(), orders=[1e4]).compose(coin).rdp[0] == pytest.approx(math.log(3), rel=1e-3)
+    assert RdpAccountant(Replace(), orders=[1e4]).compose(coin).rdp[0] == pytest.approx(
+        math.log(3), rel=1e-3
+    )
 
 
 def test_zcdp_is_linear_in_the_order(make_event: EventMaker) -> None:
-    rdp = RdpAccountant(AddRemove(), orders=[2.0, 8.0]).compose(make_event(event=ZeroConcentratedCost(0.1, 0.05)), 2).rdp
+    rdp = (
+        RdpAccountant(AddRemove(), orders=[2.0, 8.0])
+        .compose(make_event(event=ZeroConcentratedCost(0.1, 0.05)), 2)
+        .rdp
+    )
     assert rdp == pytest.approx([0.5, 1.7])
 
 

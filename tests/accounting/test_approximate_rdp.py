@@ -1,4 +1,6 @@
-"""Divergences with a slack: what a conversion takes off delta, against a direct count of two distributions that need it."""
+"""Divergences with a slack: what a conversion takes off delta, against a direct count of two
+distributions that need it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_epsilon_is_the_least_one_for_which_delta_is_left(slack: float) -> None:
 
 
 def test_a_leak_that_only_the_slack_covers_is_covered() -> None:
-    """With probability 1e-6 the answer tells all: no divergence is finite, and delta must stay above that probability."""
+    """With probability 1e-6 the answer tells all: no divergence is finite, and delta must stay
+    above that probability.
+    """
     curve = ApproximateRdp(ORDERS, np.zeros(len(ORDERS)), 1e-6)
     assert curve.epsilon(delta=1e-5) < 1.0
     assert math.isinf(curve.epsilon(delta=1.9e-6))
@@ -69,6 +73,8 @@ def test_sums_and_multiples_add_up_slacks() -> None:
         ((2,), [0.1], -1e-9, "slack"),
     ],
 )
-def test_bad_curves_are_refused(orders: tuple[float, ...], divergences: list[float], slack: float, message: str) -> None:
+def test_bad_curves_are_refused(
+    orders: tuple[float, ...], divergences: list[float], slack: float, message: str
+) -> None:
     with pytest.raises(InvalidParameter, match=message):
         ApproximateRdp(orders, np.array(divergences), slack)

@@ -21,18 +21,27 @@ from reticent.core.errors import InvalidParameter
 def test_golden_values_of_pure_answers(golden: dict[str, Any], answers: str) -> None:
     pure = golden["pure"]
     expected = pure["answers"][answers]
-    total = smallest_epsilon(epsilon=pure["epsilon"], answers=int(answers), delta=pure["delta"], answer_delta=0.0)
+    total = smallest_epsilon(
+        epsilon=pure["epsilon"], answers=int(answers), delta=pure["delta"], answer_delta=0.0
+    )
     assert total.winner == "optimal"
     assert total.epsilon == pytest.approx(expected["optimal"], rel=1e-9)
-    assert total.candidates == {name: pytest.approx(expected[name], rel=1e-9) for name in ("basic", "advanced", "optimal")}
+    assert total.candidates == {
+        name: pytest.approx(expected[name], rel=1e-9) for name in ("basic", "advanced", "optimal")
+    }
 
 
 def test_a_thousand_answers_of_a_tenth_cost_17_787() -> None:
-    assert round(smallest_epsilon(epsilon=0.1, answers=1000, delta=1e-5, answer_delta=0.0).epsilon, 3) == 17.787
+    assert (
+        round(smallest_epsilon(epsilon=0.1, answers=1000, delta=1e-5, answer_delta=0.0).epsilon, 3)
+        == 17.787
+    )
 
 
 def _delta_by_enumeration(parts: list[tuple[float, float]], total: float) -> float:
-    """Every outcome of the worst mechanisms, one by one, in 40 digits: delta = sum over outcomes of max(0, P - e^total Q)."""
+    """Every outcome of the worst mechanisms, one by one, in 40 digits: delta = sum over outcomes
+    of max(0, P - e^total Q).
+    """
     mpmath.mp.dps = 40
     options = []
     for epsilon, delta in parts:
@@ -46,26 +55,37 @@ def _delta_by_enumeration(parts: list[tuple[float, float]], total: float) -> flo
     return float(excess)
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "answers"), [(0.1, 0.0, 5), (1.0, 0.01, 4), (3.0, 1e-6, 5), (0.5, 0.2, 1)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "answers"), [(0.1, 0.0, 5), (1.0, 0.01, 4), (3.0, 1e-6, 5), (0.5, 0.2, 1)]
+)
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.71, 1.0])
-def test_optimal_delta_is_that_of_every_outcome_enumerated(epsilon: float, delta: float, answers: int, share: float) -> None:
+def test_optimal_delta_is_that_of_every_outcome_enumerated(
+    epsilon: float, delta: float, answers: int, share: float
+) -> None:
     total = share * epsilon * answers
     found = optimal_delta(epsilon=epsilon, answers=answers, total_epsilon=total, answer_delta=delta)
-    assert found == pytest.approx(_delta_by_enumeration([(epsilon, delta)] * answers, total), rel=1e-10, abs=1e-15)
+    assert found == pytest.approx(
+        _delta_by_enumeration([(epsilon, delta)] * answers, total), rel=1e-10, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.05])
 def test_optimal_epsilon_inverts_optimal_delta_from_the_safe_side(delta: float) -> None:
     total = optimal_epsilon(epsilon=0.3, answers=40, delta=delta, answer_delta=1e-12)
     assert optimal_delta(epsilon=0.3, answers=40, total_epsilon=total, answer_delta=1e-12) <= delta
-    assert optimal_delta(epsilon=0.3, answers=40, total_epsilon=total * (1 - 1e-9), answer_delta=1e-12) > delta
+    assert (
+        optimal_delta(epsilon=0.3, answers=40, total_epsilon=total * (1 - 1e-9), answer_delta=1e-12)
+        > delta
+    )
 
 
 def test_never_above_basic_or_advanced() -> None:
     for epsilon, answers, delta in itertools.product((0.01, 0.5, 3.0), (1, 7, 300), (1e-9, 1e-3)):
         total = smallest_epsilon(epsilon=epsilon, answers=answers, delta=delta, answer_delta=0.0)
         assert total.epsilon <= basic_epsilon(epsilon=epsilon, answers=answers)
-        assert total.epsilon <= advanced_epsilon(epsilon=epsilon, answers=answers, delta=delta) * (1 + 1e-12)
+        assert total.epsilon <= advanced_epsilon(epsilon=epsilon, answers=answers, delta=delta) * (
+            1 + 1e-12
+        )
 
 
 def test_without_delta_basic_wins() -> None:
@@ -81,7 +101,14 @@ def test_answers_that_spend_more_delta_than_there_is_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "answers", "delta"),
-    [(0.0, 1, 0.1), (-1.0, 1, 0.1), (math.nan, 1, 0.1), (1.0, 0, 0.1), (1.0, 1.5, 0.1), (1.0, 1, 1.0)],
+    [
+        (0.0, 1, 0.1),
+        (-1.0, 1, 0.1),
+        (math.nan, 1, 0.1),
+        (1.0, 0, 0.1),
+        (1.0, 1.5, 0.1),
+        (1.0, 1, 1.0),
+    ],
 )
 def test_bad_parameters_are_refused(epsilon: float, answers: int, delta: float) -> None:
     with pytest.raises(InvalidParameter, match="expected"):
@@ -89,17 +116,28 @@ def test_bad_parameters_are_refused(epsilon: float, answers: int, delta: float) 
 
 
 def test_large_numbers_neither_overflow_nor_warn() -> None:
-    assert optimal_epsilon(epsilon=800.0, answers=3, delta=1e-5, answer_delta=0.0) == pytest.approx(2400, rel=1e-6)
+    assert optimal_epsilon(epsilon=800.0, answers=3, delta=1e-5, answer_delta=0.0) == pytest.approx(
+        2400, rel=1e-6
+    )
     assert optimal_epsilon(epsilon=0.01, answers=100_000, delta=1e-9, answer_delta=0.0) < 30
 
 
-@pytest.mark.parametrize(("epsilon", "answers"), [(1.0, 5000), (0.1, 20_000), (0.1, 1000), (2.0, 50)])
+@pytest.mark.parametrize(
+    ("epsilon", "answers"), [(1.0, 5000), (0.1, 20_000), (0.1, 1000), (2.0, 50)]
+)
 def test_without_delta_pure_answers_cost_their_sum(epsilon: float, answers: int) -> None:
-    """At any smaller total the loss of answers * epsilon, which has a probability above 0, needs a delta above 0."""
+    """At any smaller total the loss of answers * epsilon, which has a probability above 0, needs
+    a delta above 0.
+    """
     total = smallest_epsilon(epsilon=epsilon, answers=answers, delta=0.0, answer_delta=0.0)
     assert total.epsilon == pytest.approx(answers * epsilon, rel=1e-15)
-    assert optimal_epsilon(epsilon=epsilon, answers=answers, delta=1e-300, answer_delta=0.0) == total.epsilon
-    assert math.isinf(optimal_epsilon(epsilon=epsilon, answers=answers, delta=0.0, answer_delta=1e-9))
+    assert (
+        optimal_epsilon(epsilon=epsilon, answers=answers, delta=1e-300, answer_delta=0.0)
+        == total.epsilon
+    )
+    assert math.isinf(
+        optimal_epsilon(epsilon=epsilon, answers=answers, delta=0.0, answer_delta=1e-9)
+    )
 
 
 def test_the_total_of_many_answers_is_not_below_the_exact_one() -> None:

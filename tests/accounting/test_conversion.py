@@ -39,7 +39,11 @@ def test_delta_is_that_of_dp_accounting_and_never_below_the_exact_one(epsilon: f
             with mp.workdps(40):
                 a, r = mp.mpf(order), mp.mpf(curve[DEFAULT_ORDERS.index(order)])
                 far = mp.sqrt(-mp.expm1(-r))
-                near = mp.exp((a - 1) * (r - epsilon + mp.log1p(-1 / a)) - mp.log(a)) if order > 1.01 else far
+                near = (
+                    mp.exp((a - 1) * (r - epsilon + mp.log1p(-1 / a)) - mp.log(a))
+                    if order > 1.01
+                    else far
+                )
                 assert mp.mpf(found) >= min(far, near)
 
 
@@ -64,9 +68,16 @@ def test_edge_cases() -> None:
 
 @pytest.mark.parametrize(
     ("orders", "divergences", "message"),
-    [([], [], "orders"), ([1.0], [0.1], "orders"), ([2.0], [0.1, 0.2], "divergences"), ([2.0], [-0.1], "divergences")],
+    [
+        ([], [], "orders"),
+        ([1.0], [0.1], "orders"),
+        ([2.0], [0.1, 0.2], "divergences"),
+        ([2.0], [-0.1], "divergences"),
+    ],
 )
-def test_bad_curves_are_refused(orders: list[float], divergences: list[float], message: str) -> None:
+def test_bad_curves_are_refused(
+    orders: list[float], divergences: list[float], message: str
+) -> None:
     with pytest.raises(InvalidParameter, match=message):
         epsilon_of_rdp(orders, divergences, 1e-5)
     with pytest.raises(InvalidParameter, match=message):

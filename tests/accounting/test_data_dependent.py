@@ -15,10 +15,14 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 @pytest.mark.parametrize("name", ["strong", "medium", "tie"])
 def test_golden_values(golden: dict[str, Any], name: str) -> None:
     row = golden["data_dependent"][name]
-    assert log_probability_of_another(row["votes"], sigma=row["sigma"]) == pytest.approx(row["log_probability"], rel=1e-9)
+    assert log_probability_of_another(row["votes"], sigma=row["sigma"]) == pytest.approx(
+        row["log_probability"], rel=1e-9
+    )
     label = data_dependent_label_rdp(row["votes"], row["orders"], sigma=row["sigma"], private=True)
     assert label == pytest.approx(row["label"], rel=1e-9)
-    bit = data_dependent_screening_rdp(row["votes"], row["orders"], threshold=210, sigma=85.0, private=True)
+    bit = data_dependent_screening_rdp(
+        row["votes"], row["orders"], threshold=210, sigma=85.0, private=True
+    )
     assert bit == pytest.approx(row["screening"], rel=1e-9)
 
 

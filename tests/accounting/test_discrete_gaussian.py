@@ -12,7 +12,9 @@ from reticent.core.errors import InvalidParameter
 
 
 def _distribution(sigma: float, reach: int) -> dict[int, mp.mpf]:
-    weights = {v: mp.exp(-(mp.mpf(v) ** 2) / (2 * mp.mpf(sigma) ** 2)) for v in range(-reach, reach + 1)}
+    weights = {
+        v: mp.exp(-(mp.mpf(v) ** 2) / (2 * mp.mpf(sigma) ** 2)) for v in range(-reach, reach + 1)
+    }
     total = mp.fsum(weights.values())
     return {v: weight / total for v, weight in weights.items()}
 
@@ -25,24 +27,32 @@ def test_tails_against_many_digits(sigma: float) -> None:
         above, below = log_tails(points, sigma=sigma)
         for index, m in enumerate(points.tolist()):
             assert above[index] == pytest.approx(
-                float(mp.log(mp.fsum(p for v, p in distribution.items() if v >= m))), rel=1e-12, abs=1e-15
+                float(mp.log(mp.fsum(p for v, p in distribution.items() if v >= m))),
+                rel=1e-12,
+                abs=1e-15,
             )
             assert below[index] == pytest.approx(
-                float(mp.log(mp.fsum(p for v, p in distribution.items() if v < m))), rel=1e-12, abs=1e-15
+                float(mp.log(mp.fsum(p for v, p in distribution.items() if v < m))),
+                rel=1e-12,
+                abs=1e-15,
             )
 
 
 def test_golden_values_of_sampled_gaussian_noise(golden: dict[str, Any]) -> None:
     for row in golden["sampled_gaussian"]:
         found = sampled_gaussian_rdp(
-            [2, 8, 32], noise_multiplier=row["noise_multiplier"], sampling_probability=row["sampling_probability"]
+            [2, 8, 32],
+            noise_multiplier=row["noise_multiplier"],
+            sampling_probability=row["sampling_probability"],
         )
         assert found == pytest.approx([row["rdp"][order] for order in ("2", "8", "32")], rel=1e-9)
 
 
 @pytest.mark.parametrize(("sigma", "shift"), [(1.5, (1, -1)), (0.7, (1,)), (3.0, (2, -1, 1))])
 def test_discrete_noise_has_the_same_closed_form(sigma: float, shift: tuple[int, ...]) -> None:
-    """The sum over all integer vectors, in both directions; the sampled distribution on top is the closed form to rounding."""
+    """The sum over all integer vectors, in both directions; the sampled distribution on top is
+    the closed form to rounding.
+    """
     reach = math.ceil(14 * sigma) + 12
     values = np.arange(-reach, reach + 1)
 
@@ -52,12 +62,17 @@ def test_discrete_noise_has_the_same_closed_form(sigma: float, shift: tuple[int,
 
     base, moved = np.zeros(()), np.zeros(())
     for part in shift:
-        base, moved = base[..., None] + log_distribution(0), moved[..., None] + log_distribution(part)
+        base, moved = (
+            base[..., None] + log_distribution(0),
+            moved[..., None] + log_distribution(part),
+        )
     rate = 0.2
     mixed = np.logaddexp(np.log1p(-rate) + base, np.log(rate) + moved)
     for order in (2, 3, 5):
         closed = sampled_gaussian_rdp(
-            [order], noise_multiplier=sigma / math.sqrt(sum(part**2 for part in shift)), sampling_probability=rate
+            [order],
+            noise_multiplier=sigma / math.sqrt(sum(part**2 for part in shift)),
+            sampling_probability=rate,
         )[0]
         remove = np.log(np.exp(order * mixed + (1 - order) * base).sum()) / (order - 1)
         add = np.log(np.exp(order * base + (1 - order) * mixed).sum()) / (order - 1)

@@ -73,7 +73,9 @@ BAD: list[tuple[type[Cost], tuple[Any, ...], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "values", "named"), BAD)
-def test_what_is_out_of_range_is_refused_when_it_is_stated(kind: type[Cost], values: tuple[Any, ...], named: str) -> None:
+def test_what_is_out_of_range_is_refused_when_it_is_stated(
+    kind: type[Cost], values: tuple[Any, ...], named: str
+) -> None:
     with pytest.raises(InvalidParameter, match=named):
         kind(*values)
 

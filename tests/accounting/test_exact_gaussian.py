@@ -36,20 +36,30 @@ def test_delta_is_not_below_the_exact_one(multiplier: float, epsilon: float) -> 
 
 
 @pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
-def test_the_golden_total_of_a_hundred_answers(golden: dict[str, Any], make_event: EventMaker, delta: str) -> None:
+def test_the_golden_total_of_a_hundred_answers(
+    golden: dict[str, Any], make_event: EventMaker, delta: str
+) -> None:
     row = golden["sampled_gaussian"][8]
-    counted = GaussianAccountant(AddRemove()).compose(make_event(event=GaussianCost(row["noise_multiplier"])), row["answers"])
+    counted = GaussianAccountant(AddRemove()).compose(
+        make_event(event=GaussianCost(row["noise_multiplier"])), row["answers"]
+    )
     assert counted.epsilon(delta=float(delta)) == pytest.approx(row[delta]["exact"], rel=1e-9)
     assert counted.delta(epsilon=counted.epsilon(delta=float(delta))) <= float(delta)
 
 
 def test_unequal_answers_are_one_answer_of_their_summed_precision(make_event: EventMaker) -> None:
     several = GaussianAccountant(AddRemove())
-    several.compose(make_event(event=GaussianCost(6.0)), 3).compose(make_event(event=GaussianCost(2.0)))
-    one = GaussianAccountant(AddRemove()).compose(make_event(event=GaussianCost(1 / math.sqrt(3 / 36 + 1 / 4))))
+    several.compose(make_event(event=GaussianCost(6.0)), 3).compose(
+        make_event(event=GaussianCost(2.0))
+    )
+    one = GaussianAccountant(AddRemove()).compose(
+        make_event(event=GaussianCost(1 / math.sqrt(3 / 36 + 1 / 4)))
+    )
     assert several.epsilon(delta=1e-6) == pytest.approx(one.epsilon(delta=1e-6), rel=1e-12)
     loose = (
-        RdpAccountant(AddRemove()).compose(make_event(event=GaussianCost(6.0)), 3).compose(make_event(event=GaussianCost(2.0)))
+        RdpAccountant(AddRemove())
+        .compose(make_event(event=GaussianCost(6.0)), 3)
+        .compose(make_event(event=GaussianCost(2.0)))
     )
     assert several.epsilon(delta=1e-6) < loose.epsilon(delta=1e-6)
 

@@ -44,8 +44,12 @@ def test_a_refusal_spends_nothing(make_event: EventMaker) -> None:
     assert budget.largest(make_event(epsilon=0.001, delta=1e-10)) == 10
 
 
-@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
-def test_a_copy_of_a_filter_has_nothing_left(twin: Callable[[Filter], Filter], make_event: EventMaker) -> None:
+@pytest.mark.parametrize(
+    "twin", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))]
+)
+def test_a_copy_of_a_filter_has_nothing_left(
+    twin: Callable[[Filter], Filter], make_event: EventMaker
+) -> None:
     total = Guarantee(1.0, 1e-5, AddRemove())
     for made in (BasicFilter(total), RdpFilter(total, [2, 8, 32])):
         other = twin(made)
@@ -68,7 +72,11 @@ def test_forked_filters_have_nothing_left(make_event: EventMaker) -> None:
 
 def test_filters_keep_kinds_and_adjacencies_apart(make_event: EventMaker) -> None:
     budget = BasicFilter(Guarantee(1.0, 1e-9, AddRemove()))
-    for wrong in (make_event(adjacency=Replace()), make_event(kind=LIPSCHITZ), make_event(kind=GuaranteeKind.NO_PRIVACY)):
+    for wrong in (
+        make_event(adjacency=Replace()),
+        make_event(kind=LIPSCHITZ),
+        make_event(kind=GuaranteeKind.NO_PRIVACY),
+    ):
         with pytest.raises(IncompatibleGuarantees):
             budget.spend(wrong)
     BasicFilter(Guarantee(1.0, 0.0, AddRemove(), LIPSCHITZ)).spend(make_event(kind=LIPSCHITZ))
@@ -77,7 +85,9 @@ def test_filters_keep_kinds_and_adjacencies_apart(make_event: EventMaker) -> Non
 
 
 @pytest.mark.parametrize("orders", [[10.0], [8.0, 12.0, 16.0]])
-def test_rdp_filter_lets_through_no_more_than_its_total(make_event: EventMaker, orders: list[float]) -> None:
+def test_rdp_filter_lets_through_no_more_than_its_total(
+    make_event: EventMaker, orders: list[float]
+) -> None:
     """An accountant that knows the list of events in advance can only find a smaller total."""
     total = Guarantee(2.0, 1e-5, AddRemove())
     budget = RdpFilter(total, orders)
@@ -100,18 +110,23 @@ def test_rdp_filter_of_one_order_is_the_theorem_to_the_last_digit(make_event: Ev
 
 
 def test_several_orders_share_delta(make_event: EventMaker) -> None:
-    """A run may end on any of them, so each is as strict as a filter of its own with a third of delta."""
+    """A run may end on any of them, so each is as strict as a filter of its own with a third of
+    delta.
+    """
     event = make_event(event=GaussianCost(25.0))
     three = RdpFilter(Guarantee(6.0, 3e-5, AddRemove()), [4.0, 8.0, 16.0])
-    alone = [RdpFilter(Guarantee(6.0, 1e-5, AddRemove()), [order]).largest(event) for order in (4.0, 8.0, 16.0)]
+    alone = [
+        RdpFilter(Guarantee(6.0, 1e-5, AddRemove()), [order]).largest(event)
+        for order in (4.0, 8.0, 16.0)
+    ]
     assert three.largest(event) == max(alone)
 
 
 def test_rdp_filter_beats_adding_up(make_event: EventMaker) -> None:
     total = Guarantee(4.0, 1e-5, AddRemove())
-    assert RdpFilter(total, [6.0, 9.0]).largest(make_event(epsilon=0.05)) > 3 * BasicFilter(total).largest(
-        make_event(epsilon=0.05)
-    )
+    assert RdpFilter(total, [6.0, 9.0]).largest(make_event(epsilon=0.05)) > 3 * BasicFilter(
+        total
+    ).largest(make_event(epsilon=0.05))
 
 
 def test_rdp_filter_refuses_what_has_no_divergence(make_event: EventMaker) -> None:
@@ -153,7 +168,9 @@ def test_rdp_odometer_grows_and_stays_above_the_accountant(make_event: EventMake
 
 
 def test_rdp_odometer_bounds_the_loss_of_a_run_that_stops_when_it_looks_worst() -> None:
-    """Ten thousand runs of Gaussian answers, stopped by an adversary at the highest loss: readings fail less often than delta."""
+    """Ten thousand runs of Gaussian answers, stopped by an adversary at the highest loss:
+    readings fail less often than delta.
+    """
     rng, sigma, delta = np.random.default_rng(7), 8.0, 0.05
     odometer, readings = RdpOdometer(AddRemove(), delta=delta, unit=1e-3), []
     event = PrivacyEvent("gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianCost(sigma))

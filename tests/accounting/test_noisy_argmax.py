@@ -1,4 +1,6 @@
-"""The three-outcome bound against the exact distribution of the winner among several classes, histogram by histogram."""
+"""The three-outcome bound against the exact distribution of the winner among several classes,
+histogram by histogram.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,21 @@ from scipy import integrate, stats
 
 from reticent.accounting import ApproximateRdp, PrivateKnnSteps, private_knn_total
 from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
-from reticent.accounting.noisy_argmax import LARGEST_SIGMA, SMALLEST_SIGMA, NoisyArgmaxDpEvent, noisy_argmax_rdp
+from reticent.accounting.noisy_argmax import (
+    LARGEST_SIGMA,
+    SMALLEST_SIGMA,
+    NoisyArgmaxDpEvent,
+    noisy_argmax_rdp,
+)
 from reticent.core.errors import InvalidParameter
 
 Histogram = tuple[int, ...]
 
 
 def _winner_distribution(votes: Histogram, sigma: float) -> np.ndarray:
-    """P(class i wins) under discrete Gaussian noise, ties to the first class; by the product of the others' distributions."""
+    """P(class i wins) under discrete Gaussian noise, ties to the first class; by the product of
+    the others' distributions.
+    """
     reach = math.ceil(12 * sigma) + max(votes) + 2
     values = np.arange(-reach, reach + 1)
     distribution = np.exp(-(values**2) / (2 * sigma**2))
@@ -28,10 +37,16 @@ def _winner_distribution(votes: Histogram, sigma: float) -> np.ndarray:
 
     def mass(center: int) -> np.ndarray:
         index = values - center + reach
-        return np.where((index >= 0) & (index < distribution.size), distribution[np.clip(index, 0, distribution.size - 1)], 0.0)
+        return np.where(
+            (index >= 0) & (index < distribution.size),
+            distribution[np.clip(index, 0, distribution.size - 1)],
+            0.0,
+        )
 
     def at_most(center: int, *, strictly: bool) -> np.ndarray:
-        return below[np.clip(values - center + reach + (0 if strictly else 1), 0, distribution.size)]
+        return below[
+            np.clip(values - center + reach + (0 if strictly else 1), 0, distribution.size)
+        ]
 
     chances = []
     for i, own in enumerate(votes):
@@ -41,7 +56,9 @@ def _winner_distribution(votes: Histogram, sigma: float) -> np.ndarray:
 
 
 def _neighbours(votes: Histogram) -> list[Histogram]:
-    """What one record more can do: its class gains a vote, and at most one class loses the vote of whom it displaced."""
+    """What one record more can do: its class gains a vote, and at most one class loses the vote
+    of whom it displaced.
+    """
     found = []
     for gains, loses in itertools.product(range(len(votes)), range(-1, len(votes))):
         moved = list(votes)
@@ -56,7 +73,10 @@ def _neighbours(votes: Histogram) -> list[Histogram]:
 def _worst(classes: int, most: int, sigma: float, rate: float, orders: list[int]) -> np.ndarray:
     """Largest divergence over all pairs of neighbouring histograms, both directions."""
     worst = np.zeros(len(orders))
-    distributions = {votes: _winner_distribution(votes, sigma) for votes in itertools.product(range(most + 2), repeat=classes)}
+    distributions = {
+        votes: _winner_distribution(votes, sigma)
+        for votes in itertools.product(range(most + 2), repeat=classes)
+    }
     for votes in itertools.product(range(most + 1), repeat=classes):
         base = distributions[votes]
         for neighbour in _neighbours(votes):
@@ -67,25 +87,36 @@ def _worst(classes: int, most: int, sigma: float, rate: float, orders: list[int]
     return worst
 
 
-@pytest.mark.parametrize(("classes", "most", "rate"), [(2, 12, 1.0), (2, 12, 0.3), (3, 7, 1.0), (3, 7, 0.3), (4, 4, 0.5)])
+@pytest.mark.parametrize(
+    ("classes", "most", "rate"), [(2, 12, 1.0), (2, 12, 0.3), (3, 7, 1.0), (3, 7, 0.3), (4, 4, 0.5)]
+)
 def test_no_pair_of_histograms_costs_more(classes: int, most: int, rate: float) -> None:
     sigma, orders = 2.0, [2, 3, 6]
     worst = _worst(classes, most, sigma, rate, orders)
-    bound = noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma), orders, sampling_probability=rate).divergences
+    bound = noisy_argmax_rdp(
+        NoisyArgmaxDpEvent(sigma), orders, sampling_probability=rate
+    ).divergences
     assert np.all(worst <= bound * (1 + 1e-9))
-    # What the observer is told about the other classes costs little, so a bound that is too small would be noticed: the cost of
-    # one vote that comes without another that goes is half of it.
-    # (At order 6 few votes do not reach the worst histograms.)
+    # What the observer is told about the other classes costs little, so a bound that is too small
+    # would be noticed: the cost of one vote that comes without another that goes is half of it. (At
+    # order 6 few votes do not reach the worst histograms.)
     assert np.all(worst[:2] >= 0.95 * bound[:2])
-    one_sided = noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma * math.sqrt(2)), orders, sampling_probability=rate).divergences
+    one_sided = noisy_argmax_rdp(
+        NoisyArgmaxDpEvent(sigma * math.sqrt(2)), orders, sampling_probability=rate
+    ).divergences
     assert np.all(worst > one_sided)
 
 
 def test_much_below_the_votes_that_it_post_processes() -> None:
     orders = [2, 4, 8, 16, 24]
-    label = noisy_argmax_rdp(NoisyArgmaxDpEvent(15.0), orders, sampling_probability=0.15).divergences
-    votes = sampled_gaussian_rdp(orders, noise_multiplier=15.0 / math.sqrt(2), sampling_probability=0.15)
-    # A sign costs 2/pi = 0.6366 of Gaussian noise in the limit of small divergences, and is one of the cases.
+    label = noisy_argmax_rdp(
+        NoisyArgmaxDpEvent(15.0), orders, sampling_probability=0.15
+    ).divergences
+    votes = sampled_gaussian_rdp(
+        orders, noise_multiplier=15.0 / math.sqrt(2), sampling_probability=0.15
+    )
+    # A sign costs 2/pi = 0.6366 of Gaussian noise in the limit of small divergences, and is one of
+    # the cases.
     assert np.all((label / votes > 0.62) & (label / votes < 0.66))
 
 
@@ -93,7 +124,10 @@ def test_orders_may_come_in_any_sequence_and_more_than_once() -> None:
     event = NoisyArgmaxDpEvent(4.0)
     orders = [16, 3, 9, 3, 2]
     together = noisy_argmax_rdp(event, orders, sampling_probability=0.5).divergences
-    alone = [noisy_argmax_rdp(event, [order], sampling_probability=0.5).divergences[0] for order in orders]
+    alone = [
+        noisy_argmax_rdp(event, [order], sampling_probability=0.5).divergences[0]
+        for order in orders
+    ]
     assert together == pytest.approx(alone, rel=2e-4)
 
 
@@ -101,7 +135,8 @@ def test_a_curve_alone_is_exceeded_and_comes_with_a_slack_that_covers_it() -> No
     sigma, rate, order = 5.0, 0.02, 128
     label = noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma), [order], sampling_probability=rate)
     assert isinstance(label, ApproximateRdp)
-    # Two classes: the loser wins if the difference of two noises, itself a discrete Gaussian, makes up for the margin.
+    # Two classes: the loser wins if the difference of two noises, itself a discrete Gaussian, makes
+    # up for the margin.
     margins = np.arange(3 * order)
     before, after = (log_tails(margins + moved, sigma=sigma * math.sqrt(2))[0] for moved in (2, 0))
     ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + after - before)
@@ -112,13 +147,20 @@ def test_a_curve_alone_is_exceeded_and_comes_with_a_slack_that_covers_it() -> No
 
 
 @pytest.mark.parametrize(("sigma", "rate"), [(60.0, 1.0), (100.0, 0.15)])
-def test_the_bound_lies_between_an_integral_for_three_classes_and_a_twentieth_more(sigma: float, rate: float) -> None:
+def test_the_bound_lies_between_an_integral_for_three_classes_and_a_twentieth_more(
+    sigma: float, rate: float
+) -> None:
     """For wide noise the sums are integrals of normal densities, to many digits."""
 
     def winner(u: float, v: float) -> list[float]:
-        """Class 1, 2 and another, class 1 first in ties: half a vote of continuity correction in every comparison."""
+        """Class 1, 2 and another, class 1 first in ties: half a vote of continuity correction in
+        every comparison.
+        """
         first = integrate.quad(
-            lambda x: stats.norm.pdf(x) * stats.norm.cdf((x * sigma + u - v + 0.5) / sigma), -(u + 0.5) / sigma, 12, epsabs=1e-13
+            lambda x: stats.norm.pdf(x) * stats.norm.cdf((x * sigma + u - v + 0.5) / sigma),
+            -(u + 0.5) / sigma,
+            12,
+            epsabs=1e-13,
         )[0]
         third = stats.norm.cdf(-(u + 0.5) / sigma) * stats.norm.cdf(-(v + 0.5) / sigma)
         return [first, 1 - first - third, third]
@@ -130,7 +172,9 @@ def test_the_bound_lies_between_an_integral_for_three_classes_and_a_twentieth_mo
         mixed = (1 - rate) * base + rate * moved
         found.append([math.log((mixed**a * base ** (1 - a)).sum()) / (a - 1) for a in orders])
     worst = np.max(found, axis=0)
-    bound = noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma), orders, sampling_probability=rate).divergences
+    bound = noisy_argmax_rdp(
+        NoisyArgmaxDpEvent(sigma), orders, sampling_probability=rate
+    ).divergences
     assert np.all(worst <= bound * (1 + 1e-4))
     assert np.all(worst >= 0.95 * bound)
 
@@ -150,7 +194,9 @@ def _charge(sigma: float) -> float:
     return private_knn_total(replace(CHARGED, sigma_votes=sigma), delta=1e-5, interval=None).epsilon
 
 
-@pytest.mark.parametrize("sigma", [*np.geomspace(1.0, 50.0, 15).tolist(), 2.5 * LARGEST_SIGMA, 999.0])
+@pytest.mark.parametrize(
+    "sigma", [*np.geomspace(1.0, 50.0, 15).tolist(), 2.5 * LARGEST_SIGMA, 999.0]
+)
 def test_a_charge_falls_with_the_noise_and_has_no_cliff(sigma: float) -> None:
     less, more = _charge(sigma), _charge(1.001 * sigma)
     assert more <= less * (1 + 1e-6)
@@ -158,14 +204,19 @@ def test_a_charge_falls_with_the_noise_and_has_no_cliff(sigma: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sigma", [100.0, LARGEST_SIGMA / 1.0005, LARGEST_SIGMA, 1.24 * LARGEST_SIGMA, 1.3 * LARGEST_SIGMA])
+@pytest.mark.parametrize(
+    "sigma",
+    [100.0, LARGEST_SIGMA / 1.0005, LARGEST_SIGMA, 1.24 * LARGEST_SIGMA, 1.3 * LARGEST_SIGMA],
+)
 def test_nor_where_the_search_ends_and_where_the_votes_take_over(sigma: float) -> None:
     test_a_charge_falls_with_the_noise_and_has_no_cliff(sigma)
 
 
 def test_below_the_table_the_votes_are_the_bound() -> None:
     event = NoisyArgmaxDpEvent(0.9 * SMALLEST_SIGMA)
-    votes = sampled_gaussian_rdp([2, 9], noise_multiplier=event.sigma / math.sqrt(2), sampling_probability=0.4)
+    votes = sampled_gaussian_rdp(
+        [2, 9], noise_multiplier=event.sigma / math.sqrt(2), sampling_probability=0.4
+    )
     label = noisy_argmax_rdp(event, [2, 9], sampling_probability=0.4)
     assert np.array_equal(label.divergences, votes)
     assert label.slack == 0.0
@@ -173,7 +224,9 @@ def test_below_the_table_the_votes_are_the_bound() -> None:
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 2.5, 30.0, LARGEST_SIGMA * 1.01])
 def test_slack_is_no_more_than_stated(sigma: float) -> None:
-    assert 0 < noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma), [2], sampling_probability=0.2).slack < 2e-31
+    assert (
+        0 < noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma), [2], sampling_probability=0.2).slack < 2e-31
+    )
 
 
 def test_bad_parameters_are_refused() -> None:

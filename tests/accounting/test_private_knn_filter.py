@@ -23,7 +23,9 @@ STEPS = PrivateKnnSteps(
 )
 
 
-@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+@pytest.mark.parametrize(
+    "twin", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))]
+)
 def test_a_copy_has_no_room(twin: Callable[[PrivateKnnFilter], PrivateKnnFilter]) -> None:
     made = PrivateKnnFilter(STEPS, epsilon=1.0, delta=1e-5, orders=[50])
     made.ask()
@@ -54,7 +56,8 @@ def test_what_went_through_costs_no_more_than_the_total(share: float) -> None:
     assert not budget.has_room
     done = replace(STEPS, queries=budget.asked, answers=max(budget.answered, 1))
     spent = private_knn_total(done, delta=1e-5, interval=None).epsilon
-    # The share of delta that a second order takes, and the label that is kept in reserve, leave a little unspent.
+    # The share of delta that a second order takes, and the label that is kept in reserve, leave a
+    # little unspent.
     assert 0.9 < spent < 1.0
 
 

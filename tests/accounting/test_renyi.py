@@ -50,11 +50,16 @@ def test_unsampled_costs_are_those_of_dp_accounting(cost: Cost, theirs: dp_event
 
 @pytest.mark.parametrize(("rate", "sigma"), [(0.01, 1.0), (0.25, 85.0), (0.5, 10.0), (1e-3, 0.8)])
 def test_sampled_gaussian_noise_is_at_most_that_of_dp_accounting(rate: float, sigma: float) -> None:
-    """Which leaves the signs of its series out at orders that are not integers; at integers the two agree."""
+    """Which leaves the signs of its series out at orders that are not integers; at integers the
+    two agree.
+    """
     theirs = rdp_privacy_accountant.RdpAccountant(DEFAULT_ORDERS).compose(
         dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(sigma))
     )
-    expected, found = np.asarray(theirs.rdp), rdp_curve(PoissonSampled(rate, GaussianCost(sigma)), DEFAULT_ORDERS)
+    expected, found = (
+        np.asarray(theirs.rdp),
+        rdp_curve(PoissonSampled(rate, GaussianCost(sigma)), DEFAULT_ORDERS),
+    )
     whole = np.asarray(DEFAULT_ORDERS) == np.round(DEFAULT_ORDERS)
     # Its sums of logarithms lose up to eight digits of divergences this small.
     assert found[whole] == pytest.approx(expected[whole], rel=1e-7)
@@ -64,18 +69,25 @@ def test_sampled_gaussian_noise_is_at_most_that_of_dp_accounting(rate: float, si
 @pytest.mark.parametrize("order", [1.001, 1.5, 2.0, 40.0, 1024.0])
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.5, 3.0, 900.0])
 def test_pure_costs_against_many_digits(epsilon: float, order: float) -> None:
-    """Tiny costs keep all their digits, large ones do not overflow; neither is below the exact divergence."""
+    """Tiny costs keep all their digits, large ones do not overflow; neither is below the exact
+    divergence.
+    """
     with mp.workdps(60):
         a, e = mp.mpf(order), mp.mpf(epsilon)
         answers = (mp.exp(a * e) + mp.exp((1 - a) * e)) / (1 + mp.exp(e))
         laplace = (a * mp.exp((a - 1) * e) + (a - 1) * mp.exp(-a * e)) / (2 * a - 1)
-        for moment, cost in ((answers, StatedCost(epsilon, 0.0)), (laplace, LaplaceCost(1 / epsilon))):
+        for moment, cost in (
+            (answers, StatedCost(epsilon, 0.0)),
+            (laplace, LaplaceCost(1 / epsilon)),
+        ):
             exact, found = mp.log(moment) / (a - 1), rdp_curve(cost, (order,))[0]
             assert exact * (1 - mp.mpf("1e-13")) <= found <= exact * (1 + mp.mpf("1e-10"))
 
 
 def test_parts_on_one_sample_add_up_before_they_are_sampled() -> None:
-    """The general bound of two Gaussian steps and a Laplace one: above each alone, below them unsampled."""
+    """The general bound of two Gaussian steps and a Laplace one: above each alone, below them
+    unsampled.
+    """
     parts = (SelfComposed(GaussianCost(4.0), 2), LaplaceCost(5.0))
     orders = (2.0, 3.5, 16.0)
     together = rdp_curve(PoissonSampled(0.1, Composed(parts)), orders)

@@ -18,8 +18,12 @@ from reticent.accounting.sampling import (
 Density = Callable[[mp.mpf], mp.mpf]
 
 
-def _exact(base: Density, moved: Density, rate: float, order: float, ends: list[float], *, up: bool = True) -> mp.mpf:
-    """Rényi divergence of the mixture from the base, or of the base from the mixture, by quadrature in 30 digits."""
+def _exact(
+    base: Density, moved: Density, rate: float, order: float, ends: list[float], *, up: bool = True
+) -> mp.mpf:
+    """Rényi divergence of the mixture from the base, or of the base from the mixture, by
+    quadrature in 30 digits.
+    """
     q, a = mp.mpf(rate), mp.mpf(order)
 
     def integrand(x: mp.mpf) -> mp.mpf:
@@ -30,7 +34,10 @@ def _exact(base: Density, moved: Density, rate: float, order: float, ends: list[
 
 
 def _gaussian(sigma: float, center: float) -> Density:
-    return lambda x: mp.exp(-((x - center) ** 2) / (2 * mp.mpf(sigma) ** 2)) / (mp.mpf(sigma) * mp.sqrt(2 * mp.pi))
+    return lambda x: (
+        mp.exp(-((x - center) ** 2) / (2 * mp.mpf(sigma) ** 2))
+        / (mp.mpf(sigma) * mp.sqrt(2 * mp.pi))
+    )
 
 
 def _laplace(scale: float, center: float) -> Density:
@@ -50,26 +57,37 @@ def _laplace(scale: float, center: float) -> Density:
     ],
 )
 def test_sampled_gaussian_noise_between_integers(rate: float, sigma: float, order: float) -> None:
-    """Never below the exact divergence, and 1e-9 of it above at most; the other direction is smaller."""
-    found = sampled_gaussian_rdp_between(np.array([order]), noise_multiplier=sigma, sampling_probability=rate)[0]
+    """Never below the exact divergence, and 1e-9 of it above at most; the other direction is
+    smaller.
+    """
+    found = sampled_gaussian_rdp_between(
+        np.array([order]), noise_multiplier=sigma, sampling_probability=rate
+    )[0]
     with mp.workdps(30):
         ends = [sigma * k for k in range(-14, 15 + math.ceil(order / sigma))]
         exact = _exact(_gaussian(sigma, 0), _gaussian(sigma, 1), rate, order, ends)
         assert exact <= found <= exact * (1 + mp.mpf("1e-9"))
-        assert _exact(_gaussian(sigma, 0), _gaussian(sigma, 1), rate, order, ends, up=False) <= exact
+        assert (
+            _exact(_gaussian(sigma, 0), _gaussian(sigma, 1), rate, order, ends, up=False) <= exact
+        )
 
 
 @pytest.mark.parametrize(("rate", "sigma"), [(0.01, 0.06), (0.3, 1.0), (0.05, 50.0), (0.99, 3.0)])
 def test_quadrature_meets_the_closed_form_at_integers(rate: float, sigma: float) -> None:
     orders = np.array([2.0, 3.0, 17.0, 64.0])
     closed = sampled_gaussian_rdp(orders, noise_multiplier=sigma, sampling_probability=rate)
-    assert sampled_gaussian_rdp_between(orders, noise_multiplier=sigma, sampling_probability=rate) == pytest.approx(
-        closed, rel=3e-10
-    )
+    assert sampled_gaussian_rdp_between(
+        orders, noise_multiplier=sigma, sampling_probability=rate
+    ) == pytest.approx(closed, rel=3e-10)
 
 
-@pytest.mark.parametrize(("rate", "sigma", "order"), [(0.01, 1.0, 8), (1e-3, 100.0, 1024), (0.3, 0.5, 300), (0.25, 85.0, 16384)])
-def test_the_closed_form_at_integers_is_not_below_the_exact_sum(rate: float, sigma: float, order: int) -> None:
+@pytest.mark.parametrize(
+    ("rate", "sigma", "order"),
+    [(0.01, 1.0, 8), (1e-3, 100.0, 1024), (0.3, 0.5, 300), (0.25, 85.0, 16384)],
+)
+def test_the_closed_form_at_integers_is_not_below_the_exact_sum(
+    rate: float, sigma: float, order: int
+) -> None:
     found = sampled_gaussian_rdp([order], noise_multiplier=sigma, sampling_probability=rate)[0]
     with mp.workdps(60):
         q, s = mp.mpf(rate), mp.mpf(sigma)
@@ -81,7 +99,9 @@ def test_the_closed_form_at_integers_is_not_below_the_exact_sum(rate: float, sig
         assert exact <= found <= exact * (1 + mp.mpf("1e-8"))
 
 
-@pytest.mark.parametrize(("rate", "scale", "order"), [(0.1, 1.0, 2), (0.5, 0.5, 5), (0.02, 3.0, 12)])
+@pytest.mark.parametrize(
+    ("rate", "scale", "order"), [(0.1, 1.0, 2), (0.5, 0.5, 5), (0.02, 3.0, 12)]
+)
 def test_a_symmetric_pair_is_exact_at_integers(rate: float, scale: float, order: int) -> None:
     """Laplace noise, whose moments are known; the sampled one on top is the larger direction."""
 
@@ -90,7 +110,9 @@ def test_a_symmetric_pair_is_exact_at_integers(rate: float, scale: float, order:
         moment = (a * np.exp((a - 1) / scale) + (a - 1) * np.exp(-a / scale)) / (2 * a - 1)
         return np.log(moment) / (a - 1)
 
-    found = general_sampled_rdp(np.array([float(order)]), own, sampling_probability=rate, symmetric=True)[0]
+    found = general_sampled_rdp(
+        np.array([float(order)]), own, sampling_probability=rate, symmetric=True
+    )[0]
     with mp.workdps(30):
         ends = [-60 * scale, -10 * scale, 0, 0.5, 1, 1 + 10 * scale, 1 + 60 * scale]
         exact = _exact(_laplace(scale, 0), _laplace(scale, 1), rate, order, ends)
@@ -99,24 +121,35 @@ def test_a_symmetric_pair_is_exact_at_integers(rate: float, scale: float, order:
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.05, 0.3), (0.4, 0.7), (0.001, 0.9)])
-def test_the_general_bound_covers_an_asymmetric_pair_in_both_directions(low: float, high: float) -> None:
-    """A biased coin against another, with its own exact divergence, at orders on and between integers."""
+def test_the_general_bound_covers_an_asymmetric_pair_in_both_directions(
+    low: float, high: float
+) -> None:
+    """A biased coin against another, with its own exact divergence, at orders on and between
+    integers.
+    """
     p, q, rate = np.array([high, 1 - high]), np.array([low, 1 - low]), 0.2
 
     def largest(first: np.ndarray, second: np.ndarray, orders: np.ndarray) -> np.ndarray:
         both = [
-            np.log((a ** orders[:, None] * b ** (1 - orders[:, None])).sum(axis=1)) for a, b in ((first, second), (second, first))
+            np.log((a ** orders[:, None] * b ** (1 - orders[:, None])).sum(axis=1))
+            for a, b in ((first, second), (second, first))
         ]
         return np.maximum(*both) / (orders - 1)
 
     orders = np.array([1.5, 2.0, 2.7, 5.0, 16.0, 63.5])
-    bound = general_sampled_rdp(orders, lambda whole: largest(p, q, whole), sampling_probability=rate)
+    bound = general_sampled_rdp(
+        orders, lambda whole: largest(p, q, whole), sampling_probability=rate
+    )
     for base, other in ((p, q), (q, p)):
         real = largest((1 - rate) * base + rate * other, base, orders)
         assert np.all(real <= bound)
         # At order 2 nothing is given away but the larger of the two directions.
-    exact = max(largest((1 - rate) * b + rate * o, b, np.array([2.0]))[0] for b, o in ((p, q), (q, p)))
-    assert bound[1] <= math.log1p(rate**2 * math.expm1(largest(p, q, np.array([2.0]))[0])) * (1 + 1e-12)
+    exact = max(
+        largest((1 - rate) * b + rate * o, b, np.array([2.0]))[0] for b, o in ((p, q), (q, p))
+    )
+    assert bound[1] <= math.log1p(rate**2 * math.expm1(largest(p, q, np.array([2.0]))[0])) * (
+        1 + 1e-12
+    )
     assert bound[1] >= exact
 
 

@@ -23,12 +23,16 @@ def test_golden_values(golden: dict[str, Any], order: str) -> None:
         ("sampled_0.05", 0, 0.05),
     ):
         event = ScreeningDpEvent(**{**parameters, "fewest": fewest})
-        assert screening_rdp(event, [float(order)], sampling_probability=rate)[0] == pytest.approx(row[name], rel=1e-9)
+        assert screening_rdp(event, [float(order)], sampling_probability=rate)[0] == pytest.approx(
+            row[name], rel=1e-9
+        )
     assert row["safe_from_0"] < row["gaussian"]
 
 
 def test_the_papers_shortcut_is_too_low(golden: dict[str, Any]) -> None:
-    """Counts at the threshold and at the most only: the golden values of those pairs, against the search over all."""
+    """Counts at the threshold and at the most only: the golden values of those pairs, against
+    the search over all.
+    """
     orders = [float(order) for order in ORDERS]
     step = ScreeningDpEvent(**golden["screening"]["parameters"])
     exact = screening_rdp(step, orders, sampling_probability=1.0)
@@ -48,13 +52,19 @@ def test_discrete_noise_against_many_digits(rate: float) -> None:
         passes = [mp.fsum(w for v, w in weights.items() if t + v >= 7.5) / total for t in range(13)]
         for order in (2, 3.5, 40):
             worst = mp.mpf(0)
-            for t, other in [pair for pair in itertools.product(range(13), repeat=2) if abs(pair[0] - pair[1]) == 1]:
+            for t, other in [
+                pair
+                for pair in itertools.product(range(13), repeat=2)
+                if abs(pair[0] - pair[1]) == 1
+            ]:
                 p, q = (1 - mp.mpf(rate)) * passes[t] + mp.mpf(rate) * passes[other], passes[t]
                 for x, y in ((p, q), (q, p)):
                     moment = x**order * y ** (1 - order) + (1 - x) ** order * (1 - y) ** (1 - order)
                     worst = max(worst, mp.log(moment) / (order - 1))
             step = ScreeningDpEvent(0, 12, 7.5, 3.0, discrete=True)
-            assert screening_rdp(step, [order], sampling_probability=rate)[0] == pytest.approx(float(worst), rel=1e-9)
+            assert screening_rdp(step, [order], sampling_probability=rate)[0] == pytest.approx(
+                float(worst), rel=1e-9
+            )
 
 
 @pytest.mark.parametrize("discrete", [False, True])
@@ -68,7 +78,9 @@ def test_hardly_any_noise_overflows_nothing(discrete: bool) -> None:
 
 
 def test_pass_ratio_golden_values(golden: dict[str, Any]) -> None:
-    for row, (threshold, sigma) in zip(golden["shared_subsample"].values(), [(180, 75.0), (210, 85.0)], strict=True):
+    for row, (threshold, sigma) in zip(
+        golden["shared_subsample"].values(), [(180, 75.0), (210, 85.0)], strict=True
+    ):
         assert pass_ratio(ScreeningDpEvent(0, 300, threshold, sigma)) == pytest.approx(
             row["posterior_rate"]["pass_ratio"], rel=1e-9
         )

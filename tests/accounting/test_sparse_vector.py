@@ -12,8 +12,12 @@ from reticent.accounting.sparse_vector import AboveThreshold
 from reticent.core.errors import InvalidParameter
 
 
-def _run_distribution(votes: tuple[int, ...], threshold: int, threshold_scale: float, query_scale: float) -> np.ndarray:
-    """P(the first yes is at query i) for each i, then of no yes at all, under discrete Laplace noise."""
+def _run_distribution(
+    votes: tuple[int, ...], threshold: int, threshold_scale: float, query_scale: float
+) -> np.ndarray:
+    """P(the first yes is at query i) for each i, then of no yes at all, under discrete Laplace
+    noise.
+    """
     reach = 400
     values = np.arange(-reach, reach + 1)
     level = np.exp(-np.abs(values) / threshold_scale)
@@ -35,7 +39,10 @@ def _worst_ratio(run: AboveThreshold, query_scale: float) -> float:
         base = _run_distribution(votes, 6, run.threshold_scale, query_scale)
         for moves in itertools.product((-1, 0, 1), repeat=4):
             moved = _run_distribution(
-                tuple(v + m for v, m in zip(votes, moves, strict=True)), 6, run.threshold_scale, query_scale
+                tuple(v + m for v, m in zip(votes, moves, strict=True)),
+                6,
+                run.threshold_scale,
+                query_scale,
             )
             worst = max(worst, float(np.abs(np.log(moved / base)).max()))
     return worst

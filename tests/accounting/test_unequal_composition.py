@@ -12,7 +12,9 @@ from reticent.core.errors import InvalidParameter
 
 
 def _delta_by_enumeration(parts: list[tuple[float, float]], total: float) -> float:
-    """Every outcome of the worst mechanisms, one by one, in 40 digits: delta = sum over outcomes of max(0, P - e^total Q)."""
+    """Every outcome of the worst mechanisms, one by one, in 40 digits: delta = sum over outcomes
+    of max(0, P - e^total Q).
+    """
     mpmath.mp.dps = 40
     options = []
     for epsilon, delta in parts:
@@ -55,12 +57,22 @@ def _exact_of_two(first: tuple[float, int], second: tuple[float, int], total: fl
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [((0.1, 60), (0.2, 20)), ((3.0, 120), (1.0, 150)), ((0.013, 200), (0.5, 7)), ((30.0, 5), (1e-3, 100))]
+    ("first", "second"),
+    [
+        ((0.1, 60), (0.2, 20)),
+        ((3.0, 120), (1.0, 150)),
+        ((0.013, 200), (0.5, 7)),
+        ((30.0, 5), (1e-3, 100)),
+    ],
 )
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.01])
-def test_two_groups_against_every_pair_of_lies(first: tuple[float, int], second: tuple[float, int], delta: float) -> None:
+def test_two_groups_against_every_pair_of_lies(
+    first: tuple[float, int], second: tuple[float, int], delta: float
+) -> None:
     """Not below the optimum, and a few millionths above it at most."""
-    total = optimal_epsilon_of([(first[0], 0.0)] * first[1] + [(second[0], 0.0)] * second[1], delta=delta)
+    total = optimal_epsilon_of(
+        [(first[0], 0.0)] * first[1] + [(second[0], 0.0)] * second[1], delta=delta
+    )
     with mpmath.workdps(40):
         assert _exact_of_two(first, second, total) <= delta
         assert _exact_of_two(first, second, total * (1 - 3e-6)) > delta
@@ -72,15 +84,23 @@ def test_many_different_answers_against_a_fine_loss_distribution() -> None:
     total = privacy_loss_distribution.identity(value_discretization_interval=1e-5)
     for epsilon, own in parts:
         pair = common.DifferentialPrivacyParameters(epsilon, own)
-        total = total.compose(privacy_loss_distribution.from_privacy_parameters(pair, value_discretization_interval=1e-5))
-    assert optimal_epsilon_of(parts, delta=1e-6) == pytest.approx(total.get_epsilon_for_delta(1e-6), rel=2e-4)
+        total = total.compose(
+            privacy_loss_distribution.from_privacy_parameters(
+                pair, value_discretization_interval=1e-5
+            )
+        )
+    assert optimal_epsilon_of(parts, delta=1e-6) == pytest.approx(
+        total.get_epsilon_for_delta(1e-6), rel=2e-4
+    )
 
 
 def test_edge_cases() -> None:
     assert optimal_epsilon_of([(0.5, 0.0)] * 3 + [(1.0, 0.0)], delta=0.0) == 2.5
     assert optimal_epsilon_of([(0.5, 1e-6), (1.0, 1e-6)], delta=2e-6) == pytest.approx(1.5)
     assert math.isinf(optimal_epsilon_of([(0.5, 1e-6), (1.0, 1e-6)], delta=1e-6))
-    assert optimal_epsilon_of([(800.0, 0.0), (1.0, 0.0)], delta=1e-5) == pytest.approx(801.0, abs=1e-4)
+    assert optimal_epsilon_of([(800.0, 0.0), (1.0, 0.0)], delta=1e-5) == pytest.approx(
+        801.0, abs=1e-4
+    )
     assert optimal_epsilon_of([(0.3, 0.0)], delta=0.9) == 0.0
     with pytest.raises(InvalidParameter, match="epsilon"):
         optimal_epsilon_of([(0.0, 0.0)], delta=0.1)

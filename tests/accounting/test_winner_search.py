@@ -1,16 +1,22 @@
-"""The search by blocks against every pair, one by one, and the monotone ratios that its bounds stand on."""
+"""The search by blocks against every pair, one by one, and the monotone ratios that its bounds
+stand on.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from reticent.accounting.winner_search import TOLERANCE, largest_winner_divergence, winner_distributions
+from reticent.accounting.winner_search import (
+    TOLERANCE,
+    largest_winner_divergence,
+    winner_distributions,
+)
 
 
 def _table(sigma: float, box: int, between: bool) -> np.ndarray:
-    """Who wins among u + N1, v + N2 and 0, from the joint distribution of both noises; shape (3, u, v), margins -box - 1 ..
-    box + 1.
+    """Who wins among u + N1, v + N2 and 0, from the joint distribution of both noises; shape (3,
+    u, v), margins -box - 1 .. box + 1.
     """
     reach = int(10 * sigma) + box + 4
     noise = np.arange(-reach, reach + 1)
@@ -23,7 +29,11 @@ def _table(sigma: float, box: int, between: bool) -> np.ndarray:
             one, two = u + noise[:, None], v + noise[None, :]
             first = (one >= two) & (one >= 0)
             second = (two > one) & (two >= int(between))
-            found[:, row, column] = distribution[first].sum(), distribution[second].sum(), distribution[~first & ~second].sum()
+            found[:, row, column] = (
+                distribution[first].sum(),
+                distribution[second].sum(),
+                distribution[~first & ~second].sum(),
+            )
     return found
 
 
@@ -40,7 +50,9 @@ def test_tables_are_the_sums_over_both_noises(between: bool) -> None:
 
 @pytest.mark.parametrize("sigma", [0.6, 2.0])
 @pytest.mark.parametrize("between", [False, True])
-def test_ratios_fall_with_the_first_margin_and_rise_with_the_second(sigma: float, between: bool) -> None:
+def test_ratios_fall_with_the_first_margin_and_rise_with_the_second(
+    sigma: float, between: bool
+) -> None:
     box = 5
     rows = winner_distributions(sigma, box, np.arange(-2 * box, 2 * box + 3), between=between)
     margins = np.arange(-box, box + 1)
@@ -54,7 +66,9 @@ def test_ratios_fall_with_the_first_margin_and_rise_with_the_second(sigma: float
         assert np.all(with_v * np.diff(base[outcome], axis=1) >= -1e-15)
 
 
-@pytest.mark.parametrize(("sigma", "box", "rate"), [(1.0, 9, 0.3), (2.5, 20, 0.1), (2.5, 20, 1.0), (9.0, 60, 0.15)])
+@pytest.mark.parametrize(
+    ("sigma", "box", "rate"), [(1.0, 9, 0.3), (2.5, 20, 0.1), (2.5, 20, 1.0), (9.0, 60, 0.15)]
+)
 def test_no_pair_is_missed(sigma: float, box: int, rate: float) -> None:
     orders = (2, 5, 7)
     worst = np.zeros(3)
@@ -62,11 +76,15 @@ def test_no_pair_is_missed(sigma: float, box: int, rate: float) -> None:
     u, v = margins[:, None], margins[None, :]
     for between in (False, True):
         rows = winner_distributions(sigma, box, np.arange(-2 * box, 2 * box + 3), between=between)
-        distributions = [rows[:, u - v + 2 * box, u + box], rows[:, u - v + 2 + 2 * box, u + 1 + box]]
+        distributions = [
+            rows[:, u - v + 2 * box, u + box],
+            rows[:, u - v + 2 + 2 * box, u + 1 + box],
+        ]
         for base, other in (distributions, distributions[::-1]):
             mixed = (1 - rate) * base + rate * other
             for p, q in ((mixed, base), (base, mixed)):
-                # E_Q[(P/Q)^a] - 1, a sum of terms that are not negative, so that small ones keep their digits.
+                # E_Q[(P/Q)^a] - 1, a sum of terms that are not negative, so that small ones keep
+                # their digits.
                 gain = np.log(p / q)
                 for index, a in enumerate(orders):
                     excess = (q * (np.expm1(a * gain) - a * (p - q) / q)).sum(axis=0)

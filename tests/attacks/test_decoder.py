@@ -40,7 +40,9 @@ def test_another_number_of_values_is_refused(released: np.ndarray) -> None:
 
 
 def test_training_finds_the_least_squares_line() -> None:
-    """One affine layer and the squared error: the minimum is the solution of the normal equations, the oracle."""
+    """One affine layer and the squared error: the minimum is the solution of the normal
+    equations, the oracle.
+    """
     random = np.random.default_rng(0)
     values = random.normal(size=(400, 2)).astype(np.float32)
     target = (values @ [[1.0], [-2.0]] + 3.0 + random.normal(size=(400, 1))).astype(np.float32)
@@ -63,7 +65,10 @@ def test_training_finds_the_least_squares_line() -> None:
     assert told[-1] == ("line", 60, 60)
 
 
-@pytest.mark.parametrize("changes", [{"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"learning_rate": float("nan")}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"learning_rate": float("nan")}],
+)
 def test_settings_out_of_range_are_refused(changes: dict[str, float]) -> None:
     with pytest.raises(InvalidParameter, match=next(iter(changes))):
         DecoderConfig(**{"epochs": 1, **changes})

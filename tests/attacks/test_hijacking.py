@@ -1,34 +1,59 @@
-"""The decoder finds what is there, guesses the mean where nothing is, and is scored by hand-made cases."""
+"""The decoder finds what is there, guesses the mean where nothing is, and is scored by hand-made
+cases.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from reticent.attacks.hijacking import HijackingConfig, hijacking_quality, majority_guess, train_hijacker
+from reticent.attacks.hijacking import (
+    HijackingConfig,
+    hijacking_quality,
+    majority_guess,
+    train_hijacker,
+)
 from reticent.core.errors import InvalidInput
 
-GROUPS = (("number", slice(0, 1), False), ("colour", slice(1, 4), True), ("shape", slice(4, 6), True))
+GROUPS = (
+    ("number", slice(0, 1), False),
+    ("colour", slice(1, 4), True),
+    ("shape", slice(4, 6), True),
+)
 
 
 def rows(count: int, seed: int) -> np.ndarray:
     random = np.random.default_rng(seed)
-    colour, shape = random.choice(3, count, p=[0.6, 0.3, 0.1]), random.choice(2, count, p=[0.7, 0.3])
-    return np.concatenate([random.uniform(0, 1, (count, 1)), np.eye(3)[colour], np.eye(2)[shape]], axis=1)
+    colour, shape = (
+        random.choice(3, count, p=[0.6, 0.3, 0.1]),
+        random.choice(2, count, p=[0.7, 0.3]),
+    )
+    return np.concatenate(
+        [random.uniform(0, 1, (count, 1)), np.eye(3)[colour], np.eye(2)[shape]], axis=1
+    )
 
 
 def test_an_open_release_is_read_and_noise_is_worth_the_majority_guess() -> None:
     own, target = rows(3000, 0), rows(1000, 1)
     mixing = np.random.default_rng(2).normal(size=(6, 6))
     config = HijackingConfig(hidden=(64,), epochs=10)
-    open_ = hijacking_quality(train_hijacker(own @ mixing, own, config).reconstruct(target @ mixing), target, GROUPS)
+    open_ = hijacking_quality(
+        train_hijacker(own @ mixing, own, config).reconstruct(target @ mixing), target, GROUPS
+    )
     assert open_.all_categories > 0.98
     assert open_.mean_squared_error < 0.01
-    noise = [np.random.default_rng(seed).normal(size=(len(part), 6)) for seed, part in enumerate((own, target))]
-    blind = hijacking_quality(train_hijacker(noise[0], own, config).reconstruct(noise[1]), target, GROUPS)
+    noise = [
+        np.random.default_rng(seed).normal(size=(len(part), 6))
+        for seed, part in enumerate((own, target))
+    ]
+    blind = hijacking_quality(
+        train_hijacker(noise[0], own, config).reconstruct(noise[1]), target, GROUPS
+    )
     floor = hijacking_quality(majority_guess(own, len(target)), target, GROUPS)
     assert blind.all_categories == pytest.approx(floor.all_categories, abs=0.06)
-    assert blind.squared_error >= 0.98 * floor.squared_error  # nothing beats the mean without information
+    assert (
+        blind.squared_error >= 0.98 * floor.squared_error
+    )  # nothing beats the mean without information
 
 
 def test_withheld_rows_are_guessed() -> None:
@@ -36,7 +61,9 @@ def test_withheld_rows_are_guessed() -> None:
     released = own.copy()
     released[:100] = np.nan
     decoder = train_hijacker(released, own, HijackingConfig(hidden=(8,), epochs=1))
-    np.testing.assert_allclose(decoder.reconstruct(np.full((2, 6), np.nan))[0], own.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(
+        decoder.reconstruct(np.full((2, 6), np.nan))[0], own.mean(axis=0), atol=1e-6
+    )
     with pytest.raises(InvalidInput, match="every row is withheld"):
         train_hijacker(np.full((200, 6), np.nan), own, HijackingConfig())
 

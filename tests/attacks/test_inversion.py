@@ -26,7 +26,9 @@ def test_rows_come_back(power: int) -> None:
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_public_rows_tell_which_of_several_preimages_is_a_row(power: int) -> None:
-    """The identity plus a steep bend has several preimages; only one of them lies among the rows."""
+    """The identity plus a steep bend has several preimages; only one of them lies among the
+    rows.
+    """
     torch.manual_seed(0)
     network = PowerNetwork(4, (6,), power)
     with torch.no_grad():
@@ -40,7 +42,9 @@ def test_public_rows_tell_which_of_several_preimages_is_a_row(power: int) -> Non
     assert (alone > 1e-3).mean() > 0.05  # some end elsewhere
     found = invert(network, released, public=public)
     assert (relative_errors(found, rows) < 1e-3).mean() > (alone < 1e-3).mean() + 0.4
-    plausible = ((found > -1e-3) & (found < 1 + 1e-3)).all(axis=1)  # what is left over: two preimages inside the box
+    plausible = ((found > -1e-3) & (found < 1 + 1e-3)).all(
+        axis=1
+    )  # what is left over: two preimages inside the box
     assert plausible.mean() > 0.9
 
 

@@ -10,7 +10,9 @@ from reticent.core.errors import InvalidInput
 
 
 def _ssim(first: np.ndarray, second: np.ndarray) -> float:
-    """Wang et al. 2004 on one picture: Gaussian window of 11 x 11, sigma 1.5, reflected edges, peak 1."""
+    """Wang et al. 2004 on one picture: Gaussian window of 11 x 11, sigma 1.5, reflected edges,
+    peak 1.
+    """
     offsets = np.arange(-5, 6)
     line = np.exp(-(offsets**2) / (2 * 1.5**2))
     window = np.outer(line, line) / np.outer(line, line).sum()
@@ -18,7 +20,12 @@ def _ssim(first: np.ndarray, second: np.ndarray) -> float:
     def smooth(picture: np.ndarray) -> np.ndarray:
         padded = np.pad(picture, 5, mode="reflect")
         height, width = picture.shape
-        return np.array([[(padded[i : i + 11, j : j + 11] * window).sum() for j in range(width)] for i in range(height)])
+        return np.array(
+            [
+                [(padded[i : i + 11, j : j + 11] * window).sum() for j in range(width)]
+                for i in range(height)
+            ]
+        )
 
     mean_1, mean_2 = smooth(first), smooth(second)
     variance_1, variance_2 = smooth(first**2) - mean_1**2, smooth(second**2) - mean_2**2
@@ -39,7 +46,9 @@ def test_every_measure_equals_its_formula(side):
     assert quality.l2 == pytest.approx(squared.mean())
     assert quality.psnr_peak_1 == pytest.approx((-10 * np.log10(squared)).mean())
     assert quality.psnr_peak_255 == pytest.approx(quality.psnr_peak_1 + 20 * np.log10(255))
-    assert quality.ssim == pytest.approx(np.mean([_ssim(a, b) for a, b in zip(originals, copies, strict=True)]), abs=1e-6)
+    assert quality.ssim == pytest.approx(
+        np.mean([_ssim(a, b) for a, b in zip(originals, copies, strict=True)]), abs=1e-6
+    )
     assert quality.pictures == 3
 
 
@@ -64,12 +73,20 @@ def test_one_picture_works_and_values_out_of_range_are_clipped():
 @pytest.mark.parametrize(
     ("originals", "copies", "message"),
     [
-        (np.zeros((2, 8, 8)), np.zeros((3, 8, 8)), r"expected shape \(2, 8, 8\) as originals, got \(3, 8, 8\)"),
+        (
+            np.zeros((2, 8, 8)),
+            np.zeros((3, 8, 8)),
+            r"expected shape \(2, 8, 8\) as originals, got \(3, 8, 8\)",
+        ),
         (np.zeros((0, 8, 8)), np.zeros((0, 8, 8)), r"n at least 1.*got shape=\(0, 8, 8\)"),
         (np.zeros((2, 8)), np.zeros((2, 8)), r"expected shape \(n, height, width\)"),
         (np.zeros((2, 4, 4)), np.zeros((2, 4, 4)), "6 pixels a side"),
         (np.full((1, 8, 8), 255.0), np.zeros((1, 8, 8)), "divide pixels"),
-        (np.zeros((1, 8, 8)), np.full((1, 8, 8), np.nan), "reconstructions: contains values that are not finite"),
+        (
+            np.zeros((1, 8, 8)),
+            np.full((1, 8, 8), np.nan),
+            "reconstructions: contains values that are not finite",
+        ),
     ],
 )
 def test_bad_pictures_are_refused(originals, copies, message):

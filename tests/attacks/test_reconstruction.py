@@ -29,11 +29,15 @@ def test_recovers_pictures_that_the_values_determine():
 
 
 def test_comes_close_to_the_best_possible_guess_under_noise():
-    """One picture of two, a bit behind Gaussian noise: the posterior mean has a closed form, the oracle."""
+    """One picture of two, a bit behind Gaussian noise: the posterior mean has a closed form, the
+    oracle.
+    """
     bits = np.random.default_rng(0).integers(0, 2, 4000)
     pictures = np.zeros((len(bits), 6, 6), np.float32) + bits[:, None, None].astype(np.float32)
     values = (2.0 * bits - 1.0)[:, None]
-    attack = train_reconstructor(values, pictures, SHORT, noise=lambda batch: batch + torch.randn_like(batch))
+    attack = train_reconstructor(
+        values, pictures, SHORT, noise=lambda batch: batch + torch.randn_like(batch)
+    )
     seen = np.linspace(-2.5, 2.5, 21)
     posterior = 1 / (1 + np.exp(-2 * seen))
     guess = attack.reconstruct(seen[:, None])
@@ -61,9 +65,13 @@ def test_one_seed_one_attack():
     codes, pictures = _blends(100, 0)
     short = ReconstructionConfig(hidden=(8,), epochs=2)
     steps = []
-    first = train_reconstructor(codes, pictures, short, noise=None, report=lambda *step: steps.append(step[:3]))
+    first = train_reconstructor(
+        codes, pictures, short, noise=None, report=lambda *step: steps.append(step[:3])
+    )
     again = train_reconstructor(codes, pictures, short, noise=None)
-    other = train_reconstructor(codes, pictures, ReconstructionConfig(hidden=(8,), epochs=2, seed=1), noise=None)
+    other = train_reconstructor(
+        codes, pictures, ReconstructionConfig(hidden=(8,), epochs=2, seed=1), noise=None
+    )
     np.testing.assert_array_equal(first.reconstruct(codes), again.reconstruct(codes))
     assert not np.array_equal(first.reconstruct(codes), other.reconstruct(codes))
     assert steps == [("reconstruction attack", 1, 2), ("reconstruction attack", 2, 2)]
@@ -88,6 +96,8 @@ def test_bad_settings_and_bad_queries_are_refused():
     with pytest.raises(InvalidParameter, match="epochs=0"):
         ReconstructionConfig(epochs=0)
     codes, pictures = _blends(20, 0)
-    attack = train_reconstructor(codes, pictures, ReconstructionConfig(hidden=(4,), epochs=1), noise=None)
+    attack = train_reconstructor(
+        codes, pictures, ReconstructionConfig(hidden=(4,), epochs=1), noise=None
+    )
     with pytest.raises(InvalidInput, match=r"expected shape \(n, 2\), got shape=\(1, 3\)"):
         attack.reconstruct(np.zeros((1, 3)))

@@ -1,4 +1,6 @@
-"""The bound against the case where everything is known: Gaussian rows, and the best estimator there is."""
+"""The bound against the case where everything is known: Gaussian rows, and the best estimator
+there is.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from reticent.training.power.density import KernelDensity, fisher_bound
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_the_best_estimator_of_gaussian_rows_stays_above(epsilon: float) -> None:
-    """x ~ N(0, 1), z = x + Laplace(1 / epsilon): the posterior mean by quadrature is the best estimate there is."""
+    """x ~ N(0, 1), z = x + Laplace(1 / epsilon): the posterior mean by quadrature is the best
+    estimate there is.
+    """
     random = np.random.default_rng(0)
     x = random.normal(size=20_000)
     z = x + random.laplace(scale=1 / epsilon, size=len(x))
@@ -26,14 +30,18 @@ def test_the_best_estimator_of_gaussian_rows_stays_above(epsilon: float) -> None
     assert error <= 2.5 * bound  # and it is not idle
 
 
-def test_with_a_density_estimate_the_bound_never_exceeds_the_error_of_someone_who_is_told_the_row() -> None:
+def test_with_a_density_estimate_the_bound_never_exceeds_the_error_of_someone_who_is_told_the_row() -> (
+    None
+):
     rows = np.random.default_rng(1).random((500, 3))
     for bandwidth in (0.01, 0.3):
         information = fisher_bound(KernelDensity(rows, bandwidth))
         moved = smoothed(np.repeat(rows, 40, axis=0), bandwidth=bandwidth, seed=0)
         told = float(np.square(moved - np.repeat(rows, 40, axis=0)).sum(axis=1).mean())
         for epsilon in (1e-6, 1.0, 100.0):
-            bound = reconstruction_bound(3, lipschitz_epsilon=epsilon, prior_information=information)
+            bound = reconstruction_bound(
+                3, lipschitz_epsilon=epsilon, prior_information=information
+            )
             assert bound <= told * 1.03  # standard error of the mean: 0.6 %
 
 

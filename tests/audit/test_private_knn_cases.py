@@ -1,7 +1,8 @@
 """Screening and voting audited with their sampling at two settings; planted faults are caught.
 
-False-alarm rate of one case: 1e-3 (seeded, so a passing test stays passing). One answer's claim at delta 1e-5 is far above what
-one bit of a worst pair can show; faults are therefore held against the exact loss of the honest pair, with a tenth to spare.
+False-alarm rate of one case: 1e-3 (seeded, so a passing test stays passing). One answer's claim
+at delta 1e-5 is far above what one bit of a worst pair can show; faults are therefore held
+against the exact loss of the honest pair, with a tenth to spare.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ SETTINGS = [(3.0, 0.15), (0.6, 0.6)]
 
 
 def _screening(sigma: float, rate: float) -> NoisyScreening:
-    return NoisyScreening(neighbours=20, threshold=12.0, sigma=sigma, sampling_probability=rate, delta=1e-5)
+    return NoisyScreening(
+        neighbours=20, threshold=12.0, sigma=sigma, sampling_probability=rate, delta=1e-5
+    )
 
 
 def _argmax(sigma: float, rate: float) -> NoisyArgmax:
@@ -38,14 +41,18 @@ def _runs(case: AuditCase, seed: int, runs: int = RUNS) -> tuple[bool, float]:
 def test_screening_stays_within_its_claim(sigma: float, rate: float) -> None:
     mechanism = _screening(sigma, rate)
     for votes in (11, 12):
-        case = noisy_screening_case(mechanism, votes=votes, epsilon=mechanism.guarantee.epsilon, delta=1e-5)
+        case = noisy_screening_case(
+            mechanism, votes=votes, epsilon=mechanism.guarantee.epsilon, delta=1e-5
+        )
         assert not _runs(case, 41 + votes)[0]
 
 
 @pytest.mark.parametrize(("sigma", "rate"), SETTINGS)
 def test_the_vote_stays_within_its_claim(sigma: float, rate: float) -> None:
     mechanism = _argmax(sigma, rate)
-    case = noisy_argmax_case(mechanism, votes=VOTES, epsilon=mechanism.guarantee.epsilon, delta=1e-5)
+    case = noisy_argmax_case(
+        mechanism, votes=VOTES, epsilon=mechanism.guarantee.epsilon, delta=1e-5
+    )
     assert not _runs(case, 51)[0]
 
 
@@ -60,14 +67,21 @@ def test_the_audit_sees_nearly_all_of_a_loss_that_is_large_enough_to_be_seen() -
 @pytest.mark.parametrize(("sigma", "rate"), SETTINGS)
 def test_a_record_that_always_takes_part_is_caught(sigma: float, rate: float) -> None:
     screening_loss, vote_loss = _allowed(sigma, rate)
-    assert _runs(noisy_screening_case(_screening(sigma, 1.0), votes=11, epsilon=screening_loss, delta=0.0), 61)[0]
-    assert _runs(noisy_argmax_case(_argmax(sigma, 1.0), votes=VOTES, epsilon=vote_loss, delta=0.0), 62)[0]
+    assert _runs(
+        noisy_screening_case(_screening(sigma, 1.0), votes=11, epsilon=screening_loss, delta=0.0),
+        61,
+    )[0]
+    assert _runs(
+        noisy_argmax_case(_argmax(sigma, 1.0), votes=VOTES, epsilon=vote_loss, delta=0.0), 62
+    )[0]
 
 
 @pytest.mark.parametrize(("sigma", "rate"), SETTINGS)
 def test_halved_noise_is_caught(sigma: float, rate: float) -> None:
     screening_loss, vote_loss = _allowed(sigma, rate)
-    screened = noisy_screening_case(_screening(sigma / 2, rate), votes=11, epsilon=screening_loss, delta=0.0)
+    screened = noisy_screening_case(
+        _screening(sigma / 2, rate), votes=11, epsilon=screening_loss, delta=0.0
+    )
     voted = noisy_argmax_case(_argmax(sigma / 2, rate), votes=VOTES, epsilon=vote_loss, delta=0.0)
     assert _runs(screened, 71, 400_000)[0]
     assert _runs(voted, 72, 400_000)[0]
@@ -92,7 +106,9 @@ def test_the_loss_of_a_pair_is_the_exact_one() -> None:
     low, high = (float(distribution[votes + values >= 12].sum()) for votes in (11, 12))
     mixed = 0.85 * low + 0.15 * high
     exact = max(abs(math.log(mixed / low)), abs(math.log((1 - mixed) / (1 - low))))
-    assert _loss(noisy_screening_case(_screening(3.0, 0.15), votes=11, epsilon=1.0, delta=0.0)) == pytest.approx(exact)
+    assert _loss(
+        noisy_screening_case(_screening(3.0, 0.15), votes=11, epsilon=1.0, delta=0.0)
+    ) == pytest.approx(exact)
 
 
 def _a_million(case: AuditCase) -> tuple[bool, float]:
@@ -107,10 +123,14 @@ def test_a_million_releases_stay_within_their_claim(sigma: float, rate: float) -
     screening, argmax = _screening(sigma, rate), _argmax(sigma, rate)
     for votes in (11, 12):
         claim = screening.guarantee.epsilon
-        assert not _a_million(noisy_screening_case(screening, votes=votes, epsilon=claim, delta=1e-5))[0]
+        assert not _a_million(
+            noisy_screening_case(screening, votes=votes, epsilon=claim, delta=1e-5)
+        )[0]
         exact = noisy_screening_case(screening, votes=votes, epsilon=1.0, delta=0.0)
         assert _a_million(exact)[1] < _loss(exact)
-    assert not _a_million(noisy_argmax_case(argmax, votes=VOTES, epsilon=argmax.guarantee.epsilon, delta=1e-5))[0]
+    assert not _a_million(
+        noisy_argmax_case(argmax, votes=VOTES, epsilon=argmax.guarantee.epsilon, delta=1e-5)
+    )[0]
     exact = noisy_argmax_case(argmax, votes=VOTES, epsilon=1.0, delta=0.0)
     assert _a_million(exact)[1] < _loss(exact)
 
@@ -120,5 +140,11 @@ def test_a_million_releases_stay_within_their_claim(sigma: float, rate: float) -
 def test_a_million_releases_catch_every_planted_fault(sigma: float, rate: float) -> None:
     screening_loss, vote_loss = _allowed(sigma, rate)
     for noise, sampled in ((sigma, 1.0), (sigma / 2, rate)):
-        assert _a_million(noisy_screening_case(_screening(noise, sampled), votes=11, epsilon=screening_loss, delta=0.0))[0]
-        assert _a_million(noisy_argmax_case(_argmax(noise, sampled), votes=VOTES, epsilon=vote_loss, delta=0.0))[0]
+        assert _a_million(
+            noisy_screening_case(
+                _screening(noise, sampled), votes=11, epsilon=screening_loss, delta=0.0
+            )
+        )[0]
+        assert _a_million(
+            noisy_argmax_case(_argmax(noise, sampled), votes=VOTES, epsilon=vote_loss, delta=0.0)
+        )[0]

@@ -1,8 +1,10 @@
-"""Every mechanism audited at its worst pair: never above its claim, close below it, and planted faults above.
+"""Every mechanism audited at its worst pair: never above its claim, close below it, and planted
+faults above.
 
-They draw with ``AuditSampler``: the code of the release, on words of a seeded generator. False-alarm rate of one case: 1e-3
-(seeded, so a passing test stays passing). The tests marked soak are the same at 10^6 runs from the operating system's words, at
-a false-alarm rate of 1e-9 a case.
+They draw with ``AuditSampler``: the code of the release, on words of a seeded generator.
+False-alarm rate of one case: 1e-3 (seeded, so a passing test stays passing). The tests marked
+soak are the same at 10^6 runs from the operating system's words, at a false-alarm rate of 1e-9 a
+case.
 """
 
 from __future__ import annotations
@@ -51,38 +53,64 @@ EPSILONS = [0.5, 1.0, 2.0, 4.0]
 
 
 def laplace(epsilon: float, dimension: int = 3, sensitivity: float = 1.0) -> LaplaceMechanism:
-    return LaplaceMechanism(sensitivity=sensitivity, epsilon=epsilon, dimension=dimension, adjacency=NEAR)
+    return LaplaceMechanism(
+        sensitivity=sensitivity, epsilon=epsilon, dimension=dimension, adjacency=NEAR
+    )
 
 
 def k_norm(epsilon: float, norm: Norm, dimension: int = 3) -> KNormMechanism:
-    return KNormMechanism(sensitivity=1.0, epsilon=epsilon, dimension=dimension, adjacency=NEAR, output_norm=norm)
+    return KNormMechanism(
+        sensitivity=1.0, epsilon=epsilon, dimension=dimension, adjacency=NEAR, output_norm=norm
+    )
 
 
 def honest(additive: AdditiveMechanism) -> AuditCase:
-    return additive_case(additive, shift=worst_shift(additive), epsilon=additive.epsilon, delta=additive.guarantee.delta)
+    return additive_case(
+        additive,
+        shift=worst_shift(additive),
+        epsilon=additive.epsilon,
+        delta=additive.guarantee.delta,
+    )
 
 
 def ptr_case(epsilon: float, norm: Norm | None = None) -> AuditCase:
     additive = laplace(epsilon / 2) if norm is None else k_norm(epsilon / 2, norm)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=epsilon / 2, delta_test=DELTA, inner=additive)
+    mechanism = ProposeTestRelease(
+        radius=RADIUS, proposal=0.5, epsilon_test=epsilon / 2, delta_test=DELTA, inner=additive
+    )
     total = mechanism.guarantee
     shift = worst_shift(additive)
     return propose_test_release_case(
-        mechanism, levels=worst_levels(mechanism), shift=shift, epsilon=total.epsilon, delta=total.delta
+        mechanism,
+        levels=worst_levels(mechanism),
+        shift=shift,
+        epsilon=total.epsilon,
+        delta=total.delta,
     )
 
 
 def laplace_tested(epsilon: float) -> AuditCase:
     additive = laplace(epsilon / 2)
     mechanism = LaplaceTestRelease(
-        radius=RADIUS, tolerance=0.0, proposal=0.5, epsilon_test=epsilon / 2, delta_test=DELTA, inner=additive
+        radius=RADIUS,
+        tolerance=0.0,
+        proposal=0.5,
+        epsilon_test=epsilon / 2,
+        delta_test=DELTA,
+        inner=additive,
     )
     radii = (RADIUS + mechanism.threshold, mechanism.threshold)
-    return laplace_test_case(mechanism, radii=radii, shift=worst_shift(additive), epsilon=epsilon, delta=DELTA)
+    return laplace_test_case(
+        mechanism, radii=radii, shift=worst_shift(additive), epsilon=epsilon, delta=DELTA
+    )
 
 
 def gaussian(epsilon: float) -> AuditCase:
-    return honest(GaussianMechanism(sensitivity=1.0, epsilon=epsilon, delta=DELTA, dimension=3, adjacency=NEAR))
+    return honest(
+        GaussianMechanism(
+            sensitivity=1.0, epsilon=epsilon, delta=DELTA, dimension=3, adjacency=NEAR
+        )
+    )
 
 
 def softmax(epsilon: float) -> AuditCase:
@@ -112,10 +140,13 @@ def instability(epsilon: float) -> AuditCase:
     mechanism = DistanceToInstability(epsilon=epsilon, delta=DELTA, adjacency=AddRemove(1))
     below_half = np.flatnonzero(mechanism.pass_probabilities[1:] <= 0.5)
     lower = int(below_half[-1]) if len(below_half) else 0
-    return distance_to_instability_case(mechanism, answers=(3, 3), levels=(lower + 1, lower), epsilon=epsilon, delta=DELTA)
+    return distance_to_instability_case(
+        mechanism, answers=(3, 3), levels=(lower + 1, lower), epsilon=epsilon, delta=DELTA
+    )
 
 
-# name: the case at a total epsilon, and the share of the claim that 10^5 runs must establish at epsilon 1, 2 and 4.
+# name: the case at a total epsilon, and the share of the claim that 10^5 runs must establish at
+# epsilon 1, 2 and 4.
 MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
     "Laplace": (lambda e: honest(laplace(e)), 0.9),
     "K-norm linf": (lambda e: honest(k_norm(e, Norm.LINF)), 0.9),
@@ -158,11 +189,17 @@ def published(**repairs) -> PublishedPosthoc:
     return PublishedPosthoc(**settings)
 
 
-def published_case(mechanism: PublishedPosthoc, *, radii: tuple[float, float], shift: float) -> AuditCase:
+def published_case(
+    mechanism: PublishedPosthoc, *, radii: tuple[float, float], shift: float
+) -> AuditCase:
     """Against the papers' own claim: 2 epsilon, delta / 2."""
     first = np.array([shift, 0.0, 0.0])
     return laplace_test_case(
-        mechanism, radii=radii, shift=first, epsilon=mechanism.claimed_epsilon, delta=mechanism.claimed_delta
+        mechanism,
+        radii=radii,
+        shift=first,
+        epsilon=mechanism.claimed_epsilon,
+        delta=mechanism.claimed_delta,
     )
 
 
@@ -179,8 +216,12 @@ def halved_noise(norm: Norm | None) -> AuditCase:
 def not_isotone() -> AuditCase:
     # A bound that got looser at one neighbour: the level falls by three where it may fall by one.
     additive = laplace(1.0)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive)
-    return propose_test_release_case(mechanism, levels=(4, 1), shift=worst_shift(additive), epsilon=2.0, delta=DELTA)
+    mechanism = ProposeTestRelease(
+        radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive
+    )
+    return propose_test_release_case(
+        mechanism, levels=(4, 1), shift=worst_shift(additive), epsilon=2.0, delta=DELTA
+    )
 
 
 FAULTS: dict[str, Callable[[], AuditCase]] = {
@@ -189,7 +230,8 @@ FAULTS: dict[str, Callable[[], AuditCase]] = {
     "halved K-norm noise": lambda: halved_noise(Norm.LINF),
     "halved l2 noise": lambda: halved_noise(Norm.L2),
     "certificate that is not isotone": not_isotone,
-    # P R = 1 apart with noise for P = 0.5: the vector alone spends 2, and the stable side always passes.
+    # P R = 1 apart with noise for P = 0.5: the vector alone spends 2, and the stable side always
+    # passes.
     "published: R missing": lambda: published_case(
         published(noise_covers="P", test_scale="1 / epsilon"), radii=(9.0, 7.0), shift=1.0
     ),
@@ -227,7 +269,10 @@ FAULTS: dict[str, Callable[[], AuditCase]] = {
         delta=DELTA,
     ),
     "sensitivity of single logits in place of differences": lambda: logits_case(
-        SoftmaxRelease(classes=10, sensitivity=1.0, epsilon=2.0, adjacency=NEAR), lead=0.0, change=2.0, epsilon=2.0
+        SoftmaxRelease(classes=10, sensitivity=1.0, epsilon=2.0, adjacency=NEAR),
+        lead=0.0,
+        change=2.0,
+        epsilon=2.0,
     ),
 }
 
@@ -246,7 +291,9 @@ def test_no_claim_is_refuted_and_tight_ones_are_nearly_reached(name: str, epsilo
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_faults_are_caught(name: str) -> None:
     case = FAULTS[name]()
-    assert case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(32)).refutes(case.epsilon)
+    assert case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(32)).refutes(
+        case.epsilon
+    )
 
 
 def test_the_published_mechanism_with_every_repair_is_not_refuted() -> None:
@@ -258,15 +305,20 @@ def test_the_published_mechanism_with_every_repair_is_not_refuted() -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize(
-    ("labels", "levels"), [((1, 0), (0, 0)), ((1, 1), (0, 1)), ((1, 1), (6, 7)), ((1, 1), (19, 20)), ((0, 0), (20, 19))]
+    ("labels", "levels"),
+    [((1, 0), (0, 0)), ((1, 1), (0, 1)), ((1, 1), (6, 7)), ((1, 1), (19, 20)), ((0, 0), (20, 19))],
 )
 def test_the_published_response_is_not_refuted_where_distances_move_by_one(
     epsilon: float, labels: tuple[int, int], levels: tuple[int, int]
 ) -> None:
-    """Its epsilon is not reached: a third of it at most, which is what its noise costs in accuracy."""
+    """Its epsilon is not reached: a third of it at most, which is what its noise costs in
+    accuracy.
+    """
     for mechanism in (cauchy(epsilon), cauchy(epsilon, certified_at=(1, 5, 20), credit="index")):
         case = binary_response_case(mechanism, labels=labels, levels=levels, epsilon=epsilon)
-        assert not case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(36)).refutes(epsilon)
+        assert not case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(36)).refutes(
+            epsilon
+        )
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -279,25 +331,41 @@ def test_the_global_response_spends_half_of_its_epsilon(epsilon: float) -> None:
 
 def test_different_answers_pass_only_delta() -> None:
     mechanism = DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=AddRemove(1))
-    case = distance_to_instability_case(mechanism, answers=(3, 4), levels=(0, 0), epsilon=1.0, delta=DELTA)
-    assert case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(38)).epsilon_lower < 0.5
+    case = distance_to_instability_case(
+        mechanism, answers=(3, 4), levels=(0, 0), epsilon=1.0, delta=DELTA
+    )
+    assert (
+        case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(38)).epsilon_lower < 0.5
+    )
 
 
 def test_bad_pairs_pass_only_delta() -> None:
     additive = laplace(1.0)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive)
-    case = propose_test_release_case(mechanism, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA)
-    assert case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(34)).epsilon_lower < 0.5
+    mechanism = ProposeTestRelease(
+        radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive
+    )
+    case = propose_test_release_case(
+        mechanism, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA
+    )
+    assert (
+        case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(34)).epsilon_lower < 0.5
+    )
 
 
 def test_label_mechanisms_behind_a_test_are_audited_by_themselves() -> None:
     additive = SoftmaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive)
+    mechanism = ProposeTestRelease(
+        radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive
+    )
     with pytest.raises(InvalidInput, match="additive"):
-        propose_test_release_case(mechanism, levels=(1, 0), shift=np.ones(3), epsilon=2.0, delta=DELTA)
+        propose_test_release_case(
+            mechanism, levels=(1, 0), shift=np.ones(3), epsilon=2.0, delta=DELTA
+        )
 
 
-@pytest.mark.parametrize("name", ["K-norm linf", "propose-test-release", "stability response, labels differ"])
+@pytest.mark.parametrize(
+    "name", ["K-norm linf", "propose-test-release", "stability response, labels differ"]
+)
 def test_the_release_path_itself(name: str) -> None:
     # Unseeded: fails by chance once in a thousand at confidence 0.999; 1 - 1e-7 makes that never.
     case = MECHANISMS[name][0](2.0)
@@ -329,14 +397,22 @@ def test_a_million_releases_catch_every_planted_fault(name: str) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize(
-    ("labels", "levels"), [((1, 0), (0, 0)), ((1, 1), (0, 1)), ((1, 1), (6, 7)), ((1, 1), (19, 20)), ((0, 0), (20, 19))]
+    ("labels", "levels"),
+    [((1, 0), (0, 0)), ((1, 1), (0, 1)), ((1, 1), (6, 7)), ((1, 1), (19, 20)), ((0, 0), (20, 19))],
 )
-def test_a_million_published_responses_refute_no_claim(epsilon: float, labels: tuple[int, int], levels: tuple[int, int]) -> None:
+def test_a_million_published_responses_refute_no_claim(
+    epsilon: float, labels: tuple[int, int], levels: tuple[int, int]
+) -> None:
     for mechanism in (cauchy(epsilon), cauchy(epsilon, certified_at=(1, 5, 20), credit="index")):
         case = binary_response_case(mechanism, labels=labels, levels=levels, epsilon=epsilon)
-        assert not case.run(runs=MILLION, confidence=CERTAIN, sampler=SecureSampler()).refutes(epsilon)
+        assert not case.run(runs=MILLION, confidence=CERTAIN, sampler=SecureSampler()).refutes(
+            epsilon
+        )
     flat = binary_response_case(
-        GlobalSensitivityResponse(epsilon=epsilon, adjacency=AddRemove(1)), labels=(1, 0), levels=(0, 0), epsilon=epsilon
+        GlobalSensitivityResponse(epsilon=epsilon, adjacency=AddRemove(1)),
+        labels=(1, 0),
+        levels=(0, 0),
+        epsilon=epsilon,
     )
     assert not flat.run(runs=MILLION, confidence=CERTAIN, sampler=SecureSampler()).refutes(epsilon)
 
@@ -344,9 +420,15 @@ def test_a_million_published_responses_refute_no_claim(epsilon: float, labels: t
 @pytest.mark.soak
 def test_a_million_bad_pairs_pass_only_delta() -> None:
     additive = laplace(1.0)
-    mechanism = ProposeTestRelease(radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive)
-    case = propose_test_release_case(mechanism, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA)
+    mechanism = ProposeTestRelease(
+        radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive
+    )
+    case = propose_test_release_case(
+        mechanism, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA
+    )
     assert case.run(runs=MILLION, confidence=CERTAIN, sampler=SecureSampler()).epsilon_lower < 0.1
     instable = DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=AddRemove(1))
-    apart = distance_to_instability_case(instable, answers=(3, 4), levels=(0, 0), epsilon=1.0, delta=DELTA)
+    apart = distance_to_instability_case(
+        instable, answers=(3, 4), levels=(0, 0), epsilon=1.0, delta=DELTA
+    )
     assert apart.run(runs=MILLION, confidence=CERTAIN, sampler=SecureSampler()).epsilon_lower < 0.1

@@ -20,7 +20,9 @@ from reticent.core.errors import CorruptBundle, InvalidInput
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     arrays = {"weight": np.arange(6.0).reshape(2, 3), "steps": np.arange(3)}
-    return Bundle("Nothing", {"radius": 0.5, "names": ["a", "b"]}, arrays, "# card\n").write(tmp_path / "one")
+    return Bundle("Nothing", {"radius": 0.5, "names": ["a", "b"]}, arrays, "# card\n").write(
+        tmp_path / "one"
+    )
 
 
 def test_round_trip_keeps_everything(stored: Path) -> None:
@@ -30,7 +32,12 @@ def test_round_trip_keeps_everything(stored: Path) -> None:
     np.testing.assert_array_equal(read.arrays["weight"], np.arange(6.0).reshape(2, 3))
     assert read.arrays["steps"].dtype == np.int64
     assert read.card == "# card\n"
-    assert sorted(path.name for path in stored.iterdir()) == ["bundle.json", "card.md", "manifest.json", "weights.safetensors"]
+    assert sorted(path.name for path in stored.iterdir()) == [
+        "bundle.json",
+        "card.md",
+        "manifest.json",
+        "weights.safetensors",
+    ]
 
 
 def test_a_bundle_of_another_system_is_refused_where_one_is_expected(stored: Path) -> None:
@@ -44,12 +51,25 @@ def test_identity_is_of_what_decides_an_answer(stored: Path) -> None:
     changed = [
         Bundle("Other", base.settings, base.arrays, base.card),
         Bundle(base.system, {**base.settings, "radius": 0.6}, base.arrays, base.card),
-        Bundle(base.system, base.settings, {**base.arrays, "weight": base.arrays["weight"] + 1e-12}, base.card),
-        Bundle(base.system, base.settings, {"weights": base.arrays["weight"], "steps": base.arrays["steps"]}, base.card),
+        Bundle(
+            base.system,
+            base.settings,
+            {**base.arrays, "weight": base.arrays["weight"] + 1e-12},
+            base.card,
+        ),
+        Bundle(
+            base.system,
+            base.settings,
+            {"weights": base.arrays["weight"], "steps": base.arrays["steps"]},
+            base.card,
+        ),
     ]
     assert len({bundle.identity for bundle in [base, *changed]}) == 5
     assert Bundle.read(stored).identity == base.identity
-    assert Bundle(base.system, base.settings, base.arrays, "# clearer words\n").identity == base.identity
+    assert (
+        Bundle(base.system, base.settings, base.arrays, "# clearer words\n").identity
+        == base.identity
+    )
 
 
 def test_a_serial_stands_for_weights_that_are_private(stored: Path) -> None:
@@ -87,11 +107,20 @@ def test_an_edited_setting_is_found(stored: Path) -> None:
 def seal(folder: Path, **changes: object) -> None:
     """Writes the manifest that fits the files, by hand."""
     files = {
-        name: {"sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(), "bytes": (folder / name).stat().st_size}
+        name: {
+            "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
+            "bytes": (folder / name).stat().st_size,
+        }
         for name in ("bundle.json", "card.md", "weights.safetensors")
     }
     identity = json.loads((folder / "manifest.json").read_text())["identity"]
-    manifest = {"format": "reticent-bundle", "version": 2, "identity": identity, "files": files, **changes}
+    manifest = {
+        "format": "reticent-bundle",
+        "version": 2,
+        "identity": identity,
+        "files": files,
+        **changes,
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
 
 
@@ -113,7 +142,9 @@ def test_the_format_is_the_documented_one(stored: Path) -> None:
         ({"identity": 3}, "identity: expected"),
     ],
 )
-def test_a_manifest_that_states_something_else_is_refused(stored: Path, change: dict[str, object], message: str) -> None:
+def test_a_manifest_that_states_something_else_is_refused(
+    stored: Path, change: dict[str, object], message: str
+) -> None:
     seal(stored, **change)
     with pytest.raises(CorruptBundle, match=message):
         Bundle.read(stored)
@@ -142,7 +173,9 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
         lambda text: text.replace(b"\n", b"\r\n"),
     ],
 )
-def test_settings_have_one_spelling_and_no_more_than_json(stored: Path, change: Callable[[bytes], bytes]) -> None:
+def test_settings_have_one_spelling_and_no_more_than_json(
+    stored: Path, change: Callable[[bytes], bytes]
+) -> None:
     text = (stored / "bundle.json").read_bytes()
     assert change(text) != text
     (stored / "bundle.json").write_bytes(change(text))
@@ -153,7 +186,9 @@ def test_settings_have_one_spelling_and_no_more_than_json(stored: Path, change: 
 
 def test_a_bundle_of_the_first_version_is_refused_with_the_reason(stored: Path) -> None:
     (stored / "manifest.json").unlink()
-    with pytest.raises(CorruptBundle, match=r"may be one of version 1, whose settings no checksum covers"):
+    with pytest.raises(
+        CorruptBundle, match=r"may be one of version 1, whose settings no checksum covers"
+    ):
         Bundle.read(stored)
 
 
@@ -169,7 +204,9 @@ def test_a_missing_or_cut_file_is_found(stored: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o000, 0o777])
-def test_a_private_bundle_is_its_owners_alone_whatever_the_umask(stored: Path, tmp_path: Path, mask: int) -> None:
+def test_a_private_bundle_is_its_owners_alone_whatever_the_umask(
+    stored: Path, tmp_path: Path, mask: int
+) -> None:
     before = os.umask(mask)
     try:
         private = replace(Bundle.read(stored), serial="1a2b").write(tmp_path / "private")

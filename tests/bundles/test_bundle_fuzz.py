@@ -1,7 +1,9 @@
-"""Bundles that anyone may have edited: what comes out of a load is a system or a documented error, and nothing else.
+"""Bundles that anyone may have edited: what comes out of a load is a system or a documented error,
+and nothing else.
 
-Bytes are changed under the manifest that was written for them, which must be found every time; and values are changed with a
-manifest that is made for them, as a person would who knows the format.
+Bytes are changed under the manifest that was written for them, which must be found every time;
+and values are changed with a manifest that is made for them, as a person would who knows the
+format.
 """
 
 from __future__ import annotations
@@ -51,16 +53,36 @@ POSTHOC: dict[str, Any] = {"radius": 0.2, "hidden": (4,), "epochs": 1, "random_s
 def _student() -> PrivateKNNStudent:
     settings = StudentConfig(image_shape=(1, 8, 8), epochs=1, channels=(2, 2), width=4)
     student = PrivateKNNStudent(
-        **{"epsilon": 4.0, "delta": 1e-5, "queries": (5,), "neighbours": 10, "sampling_probability": 0.5},
-        **{"student": settings, "classes": range(3), "random_state": 0, "feature_map": "identity", "reduce_to": None},
+        **{
+            "epsilon": 4.0,
+            "delta": 1e-5,
+            "queries": (5,),
+            "neighbours": 10,
+            "sampling_probability": 0.5,
+        },
+        **{
+            "student": settings,
+            "classes": range(3),
+            "random_state": 0,
+            "feature_map": "identity",
+            "reduce_to": None,
+        },
     )
     return student.fit(PICTURES[:60], DIGITS[:60], public=PICTURES[60:])
 
 
 SYSTEMS: dict[str, Callable[[], Any]] = {
-    "encoder": lambda: PosthocEncoder(epsilon=8.0, delta=0.0, embedder="identity", outputs=2, **POSTHOC).fit(X, Y),
+    "encoder": lambda: PosthocEncoder(
+        epsilon=8.0, delta=0.0, embedder="identity", outputs=2, **POSTHOC
+    ).fit(X, Y),
     "local encoder": lambda: PosthocEncoder(
-        epsilon=8.0, delta=1e-2, embedder="identity", obfuscator=nn.Linear(4, 2), path="local", mechanism="laplace", **POSTHOC
+        epsilon=8.0,
+        delta=1e-2,
+        embedder="identity",
+        obfuscator=nn.Linear(4, 2),
+        path="local",
+        mechanism="laplace",
+        **POSTHOC,
     ).fit(X, Y),
     "label of a beta-VAE": lambda: PosthocClassifier(
         epsilon=8.0, delta=0.0, latent_dimension=2, embedder_epochs=1, **POSTHOC
@@ -68,9 +90,9 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
     "certified": lambda: CertifiedClassifier(
         epsilon=2.0, classes=CLASSES, k_max=2, hidden=(3,), random_state=0, data_set="iris"
     ).fit(X, Y),
-    "ensemble": lambda: CertifiedEnsemble(epsilon=2.0, classes=CLASSES, k_max=1, members=2, mechanism="distance", delta=0.1).fit(
-        X, Y
-    ),
+    "ensemble": lambda: CertifiedEnsemble(
+        epsilon=2.0, classes=CLASSES, k_max=1, members=2, mechanism="distance", delta=0.1
+    ).fit(X, Y),
     "vectors": lambda: PowerEncoder(
         epsilon=4.0,
         delta=0.0,
@@ -83,7 +105,14 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         random_state=0,
     ).fit(X, Y),
     "codes": lambda: PowerEncoder(
-        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), mechanism="code", hidden=(4,), epochs=1, random_state=0
+        epsilon=4.0,
+        delta=0.0,
+        radius=None,
+        schema=(0.0, 8.0),
+        mechanism="code",
+        hidden=(4,),
+        epochs=1,
+        random_state=0,
     ).fit(X, Y),
     "student": _student,
 }
@@ -144,12 +173,16 @@ BYTES: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "more": lambda content, rng: content + rng.choice([b" ", b"\n", b"\0", content]),
     "moved": _slice_moved,
     "noise": lambda content, rng: rng.randbytes(rng.randrange(1, 200)),
-    "blank": lambda content, rng: content.replace(b"  ", b"\t", 1) if b"  " in content else b" " + content,
+    "blank": lambda content, rng: (
+        content.replace(b"  ", b"\t", 1) if b"  " in content else b" " + content
+    ),
 }
 
 
 def _byte_mutant(folder: Path, scratch: Path, rng: random.Random) -> str | None:
-    """Changes one file in a copy of ``folder``; what was done, or None where that changed nothing."""
+    """Changes one file in a copy of ``folder``; what was done, or None where that changed
+    nothing.
+    """
     shutil.copytree(folder, scratch)
     name, what = rng.choice(FILES), rng.choice(list(BYTES))
     content = (scratch / name).read_bytes()
@@ -170,7 +203,9 @@ def _check_bytes(bundles: dict[str, Path], tmp_path: Path, *, mutants: int, seed
             except CorruptBundle:
                 pass
             except BaseException as error:
-                raise AssertionError(f"mutant {number} of seed {seed}: {folder.name}, {done}: {error!r}") from error
+                raise AssertionError(
+                    f"mutant {number} of seed {seed}: {folder.name}, {done}: {error!r}"
+                ) from error
             else:
                 pytest.fail(f"mutant {number} of seed {seed} was loaded: {folder.name}, {done}")
         shutil.rmtree(scratch)
@@ -179,9 +214,57 @@ def _check_bytes(bundles: dict[str, Path], tmp_path: Path, *, mutants: int, seed
 # Values, with a manifest made for them
 
 VALUES: list[Any] = [
-    *(None, True, False, 0, 1, -1, 2, 3, 7, 2**31, 2**53 + 1, 2**63, -(2**63), 0.0, -0.0, 0.5, 1.0, 2.0, -1.5),
-    *(1e-300, 1e-9, 1e9, 1e300, 1.7e308, 5e-324, "", "x", "linf", "l2", "unnamed x", "0" * 64, "\u2028", "\ud83d\ude00", "a\0b"),
-    *([], [[]], [0], [1, 2], ["a"], [None], [1e300, -1e300], {}, {"a": 1}, [[[[1]]]], list(range(50))),
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2,
+        3,
+        7,
+        2**31,
+        2**53 + 1,
+        2**63,
+        -(2**63),
+        0.0,
+        -0.0,
+        0.5,
+        1.0,
+        2.0,
+        -1.5,
+    ),
+    *(
+        1e-300,
+        1e-9,
+        1e9,
+        1e300,
+        1.7e308,
+        5e-324,
+        "",
+        "x",
+        "linf",
+        "l2",
+        "unnamed x",
+        "0" * 64,
+        "\u2028",
+        "\ud83d\ude00",
+        "a\0b",
+    ),
+    *(
+        [],
+        [[]],
+        [0],
+        [1, 2],
+        ["a"],
+        [None],
+        [1e300, -1e300],
+        {},
+        {"a": 1},
+        [[[[1]]]],
+        list(range(50)),
+    ),
 ]
 
 
@@ -198,7 +281,9 @@ def _nodes(value: Any) -> list[tuple[Any, Any]]:
 
 def _edit_settings(settings: dict[str, Any], rng: random.Random) -> str:
     container, key = rng.choice(_nodes(settings))
-    what = rng.choice(["replace", "replace", "replace", "scale", "drop", "add", "twice", "wrap", "swap"])
+    what = rng.choice(
+        ["replace", "replace", "replace", "scale", "drop", "add", "twice", "wrap", "swap"]
+    )
     value = container[key]
     if what == "scale" and isinstance(value, int | float) and not isinstance(value, bool):
         changed = value * rng.choice([-1, 0, 2, 0.5, 100, 1e6, 1e-6, 1 + 1e-15])
@@ -223,17 +308,25 @@ def _edit_settings(settings: dict[str, Any], rng: random.Random) -> str:
 def _edit_arrays(arrays: dict[str, np.ndarray], rng: random.Random) -> str:
     name = rng.choice(list(arrays))
     array = np.array(arrays[name])
-    what = rng.choice(["scale", "nan", "infinity", "type", "shape", "drop", "add", "one", "empty", "swap"])
+    what = rng.choice(
+        ["scale", "nan", "infinity", "type", "shape", "drop", "add", "one", "empty", "swap"]
+    )
     if what == "scale":
         arrays[name] = (array * rng.choice([-1.0, 0.0, 1e6, 1e300, 1 + 1e-15])).astype(array.dtype)
     elif what in ("nan", "infinity"):
         array = array.astype(np.float64)
-        array.reshape(-1)[: 1 + rng.randrange(max(1, array.size))] = math.nan if what == "nan" else math.inf
+        array.reshape(-1)[: 1 + rng.randrange(max(1, array.size))] = (
+            math.nan if what == "nan" else math.inf
+        )
         arrays[name] = array
     elif what == "type":
-        arrays[name] = array.astype(rng.choice([np.float16, np.float32, np.float64, np.int8, np.int64, np.bool_]))
+        arrays[name] = array.astype(
+            rng.choice([np.float16, np.float32, np.float64, np.int8, np.int64, np.bool_])
+        )
     elif what == "shape":
-        arrays[name] = rng.choice([array.reshape(-1), array[None], array[:-1] if array.ndim else array])
+        arrays[name] = rng.choice(
+            [array.reshape(-1), array[None], array[:-1] if array.ndim else array]
+        )
     elif what == "drop":
         del arrays[name]
     elif what == "add":
@@ -249,7 +342,9 @@ def _edit_arrays(arrays: dict[str, np.ndarray], rng: random.Random) -> str:
 
 
 def _value_mutant(folder: Path, scratch: Path, rng: random.Random) -> str | None:
-    """Writes a copy of ``folder`` with one to three values changed and a manifest for it; None where it cannot be written."""
+    """Writes a copy of ``folder`` with one to three values changed and a manifest for it; None
+    where it cannot be written.
+    """
     stored = Bundle.read(folder)
     settings, arrays = copy.deepcopy(stored.settings), dict(stored.arrays)
     serial, system = stored.serial, stored.system
@@ -285,12 +380,15 @@ def _check_values(bundles: dict[str, Path], tmp_path: Path, *, mutants: int, see
         except (CorruptBundle, InvalidInput):
             found = None
         except BaseException as error:
-            raise AssertionError(f"mutant {number} of seed {seed}: {folder.name}, {done}: {error!r}") from error
+            raise AssertionError(
+                f"mutant {number} of seed {seed}: {folder.name}, {done}: {error!r}"
+            ) from error
         if found is not None:
             loaded += 1
             _check_usable(found, scratch, f"mutant {number} of seed {seed}: {folder.name}, {done}")
         shutil.rmtree(scratch)
-    # Some values may be changed by whoever makes a manifest (epsilon of a label, a utility); most do not fit the rest.
+    # Some values may be changed by whoever makes a manifest (epsilon of a label, a utility); most
+    # do not fit the rest.
     assert loaded < mutants / 3
 
 
@@ -302,7 +400,9 @@ def _check_usable(found: Any, folder: Path, where: str) -> None:
         with _in_time(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             inputs = np.full((2, found.n_features_in_), 0.5)
-            found.predict(inputs) if isinstance(found, PrivateKNNStudent) else found.simulate(inputs, seed=0)
+            found.predict(inputs) if isinstance(found, PrivateKNNStudent) else found.simulate(
+                inputs, seed=0
+            )
     except ReticentError:
         pass
     except BaseException as error:
@@ -318,7 +418,9 @@ def test_every_changed_byte_is_found(bundles: dict[str, Path], tmp_path: Path) -
     _check_bytes(bundles, tmp_path, mutants=SOAK_MUTANTS // 200, seed=1)
 
 
-def test_changed_values_end_in_a_system_or_a_documented_error(bundles: dict[str, Path], tmp_path: Path) -> None:
+def test_changed_values_end_in_a_system_or_a_documented_error(
+    bundles: dict[str, Path], tmp_path: Path
+) -> None:
     _check_values(bundles, tmp_path, mutants=SOAK_MUTANTS // 200, seed=2)
 
 

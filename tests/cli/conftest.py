@@ -17,13 +17,22 @@ from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, Pr
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.students import StudentConfig
 
-SETTINGS = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "epochs": 2, "random_state": 0}
+SETTINGS = {
+    "delta": 0.0,
+    "radius": 0.2,
+    "embedder": "identity",
+    "hidden": (8,),
+    "epochs": 2,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="session")
 def encoder_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     inputs, labels = load_iris(return_X_y=True)
-    encoder = PosthocEncoder(epsilon=4.0, mechanism="laplace", outputs=2, **SETTINGS).fit(inputs, labels)
+    encoder = PosthocEncoder(epsilon=4.0, mechanism="laplace", outputs=2, **SETTINGS).fit(
+        inputs, labels
+    )
     return encoder.save(tmp_path_factory.mktemp("bundles") / "encoder")
 
 
@@ -31,7 +40,9 @@ def encoder_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def classifier_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     iris = load_iris()
     names = iris.target_names[iris.target]
-    classifier = PosthocClassifier(epsilon=8.0, mechanism="softmax", **SETTINGS).fit(iris.data, names)
+    classifier = PosthocClassifier(epsilon=8.0, mechanism="softmax", **SETTINGS).fit(
+        iris.data, names
+    )
     return classifier.save(tmp_path_factory.mktemp("bundles") / "classifier")
 
 
@@ -56,9 +67,20 @@ def flowers() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 @pytest.fixture(scope="session")
-def power_bundle(flowers: tuple[np.ndarray[Any, Any], ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Near records are neighbours, and epsilon is so large that what is released is the exact value to four digits."""
-    settings = {"mechanism": "k-norm-l2", "outputs": 2, "hidden": (8,), "epochs": 2, "head_epochs": 1, "random_state": 0}
+def power_bundle(
+    flowers: tuple[np.ndarray[Any, Any], ...], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Near records are neighbours, and epsilon is so large that what is released is the exact
+    value to four digits.
+    """
+    settings = {
+        "mechanism": "k-norm-l2",
+        "outputs": 2,
+        "hidden": (8,),
+        "epochs": 2,
+        "head_epochs": 1,
+        "random_state": 0,
+    }
     encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=FLOWER_SCHEMA, **settings)
     return encoder.fit(*flowers).save(tmp_path_factory.mktemp("bundles") / "power")
 
@@ -78,7 +100,11 @@ def student_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         student=StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1),
         random_state=0,
     )
-    student.fit(pictures.train_images[:600], pictures.train_labels[:600], public=pictures.train_images[600:640])
+    student.fit(
+        pictures.train_images[:600],
+        pictures.train_labels[:600],
+        public=pictures.train_images[600:640],
+    )
     return student.save(tmp_path_factory.mktemp("bundles") / "student")
 
 
@@ -100,7 +126,9 @@ class Answer:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+def command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Answer]:
     """Runs one command line."""
     monkeypatch.setenv("COLUMNS", "160")
 

@@ -34,30 +34,72 @@ def grant(book: Path) -> tuple[object, ...]:
 
 
 def test_a_grant_takes_the_adjacency_of_a_bundle(command, book, inputs, tmp_path):
-    made = PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.2, embedder="identity", hidden=(4,), epochs=1).fit(X, Y)
+    made = PosthocClassifier(
+        epsilon=2.0, delta=0.0, radius=0.2, embedder="identity", hidden=(4,), epochs=1
+    ).fit(X, Y)
     bundle = made.save(tmp_path / "bundle")
     answer = command(*grant(book), "--adjacency-of", bundle)
     assert answer.status == 0, answer.err
     assert granted(book).adjacency == made.guarantee.adjacency
     np.save(tmp_path / "x.npy", X[:3])
-    words = ("release", bundle, "--input", tmp_path / "x.npy", "--output", tmp_path / "y.npz", "--ledger", book, "--subject", "s")
+    words = (
+        "release",
+        bundle,
+        "--input",
+        tmp_path / "x.npy",
+        "--output",
+        tmp_path / "y.npz",
+        "--ledger",
+        book,
+        "--subject",
+        "s",
+    )
     assert command(*words).status == 0
-    preview = ("ledger", "preview", "--ledger", book, "--subject", "s", "--epsilon", 2, "--delta", 0)
+    preview = (
+        "ledger",
+        "preview",
+        "--ledger",
+        book,
+        "--subject",
+        "s",
+        "--epsilon",
+        2,
+        "--delta",
+        0,
+    )
     assert "at most 1 answer(s) fit now" in command(*preview, "--adjacency-of", bundle).out
     # The same, said by hand: the identity is in the card.
     adjacency = made.guarantee.adjacency
-    said = ("--adjacency", "neighborhood", "--metric", "linf", "--radius", 0.2, "--space", adjacency.space)
+    said = (
+        "--adjacency",
+        "neighborhood",
+        "--metric",
+        "linf",
+        "--radius",
+        0.2,
+        "--space",
+        adjacency.space,
+    )
     assert command(*preview, *said, "--identity", adjacency.identity).status == 0
     assert command(*preview, *said).status == 7
 
 
 def test_a_grant_says_data_set_and_unit(command, book):
-    assert command(*grant(book), "--adjacency", "add-remove", "--unit", "person", "--data-set", "ward 7").status == 0
+    assert (
+        command(
+            *grant(book), "--adjacency", "add-remove", "--unit", "person", "--data-set", "ward 7"
+        ).status
+        == 0
+    )
     assert granted(book).adjacency == AddRemove(1, Unit.PERSON, "ward 7")
 
 
 def test_a_bundle_of_records_without_a_name_gets_no_budget(command, book, tmp_path):
-    bundle = CertifiedClassifier(epsilon=2.0, classes=[0, 1], k_max=1).fit(X, Y).save(tmp_path / "bundle")
+    bundle = (
+        CertifiedClassifier(epsilon=2.0, classes=[0, 1], k_max=1)
+        .fit(X, Y)
+        .save(tmp_path / "bundle")
+    )
     answer = command(*grant(book), "--adjacency-of", bundle)
     assert answer.status == 2
     assert "data_set: expected a name of the protected records" in answer.err
@@ -71,8 +113,14 @@ def test_a_bundle_of_records_without_a_name_gets_no_budget(command, book, tmp_pa
         (("--adjacency-of", "bundle", "--data-set", "x"), "no other option about it"),
         (("--adjacency-of", "bundle", "--kind", "lipschitz"), "no other option about it"),
         (("--adjacency-of", "nowhere"), "expected a bundle folder"),
-        (("--adjacency", "replace", "--identity", "6f1c"), "neither --metric, --radius nor --identity"),
-        (("--adjacency", "neighborhood", "--metric", "l2", "--radius", 1, "--data-set", "x"), "neither --records, --unit nor"),
+        (
+            ("--adjacency", "replace", "--identity", "6f1c"),
+            "neither --metric, --radius nor --identity",
+        ),
+        (
+            ("--adjacency", "neighborhood", "--metric", "l2", "--radius", 1, "--data-set", "x"),
+            "neither --records, --unit nor",
+        ),
         (("--adjacency", "neighborhood"), "expected --metric and --radius"),
         (("--adjacency", "replace", "--unit", "family"), "family"),
     ],

@@ -1,4 +1,6 @@
-"""Arrays from files: nothing that is no array is read to its end, and no header takes memory that the file does not hold."""
+"""Arrays from files: nothing that is no array is read to its end, and no header takes memory
+that the file does not hold.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_a_header_may_state_any_shape(tmp_path: Path, shape: tuple[int, ...]) ->
 def test_a_pipe_may_be_read(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(3))
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes((tmp_path / "x.npy").read_bytes()))
+    writer = threading.Thread(
+        target=lambda: (tmp_path / "pipe").write_bytes((tmp_path / "x.npy").read_bytes())
+    )
     writer.start()
     np.testing.assert_array_equal(read_array(tmp_path / "pipe", name="input"), np.arange(3))
     writer.join()

@@ -32,7 +32,9 @@ def test_release_writes_values_mask_and_receipt(command, encoder_bundle, inputs,
     assert receipt["bundle"] == PosthocEncoder.load(encoder_bundle).bundle_identity_
 
 
-def test_two_releases_differ_and_nothing_is_overwritten_unasked(command, encoder_bundle, inputs, tmp_path):
+def test_two_releases_differ_and_nothing_is_overwritten_unasked(
+    command, encoder_bundle, inputs, tmp_path
+):
     words = ("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "out.npz")
     assert command(*words).status == 0
     first = (tmp_path / "out.npz").read_bytes()
@@ -46,17 +48,33 @@ def test_two_releases_differ_and_nothing_is_overwritten_unasked(command, encoder
 
 
 def test_release_of_labels_keeps_the_users_words(command, classifier_bundle, inputs, tmp_path):
-    assert command("release", classifier_bundle, "--input", inputs, "--output", tmp_path / "out.npz").status == 0
+    assert (
+        command(
+            "release", classifier_bundle, "--input", inputs, "--output", tmp_path / "out.npz"
+        ).status
+        == 0
+    )
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
         assert set(written["values"]) <= {"setosa", "versicolor", "virginica"}
 
 
-def test_release_books_its_cost_and_stops_when_nothing_is_left(command, encoder_bundle, inputs, tmp_path):
+def test_release_books_its_cost_and_stops_when_nothing_is_left(
+    command, encoder_bundle, inputs, tmp_path
+):
     cost = PosthocEncoder.load(encoder_bundle).guarantee
     book = Ledger.create(tmp_path / "book.sqlite")
     book.grant(Scope(subject="patient-7"), Guarantee(30 * cost.epsilon, 0.0, cost.adjacency))
     book.close()
-    words = ("release", encoder_bundle, "--input", inputs, "--ledger", tmp_path / "book.sqlite", "--subject", "patient-7")
+    words = (
+        "release",
+        encoder_bundle,
+        "--input",
+        inputs,
+        "--ledger",
+        tmp_path / "book.sqlite",
+        "--subject",
+        "patient-7",
+    )
     first = command(*words, "--output", tmp_path / "one.npz")
     assert (first.status, first.err) == (0, "")
     assert "booked as" in first.out
@@ -65,13 +83,26 @@ def test_release_books_its_cost_and_stops_when_nothing_is_left(command, encoder_
     assert not (tmp_path / "two.npz").exists()
 
 
-def test_certify_prints_bounds_and_says_that_they_are_private(command, encoder_bundle, inputs, tmp_path):
-    answer = command("certify", encoder_bundle, "--input", inputs, "--radius", "0.1", "--output", tmp_path / "bounds.npy")
+def test_certify_prints_bounds_and_says_that_they_are_private(
+    command, encoder_bundle, inputs, tmp_path
+):
+    answer = command(
+        "certify",
+        encoder_bundle,
+        "--input",
+        inputs,
+        "--radius",
+        "0.1",
+        "--output",
+        tmp_path / "bounds.npy",
+    )
     assert (answer.status, answer.err) == (0, "")
     assert "as private as its input" in answer.out
     bounds = np.load(tmp_path / "bounds.npy")
     system = PosthocEncoder.load(encoder_bundle)
-    np.testing.assert_array_equal(bounds, system.query_.bound.bound(system.embed(np.load(inputs)), 0.1))
+    np.testing.assert_array_equal(
+        bounds, system.query_.bound.bound(system.embed(np.load(inputs)), 0.1)
+    )
     assert f"{np.median(bounds):.6g}" in answer.out
 
 
@@ -89,7 +120,11 @@ def test_card_as_text_and_as_json(command, request, bundle, system):
     expected = system.load(folder).card()
     text = command("card", folder)
     assert (text.status, text.err) == (0, "")
-    assert text.out.rstrip("\n") == expected.to_markdown().rstrip("\n") == (folder / "card.md").read_text().rstrip("\n")
+    assert (
+        text.out.rstrip("\n")
+        == expected.to_markdown().rstrip("\n")
+        == (folder / "card.md").read_text().rstrip("\n")
+    )
     plain = command("card", folder, "--json")
     assert plain.status == 0
     assert json.loads(plain.out) == expected.to_dict()
@@ -105,7 +140,16 @@ def test_a_student_has_nothing_left_to_release(command, student_bundle, inputs, 
 
 @pytest.mark.parametrize("bundle", ["power_bundle", "student_bundle"])
 def test_bounds_around_inputs_are_for_posthoc_bundles(command, request, inputs, tmp_path, bundle):
-    words = ("certify", request.getfixturevalue(bundle), "--input", inputs, "--radius", "0.1", "--output", tmp_path / "out.npy")
+    words = (
+        "certify",
+        request.getfixturevalue(bundle),
+        "--input",
+        inputs,
+        "--radius",
+        "0.1",
+        "--output",
+        tmp_path / "out.npy",
+    )
     answer = command(*words)
     assert answer.status == 2
     assert "expected one of PosthocEncoder, PosthocClassifier" in answer.err
@@ -120,7 +164,16 @@ def test_a_system_that_is_not_known_here(command, tmp_path):
 
 
 def test_only_tables_have_columns_to_ignore(command, encoder_bundle, inputs, tmp_path):
-    words = ("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "out.npz", "--ignore-column", "kind")
+    words = (
+        "release",
+        encoder_bundle,
+        "--input",
+        inputs,
+        "--output",
+        tmp_path / "out.npz",
+        "--ignore-column",
+        "kind",
+    )
     answer = command(*words)
     assert answer.status == 2
     assert "the inputs of a PosthocEncoder have no column names" in answer.err
@@ -129,8 +182,19 @@ def test_only_tables_have_columns_to_ignore(command, encoder_bundle, inputs, tmp
 def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatch):
     iris = load_iris()
     names = np.array(["a" * 400, "b" * 400, "c"])[iris.target]
-    settings = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "epochs": 1, "random_state": 0}
-    folder = PosthocClassifier(epsilon=8.0, mechanism="softmax", **settings).fit(iris.data, names).save(tmp_path / "bundle")
+    settings = {
+        "delta": 0.0,
+        "radius": 0.2,
+        "embedder": "identity",
+        "hidden": (8,),
+        "epochs": 1,
+        "random_state": 0,
+    }
+    folder = (
+        PosthocClassifier(epsilon=8.0, mechanism="softmax", **settings)
+        .fit(iris.data, names)
+        .save(tmp_path / "bundle")
+    )
     sizes = []
 
     def watched(path, *, size, overwrite):
@@ -138,5 +202,7 @@ def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatc
         return output_file(path, size=size, overwrite=overwrite)
 
     monkeypatch.setattr(bundles, "output_file", watched)
-    assert command("release", folder, "--input", inputs, "--output", tmp_path / "out.npz").status == 0
+    assert (
+        command("release", folder, "--input", inputs, "--output", tmp_path / "out.npz").status == 0
+    )
     assert sizes[0] >= (tmp_path / "out.npz").stat().st_size > 20 * 4 * 400

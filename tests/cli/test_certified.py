@@ -43,7 +43,16 @@ def test_release_stops_when_nothing_is_left(command, bundle, inputs, tmp_path):
     book = Ledger.create(tmp_path / "book.sqlite")
     book.grant(Scope(subject="records"), Guarantee(50.0, 0.0, AddRemove(1, data_set="iris")))
     book.close()
-    words = ("release", bundle, "--input", inputs, "--ledger", tmp_path / "book.sqlite", "--subject", "records")
+    words = (
+        "release",
+        bundle,
+        "--input",
+        inputs,
+        "--ledger",
+        tmp_path / "book.sqlite",
+        "--subject",
+        "records",
+    )
     assert command(*words, "--output", tmp_path / "one.npz").status == 0
     assert command(*words, "--output", tmp_path / "two.npz").status == 12
     assert not (tmp_path / "two.npz").exists()
@@ -70,7 +79,14 @@ def test_the_demonstration_writes_its_folder_and_a_bundle_that_answers(command, 
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["accuracy_released"] > results["accuracy_noise_free"] - 0.02
-    words = ("release", tmp_path / "out" / "bundle", "--input", tmp_path / "out" / "queries.npy", "--output", tmp_path / "y.npz")
+    words = (
+        "release",
+        tmp_path / "out" / "bundle",
+        "--input",
+        tmp_path / "out" / "queries.npy",
+        "--output",
+        tmp_path / "y.npz",
+    )
     assert command(*words).status == 0
 
 

@@ -41,9 +41,16 @@ def test_the_folder_is_complete_and_its_bundle_works(command, tmp_path, monkeypa
         "results.json",
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert json.loads((tmp_path / "out" / "results.json").read_text())["settings"]["train_rows"] == 300
+    assert (
+        json.loads((tmp_path / "out" / "results.json").read_text())["settings"]["train_rows"] == 300
+    )
     done = command(
-        "release", tmp_path / "out" / "bundle", "--input", tmp_path / "out" / "held-out.npy", "--output", tmp_path / "y.npz"
+        "release",
+        tmp_path / "out" / "bundle",
+        "--input",
+        tmp_path / "out" / "held-out.npy",
+        "--output",
+        tmp_path / "y.npz",
     )
     assert done.status == 0
     with np.load(tmp_path / "y.npz") as released:

@@ -52,7 +52,18 @@ def test_init_grant_report(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RETICENT_LEDGER", str(tmp_path / "new.db"))
     assert "0 entries, 0 budgets" in run("init")
     options = ("--metric", "linf", "--radius", "0.5", "--space", "8-dimensional embedding")
-    granted = run("grant", "--subject", "s", "--epsilon", "2", "--delta", "1e-5", "--adjacency", "neighborhood", *options)
+    granted = run(
+        "grant",
+        "--subject",
+        "s",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-5",
+        "--adjacency",
+        "neighborhood",
+        *options,
+    )
     assert "left epsilon=2, delta=1e-05" in granted
     assert "1 entries, 1 budgets" in run("init")
     assert "linf distance 0.5" in run("report")
@@ -79,9 +90,23 @@ def test_report_draws_a_figure(run: Run, path: str, tmp_path: Path) -> None:
 
 
 def test_preview_says_what_would_fit(run: Run, path: str) -> None:
-    common = ("preview", "--ledger", path, "--subject", "ward-7", "--epsilon", "0.1", "--delta", "0", "--adjacency", "add-remove")
+    common = (
+        "preview",
+        "--ledger",
+        path,
+        "--subject",
+        "ward-7",
+        "--epsilon",
+        "0.1",
+        "--delta",
+        "0",
+        "--adjacency",
+        "add-remove",
+    )
     assert "would be answered; at most 5 answer(s) fit now" in run(*common, "--answers", "5")
-    assert ledger_app(args=[*common, "--answers", "6"], standalone_mode=False) == BudgetExceeded.code
+    assert (
+        ledger_app(args=[*common, "--answers", "6"], standalone_mode=False) == BudgetExceeded.code
+    )
     assert Ledger.open(path).report().entries == 4
 
 
@@ -96,7 +121,9 @@ def test_verify_finds_what_was_changed(run: Run, path: str) -> None:
         run("verify", "--ledger", path)
 
 
-def test_verify_of_a_changed_ledger_has_its_own_exit_status(command: Callable[..., Any], path: str) -> None:
+def test_verify_of_a_changed_ledger_has_its_own_exit_status(
+    command: Callable[..., Any], path: str
+) -> None:
     assert command("ledger", "verify", "--ledger", path).status == 0
     with Ledger.open(path).store.write() as connection:
         connection.exec_driver_sql("UPDATE accounts SET spent_epsilon = 0")
@@ -104,14 +131,22 @@ def test_verify_of_a_changed_ledger_has_its_own_exit_status(command: Callable[..
     assert answer.status == CorruptLedger.code == 17
     says = "epsilon=0.0, delta=3e-09, 3 answer(s) in 1 call(s), 1 of them committed"
     entries = says.replace("0.0", "0.3")
-    assert f"account principal=acme, subject=ward-7 says {says}; its entries say {entries}\n" in answer.err
-    assert "`reticent ledger restore` puts a backup in its place and says what that loses" in answer.err
+    assert (
+        f"account principal=acme, subject=ward-7 says {says}; its entries say {entries}\n"
+        in answer.err
+    )
+    assert (
+        "`reticent ledger restore` puts a backup in its place and says what that loses"
+        in answer.err
+    )
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_export(run: Run, path: str, tmp_path: Path, form: str) -> None:
     output = tmp_path / f"entries.{form}"
-    assert "4 entries written" in run("export", "--ledger", path, "--format", form, "--output", str(output))
+    assert "4 entries written" in run(
+        "export", "--ledger", path, "--format", form, "--output", str(output)
+    )
     assert run("export", "--ledger", path, "--format", form, "--output", "-") == output.read_text()
     if form == "jsonl":
         assert check_export(output.read_text().splitlines()) == 4
@@ -123,17 +158,55 @@ GRANT = ("--epsilon", "1", "--delta", "0", "--adjacency")
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("grant", "--subject", "s", *GRANT, "neighborhood"), InvalidInput, "expected --metric and --radius"),
-        (("grant", "--subject", "s", *GRANT, "replace", "--radius", "1"), InvalidInput, "neither --metric, --radius nor"),
+        (
+            ("grant", "--subject", "s", *GRANT, "neighborhood"),
+            InvalidInput,
+            "expected --metric and --radius",
+        ),
+        (
+            ("grant", "--subject", "s", *GRANT, "replace", "--radius", "1"),
+            InvalidInput,
+            "neither --metric, --radius nor",
+        ),
         (("grant", *GRANT, "replace"), InvalidInput, "at least one of principal"),
-        (("grant", "--subject", "ward-7", *GRANT, "replace"), IncompatibleGuarantees, "one kind and adjacency"),
-        (("grant", "--subject", "s", *GRANT, "add-remove", "--records", "0"), InvalidInput, "records=0"),
-        (("grant", "--subject", "s", "--epsilon", "-1", "--delta", "0", "--adjacency", "replace"), InvalidInput, "epsilon"),
-        (("grant", "--subject", "s", "--epsilon", "1", "--delta", "1", "--adjacency", "replace"), InvalidInput, "delta"),
+        (
+            ("grant", "--subject", "ward-7", *GRANT, "replace"),
+            IncompatibleGuarantees,
+            "one kind and adjacency",
+        ),
+        (
+            ("grant", "--subject", "s", *GRANT, "add-remove", "--records", "0"),
+            InvalidInput,
+            "records=0",
+        ),
+        (
+            (
+                "grant",
+                "--subject",
+                "s",
+                "--epsilon",
+                "-1",
+                "--delta",
+                "0",
+                "--adjacency",
+                "replace",
+            ),
+            InvalidInput,
+            "epsilon",
+        ),
+        (
+            ("grant", "--subject", "s", "--epsilon", "1", "--delta", "1", "--adjacency", "replace"),
+            InvalidInput,
+            "delta",
+        ),
         (("report", "--limit", "0"), InvalidInput, "limit=0"),
         (("verify", "--anchor", "nonsense"), InvalidInput, "anchor='nonsense'"),
         (("export", "--output", "/no/such/folder/file"), ReticentError, "folder"),
-        (("preview", "--subject", "t", *GRANT, "add-remove"), BudgetExceeded, "no budget covers subject=t"),
+        (
+            ("preview", "--subject", "t", *GRANT, "add-remove"),
+            BudgetExceeded,
+            "no budget covers subject=t",
+        ),
     ],
 )
 def test_wrong_arguments_spend_nothing(

@@ -44,7 +44,11 @@ def path(tmp_path: Path) -> Path:
 def receipt_of(path: Path, answers: int) -> Receipt:
     ledger = Ledger.open(path, synchronous="NORMAL")
     reservation = ledger.reserve(WARD, EVENT, answers=answers)
-    booked = {"booked": reservation.id, "position": reservation.position, "digest": reservation.digest}
+    booked = {
+        "booked": reservation.id,
+        "position": reservation.position,
+        "digest": reservation.digest,
+    }
     receipt = Receipt("test", EVENT.guarantee, answers, "", "none", "test", seeded=False, **booked)
     reservation.commit(receipt.identifier)
     ledger.close()
@@ -54,18 +58,33 @@ def receipt_of(path: Path, answers: int) -> Receipt:
 def test_policies(command: Command, tmp_path: Path) -> None:
     status, out, _ = command("init", "--ledger", tmp_path / "a.db")
     assert status == 0
-    assert "every request names its subject, and a budget that names it too must cover it; its anchor is kept at /" in out
+    assert (
+        "every request names its subject, and a budget that names it too must cover it; its "
+        "anchor is kept at /" in out
+    )
     assert (
         "names its principal, bundle"
-        in command("init", "--ledger", tmp_path / "b.db", "--require", "bundle", "--require", "principal")[1]
+        in command(
+            "init", "--ledger", tmp_path / "b.db", "--require", "bundle", "--require", "principal"
+        )[1]
     )
     assert "need not name" in command("init", "--ledger", tmp_path / "c.db", "--require-nothing")[1]
-    assert "names its principal" in command("policy", "--ledger", tmp_path / "c.db", "--require", "principal")[1]
+    assert (
+        "names its principal"
+        in command("policy", "--ledger", tmp_path / "c.db", "--require", "principal")[1]
+    )
     assert "names its principal" in command("init", "--ledger", tmp_path / "c.db")[1]
-    assert "need not name" in command("policy", "--ledger", tmp_path / "c.db", "--require-nothing")[1]
+    assert (
+        "need not name" in command("policy", "--ledger", tmp_path / "c.db", "--require-nothing")[1]
+    )
     assert "names its subject" in command("policy", "--ledger", tmp_path / "a.db")[1]
-    assert json.loads(command("report", "--ledger", tmp_path / "a.db", "--json")[1])["required"] == ["subject"]
-    for words in (("policy", "--require", "person"), ("policy", "--require", "subject", "--require-nothing")):
+    assert json.loads(command("report", "--ledger", tmp_path / "a.db", "--json")[1])[
+        "required"
+    ] == ["subject"]
+    for words in (
+        ("policy", "--require", "person"),
+        ("policy", "--require", "subject", "--require-nothing"),
+    ):
         status, _, error = command(*words, "--ledger", tmp_path / "a.db")
         assert status in (2, 4)
         assert "require" in error
@@ -80,9 +99,13 @@ def test_a_backup_is_put_back(command: Command, path: Path, tmp_path: Path) -> N
     status, _, error = command("restore", "--ledger", path, "--from", tmp_path / "backup.db")
     assert status == InvalidInput.code
     assert "--charge-lost charges every budget with all of it" in error
-    status, out, _ = command("restore", "--ledger", path, "--from", tmp_path / "backup.db", "--charge-lost")
+    status, out, _ = command(
+        "restore", "--ledger", path, "--from", tmp_path / "backup.db", "--charge-lost"
+    )
     assert status == 0
-    assert "1 entries are lost, every budget is charged epsilon=0.5, delta=0 for them at most" in out
+    assert (
+        "1 entries are lost, every budget is charged epsilon=0.5, delta=0 for them at most" in out
+    )
     assert "what stood there is at" in out
     assert command("verify", "--ledger", path)[0] == 0
     assert Ledger.open(path).report().budgets[0].left_epsilon == 300_000
@@ -118,11 +141,25 @@ def test_a_rollback_is_said_and_accepted(command: Command, path: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"{}", b"PK\x03\x04", b'{"booked": ""}', b'{"booked": "1a2b3c4d/7", "position": 6}']
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"PK\x03\x04",
+        b'{"booked": ""}',
+        b'{"booked": "1a2b3c4d/7", "position": 6}',
+    ],
 )
-def test_what_is_no_receipt_is_refused(command: Command, path: Path, tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_receipt_is_refused(
+    command: Command, path: Path, tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "receipt").write_bytes(content)
     status, _, error = command("verify", "--ledger", path, "--receipt", tmp_path / "receipt")
     assert status == InvalidInput.code
     assert "receipt" in error
-    assert command("verify", "--ledger", path, "--receipt", tmp_path / "missing")[0] == InvalidInput.code
+    assert (
+        command("verify", "--ledger", path, "--receipt", tmp_path / "missing")[0]
+        == InvalidInput.code
+    )

@@ -1,4 +1,6 @@
-"""`reticent demo power`: what it writes, what can be done with it, and what it refuses before it works."""
+"""`reticent demo power`: what it writes, what can be done with it, and what it refuses before it
+works.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ def test_the_command_writes_everything_and_its_bundle_works(
     assert sorted(path.name for path in target.iterdir()) == WRITTEN
     results = json.loads((target / "results.json").read_text())
     assert (results["data"]["name"], results["settings"]["seed"]) == ("adult-sample", 5)
-    assert PowerEncoder.load(target / "bundle").card().to_markdown() == (target / "card.md").read_text()
+    assert (
+        PowerEncoder.load(target / "bundle").card().to_markdown()
+        == (target / "card.md").read_text()
+    )
     with Image.open(target / "figure.png") as picture:
         assert picture.width > 1000
     assert (target / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -63,13 +68,22 @@ def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     results = json.loads((target / "results.json").read_text())
     at = {(row["neighbours"], row["epsilon"]): row for row in results["rows"]}
-    # Noise of a release moves an accuracy by about half a point; measured gaps are 5, 8 and 5 points (false alarm below 1e-6).
+    # Noise of a release moves an accuracy by about half a point; measured gaps are 5, 8 and 5
+    # points (false alarm below 1e-6).
     assert at["any two records", 3.0]["accuracy"]["boosted"] > results["accuracy_by_chance"] + 0.01
-    assert at["any two records", 5.0]["accuracy"]["boosted"] > at["any two records", 5.0]["raw columns"]["boosted"] + 0.03
-    assert at["within 0.1", 1.0]["accuracy"]["boosted"] > at["within 0.1", 1.0]["raw columns"]["boosted"] + 0.01
+    assert (
+        at["any two records", 5.0]["accuracy"]["boosted"]
+        > at["any two records", 5.0]["raw columns"]["boosted"] + 0.03
+    )
+    assert (
+        at["within 0.1", 1.0]["accuracy"]["boosted"]
+        > at["within 0.1", 1.0]["raw columns"]["boosted"] + 0.01
+    )
     assert results["accuracy_without_protection"]["boosted"] > 0.84
     assert results["attacks"]["published_mode"]["to_three_digits"] > 0.99
-    categories = {quality["sees"]: quality["categories"] for quality in results["attacks"]["qualities"]}
+    categories = {
+        quality["sees"]: quality["categories"] for quality in results["attacks"]["qualities"]
+    }
     assert categories["published mode"] == 1.0
     assert categories["any two records"] < categories["nothing"] + 0.05
 

@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from reticent.systems import PosthocClassifier
 
@@ -18,7 +23,9 @@ X = np.random.default_rng(0).normal(size=(60, 2))
 @pytest.fixture
 def keys(tmp_path: Path) -> tuple[Path, Path]:
     private = ed25519.Ed25519PrivateKey.generate()
-    (tmp_path / "key.pem").write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (tmp_path / "key.pem").write_bytes(
+        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
     public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     (tmp_path / "key.pub.pem").write_bytes(public)
     return tmp_path / "key.pem", tmp_path / "key.pub.pem"
@@ -26,7 +33,9 @@ def keys(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    made = PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.2, embedder="identity", hidden=(4,), epochs=1)
+    made = PosthocClassifier(
+        epsilon=2.0, delta=0.0, radius=0.2, embedder="identity", hidden=(4,), epochs=1
+    )
     np.save(tmp_path / "x.npy", X[:3])
     return made.fit(X, np.arange(60) % 2).save(tmp_path / "bundle")
 
@@ -59,8 +68,19 @@ def test_a_receipt_without_a_signature_is_not_trusted(command, bundle, keys, tmp
     assert "receipt: not signed" in answer.err
 
 
-def test_a_key_that_cannot_sign_is_found_before_anything_is_answered(command, bundle, keys, tmp_path):
-    answer = command("release", bundle, "--input", tmp_path / "x.npy", "--output", tmp_path / "a.npz", "--key", keys[1])
+def test_a_key_that_cannot_sign_is_found_before_anything_is_answered(
+    command, bundle, keys, tmp_path
+):
+    answer = command(
+        "release",
+        bundle,
+        "--input",
+        tmp_path / "x.npy",
+        "--output",
+        tmp_path / "a.npz",
+        "--key",
+        keys[1],
+    )
     assert answer.status == 2
     assert "private Ed25519 key" in answer.err
     assert not (tmp_path / "a.npz").exists()

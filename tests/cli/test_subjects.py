@@ -1,4 +1,6 @@
-"""Rows that belong to different people, on the command line: granted, released and charged one by one, all or none."""
+"""Rows that belong to different people, on the command line: granted, released and charged one
+by one, all or none.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Clinic:
-    """A ledger, a file of rows with a column of people, a place for the answers, and who the rows belong to."""
+    """A ledger, a file of rows with a column of people, a place for the answers, and who the
+    rows belong to.
+    """
 
     book: Path
     rows: Path
@@ -39,7 +43,10 @@ class Clinic:
         book = Ledger.open(self.book)
         try:
             assert book.verify().problems == ()
-            return {a.scope.subject: (a.answers, a.commits, a.scope.principal) for a in book.report().accounts}
+            return {
+                a.scope.subject: (a.answers, a.commits, a.scope.principal)
+                for a in book.report().accounts
+            }
         finally:
             book.close()
 
@@ -54,7 +61,9 @@ def clinic(flowers: tuple[np.ndarray[Any, Any], ...], tmp_path: Path) -> Clinic:
         for row, name in zip(flowers[0][:20], people, strict=True):
             writer.writerow([row[4], f" {name}", *row[:4], "two\nlines"])
     Ledger.create(tmp_path / "book.db").close()
-    return Clinic(tmp_path / "book.db", tmp_path / "rows.csv", tmp_path / "answers" / "out.npz", people)
+    return Clinic(
+        tmp_path / "book.db", tmp_path / "rows.csv", tmp_path / "answers" / "out.npz", people
+    )
 
 
 def grant(bundle: Path, clinic: Clinic, answers: float, *more: object) -> list[object]:
@@ -70,20 +79,38 @@ def everybody(clinic: Clinic) -> list[object]:
 
 
 def release(bundle: Path, clinic: Clinic, *more: object) -> list[object]:
-    line = ["release", bundle, "--input", clinic.rows, "--output", clinic.output, "--ignore-column", "note"]
+    line = [
+        "release",
+        bundle,
+        "--input",
+        clinic.rows,
+        "--output",
+        clinic.output,
+        "--ignore-column",
+        "note",
+    ]
     return [*line, "--ledger", clinic.book, "--client", "clinic", *more]
 
 
 def test_everybody_pays_for_their_own_rows(power_bundle, flowers, clinic, command: Command) -> None:
     granted = command(*grant(power_bundle, clinic, 3, *everybody(clinic)))
     assert granted.status == 0, granted.err
-    assert granted.out.startswith("granted to each of 8 subject(s); the least is left to subject=person 0: granted")
+    assert granted.out.startswith(
+        "granted to each of 8 subject(s); the least is left to subject=person 0: granted"
+    )
     answered = command(*release(power_bundle, clinic, "--subject-column", "person"))
     assert answered.status == 0, answered.err
     assert "; charged to 8 subject(s); 0 withheld; written to" in answered.out
-    assert clinic.spent() == {name: (rows, 1, "clinic") for name, rows in Counter(clinic.people).items()}
+    assert clinic.spent() == {
+        name: (rows, 1, "clinic") for name, rows in Counter(clinic.people).items()
+    }
     with np.load(clinic.output, allow_pickle=False) as answers:
-        np.testing.assert_allclose(answers["values"], PowerEncoder.load(power_bundle).exact(flowers[0][:20]), rtol=0, atol=NOISE)
+        np.testing.assert_allclose(
+            answers["values"],
+            PowerEncoder.load(power_bundle).exact(flowers[0][:20]),
+            rtol=0,
+            atol=NOISE,
+        )
         receipt = json.loads(bytes(answers["receipt"]))
     assert receipt["booked"].endswith("/9-16")
     assert receipt["answers"] == 20
@@ -109,14 +136,19 @@ def test_one_person_without_room_stops_everybody(power_bundle, clinic, command: 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--subject-column", "person", "--subject", "ward"], "subject, subject_column: expected one of them"),
+        (
+            ["--subject-column", "person", "--subject", "ward"],
+            "subject, subject_column: expected one of them",
+        ),
         (["--subject-column", "persons"], "expected one column 'persons' in its first line, got 0"),
         (["--subject-column", ""], "expected one column '' in its first line, got 0"),
         (["--subject-column", "garden"], "subject_column='garden': the bundle needs that column"),
         (["--subject", "ward"], "the schema does not name 'person'"),
     ],
 )
-def test_columns_that_do_not_name_people_cost_nothing(power_bundle, clinic, command: Command, more, message) -> None:
+def test_columns_that_do_not_name_people_cost_nothing(
+    power_bundle, clinic, command: Command, more, message
+) -> None:
     assert command(*grant(power_bundle, clinic, 3, *everybody(clinic))).status == 0
     refused = command(*release(power_bundle, clinic, *more))
     assert refused.status == 2
@@ -129,14 +161,25 @@ def test_columns_that_do_not_name_people_cost_nothing(power_bundle, clinic, comm
 @pytest.mark.parametrize(
     ("spoiled", "message"),
     [
-        (lambda text: text.replace(" person 3,", ","), "column 'person': is empty; expected a name"),
+        (
+            lambda text: text.replace(" person 3,", ","),
+            "column 'person': is empty; expected a name",
+        ),
         (lambda text: text.replace(" person 3,", "person\0 3,"), "column 'person': is no name"),
-        (lambda text: text.replace("garden,person", "garden,someone", 1), "expected one column 'person'"),
+        (
+            lambda text: text.replace("garden,person", "garden,someone", 1),
+            "expected one column 'person'",
+        ),
         (lambda text: text.replace("garden,person", "person,person", 1), "got 2"),
-        (lambda text: text.replace("south", "secret", 1), "column 'garden': is not among its public categories"),
+        (
+            lambda text: text.replace("south", "secret", 1),
+            "column 'garden': is not among its public categories",
+        ),
     ],
 )
-def test_a_spoiled_file_costs_nobody_anything(power_bundle, clinic, command: Command, spoiled, message) -> None:
+def test_a_spoiled_file_costs_nobody_anything(
+    power_bundle, clinic, command: Command, spoiled, message
+) -> None:
     assert command(*grant(power_bundle, clinic, 3, *everybody(clinic))).status == 0
     clinic.rows.write_text(spoiled(clinic.rows.read_text(encoding="utf-8")), encoding="utf-8")
     refused = command(*release(power_bundle, clinic, "--subject-column", "person"))
@@ -148,15 +191,29 @@ def test_a_spoiled_file_costs_nobody_anything(power_bundle, clinic, command: Com
     assert clinic.spent() == {}
 
 
-def test_people_need_a_table_and_a_ledger(power_bundle, encoder_bundle, clinic, inputs, tmp_path, command: Command) -> None:
+def test_people_need_a_table_and_a_ledger(
+    power_bundle, encoder_bundle, clinic, inputs, tmp_path, command: Command
+) -> None:
     line = ["--output", clinic.output, "--subject-column", "person"]
     booked = ["--ledger", clinic.book]
     np.save(tmp_path / "rows.npy", np.array([["1", "1", "1", "1", "north"]]))
     cases = (
-        (["release", power_bundle, "--input", clinic.rows, *line], "subject_column: expected together with --ledger"),
-        (["release", power_bundle, "--input", tmp_path / "rows.npy", *line, *booked], "an .npy file has no column 'person'"),
-        (["release", encoder_bundle, "--input", inputs, *line, *booked], "subject_column: is for rows of a table"),
-        (["release", power_bundle, "--input", tmp_path / "none.csv", *line, *booked], "cannot be read (No such file"),
+        (
+            ["release", power_bundle, "--input", clinic.rows, *line],
+            "subject_column: expected together with --ledger",
+        ),
+        (
+            ["release", power_bundle, "--input", tmp_path / "rows.npy", *line, *booked],
+            "an .npy file has no column 'person'",
+        ),
+        (
+            ["release", encoder_bundle, "--input", inputs, *line, *booked],
+            "subject_column: is for rows of a table",
+        ),
+        (
+            ["release", power_bundle, "--input", tmp_path / "none.csv", *line, *booked],
+            "cannot be read (No such file",
+        ),
     )
     for words, message in cases:
         refused = command(*words)
@@ -164,14 +221,22 @@ def test_people_need_a_table_and_a_ledger(power_bundle, encoder_bundle, clinic, 
     assert clinic.spent() == {}
 
 
-def test_rows_and_people_that_do_not_pair_are_not_released(power_bundle, clinic, command: Command, monkeypatch) -> None:
+def test_rows_and_people_that_do_not_pair_are_not_released(
+    power_bundle, clinic, command: Command, monkeypatch
+) -> None:
     from reticent.tables import files as tabular_files
 
     names = tabular_files.read_names
-    monkeypatch.setattr(tabular_files, "read_names", lambda *words, **more: names(*words, **more)[1:])
+    monkeypatch.setattr(
+        tabular_files, "read_names", lambda *words, **more: names(*words, **more)[1:]
+    )
     with pytest.raises(InvalidInput, match="has 20 rows and 19 subjects"):
         tables.read_table_of_subjects(
-            clinic.rows, PowerEncoder.load(power_bundle).query_.schema, subject_column="person", ignore=["note"], name="input"
+            clinic.rows,
+            PowerEncoder.load(power_bundle).query_.schema,
+            subject_column="person",
+            ignore=["note"],
+            name="input",
         )
 
 
@@ -180,12 +245,20 @@ def test_rows_and_people_that_do_not_pair_are_not_released(power_bundle, clinic,
     [
         (["--subjects-from", "{rows}"], "expected both or neither"),
         (["--subject-column", "person", "--subject", "ana"], "expected both or neither"),
-        (["--subjects-from", "{rows}", "--subject-column", "person", "--subject", "ana"], "no --subject with them"),
-        (["--subjects-from", "{rows}", "--subject-column", "persons"], "expected one column 'persons'"),
+        (
+            ["--subjects-from", "{rows}", "--subject-column", "person", "--subject", "ana"],
+            "no --subject with them",
+        ),
+        (
+            ["--subjects-from", "{rows}", "--subject-column", "persons"],
+            "expected one column 'persons'",
+        ),
         (["--subjects-from", "{rows}.gz", "--subject-column", "person"], "subjects_from="),
     ],
 )
-def test_grants_that_name_nobody_are_not_made(power_bundle, clinic, command: Command, more, message) -> None:
+def test_grants_that_name_nobody_are_not_made(
+    power_bundle, clinic, command: Command, more, message
+) -> None:
     words = [word.format(rows=clinic.rows) for word in more]
     refused = command(*grant(power_bundle, clinic, 3, *words))
     assert refused.status == 2
@@ -195,7 +268,9 @@ def test_grants_that_name_nobody_are_not_made(power_bundle, clinic, command: Com
     book.close()
 
 
-def test_a_grant_that_one_person_cannot_take_is_made_to_nobody(power_bundle, clinic, command: Command) -> None:
+def test_a_grant_that_one_person_cannot_take_is_made_to_nobody(
+    power_bundle, clinic, command: Command
+) -> None:
     assert (
         command(
             "ledger",

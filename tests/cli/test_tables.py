@@ -1,4 +1,6 @@
-"""release on rows of a table: from a CSV file to booked answers, and every spoiled file that must cost nothing."""
+"""release on rows of a table: from a CSV file to booked answers, and every spoiled file that
+must cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ from reticent.tables.files import read_rows
 FLOWERS = ("sepal length", "sepal width", "petal length", "petal width")
 HEADER = [*FLOWERS, "garden"]
 NOISE = 1e-4
-"""Bound on a released value's error: radius 0.2 at epsilon 1e5 gives a scale of 2e-6. The norm of the noise in two dimensions
-is Gamma(2): beyond 50 scales lies less than 1e-19 of it, for each row."""
+"""Bound on a released value's error: radius 0.2 at epsilon 1e5 gives a scale of 2e-6. The norm
+of the noise in two dimensions is Gamma(2): beyond 50 scales lies less than 1e-19 of it, for each
+row."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,9 @@ def session(power_bundle: Path, tmp_path: Path) -> Session:
     return Session(tmp_path / "book.sqlite", tmp_path / "answers" / "out.npz")
 
 
-def written(path: Path, rows: np.ndarray[Any, Any], *, order: list[str], notes: bool = False) -> Path:
+def written(
+    path: Path, rows: np.ndarray[Any, Any], *, order: list[str], notes: bool = False
+) -> Path:
     """``rows`` as a CSV file with the columns in ``order``."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -66,10 +71,24 @@ def written(path: Path, rows: np.ndarray[Any, Any], *, order: list[str], notes: 
 def words(bundle: Path, session: Session, rows: Path, *more: object) -> list[str]:
     """The command line of a booked release."""
     line = ["release", bundle, "--input", rows, "--output", session.output]
-    return [str(word) for word in (*line, "--ledger", session.book, "--client", "server", "--subject", "gardeners", *more)]
+    return [
+        str(word)
+        for word in (
+            *line,
+            "--ledger",
+            session.book,
+            "--client",
+            "server",
+            "--subject",
+            "gardeners",
+            *more,
+        )
+    ]
 
 
-def test_rows_are_released_by_their_columns_names_and_booked(power_bundle, flowers, session, tmp_path, capsys) -> None:
+def test_rows_are_released_by_their_columns_names_and_booked(
+    power_bundle, flowers, session, tmp_path, capsys
+) -> None:
     rows = flowers[0][::2]
     file = written(tmp_path / "rows.csv", rows, order=["garden", "note", *reversed(FLOWERS)])
     assert run(words(power_bundle, session, file, "--ignore-column", "note")) == 0
@@ -89,7 +108,9 @@ def test_rows_are_released_by_their_columns_names_and_booked(power_bundle, flowe
     epsilon, entries = session.spent()
     assert epsilon == pytest.approx(75 * encoder.guarantee.epsilon)
     assert entries == 2  # reserved, committed
-    assert np.ptp(encoder.exact(rows), axis=0).min() > 100 * NOISE  # rows or columns in another order would show
+    assert (
+        np.ptp(encoder.exact(rows), axis=0).min() > 100 * NOISE
+    )  # rows or columns in another order would show
 
 
 def test_gzip_and_arrays_say_the_same(power_bundle, flowers, session, tmp_path) -> None:
@@ -107,18 +128,30 @@ def test_gzip_and_arrays_say_the_same(power_bundle, flowers, session, tmp_path) 
 def test_an_array_of_numbers_for_a_schema_of_numbers(power_bundle, flowers, tmp_path) -> None:
     rows, kinds = flowers
     numbers = rows[:, :4].astype(float)
-    settings: dict[str, Any] = {"mechanism": "k-norm-l2", "hidden": (8,), "epochs": 1, "head_epochs": 1, "random_state": 0}
+    settings: dict[str, Any] = {
+        "mechanism": "k-norm-l2",
+        "hidden": (8,),
+        "epochs": 1,
+        "head_epochs": 1,
+        "random_state": 0,
+    }
     schema = TabularSchema(PowerEncoder.load(power_bundle).query_.schema.attributes[:4])
-    encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=schema, **settings).fit(numbers, kinds)
+    encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=schema, **settings).fit(
+        numbers, kinds
+    )
     folder = encoder.save(tmp_path / "bundle")
     np.save(tmp_path / "rows.npy", numbers[:7])
     line = ["release", folder, "--input", tmp_path / "rows.npy", "--output", tmp_path / "out.npz"]
     assert run([str(word) for word in line]) == 0
     with np.load(tmp_path / "out.npz", allow_pickle=False) as answers:
-        np.testing.assert_allclose(answers["values"], encoder.exact(numbers[:7]), rtol=0, atol=NOISE)
+        np.testing.assert_allclose(
+            answers["values"], encoder.exact(numbers[:7]), rtol=0, atol=NOISE
+        )
 
 
-def test_nothing_is_answered_when_nothing_is_left(power_bundle, flowers, session, tmp_path, capsys) -> None:
+def test_nothing_is_answered_when_nothing_is_left(
+    power_bundle, flowers, session, tmp_path, capsys
+) -> None:
     rows = flowers[0]
     file = written(tmp_path / "rows.csv", rows, order=HEADER)
     assert run(words(power_bundle, session, file)) == 0
@@ -136,20 +169,47 @@ SPOILED: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
     "no rows": (TOP.encode(), "has a header line and no rows"),
     "no header": (b"5.1,3.5,1.4,0.2,secret\n" * 2, "names 0 of 5 columns"),
-    "a column missing": (b"sepal length,sepal width,petal length,petal width\n5.1,3.5,1.4,0.2\n", "not 'garden'"),
-    "a column repeated": ((TOP[:-1] + ",garden\n" + LINE[:-1] + ",north\n").encode(), "more than one column 'garden'"),
+    "a column missing": (
+        b"sepal length,sepal width,petal length,petal width\n5.1,3.5,1.4,0.2\n",
+        "not 'garden'",
+    ),
+    "a column repeated": (
+        (TOP[:-1] + ",garden\n" + LINE[:-1] + ",north\n").encode(),
+        "more than one column 'garden'",
+    ),
     "a label": (
         (TOP[:-1] + ",kind\n" + LINE[:-1] + ",secret\n").encode(),
         "'kind'; take such columns out, or ignore each by name",
     ),
     "a ragged line": ((TOP + LINE + "5.1,3.5,1.4,0.2\n").encode(), "line 3 has 4 cells"),
-    "no number": ((TOP + LINE + "secret,3.5,1.4,0.2,north\n").encode(), "line 3, column 'sepal length': cannot be read"),
-    "NaN": ((TOP + LINE + "5.1,NaN,1.4,0.2,north\n").encode(), "line 3, column 'sepal width': is NaN or infinity"),
-    "infinity": ((TOP + LINE + "5.1,3.5,inf,0.2,north\n").encode(), "line 3, column 'petal length': is NaN or infinity"),
-    "an empty cell": ((TOP + LINE + ",3.5,1.4,0.2,north\n").encode(), "line 3, column 'sepal length': is empty"),
-    "no category": ((TOP + LINE + "5.1,3.5,1.4,0.2,secret\n").encode(), "line 3, column 'garden': is not among"),
-    "an empty category": ((TOP + LINE + "5.1,3.5,1.4,0.2,\n").encode(), "line 3, column 'garden': is empty"),
-    "an open quotation": ((TOP + LINE + '5.1,3.5,1.4,0.2,"secret\n').encode(), "line 3 cannot be read"),
+    "no number": (
+        (TOP + LINE + "secret,3.5,1.4,0.2,north\n").encode(),
+        "line 3, column 'sepal length': cannot be read",
+    ),
+    "NaN": (
+        (TOP + LINE + "5.1,NaN,1.4,0.2,north\n").encode(),
+        "line 3, column 'sepal width': is NaN or infinity",
+    ),
+    "infinity": (
+        (TOP + LINE + "5.1,3.5,inf,0.2,north\n").encode(),
+        "line 3, column 'petal length': is NaN or infinity",
+    ),
+    "an empty cell": (
+        (TOP + LINE + ",3.5,1.4,0.2,north\n").encode(),
+        "line 3, column 'sepal length': is empty",
+    ),
+    "no category": (
+        (TOP + LINE + "5.1,3.5,1.4,0.2,secret\n").encode(),
+        "line 3, column 'garden': is not among",
+    ),
+    "an empty category": (
+        (TOP + LINE + "5.1,3.5,1.4,0.2,\n").encode(),
+        "line 3, column 'garden': is empty",
+    ),
+    "an open quotation": (
+        (TOP + LINE + '5.1,3.5,1.4,0.2,"secret\n').encode(),
+        "line 3 cannot be read",
+    ),
     "Latin letters": ((TOP + LINE).encode() + b"5.1,3.5,1.4,0.2,n\xf6rth\n", "is not UTF-8 text"),
     "gzip cut short": (gzip.compress((TOP + LINE * 50).encode())[:-12], "cut short gzip file"),
     "an array cut short": (b"\x93NUMPY\x01\x00secret", "damaged, cut short"),
@@ -157,7 +217,9 @@ SPOILED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", SPOILED)
-def test_a_spoiled_file_costs_nothing_and_shows_nothing(power_bundle, session, tmp_path, capsys, case) -> None:
+def test_a_spoiled_file_costs_nothing_and_shows_nothing(
+    power_bundle, session, tmp_path, capsys, case
+) -> None:
     content, message = SPOILED[case]
     (tmp_path / "rows").write_bytes(content)
     assert run(words(power_bundle, session, tmp_path / "rows")) == 2
@@ -184,7 +246,9 @@ def test_a_spoiled_file_costs_nothing_and_shows_nothing(power_bundle, session, t
         ("rows.csv", ("--ignore-column", "garden"), "the schema needs 'garden'"),
     ],
 )
-def test_inputs_that_do_not_fit_cost_nothing(power_bundle, session, tmp_path, capsys, name, more, message) -> None:
+def test_inputs_that_do_not_fit_cost_nothing(
+    power_bundle, session, tmp_path, capsys, name, more, message
+) -> None:
     (tmp_path / "rows.csv").write_text(TOP + LINE)
     np.save(tmp_path / "rows.npy", np.array([LINE.strip().split(",")]))
     np.save(tmp_path / "narrow.npy", np.ones((2, 3)))

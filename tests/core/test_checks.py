@@ -47,7 +47,9 @@ def test_messages_never_show_values():
     assert "123" not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "1", None, True, 1j, np.bool_(True)])
+@pytest.mark.parametrize(
+    "value", [0, -1, float("nan"), float("inf"), "1", None, True, 1j, np.bool_(True)]
+)
 def test_positive_refuses(value):
     with pytest.raises(InvalidParameter, match="epsilon="):
         positive(value, name="epsilon")

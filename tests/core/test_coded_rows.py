@@ -17,7 +17,9 @@ def drawn(seed: int, rows: int) -> tuple[CodedRows, np.ndarray]:
     """Random coded rows of 12 coordinates, and the same in full, written one by one."""
     rng = np.random.default_rng(seed)
     places = np.array([7, 0, 3], dtype=np.int32)
-    codes = np.stack([rng.integers(4, 7, size=rows), rng.integers(8, 12, size=rows)], axis=1).astype(np.int32)
+    codes = np.stack(
+        [rng.integers(4, 7, size=rows), rng.integers(8, 12, size=rows)], axis=1
+    ).astype(np.int32)
     numbers = rng.normal(size=(rows, 3)) * (rng.random((rows, 3)) < 0.7)
     whole = np.zeros((rows, 12))
     for row in range(rows):
@@ -34,21 +36,34 @@ def test_products_are_those_of_whole_rows_and_of_each_row_alone(seed, rows, colu
     assert np.array_equal(coded.dense(), whole)
     matrix = np.random.default_rng(seed + 1).normal(size=(12, columns))
     product = coded.times(matrix)
-    exact = [[sum(Fraction(x) * Fraction(w) for x, w in zip(row, column, strict=True)) for column in matrix.T] for row in whole]
+    exact = [
+        [
+            sum(Fraction(x) * Fraction(w) for x, w in zip(row, column, strict=True))
+            for column in matrix.T
+        ]
+        for row in whole
+    ]
     magnitude = np.abs(whole) @ np.abs(matrix)
     assert (np.abs(product - np.array(exact, dtype=np.float64)) <= 8 * 2.0**-53 * magnitude).all()
-    assert np.array_equal(product, np.concatenate([coded.part(slice(i, i + 1)).times(matrix) for i in range(rows)]))
+    assert np.array_equal(
+        product, np.concatenate([coded.part(slice(i, i + 1)).times(matrix) for i in range(rows)])
+    )
     assert np.array_equal(product, coded.times(np.asfortranarray(matrix)))
     assert np.array_equal(CodedRows.of(whole).dense(), whole)
 
 
 def test_only_numbers_or_only_codes():
-    codes = CodedRows(np.empty((2, 0)), np.empty(0, np.int32), np.array([[1], [0]], np.int32), 2.0, 2)
+    codes = CodedRows(
+        np.empty((2, 0)), np.empty(0, np.int32), np.array([[1], [0]], np.int32), 2.0, 2
+    )
     assert codes.times(np.eye(2)).tolist() == codes.dense().tolist() == [[0.0, 2.0], [2.0, 0.0]]
     assert len(codes.part(slice(0, 0))) == 0
     assert codes.part(slice(0, 0)).times(np.eye(2)).shape == (0, 2)
 
 
 def test_refuses_numbers_that_do_not_fit_their_places():
-    with pytest.raises(InvalidInput, match=r"a number for each of 2 places in each of 3 rows, got numbers of shape \(3, 1\)"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"a number for each of 2 places in each of 3 rows, got numbers of shape \(3, 1\)",
+    ):
         CodedRows(np.zeros((3, 1)), np.zeros(2, np.int32), np.zeros((3, 1), np.int32), 1.0, 5)

@@ -11,7 +11,9 @@ from reticent.core import errors
 def classes():
     assert errors.NotFittedYet.code == 10  # made when it is first asked for
     return {
-        name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.ReticentError)
+        name: kind
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.ReticentError)
     }
 
 
@@ -26,7 +28,9 @@ def test_codes_are_distinct_and_stable():
 
 def test_the_drawn_tree_is_the_tree():
     drawn = dict(re.findall(r"(\w+)(?: \(\w+\))?\s+(\d+)", errors.__doc__ or ""))
-    assert {name: int(code) for name, code in drawn.items()} == {name: kind.code for name, kind in classes().items()}
+    assert {name: int(code) for name, code in drawn.items()} == {
+        name: kind.code for name, kind in classes().items()
+    }
 
 
 def test_callers_can_catch_the_builtin_they_expect():

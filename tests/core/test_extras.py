@@ -27,14 +27,22 @@ PACKAGES = {
     "opendp": ("opendp",),
     "signing": ("cryptography",),
 }
-"""What each extra installs and is imported by name. PostgreSQL's driver is imported by SQLAlchemy."""
+"""What each extra installs and is imported by name. PostgreSQL's driver is imported by
+SQLAlchemy.
+"""
 
 
 def imports_when_loaded_or_called(tree: ast.AST) -> set[str]:
-    """Names of packages that import statements mention, those for the type checker alone left out."""
+    """Names of packages that import statements mention, those for the type checker alone left
+    out.
+    """
     found: set[str] = set()
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             for other in node.orelse:
                 found |= imports_when_loaded_or_called(ast.Module([other], []))
         elif isinstance(node, ast.Import):
@@ -58,26 +66,31 @@ def required(tree: ast.AST) -> set[tuple[str, str]]:
     }
 
 
-TREES = {path.relative_to(SOURCES).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCES.rglob("*.py"))}
+TREES = {
+    path.relative_to(SOURCES).as_posix(): ast.parse(path.read_text())
+    for path in sorted(SOURCES.rglob("*.py"))
+}
 OPTIONAL = {package for packages in PACKAGES.values() for package in packages}
 
 
 def test_optional_packages_are_imported_through_require_alone() -> None:
-    direct = {name: sorted(imports_when_loaded_or_called(tree) & OPTIONAL) for name, tree in TREES.items()}
+    direct = {
+        name: sorted(imports_when_loaded_or_called(tree) & OPTIONAL) for name, tree in TREES.items()
+    }
     assert {name: packages for name, packages in direct.items() if packages} == {}
 
 
 def test_the_scan_sees_an_import_wherever_it_stands() -> None:
-    code = (
-        "if TYPE_CHECKING:\n    import faiss\nelse:\n    import highspy\ndef f():\n    from opacus.optimizers import DPOptimizer"
-    )
+    code = "if TYPE_CHECKING:\n    import faiss\nelse:\n    import highspy\ndef f():\n    from opacus.optimizers import DPOptimizer"
     assert imports_when_loaded_or_called(ast.parse(code)) == {"highspy", "opacus"}
 
 
 def test_what_is_required_is_in_the_extra_that_the_message_names() -> None:
     asked = {pair for tree in TREES.values() for pair in required(tree)}
     assert {package for package, _ in asked} == OPTIONAL
-    assert [(package, extra) for package, extra in sorted(asked) if package not in PACKAGES[extra]] == []
+    assert [
+        (package, extra) for package, extra in sorted(asked) if package not in PACKAGES[extra]
+    ] == []
 
 
 def test_the_extras_are_declared_and_not_needed_otherwise() -> None:
@@ -94,7 +107,9 @@ def test_the_extras_are_declared_and_not_needed_otherwise() -> None:
 
 
 @pytest.mark.parametrize("extra", PACKAGES)
-def test_a_missing_package_is_one_line_that_names_the_extra(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_one_line_that_names_the_extra(
+    extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for package in PACKAGES[extra]:
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingExtra) as caught:
@@ -108,7 +123,9 @@ def test_what_could_be_done_instead_is_said(monkeypatch: pytest.MonkeyPatch) -> 
         require("faiss", extra="faiss", instead="stay")
 
 
-def test_a_package_that_is_there_and_broken_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_there_and_broken_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "reticent_test_broken.py").write_text("import reticent_test_nowhere")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="reticent_test_nowhere") as caught:
@@ -127,30 +144,45 @@ sys.meta_path.insert(0, Nowhere())
 
 
 def test_the_core_works_without_any_extra() -> None:
-    """Totals, a ledger, a certified linear model and exact neighbours, where none of these packages can be found."""
+    """Totals, a ledger, a certified linear model and exact neighbours, where none of these
+    packages can be found.
+    """
     hidden = tuple(sorted(OPTIONAL | {"skimage", "attrs", "attr"}))
     code = WITHOUT.format(hidden=hidden) + (
         "import numpy as np\n"
-        "from reticent import CertifiedClassifier, PosthocEncoder, PowerEncoder, PrivateKNNClassifier\n"
+        "from reticent import CertifiedClassifier, PosthocEncoder, PowerEncoder, "
+        "PrivateKNNClassifier\n"
         "from reticent.accounting import *\n"
         "from reticent.attacks import *\n"
         "from reticent.lipschitz import milp_lipschitz\n"
         "from reticent.core import AddRemove, Guarantee\n"
         "from reticent.core.errors import MissingExtra\n"
         "from reticent.training.features import HogFeatures\n"
-        "event = PrivacyEvent('gaussian', Guarantee(0.5, 1e-5, AddRemove()), PoissonSampled(0.1, GaussianCost(20.0)))\n"
+        "event = PrivacyEvent('gaussian', Guarantee(0.5, 1e-5, AddRemove()), "
+        "PoissonSampled(0.1, GaussianCost(20.0)))\n"
         "print(RdpAccountant(AddRemove()).compose(event, 100).epsilon(delta=1e-5))\n"
         "print(optimal_epsilon_of([(0.1, 0.0)] * 10 + [(0.2, 0.0)] * 5, delta=1e-5))\n"
         "features = HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False)\n"
         "print(features.features(np.eye(8).reshape(1, 64)).sum())\n"
         "try:\n    PldAccountant(AddRemove())\nexcept MissingExtra as error:\n    print(error)\n"
-        "try:\n    picture_quality(np.zeros((1, 8, 8)), np.zeros((1, 8, 8)))\nexcept MissingExtra as error:\n    print(error)\n"
+        "try:\n    picture_quality(np.zeros((1, 8, 8)), np.zeros((1, 8, 8)))\nexcept "
+        "MissingExtra as error:\n    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.splitlines()
-    from reticent.accounting import GaussianCost, PoissonSampled, PrivacyEvent, RdpAccountant, optimal_epsilon_of
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    from reticent.accounting import (
+        GaussianCost,
+        PoissonSampled,
+        PrivacyEvent,
+        RdpAccountant,
+        optimal_epsilon_of,
+    )
     from reticent.core import AddRemove, Guarantee
 
-    event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, AddRemove()), PoissonSampled(0.1, GaussianCost(20.0)))
+    event = PrivacyEvent(
+        "gaussian", Guarantee(0.5, 1e-5, AddRemove()), PoissonSampled(0.1, GaussianCost(20.0))
+    )
     assert done[0] == str(RdpAccountant(AddRemove()).compose(event, 100).epsilon(delta=1e-5))
     assert done[1] == str(optimal_epsilon_of([(0.1, 0.0)] * 10 + [(0.2, 0.0)] * 5, delta=1e-5))
     assert float(done[2]) > 0

@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from reticent.core.errors import InvalidInput, WriteFailed
-from reticent.core.files import LimitedReader, UnpacksTooFar, output_file, output_folder, read_regular, unpacked
+from reticent.core.files import (
+    LimitedReader,
+    UnpacksTooFar,
+    output_file,
+    output_folder,
+    read_regular,
+    unpacked,
+)
 
 
 def test_writes_the_content_and_leaves_nothing_else(tmp_path):
@@ -26,14 +33,20 @@ def test_writes_the_content_and_leaves_nothing_else(tmp_path):
 
 
 def test_a_failing_caller_leaves_nothing(tmp_path):
-    with pytest.raises(ZeroDivisionError), output_file(tmp_path / "a.bin", size=10, overwrite=False):
+    with (
+        pytest.raises(ZeroDivisionError),
+        output_file(tmp_path / "a.bin", size=10, overwrite=False),
+    ):
         raise ZeroDivisionError
     assert os.listdir(tmp_path) == []
 
 
 def test_replaces_only_on_request(tmp_path):
     (tmp_path / "a.bin").write_bytes(b"old")
-    with pytest.raises(InvalidInput, match="exists already"), output_file(tmp_path / "a.bin", size=0, overwrite=False):
+    with (
+        pytest.raises(InvalidInput, match="exists already"),
+        output_file(tmp_path / "a.bin", size=0, overwrite=False),
+    ):
         pass
     with output_file(tmp_path / "a.bin", size=0, overwrite=True) as put:
         put(b"new")
@@ -41,7 +54,10 @@ def test_replaces_only_on_request(tmp_path):
 
 
 def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(InvalidInput, match="is a folder"), output_file(tmp_path, size=0, overwrite=True):
+    with (
+        pytest.raises(InvalidInput, match="is a folder"),
+        output_file(tmp_path, size=0, overwrite=True),
+    ):
         pass
 
 
@@ -68,7 +84,10 @@ def small_files():
 @pytest.mark.usefixtures("small_files")
 def test_no_room_is_found_out_before_the_caller_computes(tmp_path: Path):
     (tmp_path / "a.bin").write_bytes(b"old")
-    with pytest.raises(WriteFailed, match="nothing was left behind"), output_file(tmp_path / "a.bin", size=9999, overwrite=True):
+    with (
+        pytest.raises(WriteFailed, match="nothing was left behind"),
+        output_file(tmp_path / "a.bin", size=9999, overwrite=True),
+    ):
         pytest.fail("computed although there is no room")
     assert (tmp_path / "a.bin").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.bin"]
@@ -108,7 +127,10 @@ def test_who_may_read_is_up_to_the_umask_or_the_file_that_is_replaced(tmp_path, 
     assert mode(tmp_path / "new.bin") == 0o666 & ~mask
     assert mode(tmp_path / "old.bin") == 0o640
     assert mode(tmp_path / "private.bin") == 0o600
-    assert (mode(tmp_path / "folder"), mode(tmp_path / "folder" / "kind.txt")) == (0o777 & ~mask, 0o666 & ~mask)
+    assert (mode(tmp_path / "folder"), mode(tmp_path / "folder" / "kind.txt")) == (
+        0o777 & ~mask,
+        0o666 & ~mask,
+    )
     assert (mode(tmp_path / "private"), mode(tmp_path / "private" / "kind.txt")) == (0o700, 0o600)
 
 
@@ -118,7 +140,9 @@ def _socket(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [os.mkfifo, _socket, lambda path: path.symlink_to("/dev/null")], ids=["pipe", "socket", "device"]
+    "make",
+    [os.mkfifo, _socket, lambda path: path.symlink_to("/dev/null")],
+    ids=["pipe", "socket", "device"],
 )
 @pytest.mark.parametrize("overwrite", [True, False])
 def test_a_device_pipe_or_socket_is_never_replaced(tmp_path, make, overwrite, monkeypatch):
@@ -130,14 +154,20 @@ def test_a_device_pipe_or_socket_is_never_replaced(tmp_path, make, overwrite, mo
     ):
         pass
     assert os.listdir() == ["taken"]
-    with pytest.raises(InvalidInput, match="device, pipe or socket"), output_file("/dev/null", size=0, overwrite=overwrite):
+    with (
+        pytest.raises(InvalidInput, match="device, pipe or socket"),
+        output_file("/dev/null", size=0, overwrite=overwrite),
+    ):
         pass
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
 def test_a_dangling_link_is_something_that_stands_there(tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(InvalidInput, match="exists already"), output_file(tmp_path / "link", size=0, overwrite=False):
+    with (
+        pytest.raises(InvalidInput, match="exists already"),
+        output_file(tmp_path / "link", size=0, overwrite=False),
+    ):
         pass
 
 
@@ -162,7 +192,11 @@ def test_only_plain_files_of_bounded_size_are_read(tmp_path):
 
 def test_a_file_that_grows_while_it_is_read_is_still_bounded(tmp_path, monkeypatch):
     (tmp_path / "a.bin").write_bytes(b"12345")
-    monkeypatch.setattr(os, "fstat", lambda descriptor, real=os.fstat: os.stat_result((*real(descriptor)[:6], 1, 0, 0, 0)))
+    monkeypatch.setattr(
+        os,
+        "fstat",
+        lambda descriptor, real=os.fstat: os.stat_result((*real(descriptor)[:6], 1, 0, 0, 0)),
+    )
     with pytest.raises(InvalidInput, match="larger than the 4 bytes"):
         read_regular(tmp_path / "a.bin", most=4)
 
@@ -210,7 +244,10 @@ def test_a_folder_is_replaced_on_request_and_only_by_its_own_kind(tmp_path):
 @pytest.mark.usefixtures("small_files")
 def test_a_folder_without_room_leaves_the_old_one(tmp_path: Path):
     _fill(tmp_path / "out")
-    with pytest.raises(WriteFailed), output_folder(tmp_path / "out", marker="kind.txt", overwrite=True) as folder:
+    with (
+        pytest.raises(WriteFailed),
+        output_folder(tmp_path / "out", marker="kind.txt", overwrite=True) as folder,
+    ):
         folder.write("large.bin", bytes(9999))
     assert (tmp_path / "out" / "kind.txt").read_bytes() == b"mine"
     assert os.listdir(tmp_path) == ["out"]

@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from reticent.core import AddRemove, Guarantee, GuaranteeCard, GuaranteeKind, Neighborhood, Norm, Replace, Unit
+from reticent.core import (
+    AddRemove,
+    Guarantee,
+    GuaranteeCard,
+    GuaranteeKind,
+    Neighborhood,
+    Norm,
+    Replace,
+    Unit,
+)
 from reticent.core.errors import IncompatibleGuarantees, InvalidInput, InvalidParameter, UnknownName
 from reticent.core.guarantees import data_set_name
 
@@ -32,17 +41,41 @@ def test_composition_adds_within_one_adjacency_and_kind():
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (Guarantee(1, 0, NEAR), Guarantee(1, 0, AddRemove()), "costs compose only within one adjacency"),
-        (Guarantee(1, 0, NEAR), Guarantee(1, 0, Neighborhood(Norm.LINF, 0.4, "embedding")), "costs compose only"),
-        (Guarantee(1, 0, NEAR), Guarantee(1, 0, Neighborhood(Norm.L1, 0.5, "embedding")), "costs compose only"),
-        (Guarantee(1, 0, NEAR), Guarantee(1, 0, Neighborhood(Norm.LINF, 0.5, "embedding", "6f1c")), r"\(identity 6f1c\)"),
-        (Guarantee(1, 0, AddRemove()), Guarantee(1, 0, AddRemove(unit=Unit.PERSON)), r"all records of 1 person\(s\)"),
+        (
+            Guarantee(1, 0, NEAR),
+            Guarantee(1, 0, AddRemove()),
+            "costs compose only within one adjacency",
+        ),
+        (
+            Guarantee(1, 0, NEAR),
+            Guarantee(1, 0, Neighborhood(Norm.LINF, 0.4, "embedding")),
+            "costs compose only",
+        ),
+        (
+            Guarantee(1, 0, NEAR),
+            Guarantee(1, 0, Neighborhood(Norm.L1, 0.5, "embedding")),
+            "costs compose only",
+        ),
+        (
+            Guarantee(1, 0, NEAR),
+            Guarantee(1, 0, Neighborhood(Norm.LINF, 0.5, "embedding", "6f1c")),
+            r"\(identity 6f1c\)",
+        ),
+        (
+            Guarantee(1, 0, AddRemove()),
+            Guarantee(1, 0, AddRemove(unit=Unit.PERSON)),
+            r"all records of 1 person\(s\)",
+        ),
         (
             Guarantee(1, 0, AddRemove(data_set="a")),
             Guarantee(1, 0, AddRemove(data_set="b")),
             "data set 'a' is not .* data set 'b'",
         ),
-        (Guarantee(1, 0, NEAR), Guarantee(1, 0, NEAR, GuaranteeKind.LIPSCHITZ_PRIVACY), "cannot add differential privacy"),
+        (
+            Guarantee(1, 0, NEAR),
+            Guarantee(1, 0, NEAR, GuaranteeKind.LIPSCHITZ_PRIVACY),
+            "cannot add differential privacy",
+        ),
         (
             Guarantee(1, 0, NEAR, GuaranteeKind.NO_PRIVACY),
             Guarantee(1, 0, NEAR, GuaranteeKind.NO_PRIVACY),
@@ -67,9 +100,17 @@ def test_what_does_not_add_up(first, second, message):
         (lambda: AddRemove(data_set="a\nb"), InvalidParameter, "data_set: expected"),
         (lambda: AddRemove(data_set=3), InvalidParameter, "data_set: expected .* got int"),  # type: ignore[arg-type]
         (lambda: Neighborhood(Norm.L1, 1.0, ""), InvalidParameter, "space: expected"),
-        (lambda: Neighborhood(Norm.L1, 1.0, "x", "y" * 201), InvalidParameter, "identity: expected .* got 201 characters"),
+        (
+            lambda: Neighborhood(Norm.L1, 1.0, "x", "y" * 201),
+            InvalidParameter,
+            "identity: expected .* got 201 characters",
+        ),
         (lambda: data_set_name(""), InvalidParameter, "data_set: expected"),
-        (lambda: data_set_name(data_set_name(None)), InvalidParameter, "stand for data sets without one"),
+        (
+            lambda: data_set_name(data_set_name(None)),
+            InvalidParameter,
+            "stand for data sets without one",
+        ),
         (lambda: AddRemove(0), InvalidParameter, "records=0"),
         (lambda: Replace(1.5), InvalidParameter, "records=1.5"),  # type: ignore[arg-type]
     ],
@@ -79,7 +120,10 @@ def test_bad_guarantees(build, error, message):
         build()
 
 
-@pytest.mark.parametrize("change", [{"epsilon": None}, {"kind": "strong"}, {"adjacency": {"type": "Near"}}, {"adjacency": 3}])
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": None}, {"kind": "strong"}, {"adjacency": {"type": "Near"}}, {"adjacency": 3}],
+)
 def test_bad_descriptions(change):
     with pytest.raises(InvalidInput):
         Guarantee.from_dict({**Guarantee(1.0, 0.0, NEAR).to_dict(), **change})
@@ -98,7 +142,9 @@ def test_a_data_set_without_a_name_is_no_other():
 
 def test_words():
     assert "within linf distance 0.5 in the embedding" in Guarantee(1.0, 0.0, NEAR).describe()
-    assert Guarantee(1.0, 0.0, NEAR, GuaranteeKind.NO_PRIVACY).describe() == "no differential privacy"
+    assert (
+        Guarantee(1.0, 0.0, NEAR, GuaranteeKind.NO_PRIVACY).describe() == "no differential privacy"
+    )
     card = GuaranteeCard("T", "P", "W", Guarantee(1.0, 0.0, NEAR), ("a1",), ("n1",), (("k", "v"),))
     for text in ("# T", "**Protected:** P", "- a1", "- n1", "| k | v |"):
         assert text in card.to_markdown()

@@ -75,10 +75,17 @@ def test_what_is_legal_is_its_own_normal_form_and_visible(name: str) -> None:
         return
     assert unicodedata.normalize("NFKC", name) == name
     assert name.isprintable()
-    assert not any(unicodedata.category(character)[0] in "CZ" for character in name.replace(" ", ""))
+    assert not any(
+        unicodedata.category(character)[0] in "CZ" for character in name.replace(" ", "")
+    )
 
 
-@given(st.text(alphabet=st.characters(codec="ascii", categories=("L", "N", "P")), min_size=1, max_size=12), st.data())
+@given(
+    st.text(
+        alphabet=st.characters(codec="ascii", categories=("L", "N", "P")), min_size=1, max_size=12
+    ),
+    st.data(),
+)
 def test_no_letter_of_another_script_replaces_a_latin_one(name: str, data: st.DataObject) -> None:
     if not any(character.isalpha() for character in name):
         name += "a"

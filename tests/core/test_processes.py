@@ -34,7 +34,9 @@ def test_a_fork_that_calls_no_hook_is_seen_by_its_number() -> None:
         assert not home.is_here
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda home: pickle.loads(pickle.dumps(home))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda home: pickle.loads(pickle.dumps(home))]
+)
 def test_no_copy_is_home(copied) -> None:
     home = HomeProcess()
     twin = copied(home)

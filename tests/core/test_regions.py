@@ -20,7 +20,9 @@ def test_clipping_never_moves_points_apart():
     box = Box.cube(3, 1.0)
     first, second = rng.normal(size=(2, 500, 3)) * 2
     for norm in Norm:
-        assert (norm.of(box.clip(first) - box.clip(second)) <= norm.of(first - second) + 1e-15).all()
+        assert (
+            norm.of(box.clip(first) - box.clip(second)) <= norm.of(first - second) + 1e-15
+        ).all()
     assert box.contains(box.clip(first)).all()
 
 

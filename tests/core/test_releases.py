@@ -8,7 +8,9 @@ from reticent.core import AddRemove, Guarantee, Receipt, Release
 
 
 def receipt(**change):
-    return Receipt("m", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "s", **{"seeded": False, **change})
+    return Receipt(
+        "m", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "s", **{"seeded": False, **change}
+    )
 
 
 def test_released_rows_are_those_not_withheld():

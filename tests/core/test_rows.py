@@ -16,7 +16,8 @@ def test_every_row_is_computed_alone_from_one_aligned_buffer() -> None:
 
     rows = np.arange(21.0).reshape(7, 3)
     np.testing.assert_array_equal(
-        each_row(compute, rows[:, ::-1]), np.concatenate([rows, 2 * rows], axis=1)[:, [2, 1, 0, 5, 4, 3]]
+        each_row(compute, rows[:, ::-1]),
+        np.concatenate([rows, 2 * rows], axis=1)[:, [2, 1, 0, 5, 4, 3]],
     )
     assert {shape for shape, _ in seen} == {(1, 3)}
     assert len({address for _, address in seen}) == 1

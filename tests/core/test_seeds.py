@@ -1,4 +1,6 @@
-"""Training starts from a given seed or from the operating system, and from nothing that records have touched."""
+"""Training starts from a given seed or from the operating system, and from nothing that records
+have touched.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ def test_a_seed_repeats_and_a_generator_of_the_caller_is_used() -> None:
     assert training_generator(mine) is mine
 
 
-@pytest.mark.parametrize("state", [np.random, np.random.mtrand._rand, True, -1, 2**32, 1.5, "seed", np.random.default_rng(0)])
+@pytest.mark.parametrize(
+    "state",
+    [np.random, np.random.mtrand._rand, True, -1, 2**32, 1.5, "seed", np.random.default_rng(0)],
+)
 def test_anything_else_is_refused(state: Any) -> None:
     with pytest.raises(InvalidParameter, match="random_state: "):
         training_generator(state)

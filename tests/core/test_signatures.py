@@ -9,7 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from reticent.bundles.bundle import Bundle, sign_bundle
 from reticent.core import AddRemove, Guarantee, Receipt
@@ -24,7 +29,9 @@ def key_pair(folder: Path, name: str) -> tuple[Path, Path]:
     private = ed25519.Ed25519PrivateKey.generate()
     paths = folder / f"{name}.pem", folder / f"{name}.pub.pem"
     paths[0].write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    paths[1].write_bytes(private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    paths[1].write_bytes(
+        private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
     return paths
 
 
@@ -33,7 +40,9 @@ def keys(tmp_path: Path) -> tuple[Path, Path]:
     return key_pair(tmp_path, "mine")
 
 
-def test_a_signature_holds_for_its_content_purpose_and_key(keys: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_signature_holds_for_its_content_purpose_and_key(
+    keys: tuple[Path, Path], tmp_path: Path
+) -> None:
     private, public = keys
     signature = sign(b"content", purpose="bundle", key=private)
     verify(b"content", signature, purpose="bundle", trusted_key=public)
@@ -47,12 +56,19 @@ def test_a_signature_holds_for_its_content_purpose_and_key(keys: tuple[Path, Pat
         verify(b"content", None, purpose="bundle", trusted_key=public)
 
 
-def test_a_signature_that_claims_another_key_does_not_pass(keys: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_signature_that_claims_another_key_does_not_pass(
+    keys: tuple[Path, Path], tmp_path: Path
+) -> None:
     private, _ = key_pair(tmp_path, "other")
     mine = strict_loads(sign(b"content", purpose="bundle", key=keys[0]))
     forged = strict_loads(sign(b"content", purpose="bundle", key=private))
     with pytest.raises(UntrustedSignature, match="changed since it was signed"):
-        verify(b"content", strict_dumps({**forged, "key": mine["key"]}), purpose="bundle", trusted_key=keys[1])
+        verify(
+            b"content",
+            strict_dumps({**forged, "key": mine["key"]}),
+            purpose="bundle",
+            trusted_key=keys[1],
+        )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +92,9 @@ def test_a_damaged_signature_is_none(keys: tuple[Path, Path], damage) -> None:
 
 def test_keys_of_another_kind_are_refused(keys: tuple[Path, Path], tmp_path: Path) -> None:
     curve = ec.generate_private_key(ec.SECP256R1())
-    (tmp_path / "ec.pem").write_bytes(curve.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (tmp_path / "ec.pem").write_bytes(
+        curve.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
     (tmp_path / "text.pem").write_text("not a key")
     for wrong, message in (
         (keys[1], "private Ed25519"),
@@ -99,7 +117,9 @@ def test_receipts(keys: tuple[Path, Path]) -> None:
         verify_receipt(replace(RECEIPT, answers=2), signature, trusted_key=keys[1])
 
 
-def test_an_edited_bundle_with_a_manifest_of_its_own_is_found(keys: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_edited_bundle_with_a_manifest_of_its_own_is_found(
+    keys: tuple[Path, Path], tmp_path: Path
+) -> None:
     bundle = Bundle("Nothing", {"epsilon": 0.5}, {"w": np.zeros(2)}, "# card\n")
     folder = bundle.write(tmp_path / "bundle")
     with pytest.raises(UntrustedSignature, match="not signed"):
@@ -116,12 +136,16 @@ def test_an_edited_bundle_with_a_manifest_of_its_own_is_found(keys: tuple[Path, 
         Bundle.read(folder, trusted_key=keys[1])
 
 
-def test_a_private_bundle_stays_private_when_it_is_signed(keys: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_private_bundle_stays_private_when_it_is_signed(
+    keys: tuple[Path, Path], tmp_path: Path
+) -> None:
     folder = Bundle("Nothing", {}, {"w": np.zeros(2)}, "", serial="1a2b").write(tmp_path / "bundle")
     assert sign_bundle(folder, key=keys[0]).stat().st_mode & 0o777 == 0o600
 
 
-def test_without_the_package_one_line_says_what_to_install(keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_one_line_says_what_to_install(
+    keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtra, match=r"reticent\[signing\]"):
         sign(b"", purpose="bundle", key=keys[0])

@@ -14,8 +14,14 @@ from reticent.core.errors import InvalidInput
 from reticent.core.strict_json import DEEPEST, LARGEST_INTEGER, strict_dumps, strict_loads
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -30,7 +36,10 @@ def test_what_is_written_is_read_back(value: Any) -> None:
     assert strict_dumps(strict_loads(text)) == text
 
 
-@given(st.dictionaries(st.text("ab", max_size=3), st.floats(-10, 10), min_size=1, max_size=3), st.data())
+@given(
+    st.dictionaries(st.text("ab", max_size=3), st.floats(-10, 10), min_size=1, max_size=3),
+    st.data(),
+)
 def test_no_byte_is_without_effect(value: dict[str, float], data: st.DataObject) -> None:
     text = strict_dumps(value)
     place, byte = data.draw(st.integers(0, len(text) - 1)), data.draw(st.integers(0, 255))
@@ -43,8 +52,26 @@ def test_no_byte_is_without_effect(value: dict[str, float], data: st.DataObject)
 
 
 REFUSED = [
-    *(b"NaN\n", b"Infinity\n", b"-Infinity\n", b"1e999\n", b"1", b" 1\n", b"1.00\n", b"\n", b"", b"tru\n"),
-    *(b"9" * 30 + b"\n", b"9" * 5000 + b"\n", b"[" * 10**6, b"\xff\n", b'"\\u0061"\n', b'"\\ud800"\n'),
+    *(
+        b"NaN\n",
+        b"Infinity\n",
+        b"-Infinity\n",
+        b"1e999\n",
+        b"1",
+        b" 1\n",
+        b"1.00\n",
+        b"\n",
+        b"",
+        b"tru\n",
+    ),
+    *(
+        b"9" * 30 + b"\n",
+        b"9" * 5000 + b"\n",
+        b"[" * 10**6,
+        b"\xff\n",
+        b'"\\u0061"\n',
+        b'"\\ud800"\n',
+    ),
     *(b'{"b": 1, "a": 1}\n', b'{\n  "a": 1,\n  "a": 1\n}\n'),
 ]
 
@@ -55,7 +82,9 @@ def test_everything_else_is_refused(text: bytes) -> None:
         strict_loads(text)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, {1, 2}, LARGEST_INTEGER + 1, {"a": [object()]}, "\ud800"])
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, {1, 2}, LARGEST_INTEGER + 1, {"a": [object()]}, "\ud800"]
+)
 def test_what_could_not_be_read_is_not_written(value: Any) -> None:
     with pytest.raises(InvalidInput, match="JSON"):
         strict_dumps(value)

@@ -19,7 +19,9 @@ def test_best_rule_is_as_good_as_stated(kind: str) -> None:
 
 
 def test_seed_decides_and_parts_differ() -> None:
-    first, again, other = (load_blobs("close", points=50, held_out=50, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (
+        load_blobs("close", points=50, held_out=50, seed=seed) for seed in (3, 3, 4)
+    )
     np.testing.assert_array_equal(first.train_rows, again.train_rows)
     assert not np.array_equal(first.train_rows, other.train_rows)
     assert not np.array_equal(first.train_rows, first.test_rows)

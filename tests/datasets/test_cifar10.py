@@ -12,7 +12,9 @@ from reticent.core.errors import DataUnavailable
 from reticent.datasets import DATA_VARIABLE, load_cifar10
 from reticent.datasets.cifar10 import FILE, _pictures
 
-needs_files = pytest.mark.skipif(not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set")
+needs_files = pytest.mark.skipif(
+    not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"
+)
 
 
 def test_decode_inverts_the_differences() -> None:

@@ -53,4 +53,7 @@ def test_the_real_file() -> None:
     covertype_schema().encode(table.test_rows)
     raw = table.train_rows[:, :10]
     schema = covertype_schema().attributes[:10]
-    assert all(raw[:, i].min() >= column.lower and raw[:, i].max() <= column.upper for i, column in enumerate(schema))
+    assert all(
+        raw[:, i].min() >= column.lower and raw[:, i].max() <= column.upper
+        for i, column in enumerate(schema)
+    )

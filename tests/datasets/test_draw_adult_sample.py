@@ -26,10 +26,17 @@ def test_the_bundled_file_is_the_draw(tmp_path, capsys: pytest.CaptureFixture[st
     assert "8000 records" in capsys.readouterr().out
     again = (tmp_path / "again.csv.gz").read_bytes()
     text = gzip.decompress(BUNDLED.read_bytes())
-    assert gzip.decompress(again) == text  # the compressed bytes are equal too where zlib is the same
-    # Independent of the drawing code: the records are 8,000 of the training file's lines, none taken more often than it is there.
-    full = Counter(gzip.decompress(Path(folder, "adult.data.gz").read_bytes()).decode().splitlines())
-    drawn = Counter(", ".join(record) for record in list(csv.reader(text.decode().splitlines()))[1:])
+    assert (
+        gzip.decompress(again) == text
+    )  # the compressed bytes are equal too where zlib is the same
+    # Independent of the drawing code: the records are 8,000 of the training file's lines, none
+    # taken more often than it is there.
+    full = Counter(
+        gzip.decompress(Path(folder, "adult.data.gz").read_bytes()).decode().splitlines()
+    )
+    drawn = Counter(
+        ", ".join(record) for record in list(csv.reader(text.decode().splitlines()))[1:]
+    )
     assert drawn.total() == 8000
     assert drawn <= full
 

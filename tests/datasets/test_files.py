@@ -49,7 +49,9 @@ def test_missing_file_is_refused(tmp_path: Path) -> None:
         read_idx(tmp_path / "absent.gz", sha256=DIGEST)
 
 
-def test_folder_by_argument_by_variable_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_by_argument_by_variable_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
     assert data_folder(None) is None
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
@@ -63,7 +65,9 @@ def test_folder_by_argument_by_variable_or_none(tmp_path: Path, monkeypatch: pyt
 
 def test_arrays_of_an_npz_file_are_read(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "two.npz", X=VALUES, y=VALUES[:3])
-    with opened_npz(needed_file(tmp_path, "two.npz", about="made by hand"), holds="X and y") as stored:
+    with opened_npz(
+        needed_file(tmp_path, "two.npz", about="made by hand"), holds="X and y"
+    ) as stored:
         assert stored["X"].tolist() == VALUES.tolist()
         assert stored["y"].tolist() == [0, 1, 2]
 
@@ -87,7 +91,10 @@ def test_an_npz_file_that_is_damaged_or_another_is_refused(tmp_path: Path) -> No
     for content in spoiled.values():
         (tmp_path / "data.npz").write_bytes(content)
         with (
-            pytest.raises(DataUnavailable, match=r"data\.npz: expected a whole npz file with X; fetch the file again"),
+            pytest.raises(
+                DataUnavailable,
+                match=r"data\.npz: expected a whole npz file with X; fetch the file again",
+            ),
             opened_npz(tmp_path / "data.npz", holds="X") as stored,
         ):
             stored["X"].astype(np.int64)
@@ -98,8 +105,13 @@ def test_an_npz_file_that_is_damaged_or_another_is_refused(tmp_path: Path) -> No
         _ = stored["Z"]
 
 
-def test_a_needed_file_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_needed_file_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
     for folder in (tmp_path, None):
-        with pytest.raises(DataUnavailable, match=f"expected x.npz in the folder that {DATA_VARIABLE} names; it is made up"):
+        with pytest.raises(
+            DataUnavailable,
+            match=f"expected x.npz in the folder that {DATA_VARIABLE} names; it is made up",
+        ):
             needed_file(folder, "x.npz", about="it is made up")

@@ -16,7 +16,13 @@ def test_refuses_missing_damaged_and_other_files(tmp_path) -> None:
     for load, file in ((higgs.load_higgs, higgs.UCI_FILE), (higgs.load_atlas, higgs.ATLAS_FILE)):
         with pytest.raises(DataUnavailable, match=f"expected {file}"):
             load(tmp_path)
-        np.savez(tmp_path / file, X=np.zeros((3, 28)), y=np.zeros(3), src=np.zeros(3), feature_names=["a"] * 28)
+        np.savez(
+            tmp_path / file,
+            X=np.zeros((3, 28)),
+            y=np.zeros(3),
+            src=np.zeros(3),
+            feature_names=["a"] * 28,
+        )
         with pytest.raises(DataUnavailable, match=r"expected X of shape=\("):
             load(tmp_path)
         np.savez(tmp_path / file, X=np.zeros((3, 28)))

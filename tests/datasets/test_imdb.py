@@ -1,4 +1,6 @@
-"""IMDB embeddings: the split is the stated one, and files that are not the expected one are refused."""
+"""IMDB embeddings: the split is the stated one, and files that are not the expected one are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from reticent.core.errors import DataUnavailable
 from reticent.datasets import DATA_VARIABLE
 from reticent.datasets.imdb import FILE, load_imdb
 
-needs_files = pytest.mark.skipif(not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set")
+needs_files = pytest.mark.skipif(
+    not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"
+)
 
 
 @pytest.mark.data

@@ -12,7 +12,9 @@ import pytest
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import DATA_VARIABLE, load_fashion, load_mnist, mnist
 
-needs_files = pytest.mark.skipif(not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set")
+needs_files = pytest.mark.skipif(
+    not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"
+)
 
 
 @pytest.mark.data

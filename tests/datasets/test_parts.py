@@ -12,7 +12,10 @@ from reticent.datasets.parts import check_labels, tuning_cut
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.zeros(4, dtype=np.int64), r"y: expected int64 of shape \(3,\), got dtype=int64 shape=\(4,\)"),
+        (
+            np.zeros(4, dtype=np.int64),
+            r"y: expected int64 of shape \(3,\), got dtype=int64 shape=\(4,\)",
+        ),
         (np.zeros((3, 1), dtype=np.int64), r"shape=\(3, 1\)"),
         (np.zeros(3), "got dtype=float64"),
         (np.array([0, 1, 2]), r"y: expected values in 0\.\.1"),
@@ -29,8 +32,12 @@ def test_labels_that_fit_are_accepted_whether_or_not_every_class_occurs() -> Non
     assert check_labels(np.zeros(3, dtype=np.int64), rows=3, classes=2, name="y") is None
 
 
-@pytest.mark.parametrize(("rows", "held_out", "scored"), [(10, 0.3, 3), (2, 0.5, 1), (1000, 0.0006, 1)])
-def test_a_cut_is_a_partition_that_the_seed_decides(rows: int, held_out: float, scored: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "held_out", "scored"), [(10, 0.3, 3), (2, 0.5, 1), (1000, 0.0006, 1)]
+)
+def test_a_cut_is_a_partition_that_the_seed_decides(
+    rows: int, held_out: float, scored: int
+) -> None:
     train, score = tuning_cut(rows, held_out=held_out, seed=7)
     assert len(score) == scored
     assert sorted([*train.tolist(), *score.tolist()]) == list(range(rows))

@@ -12,7 +12,9 @@ from reticent.core.errors import DataUnavailable, UnknownName
 from reticent.datasets import DATA_VARIABLE
 from reticent.datasets.pneumonia import FILE, load_pneumonia
 
-needs_files = pytest.mark.skipif(not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set")
+needs_files = pytest.mark.skipif(
+    not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"
+)
 
 
 @pytest.mark.data
@@ -33,8 +35,14 @@ def test_missing_damaged_and_other_files(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(DataUnavailable, match="whole npz"):
         load_pneumonia(tmp_path)
-    arrays = {f"{part}_images": np.zeros((2, 28, 28), np.uint8) for part in ("train", "val", "test")}
-    np.savez(tmp_path / FILE, **arrays, **{f"{part}_labels": np.zeros((2, 1), np.uint8) for part in ("train", "val", "test")})
+    arrays = {
+        f"{part}_images": np.zeros((2, 28, 28), np.uint8) for part in ("train", "val", "test")
+    }
+    np.savez(
+        tmp_path / FILE,
+        **arrays,
+        **{f"{part}_labels": np.zeros((2, 1), np.uint8) for part in ("train", "val", "test")},
+    )
     with pytest.raises(DataUnavailable, match="4708"):
         load_pneumonia(tmp_path)
     with pytest.raises(UnknownName, match="test, validation"):

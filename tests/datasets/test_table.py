@@ -11,7 +11,16 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.datasets.table import Table, last_fifth_held_out
 
 ROWS = np.arange(40.0).reshape(20, 2)
-TABLE = Table("toy", ("a", "b"), ROWS[:15], np.arange(15) % 2, ROWS[15:], np.arange(5) % 2, ("no", "yes"), "made by hand")
+TABLE = Table(
+    "toy",
+    ("a", "b"),
+    ROWS[:15],
+    np.arange(15) % 2,
+    ROWS[15:],
+    np.arange(5) % 2,
+    ("no", "yes"),
+    "made by hand",
+)
 
 
 def test_tuning_never_sees_the_held_out_part() -> None:

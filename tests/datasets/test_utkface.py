@@ -12,7 +12,9 @@ from reticent.core.errors import DataUnavailable
 from reticent.datasets import DATA_VARIABLE, load_utkface
 from reticent.datasets.utkface import FILE, _decode
 
-needs_files = pytest.mark.skipif(not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set")
+needs_files = pytest.mark.skipif(
+    not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"
+)
 
 
 def test_decode_inverts_two_way_differences() -> None:
@@ -35,7 +37,9 @@ def test_stamps_do_not_cross_the_split() -> None:
     with np.load(place) as stored:
         stamp, gender = stored["stamp"], stored["gender"]
     stamps = np.unique(stamp)
-    held = stamps[np.random.RandomState(0).permutation(len(stamps))[len(stamps) - len(stamps) // 5 :]]
+    held = stamps[
+        np.random.RandomState(0).permutation(len(stamps))[len(stamps) - len(stamps) // 5 :]
+    ]
     assert len(data.test_labels) == np.isin(stamp, held).sum()
     assert data.test_labels.sum() == gender[np.isin(stamp, held)].sum()
 

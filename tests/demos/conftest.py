@@ -1,4 +1,6 @@
-"""What every demonstration's page must be: one document that loads nothing, can be read aloud, and opens in a real browser."""
+"""What every demonstration's page must be: one document that loads nothing, can be read aloud,
+and opens in a real browser.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,11 @@ def read_page() -> Callable[[str], list[Element]]:
         assert all(after - before <= 1 for before, after in pairwise(headings))
         names = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
         assert len(names) == len(set(names))
-        pointed = {attributes["aria-labelledby"] for _, attributes in reader.elements if "aria-labelledby" in attributes}
+        pointed = {
+            attributes["aria-labelledby"]
+            for _, attributes in reader.elements
+            if "aria-labelledby" in attributes
+        }
         assert {name for names in pointed for name in (names or "").split()} <= set(names)
         assert all(attributes["alt"] for tag, attributes in reader.elements if tag == "img")
         assert all(attributes["scope"] for tag, attributes in reader.elements if tag == "th")
@@ -68,16 +74,37 @@ def read_page() -> Callable[[str], list[Element]]:
 
 @pytest.fixture
 def open_page(tmp_path: Path) -> Callable[[str], int]:
-    """Opens a page in a browser with a small window: no sideways scrolling, no broken picture, no request to anywhere.
+    """Opens a page in a browser with a small window: no sideways scrolling, no broken picture, no
+    request to anywhere.
 
     It returns the bytes of a screenshot.
     """
-    browser = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+    browser = next(
+        (
+            found
+            for name in ("chromium", "chromium-browser", "google-chrome")
+            if (found := shutil.which(name))
+        ),
+        None,
+    )
     if browser is None:
         pytest.skip("no chromium on this machine: the page was not opened in a browser")
-    quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-extensions"]
-    command = [browser, *quiet, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=420,900", "--virtual-time-budget=2000"]
-    # The probe is added to the copy under test alone: it writes what the browser measured into the page's title.
+    quiet = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-extensions",
+    ]
+    command = [
+        browser,
+        *quiet,
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--window-size=420,900",
+        "--virtual-time-budget=2000",
+    ]
+    # The probe is added to the copy under test alone: it writes what the browser measured into the
+    # page's title.
     probe = (
         "<script>addEventListener('load',()=>{document.title=JSON.stringify([document.documentElement.scrollWidth,innerWidth,"
         "[...document.images].filter(i=>!i.complete||!i.naturalWidth).length,performance.getEntriesByType('resource')"
@@ -86,9 +113,15 @@ def open_page(tmp_path: Path) -> Callable[[str], int]:
 
     def opens(html: str) -> int:
         (tmp_path / "page.html").write_text(html, encoding="utf-8")
-        (tmp_path / "probed.html").write_text(html.replace("</body>", probe + "</body>"), encoding="utf-8")
+        (tmp_path / "probed.html").write_text(
+            html.replace("</body>", probe + "</body>"), encoding="utf-8"
+        )
         shown = subprocess.run(
-            [*command, "--dump-dom", f"file://{tmp_path}/probed.html"], capture_output=True, text=True, timeout=120, check=False
+            [*command, "--dump-dom", f"file://{tmp_path}/probed.html"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         found = re.search(r"<title>\[(\d+),(\d+),(\d+),(\d+)\]</title>", shown.stdout)
         assert found, shown.stderr[-2000:]
@@ -97,7 +130,10 @@ def open_page(tmp_path: Path) -> Callable[[str], int]:
         assert (broken, requests) == (0, 0)
         picture = tmp_path / "page.png"
         subprocess.run(
-            [*command, f"--screenshot={picture}", f"file://{tmp_path}/page.html"], capture_output=True, timeout=120, check=True
+            [*command, f"--screenshot={picture}", f"file://{tmp_path}/page.html"],
+            capture_output=True,
+            timeout=120,
+            check=True,
         )
         return picture.stat().st_size
 

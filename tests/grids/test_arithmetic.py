@@ -61,17 +61,28 @@ def test_another_grid_rounds_outward(low, width, exponent):
 @settings(max_examples=60)
 @given(st.data())
 def test_linear_maps_are_exact_to_the_last_bit(data):
-    """The computed ends are those of exact rational arithmetic with the rounded weights, and contain W x + b."""
+    """The computed ends are those of exact rational arithmetic with the rounded weights, and
+    contain W x + b.
+    """
     outputs, inputs = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
-    weight = np.array(data.draw(st.lists(reals, min_size=inputs * outputs, max_size=inputs * outputs))).reshape(outputs, inputs)
+    weight = np.array(
+        data.draw(st.lists(reals, min_size=inputs * outputs, max_size=inputs * outputs))
+    ).reshape(outputs, inputs)
     bias = np.array(data.draw(st.lists(reals, min_size=outputs, max_size=outputs)))
     largest = data.draw(st.floats(1e-3, 1e3))
     transposed = data.draw(st.booleans())
     exact = ExactLinear.build(Affine(weight, bias), largest, transposed=transposed)
     size = outputs if transposed else inputs
-    ends = np.sort(np.array(data.draw(st.lists(st.floats(-1, 1), min_size=2 * size, max_size=2 * size))).reshape(2, size), axis=0)
+    ends = np.sort(
+        np.array(
+            data.draw(st.lists(st.floats(-1, 1), min_size=2 * size, max_size=2 * size))
+        ).reshape(2, size),
+        axis=0,
+    )
     box = Interval(
-        around(ends[:1] * largest, exact.input_unit).lower, around(ends[1:] * largest, exact.input_unit).upper, exact.input_unit
+        around(ends[:1] * largest, exact.input_unit).lower,
+        around(ends[1:] * largest, exact.input_unit).upper,
+        exact.input_unit,
     )
     result = exact(box)
     matrix = exact.weight.T if transposed else exact.weight
@@ -79,29 +90,45 @@ def test_linear_maps_are_exact_to_the_last_bit(data):
         at_low = np.where(matrix[row] > 0, box.lower[0], box.upper[0])
         at_high = np.where(matrix[row] > 0, box.upper[0], box.lower[0])
         low, high = (
-            sum(Fraction(w) * Fraction(x) for w, x in zip(matrix[row], ends_met, strict=True)) for ends_met in (at_low, at_high)
+            sum(Fraction(w) * Fraction(x) for w, x in zip(matrix[row], ends_met, strict=True))
+            for ends_met in (at_low, at_high)
         )
         slack = Fraction(exact.slack)
         assert Fraction(result.lower[0, row]) == low + Fraction(exact.bias.lower[row]) - slack
         assert Fraction(result.upper[0, row]) == high + Fraction(exact.bias.upper[row]) + slack
         true = (weight.T if transposed else weight)[row]
-        middle = [Fraction(float(x)) for x in np.clip(ends.mean(axis=0) * largest, ends[0] * largest, ends[1] * largest)]
-        value = sum((Fraction(float(w)) * x for w, x in zip(true, middle, strict=True)), Fraction(0))
+        middle = [
+            Fraction(float(x))
+            for x in np.clip(ends.mean(axis=0) * largest, ends[0] * largest, ends[1] * largest)
+        ]
+        value = sum(
+            (Fraction(float(w)) * x for w, x in zip(true, middle, strict=True)), Fraction(0)
+        )
         value += 0 if transposed else Fraction(float(bias[row]))
         unit = Fraction(exact.output_unit)
-        assert Fraction(result.lower[0, row]) * unit <= value <= Fraction(result.upper[0, row]) * unit
+        assert (
+            Fraction(result.lower[0, row]) * unit <= value <= Fraction(result.upper[0, row]) * unit
+        )
 
 
-@pytest.mark.parametrize(("stride", "padding", "groups"), [((1, 1), (0, 0), 1), ((2, 1), (1, 2), 2), ((3, 2), (0, 1), 1)])
+@pytest.mark.parametrize(
+    ("stride", "padding", "groups"), [((1, 1), (0, 0), 1), ((2, 1), (1, 2), 2), ((3, 2), (0, 1), 1)]
+)
 @pytest.mark.parametrize("transposed", [False, True])
 def test_convolutions_are_exact_in_any_batch(stride, padding, groups, transposed):
     rng = np.random.default_rng(0)
     weight, shape = rng.normal(size=(4, 4 // groups, 3, 2)), (4, 6, 5)
-    layer = Convolution(weight, rng.normal(size=4), input_shape=shape, stride=stride, padding=padding, groups=groups)
+    layer = Convolution(
+        weight, rng.normal(size=4), input_shape=shape, stride=stride, padding=padding, groups=groups
+    )
     exact = ExactLinear.build(layer, 2.0, transposed=transposed)
     size = layer.outputs if transposed else layer.inputs
     ends = np.sort(rng.uniform(-2, 2, size=(2, 50, size)), axis=0)
-    box = Interval(around(ends[0], exact.input_unit).lower, around(ends[1], exact.input_unit).upper, exact.input_unit)
+    box = Interval(
+        around(ends[0], exact.input_unit).lower,
+        around(ends[1], exact.input_unit).upper,
+        exact.input_unit,
+    )
     result = exact(box)
     dense = layer.dense()
     # The same map as a matrix of whole numbers, in Python integers.
@@ -156,14 +183,23 @@ def test_sums_and_euclidean_norms_are_upper_bounds(entries, exponent):
     unit = 2.0**exponent
     row = np.array([entries], dtype=np.float64)
     total = Fraction(float(sum_of_magnitudes(Interval(-row, row, unit))[0]))
-    assert sum(entries) * Fraction(unit) <= total <= (sum(entries) + 2 * len(entries) * 64) * Fraction(unit)
+    assert (
+        sum(entries) * Fraction(unit)
+        <= total
+        <= (sum(entries) + 2 * len(entries) * 64) * Fraction(unit)
+    )
     norm = Fraction(float(euclidean_norm(row, unit, float(row.max()) * unit)[0]))
     assert norm >= isqrt(sum(int(e) ** 2 for e in entries)) * Fraction(unit)
-    assert norm <= Fraction(1.0001) * (isqrt(sum(int(e) ** 2 for e in entries)) + 1) * Fraction(unit)
+    assert norm <= Fraction(1.0001) * (isqrt(sum(int(e) ** 2 for e in entries)) + 1) * Fraction(
+        unit
+    )
 
 
 def test_summands_on_far_apart_grids_keep_their_digits():
-    whole, fine = Interval(np.array([-1.0]), np.array([1.0]), 1.0), Interval(np.array([3.0]), np.array([5.0]), 2.0**-30)
+    whole, fine = (
+        Interval(np.array([-1.0]), np.array([1.0]), 1.0),
+        Interval(np.array([3.0]), np.array([5.0]), 2.0**-30),
+    )
     total = whole.plus(fine, unit_of_sum(whole, fine))
     assert total.lower[0] * total.unit == -1.0 + 3 * 2.0**-30
     assert total.upper[0] * total.unit == 1.0 + 5 * 2.0**-30

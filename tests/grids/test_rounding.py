@@ -7,7 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from reticent.grids.rounding import OFFSET, float_error, fractions, grid_point, quotient, rounded_up, steps_up
+from reticent.grids.rounding import (
+    OFFSET,
+    float_error,
+    fractions,
+    grid_point,
+    quotient,
+    rounded_up,
+    steps_up,
+)
 
 
 def exactly_up(value: Fraction, unit: Fraction) -> Fraction:
@@ -18,11 +26,17 @@ def exactly_up(value: Fraction, unit: Fraction) -> Fraction:
 
 @pytest.mark.parametrize("error", [0.0, 1e-12, 2.0**-11, 0.3])
 def test_rounded_up_is_the_exact_rounding_for_any_error(error):
-    """Values off by up to ``error`` give the same grid points as the exact ones; many lie on or next to a grid point."""
+    """Values off by up to ``error`` give the same grid points as the exact ones; many lie on or
+    next to a grid point.
+    """
     rng = np.random.default_rng(0)
     unit = 2.0**-10
     exact = [Fraction(float(x)) for x in rng.normal(size=300)]
-    exact += [(Fraction(int(k)) + OFFSET) * Fraction(unit) + tiny for k in range(-9, 9) for tiny in (0, Fraction(1, 10**30))]
+    exact += [
+        (Fraction(int(k)) + OFFSET) * Fraction(unit) + tiny
+        for k in range(-9, 9)
+        for tiny in (0, Fraction(1, 10**30))
+    ]
     values = np.array([float(x) for x in exact])
     moved = values + error * rng.uniform(-1, 1, size=len(values))
     result = rounded_up(moved, error + 1e-14, unit, lambda index: exact[index[0]])
@@ -55,9 +69,15 @@ def test_float_error_covers_dot_products_that_cancel(precision):
         for _ in range(20):
             x, y = (rng.normal(size=length).astype(precision) for _ in range(2))
             x[length // 2 :] = -x[: length - length // 2][::-1]
-            exact = sum((Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, y, strict=True)), Fraction(0))
+            exact = sum(
+                (Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, y, strict=True)),
+                Fraction(0),
+            )
             scale = float(np.abs(x.astype(float)) @ np.abs(y.astype(float)))
-            worst = max(worst, float(abs(exact - Fraction(float(x @ y)))) / float_error(length, scale, precision))
+            worst = max(
+                worst,
+                float(abs(exact - Fraction(float(x @ y)))) / float_error(length, scale, precision),
+            )
     assert 0 < worst < 0.1
 
 
@@ -70,7 +90,9 @@ def test_fractions_keep_values_and_shape():
 
 
 def test_quotients_of_objects_stay_fractions():
-    """Python's 1 / 2 of two whole numbers is a float; one of them would turn all that follows into floating point."""
+    """Python's 1 / 2 of two whole numbers is a float; one of them would turn all that follows
+    into floating point.
+    """
     numerators = np.array([Fraction(1, 3), 0, 1, Fraction(2)], dtype=object)
     result = quotient(numerators, np.array([Fraction(2), 0, 3, Fraction(0)], dtype=object))
     assert result.tolist() == [Fraction(1, 6), 0, Fraction(1, 3), 2]

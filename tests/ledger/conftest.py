@@ -22,11 +22,20 @@ def _postgres_programs() -> Path | None:
     found = shutil.which("initdb")
     folders = [Path(found).resolve().parent] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
+    return next(
+        (
+            folder
+            for folder in folders
+            if (folder / "initdb").exists() and (folder / "pg_ctl").exists()
+        ),
+        None,
+    )
 
 
 def _ordinary_user() -> str | None:
-    """Somebody else to run the server, which refuses to run as root; None when we are ordinary ourselves."""
+    """Somebody else to run the server, which refuses to run as root; None when we are ordinary
+    ourselves.
+    """
     if os.getuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -42,8 +51,13 @@ def postgres_server() -> Iterator[str]:
         pytest.skip("no PostgreSQL server here: install Debian's package postgresql")
     user = _ordinary_user()
     if os.getuid() == 0 and user is None:
-        pytest.skip("PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as")
-    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as name:  # short: a socket's path has 107 bytes
+        pytest.skip(
+            "PostgreSQL refuses to run as root, and there is no user postgres or nobody to run "
+            "it as"
+        )
+    with tempfile.TemporaryDirectory(
+        prefix="pg", dir="/tmp"
+    ) as name:  # short: a socket's path has 107 bytes
         folder = Path(name)
         if user is not None:
             shutil.chown(folder, user)
@@ -51,13 +65,21 @@ def postgres_server() -> Iterator[str]:
         def run(program: str, *arguments: str) -> None:
             command = [str(programs / program), "-D", str(folder / "data"), *arguments]
             done = subprocess.run(
-                command, user=user, cwd=folder, env={"PATH": os.defpath, "LC_ALL": "C"}, capture_output=True, check=False
+                command,
+                user=user,
+                cwd=folder,
+                env={"PATH": os.defpath, "LC_ALL": "C"},
+                capture_output=True,
+                check=False,
             )
             if done.returncode != 0:
-                pytest.skip(f"PostgreSQL could not be started: {program}: {done.stderr.decode()[-300:]}")
+                pytest.skip(
+                    f"PostgreSQL could not be started: {program}: {done.stderr.decode()[-300:]}"
+                )
 
         run("initdb", "-E", "UTF8", "-A", "trust", "-U", "reticent", "--no-sync")
-        # Tests kill clients, never the server or the machine, so the server need not wait for the disk.
+        # Tests kill clients, never the server or the machine, so the server need not wait for the
+        # disk.
         options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=60"
         run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
         try:
@@ -68,7 +90,9 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> str:
-    """URL of an empty database: one for all tests, emptied before each, because a database is three hundred files."""
+    """URL of an empty database: one for all tests, emptied before each, because a database is
+    three hundred files.
+    """
     engine = sa.create_engine(postgres_server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:
         connection.exec_driver_sql(

@@ -100,7 +100,10 @@ def test_a_write_that_is_cut_short_leaves_the_one_before(file: AnchorFile, torn:
 
 
 def test_a_lock_that_somebody_keeps_is_reported(file: AnchorFile) -> None:
-    with file._locked(), pytest.raises(LedgerUnavailable, match=r"another process held it for more than 0\.2 s"):
+    with (
+        file._locked(),
+        pytest.raises(LedgerUnavailable, match=r"another process held it for more than 0\.2 s"),
+    ):
         file.raise_to(at(1))
     assert file.raise_to(at(1)) == at(1)
 
@@ -123,7 +126,9 @@ def test_others_may_keep_anchors_as_the_umask_says(tmp_path: Path) -> None:
 
 def test_where_anchors_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def path(chosen: str | Path | None, database: Path | None = None) -> Path:
-        return anchor_file("name", chosen=chosen, database=database, durable=True, patience=1.0).path
+        return anchor_file(
+            "name", chosen=chosen, database=database, durable=True, patience=1.0
+        ).path
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv(ANCHOR_VARIABLE, raising=False)
@@ -141,7 +146,9 @@ def test_where_anchors_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_file_of_its_own_binds_a_place_to_one_ledger(tmp_path: Path) -> None:
-    """Whoever can write the database can put a ledger of another name there; a folder of anchors knows nothing of that name."""
+    """Whoever can write the database can put a ledger of another name there; a folder of anchors
+    knows nothing of that name.
+    """
     (tmp_path / "data").mkdir()
     for name, anchor in (("a.db", tmp_path / "kept.anchor"), ("b.db", None)):
         ledger = Ledger.create(tmp_path / "data" / name, anchor=anchor)

@@ -40,7 +40,9 @@ def left(path: Path) -> int:
     return budget.left_epsilon
 
 
-def test_a_backup_holds_what_is_still_in_the_log(path: Path, tmp_path: Path, make_event: EventMaker) -> None:
+def test_a_backup_holds_what_is_still_in_the_log(
+    path: Path, tmp_path: Path, make_event: EventMaker
+) -> None:
     ledger = Ledger.open(path, synchronous="NORMAL")
     ledger.reserve(WARD, make_event(), answers=3).commit("receipt")
     assert path.with_name("ledger.db-wal").stat().st_size > 0
@@ -70,7 +72,9 @@ def test_a_ledger_that_does_not_match_its_entries_has_no_backup(path: Path, tmp_
     assert [file.name for file in tmp_path.iterdir()] == ["data"]
 
 
-def test_the_newest_backup_replaces_a_ledger_that_is_lost_or_damaged(path: Path, tmp_path: Path, make_event: EventMaker) -> None:
+def test_the_newest_backup_replaces_a_ledger_that_is_lost_or_damaged(
+    path: Path, tmp_path: Path, make_event: EventMaker
+) -> None:
     spend(path, make_event(), 4)
     store = Store(path)
     anchor = backup(store, tmp_path / "backup.db", overwrite=False)
@@ -87,14 +91,18 @@ def test_the_newest_backup_replaces_a_ledger_that_is_lost_or_damaged(path: Path,
 
 
 @pytest.mark.parametrize(("charge", "rest"), [(True, 300_000), (False, 900_000)])
-def test_an_older_backup_needs_a_choice(path: Path, tmp_path: Path, make_event: EventMaker, charge: bool, rest: int) -> None:
+def test_an_older_backup_needs_a_choice(
+    path: Path, tmp_path: Path, make_event: EventMaker, charge: bool, rest: int
+) -> None:
     spend(path, make_event(), 1)
     store = Store(path)
     backup(store, tmp_path / "backup.db", overwrite=False)
     store.close()
     spend(path, make_event(), 6)
     before = path.read_bytes()
-    with pytest.raises(InvalidInput, match=r"ends at entry 3, and this ledger was seen at entry 4\..*--charge-lost"):
+    with pytest.raises(
+        InvalidInput, match=r"ends at entry 3, and this ledger was seen at entry 4\..*--charge-lost"
+    ):
         restore(store, tmp_path / "backup.db", charge_lost=None)
     assert path.read_bytes() == before
     keeper = Ledger.open(path, synchronous="NORMAL")
@@ -105,10 +113,14 @@ def test_an_older_backup_needs_a_choice(path: Path, tmp_path: Path, make_event: 
     done = restore(store, tmp_path / "backup.db", charge_lost=charge)
     assert (done.lost, done.charged) == (3, (600_001, 0) if charge else (0, 0))
     assert left(path) == rest - (1 if charge else 0)
-    assert sorted(file.name for file in path.parent.iterdir() if "replaced" not in file.name) == ["ledger.db"]
+    assert sorted(file.name for file in path.parent.iterdir() if "replaced" not in file.name) == [
+        "ledger.db"
+    ]
 
 
-def test_what_is_no_backup_of_this_ledger_is_not_put_in_its_place(path: Path, tmp_path: Path) -> None:
+def test_what_is_no_backup_of_this_ledger_is_not_put_in_its_place(
+    path: Path, tmp_path: Path
+) -> None:
     store, other = Store(path), Ledger.create(tmp_path / "other.db")
     with pytest.raises(InvalidInput, match=r"holds the ledger .*, the backup is of"):
         restore(store, tmp_path / "other.db", charge_lost=None)

@@ -6,7 +6,9 @@ import pytest
 
 from reticent.ledger.chain import Entry, genesis
 
-ENTRY = Entry(1, 1_700_000_000_000_000, "reserve", "acme", "ward-7", "", "{}", 100_000, 0, 1, "laplace", 0, "")
+ENTRY = Entry(
+    1, 1_700_000_000_000_000, "reserve", "acme", "ward-7", "", "{}", 100_000, 0, 1, "laplace", 0, ""
+)
 
 
 def test_the_digest_is_a_plain_hash_that_anybody_can_recompute() -> None:

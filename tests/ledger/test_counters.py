@@ -16,19 +16,26 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter,
 from reticent.ledger import Ledger, PlanCounter
 
 WHERE = Scope(subject="ward 7")
-PAID: dict[str, Any] = {"scope": WHERE, "event": PrivacyEvent("plan", Guarantee(1.0, 0.0, AddRemove(data_set="ward 7")))}
+PAID: dict[str, Any] = {
+    "scope": WHERE,
+    "event": PrivacyEvent("plan", Guarantee(1.0, 0.0, AddRemove(data_set="ward 7"))),
+}
 
 
 def opened(ledger: Ledger, name: str = "plan", queries: int = 20, answers: int = 20) -> PlanCounter:
     if not ledger.report(WHERE).budgets:
         ledger.grant(WHERE, PAID["event"].guarantee)
-    return PlanCounter.open(ledger, name, booked="1a2b3c4d/7", queries=queries, answers=answers, **PAID)
+    return PlanCounter.open(
+        ledger, name, booked="1a2b3c4d/7", queries=queries, answers=answers, **PAID
+    )
 
 
 def test_what_is_taken_is_gone_for_everybody(ledger: Ledger) -> None:
     first, second = opened(ledger), opened(ledger)
     assert first.take(12) == 12
-    with pytest.raises(BudgetExceeded, match="requested 9, 12 of 20 asked and 12 of 20 labels given out"):
+    with pytest.raises(
+        BudgetExceeded, match="requested 9, 12 of 20 asked and 12 of 20 labels given out"
+    ):
         second.take(9)
     assert second.take(8) == 8
     assert second.remaining == 0
@@ -38,7 +45,9 @@ def test_what_is_taken_is_gone_for_everybody(ledger: Ledger) -> None:
 
 def test_a_second_opening_joins_with_the_numbers_of_the_first(ledger: Ledger) -> None:
     opened(ledger).take(3)
-    again = PlanCounter.open(ledger, "plan", booked="ffffffff/9", queries=1000, answers=1000, **PAID)
+    again = PlanCounter.open(
+        ledger, "plan", booked="ffffffff/9", queries=1000, answers=1000, **PAID
+    )
     assert (again.booked, again.queries, again.answers, again.asked) == ("1a2b3c4d/7", 20, 20, 3)
 
 
@@ -68,9 +77,21 @@ def test_the_database_itself_counts_no_further(ledger: Ledger) -> None:
         ({"queries": 0}, InvalidParameter),
     ],
 )
-def test_what_is_no_plan_is_refused(ledger: Ledger, change: dict[str, object], error: type[Exception]) -> None:
+def test_what_is_no_plan_is_refused(
+    ledger: Ledger, change: dict[str, object], error: type[Exception]
+) -> None:
     with pytest.raises(error):
-        PlanCounter.open(ledger, **{"name": "plan", "booked": "1a2b3c4d/7", "queries": 2, "answers": 2, **PAID, **change})  # type: ignore[arg-type]
+        PlanCounter.open(
+            ledger,
+            **{
+                "name": "plan",
+                "booked": "1a2b3c4d/7",
+                "queries": 2,
+                "answers": 2,
+                **PAID,
+                **change,
+            },
+        )  # type: ignore[arg-type]
 
 
 def test_a_count_that_is_gone_answers_nothing(ledger: Ledger) -> None:
@@ -96,7 +117,10 @@ def test_eight_processes_take_twenty_queries_of_twenty(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL").close()
     context = multiprocessing.get_context("fork")
     results = context.Queue()
-    workers = [context.Process(target=_take_one_by_one, args=(str(tmp_path / "ledger.db"), results)) for _ in range(8)]
+    workers = [
+        context.Process(target=_take_one_by_one, args=(str(tmp_path / "ledger.db"), results))
+        for _ in range(8)
+    ]
     for worker in workers:
         worker.start()
     assert sum(results.get() for _ in workers) == 20
@@ -114,7 +138,9 @@ def test_an_old_copy_gives_no_query_back(tmp_path: Path) -> None:
         assert opened(ledger).take(18) == 18
         assert ledger.verify().problems == ()
         (budget,) = ledger.report(WHERE).budgets
-        assert budget.spent_epsilon == 0  # the plan itself was paid for elsewhere; its queries cost nothing
+        assert (
+            budget.spent_epsilon == 0
+        )  # the plan itself was paid for elsewhere; its queries cost nothing
     path.write_bytes(before)
     with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
         Ledger.open(path, anchor=anchor)

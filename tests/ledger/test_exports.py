@@ -62,7 +62,11 @@ def test_files_are_whole_or_not_there(filled: Ledger, tmp_path: Path) -> None:
     (tmp_path / "there.csv").write_text("precious")
     with pytest.raises(InvalidInput, match="exists already"):
         filled.export(tmp_path / "there.csv", format="csv", overwrite=False)
-    assert {file.name for file in tmp_path.iterdir()} - {"ledger.db", "ledger.db-wal", "ledger.db-shm"} == {"there.csv"}
+    assert {file.name for file in tmp_path.iterdir()} - {
+        "ledger.db",
+        "ledger.db-wal",
+        "ledger.db-shm",
+    } == {"there.csv"}
     filled.export(tmp_path / "there.csv", format="csv", overwrite=True)
     assert "precious" not in (tmp_path / "there.csv").read_text()
 

@@ -13,7 +13,12 @@ import torch
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Norm, Replace, Scope
-from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput, InvalidParameter
+from reticent.core.errors import (
+    BudgetExceeded,
+    IncompatibleGuarantees,
+    InvalidInput,
+    InvalidParameter,
+)
 from reticent.ledger import Ledger
 
 EventMaker = Callable[..., PrivacyEvent]
@@ -36,15 +41,20 @@ def test_reserve_then_commit(ledger: Ledger, scope: Scope, make_event: EventMake
     report = ledger.report()
     assert booked == f"{report.ledger[:8]}/2"
     assert [(b.spent_epsilon, b.spent_delta) for b in report.budgets] == [(400_000, 40_000)]
-    assert [(a.scope, a.spent_epsilon, a.answers, a.reservations, a.commits) for a in report.accounts] == [
-        (scope, 400_000, 4, 1, 1)
-    ]
+    assert [
+        (a.scope, a.spent_epsilon, a.answers, a.reservations, a.commits) for a in report.accounts
+    ] == [(scope, 400_000, 4, 1, 1)]
     assert ledger.verify().ok
 
 
-def test_uncommitted_reservations_stay_spent(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_uncommitted_reservations_stay_spent(
+    ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
     ledger.grant(Scope(subject="ward-7"), ONE)
-    with pytest.raises(ZeroDivisionError), ledger.reserve(scope, make_event(epsilon=0.25), answers=1):
+    with (
+        pytest.raises(ZeroDivisionError),
+        ledger.reserve(scope, make_event(epsilon=0.25), answers=1),
+    ):
         _ = 1 / 0
     with (
         pytest.raises(InvalidInput, match=r"ended without commit"),
@@ -57,7 +67,9 @@ def test_uncommitted_reservations_stay_spent(ledger: Ledger, scope: Scope, make_
     assert ledger.verify().ok
 
 
-def test_a_reservation_is_committed_once(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_a_reservation_is_committed_once(
+    ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
     ledger.grant(scope, ONE)
     reservation = ledger.reserve(scope, make_event(), answers=1)
     for wrong in ("", "a\nb", "x" * 1001):
@@ -131,7 +143,9 @@ def test_preview_costs_nothing(ledger: Ledger, scope: Scope, make_event: EventMa
     assert ledger.report().anchor == before
 
 
-def test_grants_add_up_and_count_what_was_spent_before(ledger: Ledger, make_event: EventMaker) -> None:
+def test_grants_add_up_and_count_what_was_spent_before(
+    ledger: Ledger, make_event: EventMaker
+) -> None:
     ledger.grant(Scope(principal="p"), ONE)
     ledger.grant(Scope(principal="p"), Guarantee(0.5, 1e-7, AddRemove()))
     spend(ledger, Scope("p", "s"), make_event(), 12)
@@ -154,7 +168,9 @@ def test_grants_add_up_and_count_what_was_spent_before(ledger: Ledger, make_even
         Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.NO_PRIVACY),
     ],
 )
-def test_kinds_and_adjacencies_never_mix_in_a_scope(ledger: Ledger, make_event: EventMaker, other: Guarantee) -> None:
+def test_kinds_and_adjacencies_never_mix_in_a_scope(
+    ledger: Ledger, make_event: EventMaker, other: Guarantee
+) -> None:
     ledger.grant(Scope(subject="s"), ONE)
     spend(ledger, Scope("p", "s"), make_event())
     before = ledger.report().anchor
@@ -178,33 +194,45 @@ def test_a_radius_is_part_of_the_adjacency(ledger: Ledger, make_event: EventMake
         ledger.reserve(Scope(subject="s"), make_event(adjacency=two), answers=1)
 
 
-def test_lipschitz_privacy_is_booked_by_itself(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_lipschitz_privacy_is_booked_by_itself(
+    ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
     kind = GuaranteeKind.LIPSCHITZ_PRIVACY
     ledger.grant(scope, Guarantee(2.0, 0.0, AddRemove(), kind))
     spend(ledger, scope, make_event(epsilon=0.5, kind=kind), 4)
     assert left(ledger) == [0]
 
 
-def test_a_batch_may_trade_delta_for_epsilon(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_a_batch_may_trade_delta_for_epsilon(
+    ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
     ledger.grant(scope, Guarantee(20.0, 1e-4, AddRemove()))
     with pytest.raises(BudgetExceeded):
         ledger.reserve(scope, make_event(), answers=1000)
     preview = ledger.preview(scope, make_event(), answers=1000, slack_delta=1e-5)
     assert preview.fits
     reservation = ledger.reserve(scope, make_event(), answers=1000, slack_delta=1e-5)
-    assert (reservation.charge.rule, reservation.charge.epsilon, reservation.charge.delta) == ("optimal", 17_787_129, 10_000_000)
+    assert (reservation.charge.rule, reservation.charge.epsilon, reservation.charge.delta) == (
+        "optimal",
+        17_787_129,
+        10_000_000,
+    )
     (account,) = ledger.report().accounts
     assert (account.answers, account.reservations) == (1000, 1)
 
 
-def test_slack_is_not_spent_where_it_does_not_help(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_slack_is_not_spent_where_it_does_not_help(
+    ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
     ledger.grant(scope, ONE)
     charge = ledger.preview(scope, make_event(), answers=1, slack_delta=1e-7).charge
     assert (charge.rule, charge.epsilon, charge.delta) == ("basic", 100_000, 0)
 
 
 @pytest.mark.parametrize("answers", [0, -1, 1.5, True, 2**41])
-def test_bad_answers_spend_nothing(ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int) -> None:
+def test_bad_answers_spend_nothing(
+    ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int
+) -> None:
     ledger.grant(scope, ONE)
     with pytest.raises(InvalidInput):
         ledger.reserve(scope, make_event(), answers=answers)
@@ -214,7 +242,9 @@ def test_bad_answers_spend_nothing(ledger: Ledger, scope: Scope, make_event: Eve
 
 
 @pytest.mark.parametrize("answers", [np.int64(3), np.uint8(3), np.int32(3), 3])
-def test_numbers_of_numpy_are_numbers(ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int) -> None:
+def test_numbers_of_numpy_are_numbers(
+    ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int
+) -> None:
     ledger.grant(scope, Guarantee(np.float64(1.0), np.float32(0.0), AddRemove(np.int64(1))))
     event = make_event(epsilon=np.float64(0.1), adjacency=AddRemove(np.int64(1)))
     with ledger.reserve(scope, event, answers=answers, slack_delta=np.float64(0.0)) as reservation:
@@ -227,9 +257,20 @@ def test_numbers_of_numpy_are_numbers(ledger: Ledger, scope: Scope, make_event: 
 
 @pytest.mark.parametrize(
     "answers",
-    [np.bool_(True), np.float64(3.0), 3.0, "3", torch.tensor(3), torch.tensor(3.0, requires_grad=True), np.array([3]), None],
+    [
+        np.bool_(True),
+        np.float64(3.0),
+        3.0,
+        "3",
+        torch.tensor(3),
+        torch.tensor(3.0, requires_grad=True),
+        np.array([3]),
+        None,
+    ],
 )
-def test_what_is_no_number_of_answers_is_refused(ledger: Ledger, scope: Scope, make_event: EventMaker, answers: Any) -> None:
+def test_what_is_no_number_of_answers_is_refused(
+    ledger: Ledger, scope: Scope, make_event: EventMaker, answers: Any
+) -> None:
     ledger.grant(scope, ONE)
     before = ledger.report().anchor
     with pytest.raises(InvalidParameter, match="answers="):
@@ -253,7 +294,9 @@ def test_grants_too_large_for_a_ledger_are_refused(ledger: Ledger, scope: Scope)
     assert ledger.verify().ok
 
 
-def test_two_handles_share_one_budget(ledger_url: str, ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_two_handles_share_one_budget(
+    ledger_url: str, ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
     other = Ledger.open(ledger_url)
     ledger.grant(scope, ONE)
     for handle in (ledger, other) * 5:
@@ -263,7 +306,9 @@ def test_two_handles_share_one_budget(ledger_url: str, ledger: Ledger, scope: Sc
     other.close()
 
 
-def test_a_ledger_opened_before_a_fork_serves_both_sides(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_a_ledger_opened_before_a_fork_serves_both_sides(
+    ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
     ledger.grant(scope, ONE)
     spend(ledger, scope, make_event())
     child = os.fork()
@@ -283,7 +328,9 @@ def test_a_ledger_opened_before_a_fork_serves_both_sides(ledger: Ledger, scope: 
 def test_the_database_itself_refuses_what_the_library_would_not_do(
     ledger: Ledger, scope: Scope, make_event: EventMaker, ledger_url: str
 ) -> None:
-    """Somebody with SQL and no library: overspending, mixing statements, rewriting or deleting entries."""
+    """Somebody with SQL and no library: overspending, mixing statements, rewriting or deleting
+    entries.
+    """
     ledger.grant(scope, ONE)
     ledger.grant(Scope(subject="other"), Guarantee(1.0, 0.0, Replace()))
     spend(ledger, scope, make_event())
@@ -301,7 +348,9 @@ def test_the_database_itself_refuses_what_the_library_would_not_do(
     assert ledger.verify().ok
 
 
-def test_a_ledger_in_sqlite_is_an_ordinary_file(tmp_path: Path, scope: Scope, make_event: EventMaker) -> None:
+def test_a_ledger_in_sqlite_is_an_ordinary_file(
+    tmp_path: Path, scope: Scope, make_event: EventMaker
+) -> None:
     path = tmp_path / "a folder with spaces & signs #?.db"
     ledger = Ledger.create(path)
     ledger.grant(scope, ONE)

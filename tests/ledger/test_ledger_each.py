@@ -17,7 +17,12 @@ import pytest
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Replace, Scope
-from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput, LedgerUnavailable
+from reticent.core.errors import (
+    BudgetExceeded,
+    IncompatibleGuarantees,
+    InvalidInput,
+    LedgerUnavailable,
+)
 from reticent.ledger import Ledger, check_export
 
 EventMaker = Callable[..., PrivacyEvent]
@@ -36,9 +41,13 @@ def people(*names: str, principal: str = "clinic", bundle: str = "") -> list[Sco
 def standing(ledger: Ledger) -> tuple[object, ...]:
     """All that a ledger says but its name, the times and how its entries are strung together."""
     report = ledger.report(limit=10**6)
-    budgets = {(b.scope, b.statement, b.granted_epsilon, b.granted_delta, b.spent_epsilon, b.spent_delta) for b in report.budgets}
+    budgets = {
+        (b.scope, b.statement, b.granted_epsilon, b.granted_delta, b.spent_epsilon, b.spent_delta)
+        for b in report.budgets
+    }
     accounts = {
-        (a.scope, a.statement, a.spent_epsilon, a.spent_delta, a.answers, a.reservations, a.commits) for a in report.accounts
+        (a.scope, a.statement, a.spent_epsilon, a.spent_delta, a.answers, a.reservations, a.commits)
+        for a in report.accounts
     }
     assert len(accounts) == report.accounts_total
     return budgets, accounts, report.entries
@@ -62,7 +71,9 @@ def randomly_granted(ledger: Ledger, rng: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> None:
-    """The oracle reserves for each scope by itself, in a ledger of its own that is thrown away where one of them is refused."""
+    """The oracle reserves for each scope by itself, in a ledger of its own that is thrown away
+    where one of them is refused.
+    """
     rng = random.Random(seed)
     event = make_event(epsilon=rng.choice([0.1, 1 / 3]), delta=rng.choice([0.0, 1e-7]))
     together = Ledger.create(tmp_path / "together.db", required=(), synchronous="NORMAL")
@@ -70,7 +81,8 @@ def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> Non
     refused = 0
     for step in range(8):
         scopes = [
-            Scope(rng.choice(["", "clinic", "lab"]), rng.choice(NAMES), rng.choice(["", "m"])) for _ in range(rng.randint(1, 7))
+            Scope(rng.choice(["", "clinic", "lab"]), rng.choice(NAMES), rng.choice(["", "m"]))
+            for _ in range(rng.randint(1, 7))
         ]
         together.close()
         path = tmp_path / f"oracle-{step}.db"
@@ -94,24 +106,39 @@ def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> Non
         assert together.verify().problems == ()
     assert 0 < refused < 8
     together.export(tmp_path / "entries.jsonl", format="jsonl", overwrite=False)
-    assert check_export((tmp_path / "entries.jsonl").read_text().splitlines()) == together.report().entries
+    assert (
+        check_export((tmp_path / "entries.jsonl").read_text().splitlines())
+        == together.report().entries
+    )
     together.close()
 
 
-def test_a_person_with_several_rows_pays_for_each_in_one_entry(ledger: Ledger, make_event: EventMaker) -> None:
+def test_a_person_with_several_rows_pays_for_each_in_one_entry(
+    ledger: Ledger, make_event: EventMaker
+) -> None:
     ledger.grant_each([Scope(subject=name) for name in ("ana", "ben")], total(1.0, 1e-6))
-    with ledger.reserve_each(people("ben", "ana", "ben", "ben"), make_event(epsilon=0.1, delta=1e-8)) as reservation:
+    with ledger.reserve_each(
+        people("ben", "ana", "ben", "ben"), make_event(epsilon=0.1, delta=1e-8)
+    ) as reservation:
         reservation.commit("receipt-1")
     report = ledger.report()
     assert reservation.id == f"{report.ledger[:8]}/3-4"
-    assert (reservation.scopes, reservation.charge.epsilon, reservation.charge.delta) == (2, 400_000, 40_000)
-    assert {a.scope.subject: (a.spent_epsilon, a.answers, a.reservations, a.commits) for a in report.accounts} == {
+    assert (reservation.scopes, reservation.charge.epsilon, reservation.charge.delta) == (
+        2,
+        400_000,
+        40_000,
+    )
+    assert {
+        a.scope.subject: (a.spent_epsilon, a.answers, a.reservations, a.commits)
+        for a in report.accounts
+    } == {
         "ana": (100_000, 1, 1, 1),
         "ben": (300_000, 3, 1, 1),
     }
     with ledger.store.read() as connection:
         rows = connection.exec_driver_sql(
-            "SELECT seq, action, answers, reservation, receipt FROM entries WHERE seq > 2 ORDER BY seq"
+            "SELECT seq, action, answers, reservation, receipt FROM entries WHERE seq > 2 "
+            "ORDER BY seq"
         )
         assert [tuple(row) for row in rows] == [
             (3, "reserve", 3, None, ""),
@@ -129,11 +156,17 @@ def test_one_scope_reads_as_reserve_does(ledger: Ledger, make_event: EventMaker)
 
 
 @pytest.mark.parametrize("missing", [0, 2, 4])
-def test_one_person_without_a_budget_stops_all(ledger: Ledger, make_event: EventMaker, missing: int) -> None:
-    ledger.grant_each([Scope(subject=name) for at, name in enumerate(NAMES) if at != missing], total(1.0))
+def test_one_person_without_a_budget_stops_all(
+    ledger: Ledger, make_event: EventMaker, missing: int
+) -> None:
+    ledger.grant_each(
+        [Scope(subject=name) for at, name in enumerate(NAMES) if at != missing], total(1.0)
+    )
     before = standing(ledger), ledger.report().anchor
     with pytest.raises(
-        BudgetExceeded, match=f"1 of the scopes lack budget: no budget covers principal=clinic, subject={NAMES[missing]};"
+        BudgetExceeded,
+        match="1 of the scopes lack budget: no budget covers principal=clinic, "
+        f"subject={NAMES[missing]};",
     ):
         ledger.reserve_each(people(*NAMES), make_event())
     assert (standing(ledger), ledger.report().anchor) == before
@@ -146,15 +179,22 @@ def test_a_refusal_counts_the_scopes_and_names_two(ledger: Ledger, make_event: E
     with pytest.raises(BudgetExceeded) as refused:
         ledger.reserve_each(people(*NAMES[:4] * 3, "eve"), make_event())
     text = str(refused.value)
-    assert "requested 13 answer(s) of test under 5 scope(s), each answer at epsilon=0.1, delta=0; 4 of the scopes lack" in text
+    assert (
+        "requested 13 answer(s) of test under 5 scope(s), each answer at epsilon=0.1, delta=0; "
+        "4 of the scopes lack" in text
+    )
     assert "subject=ana: granted epsilon=0.25" in text
     assert "requested of it epsilon=0.3, delta=0 for 3 answer(s), of which 2 would fit" in text
     assert "and 2 more" in text
     assert [name for name in NAMES if f"subject={name}" in text] == ["ana", "ben"]
 
 
-@pytest.mark.parametrize("shared", [Scope(bundle="m"), Scope(principal="clinic"), Scope("clinic", "", "m")])
-def test_a_shared_budget_pays_for_all_or_none(ledger: Ledger, make_event: EventMaker, shared: Scope) -> None:
+@pytest.mark.parametrize(
+    "shared", [Scope(bundle="m"), Scope(principal="clinic"), Scope("clinic", "", "m")]
+)
+def test_a_shared_budget_pays_for_all_or_none(
+    ledger: Ledger, make_event: EventMaker, shared: Scope
+) -> None:
     """Each of the five fits by itself; only four fit together."""
     ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0, 1e-5))
     ledger.grant(shared, total(0.45, 1e-5))
@@ -162,7 +202,8 @@ def test_a_shared_budget_pays_for_all_or_none(ledger: Ledger, make_event: EventM
     assert all(ledger.preview(scope, event, answers=1).fits for scope in scopes)
     before = standing(ledger)
     with pytest.raises(
-        BudgetExceeded, match=r"5 of the scopes lack budget: .*left epsilon=0\.45.*for 5 answer.*of which 4 would"
+        BudgetExceeded,
+        match=r"5 of the scopes lack budget: .*left epsilon=0\.45.*for 5 answer.*of which 4 would",
     ):
         ledger.reserve_each(scopes, event)
     assert standing(ledger) == before
@@ -196,9 +237,14 @@ def test_what_is_reserved_stays_spent_and_open(ledger: Ledger, make_event: Event
     ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
     with pytest.raises(ZeroDivisionError), ledger.reserve_each(people(*NAMES), make_event()):
         _ = 1 / 0
-    with pytest.raises(InvalidInput, match="ended without commit"), ledger.reserve_each(people(*NAMES), make_event()):
+    with (
+        pytest.raises(InvalidInput, match="ended without commit"),
+        ledger.reserve_each(people(*NAMES), make_event()),
+    ):
         pass
-    assert {(a.reservations, a.commits, a.spent_epsilon) for a in ledger.report().accounts} == {(2, 0, 200_000)}
+    assert {(a.reservations, a.commits, a.spent_epsilon) for a in ledger.report().accounts} == {
+        (2, 0, 200_000)
+    }
     reservation = ledger.reserve_each(people(*NAMES), make_event())
     reservation.commit("once")
     with pytest.raises(InvalidInput, match="committed already"):
@@ -217,7 +263,9 @@ def test_what_is_reserved_stays_spent_and_open(ledger: Ledger, make_event: Event
         ([Scope(subject="ana"), None], "expected a Scope, got NoneType"),
     ],
 )
-def test_what_are_no_scopes_is_refused(ledger: Ledger, make_event: EventMaker, scopes: Any, message: str) -> None:
+def test_what_are_no_scopes_is_refused(
+    ledger: Ledger, make_event: EventMaker, scopes: Any, message: str
+) -> None:
     ledger.grant(Scope(subject="ana"), total(1.0))
     before = standing(ledger)
     with pytest.raises(InvalidInput, match=message):
@@ -230,9 +278,19 @@ def test_what_are_no_scopes_is_refused(ledger: Ledger, make_event: EventMaker, s
 
 
 def test_grants_as_one_by_one(tmp_path: Path, make_event: EventMaker) -> None:
-    """Half of the budgets are there already, and some scopes have spent under another budget before."""
-    ledgers = [Ledger.create(tmp_path / f"{name}.db", required=(), synchronous="NORMAL") for name in ("together", "oracle")]
-    scopes = [*(Scope(subject=name) for name in NAMES), Scope("clinic", "ana"), Scope("clinic", "eve", "m"), Scope(bundle="m")]
+    """Half of the budgets are there already, and some scopes have spent under another budget
+    before.
+    """
+    ledgers = [
+        Ledger.create(tmp_path / f"{name}.db", required=(), synchronous="NORMAL")
+        for name in ("together", "oracle")
+    ]
+    scopes = [
+        *(Scope(subject=name) for name in NAMES),
+        Scope("clinic", "ana"),
+        Scope("clinic", "eve", "m"),
+        Scope(bundle="m"),
+    ]
     for ledger in ledgers:
         ledger.grant(Scope(principal="clinic"), total(3.0, 1e-5))
         for name in NAMES[:3]:
@@ -256,7 +314,11 @@ def test_grants_as_one_by_one(tmp_path: Path, make_event: EventMaker) -> None:
 @pytest.mark.parametrize(
     ("amount", "error", "message"),
     [
-        (total(0.25), BudgetExceeded, "subject=cy: requested a budget .* already spent epsilon=0.3"),
+        (
+            total(0.25),
+            BudgetExceeded,
+            "subject=cy: requested a budget .* already spent epsilon=0.3",
+        ),
         (Guarantee(1.0, 0.0, Replace()), IncompatibleGuarantees, "subject=ana"),
         (total(1.0, 0.6), InvalidInput, "subject=ana: expected a budget with delta below 1"),
     ],
@@ -274,7 +336,9 @@ def test_a_grant_that_one_scope_cannot_take_is_made_to_none(
 
 
 def test_thousands_of_people(ledger: Ledger, make_event: EventMaker) -> None:
-    """More than fit into one query of any database, in an order of their own, with one name that no pattern may confuse."""
+    """More than fit into one query of any database, in an order of their own, with one name that
+    no pattern may confuse.
+    """
     names = [f"person {number}" for number in range(2500)] + ["%", "'"]
     ledger.grant_each([Scope(subject=name) for name in names], total(1.0))
     rng = random.Random(0)
@@ -284,7 +348,9 @@ def test_thousands_of_people(ledger: Ledger, make_event: EventMaker) -> None:
         reservation.commit("receipt")
     assert len(reservation.id) < 40
     counted = Counter(rows)
-    assert {b.scope.subject: b.spent_epsilon for b in ledger.report().budgets} == {n: 100_000 * k for n, k in counted.items()}
+    assert {b.scope.subject: b.spent_epsilon for b in ledger.report().budgets} == {
+        n: 100_000 * k for n, k in counted.items()
+    }
     assert ledger.verify().problems == ()
     with pytest.raises(BudgetExceeded, match=r"2502 of the scopes .*\| and 2500 more"):
         ledger.reserve_each(people(*names * 10, bundle="m"), make_event())
@@ -299,14 +365,29 @@ def test_every_name_may_differ(ledger: Ledger, make_event: EventMaker) -> None:
 
 
 TAMPERINGS = {
-    "a cost in the middle": ("UPDATE entries SET epsilon = epsilon - 1 WHERE seq = 8", "entry 8 does not match"),
-    "two rows swapped": ("UPDATE entries SET account_id = 6 - account_id WHERE seq IN (7, 8)", "entry 7 does not match"),
+    "a cost in the middle": (
+        "UPDATE entries SET epsilon = epsilon - 1 WHERE seq = 8",
+        "entry 8 does not match",
+    ),
+    "two rows swapped": (
+        "UPDATE entries SET account_id = 6 - account_id WHERE seq IN (7, 8)",
+        "entry 7 does not match",
+    ),
     "one charge dropped": ("DELETE FROM entries WHERE seq = 8", "entry 8 is missing"),
     "one commit dropped": ("DELETE FROM entries WHERE seq = 13", "entry 13 is missing"),
-    "a commit of another's charge": ("UPDATE entries SET reservation = 100 WHERE seq = 15", "entry 15 does not match"),
+    "a commit of another's charge": (
+        "UPDATE entries SET reservation = 100 WHERE seq = 15",
+        "entry 15 does not match",
+    ),
     "an account": ("UPDATE accounts SET answers = answers - 1 WHERE id = 2", "account"),
-    "a budget": ("UPDATE budgets SET spent_epsilon = 0 WHERE id = 4", "subject=dee has spent another amount"),
-    "a cover": ("DELETE FROM covers WHERE budget_id = 5", "subject=eve counts 0 accounts, expected 1"),
+    "a budget": (
+        "UPDATE budgets SET spent_epsilon = 0 WHERE id = 4",
+        "subject=dee has spent another amount",
+    ),
+    "a cover": (
+        "DELETE FROM covers WHERE budget_id = 5",
+        "subject=eve counts 0 accounts, expected 1",
+    ),
 }
 
 
@@ -326,14 +407,19 @@ def test_verify_finds_what_was_changed(tmp_path: Path, make_event: EventMaker, c
     assert any(problem in found for found in Ledger.open(tmp_path / "ledger.db").verify().problems)
 
 
-def test_a_database_that_fails_half_way_keeps_nothing(tmp_path: Path, make_event: EventMaker) -> None:
-    """The fault is in the last statements: accounts and budgets were charged, and one entry cannot be written."""
+def test_a_database_that_fails_half_way_keeps_nothing(
+    tmp_path: Path, make_event: EventMaker
+) -> None:
+    """The fault is in the last statements: accounts and budgets were charged, and one entry
+    cannot be written.
+    """
     ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
     ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
     before = standing(ledger), ledger.report().anchor
     with sqlite3.connect(tmp_path / "ledger.db") as connection:
         connection.execute(
-            "CREATE TRIGGER fault BEFORE INSERT ON entries WHEN NEW.seq = 8 BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END"
+            "CREATE TRIGGER fault BEFORE INSERT ON entries WHEN NEW.seq = 8 BEGIN SELECT "
+            "RAISE(ABORT, 'disk I/O error'); END"
         )
     connection.close()
     with pytest.raises(LedgerUnavailable, match="refused a write"):
@@ -358,12 +444,19 @@ def _client(url: str, name: str, event: PrivacyEvent, requests: int, results: An
     results.put((answered, refused))
 
 
-def test_processes_with_overlapping_people_never_overspend(ledger: Ledger, ledger_url: str, make_event: EventMaker) -> None:
-    """Each person's budget has room for twelve answers, and three processes ask for about twenty each."""
+def test_processes_with_overlapping_people_never_overspend(
+    ledger: Ledger, ledger_url: str, make_event: EventMaker
+) -> None:
+    """Each person's budget has room for twelve answers, and three processes ask for about twenty
+    each.
+    """
     ledger.grant_each([Scope(subject=name) for name in NAMES], total(0.012))
     results = FORK.SimpleQueue()
     clients = [
-        FORK.Process(target=_client, args=(ledger_url, f"client-{n}", make_event(epsilon=0.001), 14, results)) for n in range(3)
+        FORK.Process(
+            target=_client, args=(ledger_url, f"client-{n}", make_event(epsilon=0.001), 14, results)
+        )
+        for n in range(3)
     ]
     for client in clients:
         client.start()
@@ -373,7 +466,9 @@ def test_processes_with_overlapping_people_never_overspend(ledger: Ledger, ledge
     assert {client.exitcode for client in clients} == {0}
     answered = sum((count for count, _ in outcomes), Counter[str]())
     assert sum(refused for _, refused in outcomes) > 0
-    assert {b.scope.subject: b.spent_epsilon // 1000 for b in ledger.report().budgets} == dict(answered)
+    assert {b.scope.subject: b.spent_epsilon // 1000 for b in ledger.report().budgets} == dict(
+        answered
+    )
     assert max(answered.values()) == 12
     assert all(a.reservations == a.commits for a in ledger.report().accounts)
     assert ledger.verify().problems == ()
@@ -382,12 +477,16 @@ def test_processes_with_overlapping_people_never_overspend(ledger: Ledger, ledge
 def _charge_for_ever(url: str, event: PrivacyEvent) -> None:
     ledger = Ledger.open(url, synchronous="NORMAL")
     while True:
-        with ledger.reserve_each(people(*(f"person {n}" for n in range(200))), event) as reservation:
+        with ledger.reserve_each(
+            people(*(f"person {n}" for n in range(200))), event
+        ) as reservation:
             reservation.commit("receipt")
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_kill_leaves_all_charges_of_a_call_or_none(ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int) -> None:
+def test_a_kill_leaves_all_charges_of_a_call_or_none(
+    ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int
+) -> None:
     ledger.grant_each([Scope(subject=f"person {n}") for n in range(200)], total(1e6))
     event, rng, seen = make_event(epsilon=0.001), random.Random(5), set()
     for _ in range(kills):
@@ -400,7 +499,9 @@ def test_a_kill_leaves_all_charges_of_a_call_or_none(ledger: Ledger, ledger_url:
         time.sleep(rng.uniform(0, 0.05))
         os.kill(victim.pid or 0, signal.SIGKILL)
         victim.join()
-        state = {(a.reservations, a.commits, a.spent_epsilon) for a in ledger.report(limit=200).accounts}
+        state = {
+            (a.reservations, a.commits, a.spent_epsilon) for a in ledger.report(limit=200).accounts
+        }
         assert len(state) == 1  # the same for each of the two hundred
         seen |= state
     assert len(seen) == kills

@@ -17,7 +17,9 @@ from reticent.core.errors import BudgetExceeded
 from reticent.ledger import Ledger, Reservation
 
 NAMES = st.sampled_from(["", "a", "b"])
-SCOPES = st.builds(Scope, principal=NAMES, subject=st.sampled_from(["s", "t"]), bundle=st.sampled_from(["", "m"]))
+SCOPES = st.builds(
+    Scope, principal=NAMES, subject=st.sampled_from(["s", "t"]), bundle=st.sampled_from(["", "m"])
+)
 UNITS = st.integers(1, 700_000)
 
 
@@ -30,7 +32,9 @@ def _empty_ledger() -> bytes:
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """Every rule uses one of three handles; ``model`` holds what each budget and account must say."""
+    """Every rule uses one of three handles; ``model`` holds what each budget and account must
+    say.
+    """
 
     open_reservations: Bundle[Reservation] = Bundle("open_reservations")
 
@@ -39,8 +43,12 @@ class LedgerMachine(RuleBasedStateMachine):
         self.folder = tempfile.mkdtemp()
         path = Path(self.folder) / "ledger.db"
         path.write_bytes(_empty_ledger())
-        self.anchor = Path(self.folder) / "state"  # one empty ledger serves every run: their anchors must not meet
-        self.handles = [Ledger.open(path, synchronous="NORMAL", anchor=self.anchor) for _ in range(3)]
+        self.anchor = (
+            Path(self.folder) / "state"
+        )  # one empty ledger serves every run: their anchors must not meet
+        self.handles = [
+            Ledger.open(path, synchronous="NORMAL", anchor=self.anchor) for _ in range(3)
+        ]
         self.granted: dict[Scope, int] = {}
         self.booked: list[tuple[Scope, int]] = []
         self.commits = 0
@@ -59,11 +67,19 @@ class LedgerMachine(RuleBasedStateMachine):
         if not refused:
             self.granted[scope] = self.granted.get(scope, 0) + units
 
-    @rule(target=open_reservations, handle=st.integers(0, 2), scope=SCOPES, units=UNITS, answers=st.integers(1, 3))
+    @rule(
+        target=open_reservations,
+        handle=st.integers(0, 2),
+        scope=SCOPES,
+        units=UNITS,
+        answers=st.integers(1, 3),
+    )
     def reserve(self, handle: int, scope: Scope, units: int, answers: int) -> Reservation | None:
         event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()))
         covering = [budget for budget in self.granted if budget.covers(scope)]
-        fits = bool(covering) and all(self.spent(budget) + answers * units <= self.granted[budget] for budget in covering)
+        fits = bool(covering) and all(
+            self.spent(budget) + answers * units <= self.granted[budget] for budget in covering
+        )
         try:
             reservation = self.handles[handle].reserve(scope, event, answers=answers)
         except BudgetExceeded:
@@ -87,8 +103,11 @@ class LedgerMachine(RuleBasedStateMachine):
     )
     def reserve_each(self, handle: int, scopes: list[Scope], units: int) -> Reservation | None:
         event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()))
-        fits = all(any(budget.covers(scope) for budget in self.granted) for scope in scopes) and all(
-            self.spent(budget) + units * sum(map(budget.covers, scopes)) <= granted for budget, granted in self.granted.items()
+        fits = all(
+            any(budget.covers(scope) for budget in self.granted) for scope in scopes
+        ) and all(
+            self.spent(budget) + units * sum(map(budget.covers, scopes)) <= granted
+            for budget, granted in self.granted.items()
         )
         try:
             reservation = self.handles[handle].reserve_each(scopes, event)
@@ -106,7 +125,9 @@ class LedgerMachine(RuleBasedStateMachine):
             self.handles[handle].grant_each(scopes, Guarantee(units / 1e6, 0.0, AddRemove()))
         except BudgetExceeded:
             refused = True
-        assert refused == any(scope not in self.granted and self.spent(scope) > units for scope in scopes)
+        assert refused == any(
+            scope not in self.granted and self.spent(scope) > units for scope in scopes
+        )
         if not refused:
             for scope in set(scopes):
                 self.granted[scope] = self.granted.get(scope, 0) + units
@@ -123,9 +144,13 @@ class LedgerMachine(RuleBasedStateMachine):
         if not hasattr(self, "handles"):
             return
         report = self.handles[0].report()
-        assert {budget.scope: budget.spent_epsilon for budget in report.budgets} == {b: self.spent(b) for b in self.granted}
+        assert {budget.scope: budget.spent_epsilon for budget in report.budgets} == {
+            b: self.spent(b) for b in self.granted
+        }
         assert all(budget.left_epsilon >= 0 for budget in report.budgets)
-        assert sum(account.spent_epsilon for account in report.accounts) == sum(units for _, units in self.booked)
+        assert sum(account.spent_epsilon for account in report.accounts) == sum(
+            units for _, units in self.booked
+        )
         assert sum(account.commits for account in report.accounts) == self.commits
 
     def teardown(self) -> None:

@@ -36,11 +36,18 @@ def _client(url: str, name: str, event: PrivacyEvent, requests: int, results: An
     results.put((name, answered, refused))
 
 
-def _compete(ledger: Ledger, url: str, event: PrivacyEvent, *, processes: int, requests: int, fit: int) -> dict[str, Any]:
+def _compete(
+    ledger: Ledger, url: str, event: PrivacyEvent, *, processes: int, requests: int, fit: int
+) -> dict[str, Any]:
     """What became of ``processes`` x ``requests`` requests on a budget for ``fit`` of them."""
-    ledger.grant(Scope(subject="shared"), Guarantee(event.guarantee.epsilon * fit, 0.0, AddRemove()))
+    ledger.grant(
+        Scope(subject="shared"), Guarantee(event.guarantee.epsilon * fit, 0.0, AddRemove())
+    )
     results = FORK.SimpleQueue()
-    clients = [FORK.Process(target=_client, args=(url, f"client-{n}", event, requests, results)) for n in range(processes)]
+    clients = [
+        FORK.Process(target=_client, args=(url, f"client-{n}", event, requests, results))
+        for n in range(processes)
+    ]
     for client in clients:
         client.start()
     outcomes = [results.get() for _ in clients]
@@ -55,7 +62,9 @@ def _compete(ledger: Ledger, url: str, event: PrivacyEvent, *, processes: int, r
         "answered": sum(answered.values()),
         "refused": sum(refused for _, _, refused in outcomes),
         "left": budget.left_epsilon,
-        "clients booked otherwise than answered": {a.scope.principal: a.commits for a in report.accounts}.items()
+        "clients booked otherwise than answered": {
+            a.scope.principal: a.commits for a in report.accounts
+        }.items()
         ^ {name: count for name, count in answered.items() if count}.items(),
         "spent by no account": budget.spent_epsilon - sum(a.spent_epsilon for a in report.accounts),
         "problems": found.problems,
@@ -64,13 +73,28 @@ def _compete(ledger: Ledger, url: str, event: PrivacyEvent, *, processes: int, r
 
 
 def _fair(*, fit: int, refused: int) -> dict[str, Any]:
-    """Nothing is lost: as much is answered as is paid for; and the accounts, the rows below them and the chain agree."""
-    nothing = {"left": 0, "clients booked otherwise than answered": set(), "spent by no account": 0, "problems": ()}
-    return {"exit codes": {0}, "answered": fit, "refused": refused, "entries": 1 + 2 * fit, **nothing}
+    """Nothing is lost: as much is answered as is paid for; and the accounts, the rows below them
+    and the chain agree.
+    """
+    nothing = {
+        "left": 0,
+        "clients booked otherwise than answered": set(),
+        "spent by no account": 0,
+        "problems": (),
+    }
+    return {
+        "exit codes": {0},
+        "answered": fit,
+        "refused": refused,
+        "entries": 1 + 2 * fit,
+        **nothing,
+    }
 
 
 def test_processes_share_a_budget(ledger: Ledger, ledger_url: str, make_event: EventMaker) -> None:
-    outcome = _compete(ledger, ledger_url, make_event(epsilon=0.001), processes=4, requests=12, fit=30)
+    outcome = _compete(
+        ledger, ledger_url, make_event(epsilon=0.001), processes=4, requests=12, fit=30
+    )
     assert outcome == _fair(fit=30, refused=18)
 
 
@@ -79,7 +103,9 @@ def test_processes_share_a_budget(ledger: Ledger, ledger_url: str, make_event: E
 def test_sixteen_processes_of_five_hundred_requests_share_a_budget(
     ledger: Ledger, ledger_url: str, make_event: EventMaker
 ) -> None:
-    outcome = _compete(ledger, ledger_url, make_event(epsilon=0.001), processes=16, requests=500, fit=6000)
+    outcome = _compete(
+        ledger, ledger_url, make_event(epsilon=0.001), processes=16, requests=500, fit=6000
+    )
     assert outcome == _fair(fit=6000, refused=2000)
 
 
@@ -126,5 +152,7 @@ def test_no_answer_that_was_seen_is_uncharged_after_a_kill(
         charged = {row.receipt: row.epsilon for row in connection.exec_driver_sql(query)}
     assert len(receipts) > kills / 3
     assert all(charged.get(receipt) == 1000 for receipt in receipts)
-    (client,) = [account for account in ledger.report().accounts if account.scope.principal == "client"]
+    (client,) = [
+        account for account in ledger.report().accounts if account.scope.principal == "client"
+    ]
     assert client.reservations >= client.commits >= len(receipts)

@@ -1,8 +1,9 @@
 """Thousands of kills: no answer that anybody saw is uncharged, and no budget is overspent.
 
-Clients charge, commit and only then show their answer, over and over, and are killed at any moment. In one of the settings half
-of them live in mount namespaces of their own, in which the ledger's folder has another name. All 5,000 kills run with ``--soak``;
-a hundredth of them always.
+Clients charge, commit and only then show their answer, over and over, and are killed at any
+moment. In one of the settings half of them live in mount namespaces of their own, in which the
+ledger's folder has another name. All 5,000 kills run with ``--soak``; a hundredth of them
+always.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from reticent.ledger import Ledger
 
 EventMaker = Callable[..., PrivacyEvent]
 FIT = 8
-"""Answers that a budget has room for; so many that clients are killed before and after it is spent."""
+"""Answers that a budget has room for; so many that clients are killed before and after it is
+spent.
+"""
 
 _NEW_NAMESPACE, _BIND, _PRIVATE = 0x20000, 0x1000, 0x4000 | 1 << 18
 
@@ -62,7 +65,11 @@ def _lines(receiver: int) -> list[str]:
     while part := os.read(receiver, 65536):
         parts.append(part)
     os.close(receiver)
-    return [line.strip() for line in b"".join(parts).decode().splitlines(keepends=True) if line.endswith("\n")]
+    return [
+        line.strip()
+        for line in b"".join(parts).decode().splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
 
 
 def _answer(url: str, event: PrivacyEvent, subject: str, sender: int) -> None:
@@ -78,14 +85,22 @@ def _answer(url: str, event: PrivacyEvent, subject: str, sender: int) -> None:
         os.write(sender, f"answer {reservation.id}\n".encode())
 
 
-def _soak(ledger: Ledger, event: PrivacyEvent, kills: int, urls: tuple[str, str], enter: Callable[[], None]) -> None:
+def _soak(
+    ledger: Ledger,
+    event: PrivacyEvent,
+    kills: int,
+    urls: tuple[str, str],
+    enter: Callable[[], None],
+) -> None:
     """Kills clients in pairs, the second of which calls ``enter`` first and uses the second URL."""
     rng = random.Random(kills)
     lines: list[str] = []
     for pair in range(kills // 2):
         subject = f"round {pair // 8}"
         if pair % 8 == 0:
-            ledger.grant(Scope(subject=subject), Guarantee(event.guarantee.epsilon * FIT, 0.0, AddRemove()))
+            ledger.grant(
+                Scope(subject=subject), Guarantee(event.guarantee.epsilon * FIT, 0.0, AddRemove())
+            )
 
         def plainly(sender: int, subject: str = subject) -> None:
             _answer(urls[0], event, subject, sender)
@@ -96,7 +111,8 @@ def _soak(ledger: Ledger, event: PrivacyEvent, kills: int, urls: tuple[str, str]
 
         clients = [_fork(plainly), _fork(elsewhere)]
         for child, receiver in clients:
-            # Half of them die before their first answer is out, the others anywhere in those that follow.
+            # Half of them die before their first answer is out, the others anywhere in those that
+            # follow.
             if rng.random() < 0.5:
                 select.select([receiver], [], [], 30)
             time.sleep(rng.uniform(0, 0.02))
@@ -114,16 +130,27 @@ def _soak(ledger: Ledger, event: PrivacyEvent, kills: int, urls: tuple[str, str]
     budgets = ledger.report().budgets
     assert all(0 <= budget.left_epsilon <= 1000 * FIT for budget in budgets)
     assert sum(budget.spent_epsilon for budget in budgets) >= 1000 * len(seen)
-    print(f"{kills} kills, {len(seen)} answers, {lines.count('refused')} clients refused, {len(charged)} charged")
+    print(
+        f"{kills} kills, {len(seen)} answers, {lines.count('refused')} clients refused, "
+        f"{len(charged)} charged"
+    )
 
 
-@pytest.mark.parametrize("kills", [18, pytest.param(1800, marks=[pytest.mark.soak, pytest.mark.timeout(7200)])])
-def test_kills_leave_no_answer_uncharged(ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int) -> None:
+@pytest.mark.parametrize(
+    "kills", [18, pytest.param(1800, marks=[pytest.mark.soak, pytest.mark.timeout(7200)])]
+)
+def test_kills_leave_no_answer_uncharged(
+    ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int
+) -> None:
     _soak(ledger, make_event(epsilon=0.001), kills, (ledger_url, ledger_url), lambda: None)
 
 
-@pytest.mark.parametrize("kills", [14, pytest.param(1400, marks=[pytest.mark.soak, pytest.mark.timeout(7200)])])
-def test_kills_in_mount_namespaces_leave_no_answer_uncharged(tmp_path: Path, make_event: EventMaker, kills: int) -> None:
+@pytest.mark.parametrize(
+    "kills", [14, pytest.param(1400, marks=[pytest.mark.soak, pytest.mark.timeout(7200)])]
+)
+def test_kills_in_mount_namespaces_leave_no_answer_uncharged(
+    tmp_path: Path, make_event: EventMaker, kills: int
+) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
@@ -140,6 +167,12 @@ def test_kills_in_mount_namespaces_leave_no_answer_uncharged(tmp_path: Path, mak
     if _lines(receiver) != ["mounted"]:
         pytest.skip("mounting is not allowed here")
     ledger = Ledger.create(first / "ledger.db", synchronous="NORMAL")
-    _soak(ledger, make_event(epsilon=0.001), kills, (str(first / "ledger.db"), str(second / "ledger.db")), enter)
+    _soak(
+        ledger,
+        make_event(epsilon=0.001),
+        kills,
+        (str(first / "ledger.db"), str(second / "ledger.db")),
+        enter,
+    )
     assert list(second.iterdir()) == []
     ledger.close()

@@ -41,7 +41,9 @@ def answered(ledger: Ledger, event: PrivacyEvent) -> str:
 
 
 def test_a_hard_link_is_refused_whichever_name_is_used(path: Path, make_event: EventMaker) -> None:
-    """Two names are two logs: twenty answers on a budget of ten, and neither side sees anything wrong."""
+    """Two names are two logs: twenty answers on a budget of ten, and neither side sees anything
+    wrong.
+    """
     other = path.parent.parent / "other.db"
     os.link(path, other)
     for name in (path, other):
@@ -51,7 +53,9 @@ def test_a_hard_link_is_refused_whichever_name_is_used(path: Path, make_event: E
     assert answered(Ledger.open(path), make_event()) == "answered"
 
 
-def test_a_hard_link_made_while_the_ledger_is_open_stops_both_sides(path: Path, make_event: EventMaker) -> None:
+def test_a_hard_link_made_while_the_ledger_is_open_stops_both_sides(
+    path: Path, make_event: EventMaker
+) -> None:
     ledger = Ledger.open(path)
     assert answered(ledger, make_event()) == "answered"
     os.link(path, path.with_name("other.db"))
@@ -77,13 +81,18 @@ def test_a_symbolic_link_is_the_file_that_it_leads_to(path: Path, make_event: Ev
     link.symlink_to(path)
     linked, direct = Ledger.open(link), Ledger.open(path)
     assert linked.store.location == direct.store.location
-    outcomes = [linked.reserve(WARD, make_event(), answers=2), direct.reserve(WARD, make_event(), answers=2)]
+    outcomes = [
+        linked.reserve(WARD, make_event(), answers=2),
+        direct.reserve(WARD, make_event(), answers=2),
+    ]
     assert [reservation.position for reservation in outcomes] == [2, 3]
     assert not link.with_name("link.db-wal").exists()
     assert direct.report().budgets[0].left_epsilon == 600_000
 
 
-def test_a_file_that_takes_the_ledgers_place_while_it_is_open_is_noticed(path: Path, make_event: EventMaker) -> None:
+def test_a_file_that_takes_the_ledgers_place_while_it_is_open_is_noticed(
+    path: Path, make_event: EventMaker
+) -> None:
     ledger = Ledger.open(path)
     assert answered(ledger, make_event()) == "answered"
     shutil.copy(path, path.with_name("copy.db"))
@@ -121,13 +130,18 @@ for name in sys.argv[1:]:
 def _mounting() -> list[str]:
     """How to run a command where it may mount, or nothing where that is not allowed."""
     for command in (["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"]):
-        if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
+        if (
+            shutil.which("unshare")
+            and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+        ):
             return command
     return []
 
 
 def test_a_file_that_is_mounted_by_itself_is_refused(path: Path, tmp_path: Path) -> None:
-    """On its own device, where the device number tells nothing, and under a name that the list of mounts has to escape."""
+    """On its own device, where the device number tells nothing, and under a name that the list
+    of mounts has to escape.
+    """
     unshare = _mounting()
     if not unshare:
         pytest.skip("mounting is not allowed here")
@@ -137,11 +151,22 @@ def test_a_file_that_is_mounted_by_itself_is_refused(path: Path, tmp_path: Path)
     folder.mkdir()
     assert single.stat().st_dev == path.stat().st_dev
     script = 'mount --bind "$1" "$2" && mount --bind "$3" "$4" && shift 4 && exec "$@"'
-    python = [sys.executable, "-c", _IN_A_NAMESPACE, str(single), str(folder / path.name), str(path)]
+    python = [
+        sys.executable,
+        "-c",
+        _IN_A_NAMESPACE,
+        str(single),
+        str(folder / path.name),
+        str(path),
+    ]
     words = [str(path), str(single), str(path.parent), str(folder)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [*unshare, "sh", "-c", script, "sh", *words, *python], capture_output=True, text=True, check=False, env=environment
+        [*unshare, "sh", "-c", script, "sh", *words, *python],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     mounted, in_a_mounted_folder, itself = done.stdout.splitlines()
@@ -150,12 +175,16 @@ def test_a_file_that_is_mounted_by_itself_is_refused(path: Path, tmp_path: Path)
     assert (in_a_mounted_folder, itself) == ("one name", "one name")
 
 
-def test_where_the_system_lists_no_mounts_devices_are_compared(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_system_lists_no_mounts_devices_are_compared(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("reticent.ledger.location._MOUNTS", path.parent / "missing")
     identity = checked_file(path)
     check_same_file(path, identity)
     if Path("/dev/shm").stat().st_dev != path.stat().st_dev:
-        monkeypatch.setattr("reticent.ledger.location.Path.parent", property(lambda _: Path("/dev/shm")))
+        monkeypatch.setattr(
+            "reticent.ledger.location.Path.parent", property(lambda _: Path("/dev/shm"))
+        )
         with pytest.raises(LedgerUnavailable, match="is mounted by itself"):
             checked_file(path)
 
@@ -179,11 +208,18 @@ def test_secrets_stay_out_of_names_and_representations(url: str) -> None:
     assert "s3cret" not in location.name
     if "application_name" not in url:
         assert PASSWORD in (location.url.password, *location.secrets.values())
-        assert "s3cret" not in location.without_secrets(f"could not read {PASSWORD!r} or {PASSWORD} or s3cret%2F%25%26%27%22")
+        assert "s3cret" not in location.without_secrets(
+            f"could not read {PASSWORD!r} or {PASSWORD} or s3cret%2F%25%26%27%22"
+        )
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://me:s3cret@host:s3cret2/x", "sqlite:///a.db?password=s3cret", "mysql://me:s3cret@h/x"]
+    "url",
+    [
+        "postgresql://me:s3cret@host:s3cret2/x",
+        "sqlite:///a.db?password=s3cret",
+        "mysql://me:s3cret@h/x",
+    ],
 )
 def test_a_url_that_cannot_be_used_is_not_repeated(url: str) -> None:
     with pytest.raises(InvalidInput) as refused:

@@ -12,8 +12,12 @@ from reticent.ledger import Ledger
 EventMaker = Callable[..., PrivacyEvent]
 
 
-def test_a_request_that_leaves_its_subject_out_is_refused(ledger_url: str, make_event: EventMaker) -> None:
-    """A budget for the client is there too, which would pay for it and leave the person's budget untouched."""
+def test_a_request_that_leaves_its_subject_out_is_refused(
+    ledger_url: str, make_event: EventMaker
+) -> None:
+    """A budget for the client is there too, which would pay for it and leave the person's budget
+    untouched.
+    """
     book = Ledger.create(ledger_url, synchronous="NORMAL")
     book.grant(Scope(principal="acme"), Guarantee(100.0, 0.0, AddRemove()))
     book.grant(Scope(subject="Zo\u00eb"), Guarantee(0.1, 0.0, AddRemove()))
@@ -25,8 +29,14 @@ def test_a_request_that_leaves_its_subject_out_is_refused(ledger_url: str, make_
         book.reserve_each([Scope("acme", "Zo\u00eb"), Scope("acme")], make_event())
     with pytest.raises(InvalidInput, match="expected a subject"):
         book.preview(Scope("acme"), make_event(), answers=1)
-    for look_alike in ("Zoe", "\u0396\u03bf\u03b5", "zo\u00eb"):  # legal names by themselves: no budget names them
-        with pytest.raises(BudgetExceeded, match=f"no budget names subject={look_alike}, as this ledger requires"):
+    for look_alike in (
+        "Zoe",
+        "\u0396\u03bf\u03b5",
+        "zo\u00eb",
+    ):  # legal names by themselves: no budget names them
+        with pytest.raises(
+            BudgetExceeded, match=f"no budget names subject={look_alike}, as this ledger requires"
+        ):
             book.reserve(Scope("acme", look_alike), make_event(), answers=1)
         with pytest.raises(BudgetExceeded, match=f"no budget names subject={look_alike}"):
             book.reserve_each([Scope("acme", look_alike)], make_event())

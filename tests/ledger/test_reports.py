@@ -27,7 +27,10 @@ def filled(ledger: Ledger, make_event: EventMaker) -> Ledger:
 
 def test_report_names_the_tightest_budget_and_the_largest_spender_first(filled: Ledger) -> None:
     report = filled.report()
-    assert [(b.scope.subject, b.left_epsilon) for b in report.budgets] == [("t", 100_000), ("s", 1_100_000)]
+    assert [(b.scope.subject, b.left_epsilon) for b in report.budgets] == [
+        ("t", 100_000),
+        ("s", 1_100_000),
+    ]
     assert [(a.scope.principal, a.scope.subject, a.spent_epsilon) for a in report.accounts] == [
         ("p", "t", 900_000),
         ("p", "s", 600_000),

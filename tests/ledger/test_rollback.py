@@ -1,4 +1,6 @@
-"""A ledger that went back in time is caught: by its anchor, and where that went back with it, by clients' receipts."""
+"""A ledger that went back in time is caught: by its anchor, and where that went back with it, by
+clients' receipts.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def _an_old_copy(path: Path, spend: Callable[[], None]) -> None:
 
 
 def _a_copy_without_its_log(path: Path, spend: Callable[[], None]) -> None:
-    keeper = sqlite3.connect(path)  # as long as anybody has the file open, what is new stays in the log
+    keeper = sqlite3.connect(
+        path
+    )  # as long as anybody has the file open, what is new stays in the log
     keeper.execute("SELECT * FROM head").fetchall()
     spend()
     shutil.copy(path, path.with_name("copy"))
@@ -60,9 +64,14 @@ def _a_copy_without_its_log(path: Path, spend: Callable[[], None]) -> None:
 
 
 def _a_tail_that_is_cut_off(path: Path, spend: Callable[[], None]) -> None:
-    """Whoever knows SQLite: the guards off, the entries gone, every total mended, the guards on again."""
+    """Whoever knows SQLite: the guards off, the entries gone, every total mended, the guards on
+    again.
+    """
     with sqlite3.connect(path) as connection:
-        before = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in ("head", "budgets")}
+        before = {
+            name: connection.execute(f"SELECT * FROM {name}").fetchall()
+            for name in ("head", "budgets")
+        }
     connection.close()
     spend()
     with sqlite3.connect(path) as connection:
@@ -74,7 +83,9 @@ def _a_tail_that_is_cut_off(path: Path, spend: Callable[[], None]) -> None:
         connection.execute("DELETE FROM entries WHERE seq > 1")
         for name, rows in before.items():
             connection.execute(f"DELETE FROM {name}")
-            connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+            connection.executemany(
+                f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows
+            )
         for sql in schema.SQLITE_TRIGGERS.values():
             connection.execute(sql)
     connection.close()
@@ -84,7 +95,9 @@ ROLLBACKS = [_an_old_copy, _a_copy_without_its_log, _a_tail_that_is_cut_off]
 
 
 @pytest.mark.parametrize("rollback", ROLLBACKS)
-def test_a_rollback_gives_no_budget_back(path: Path, make_event: EventMaker, rollback: Callable[..., None]) -> None:
+def test_a_rollback_gives_no_budget_back(
+    path: Path, make_event: EventMaker, rollback: Callable[..., None]
+) -> None:
     receipts: list[Receipt] = []
 
     def spend() -> None:
@@ -135,7 +148,9 @@ def test_a_stale_copy_on_a_server_is_refused(postgres_url: str, make_event: Even
         ledger.reserve(WARD, make_event(), answers=1)
     with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
         Ledger.open(postgres_url)
-    assert any(receipt.identifier in problem for problem in ledger.verify(receipts=[receipt]).problems)
+    assert any(
+        receipt.identifier in problem for problem in ledger.verify(receipts=[receipt]).problems
+    )
     assert ledger.accept_rollback(charge=True) == (800_000, 0)
     assert ledger.report().budgets[0].left_epsilon == 0
     assert ledger.verify().problems == ()
@@ -168,7 +183,9 @@ def test_what_was_lost_is_charged_to_every_budget(behind: Ledger, make_event: Ev
     assert left(behind) == {"ward-7": 100_000, "other": 300_000}
     assert behind.verify().problems == ()
     entry = behind.report()
-    assert entry.entries == lost.seq + 3  # past every position that was lost: no entry ever has another's
+    assert (
+        entry.entries == lost.seq + 3
+    )  # past every position that was lost: no entry ever has another's
     found = receipt_of(behind, make_event())
     assert found.position > lost.seq
     assert behind.verify(receipts=[found]).ok
@@ -177,14 +194,18 @@ def test_what_was_lost_is_charged_to_every_budget(behind: Ledger, make_event: Ev
     # A budget that is granted later may have lost as much, too.
     with pytest.raises(BudgetExceeded, match=r"already spent epsilon=0\.7"):
         behind.grant(Scope(subject="new"), Guarantee(0.6, 0.0, AddRemove()))
-    assert behind.grant(Scope(subject="new"), Guarantee(0.8, 0.0, AddRemove())).left_epsilon == 100_000
+    assert (
+        behind.grant(Scope(subject="new"), Guarantee(0.8, 0.0, AddRemove())).left_epsilon == 100_000
+    )
     assert behind.verify().problems == ()
     with pytest.raises(InvalidInput, match="nothing to accept"):
         behind.accept_rollback(charge=True)
     behind.close()
 
 
-def test_a_budget_that_had_less_left_pays_the_rest_when_it_is_granted_more(path: Path, make_event: EventMaker) -> None:
+def test_a_budget_that_had_less_left_pays_the_rest_when_it_is_granted_more(
+    path: Path, make_event: EventMaker
+) -> None:
     ledger = Ledger.open(path, synchronous="NORMAL")
     ledger.close()
     shutil.copy(path, path.with_name("old"))
@@ -197,7 +218,10 @@ def test_a_budget_that_had_less_left_pays_the_rest_when_it_is_granted_more(path:
     assert left(behind) == {"ward-7": 0}
     assert behind.verify().problems == ()
     assert behind.grant(Scope(subject="ward-7"), Guarantee(0.4, 0.0, AddRemove())).left_epsilon == 0
-    assert behind.grant(Scope(subject="ward-7"), Guarantee(0.4, 0.0, AddRemove())).left_epsilon == 300_000
+    assert (
+        behind.grant(Scope(subject="ward-7"), Guarantee(0.4, 0.0, AddRemove())).left_epsilon
+        == 300_000
+    )
     assert behind.verify().problems == ()
     assert receipt_of(behind, make_event(), 3).answers == 3
     behind.close()
@@ -211,8 +235,12 @@ def test_an_operator_may_forget_what_was_lost(behind: Ledger, make_event: EventM
     behind.close()
 
 
-def test_another_anchor_accepts_for_itself(behind: Ledger, path: Path, make_event: EventMaker, tmp_path: Path) -> None:
-    """An acceptance in the database vouches for nothing to whoever keeps another anchor: a forger could write one."""
+def test_another_anchor_accepts_for_itself(
+    behind: Ledger, path: Path, make_event: EventMaker, tmp_path: Path
+) -> None:
+    """An acceptance in the database vouches for nothing to whoever keeps another anchor: a
+    forger could write one.
+    """
     elsewhere = tmp_path / "another state" / "kept.anchor"
     elsewhere.parent.mkdir()
     shutil.copy(behind.anchor_file().path, elsewhere)
@@ -220,7 +248,8 @@ def test_another_anchor_accepts_for_itself(behind: Ledger, path: Path, make_even
     with pytest.raises(LedgerUnavailable, match="or was written to behind it"):
         Ledger.open(path, anchor=elsewhere)
     other = Ledger(Store(path, synchronous="NORMAL", anchor=elsewhere))
-    # It cannot know what the two chains have in common, so it charges all that the one it knew had spent.
+    # It cannot know what the two chains have in common, so it charges all that the one it knew had
+    # spent.
     assert other.accept_rollback(charge=True) == (900_000, 0)
     assert other.verify().problems == ()
     assert left(other) == {"ward-7": 0, "other": 0}
@@ -233,7 +262,10 @@ def test_another_anchor_accepts_for_itself(behind: Ledger, path: Path, make_even
 def test_two_copies_that_share_an_anchor_answer_once(path: Path, make_event: EventMaker) -> None:
     """The second copy is refused at its first charge, before its answer leaves."""
     shutil.copy(path, path.with_name("twin.db"))
-    one, two = Ledger.open(path, synchronous="NORMAL"), Ledger.open(path.with_name("twin.db"), synchronous="NORMAL")
+    one, two = (
+        Ledger.open(path, synchronous="NORMAL"),
+        Ledger.open(path.with_name("twin.db"), synchronous="NORMAL"),
+    )
     receipt_of(one, make_event())
     with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
         two.reserve(WARD, make_event(), answers=1)
@@ -247,7 +279,10 @@ def test_a_copy_that_is_charged_at_the_same_moment_lets_no_answer_out(
 ) -> None:
     """Both transactions have begun and looked at the anchor before either of them has moved it."""
     shutil.copy(path, path.with_name("twin.db"))
-    one, two = Ledger.open(path, synchronous="NORMAL"), Ledger.open(path.with_name("twin.db"), synchronous="NORMAL")
+    one, two = (
+        Ledger.open(path, synchronous="NORMAL"),
+        Ledger.open(path.with_name("twin.db"), synchronous="NORMAL"),
+    )
     transaction = two._transaction
 
     def meanwhile(*arguments: Any) -> Any:
@@ -262,7 +297,9 @@ def test_a_copy_that_is_charged_at_the_same_moment_lets_no_answer_out(
     two.close()
 
 
-def test_an_anchor_that_cannot_be_written_stops_the_charge(path: Path, make_event: EventMaker) -> None:
+def test_an_anchor_that_cannot_be_written_stops_the_charge(
+    path: Path, make_event: EventMaker
+) -> None:
     ledger = Ledger.open(path, synchronous="NORMAL")
     place = ledger.anchor_file().path.parent
     place.rename(place.with_name("moved"))
@@ -283,7 +320,10 @@ def test_an_anchor_that_fails_after_the_charge_lets_no_answer_out(
     """The charge stays, and the next one moves the anchor past it."""
     ledger = Ledger.open(path, synchronous="NORMAL")
     with monkeypatch.context() as patch:
-        patch.setattr("reticent.ledger.anchors.os.pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        patch.setattr(
+            "reticent.ledger.anchors.os.pwrite",
+            lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")),
+        )
         with pytest.raises(LedgerUnavailable, match="No space left"):
             ledger.reserve(WARD, make_event(), answers=1)
     receipt_of(ledger, make_event())
@@ -298,9 +338,13 @@ def test_an_anchor_that_fails_after_the_charge_lets_no_answer_out(
 def test_a_commit_whose_outcome_was_never_learned_may_be_repeated(
     ledger: Ledger, make_event: EventMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For several scopes, on both databases: the connection breaks when the transaction is through."""
+    """For several scopes, on both databases: the connection breaks when the transaction is
+    through.
+    """
     ledger.grant_each([Scope(subject=name) for name in ("ana", "ben")], TEN)
-    reservation = ledger.reserve_each([Scope(subject=name) for name in ("ana", "ben")], make_event())
+    reservation = ledger.reserve_each(
+        [Scope(subject=name) for name in ("ana", "ben")], make_event()
+    )
     done = ledger._transaction
 
     def lost(*arguments: Any) -> Any:
@@ -314,11 +358,15 @@ def test_a_commit_whose_outcome_was_never_learned_may_be_repeated(
     reservation.commit("receipt-1")
     reservation.commit("receipt-1")
     assert ledger.report().entries == 6
-    assert {(account.reservations, account.commits) for account in ledger.report().accounts} == {(1, 1)}
+    assert {(account.reservations, account.commits) for account in ledger.report().accounts} == {
+        (1, 1)
+    }
     assert ledger.verify().problems == ()
 
 
-def test_a_ledger_of_the_first_schema_is_brought_up_to_date(tmp_path: Path, make_event: EventMaker) -> None:
+def test_a_ledger_of_the_first_schema_is_brought_up_to_date(
+    tmp_path: Path, make_event: EventMaker
+) -> None:
     from alembic import command
 
     from reticent.ledger import store as stores
@@ -331,13 +379,16 @@ def test_a_ledger_of_the_first_schema_is_brought_up_to_date(tmp_path: Path, make
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
         connection.execute(
-            sa.text("INSERT INTO head (id, ledger, seq, digest) VALUES (1, 'a', 0, :digest)"), {"digest": _genesis("a")}
+            sa.text("INSERT INTO head (id, ledger, seq, digest) VALUES (1, 'a', 0, :digest)"),
+            {"digest": _genesis("a")},
         )
     before.close()
     with pytest.raises(LedgerUnavailable, match="schema version 0001, expected 0003"):
         Ledger.open(path)
     ledger = Ledger.create(path)
-    assert ledger.policy.required == ()  # it required nothing, and says so until somebody sets its policy
+    assert (
+        ledger.policy.required == ()
+    )  # it required nothing, and says so until somebody sets its policy
     ledger.grant(Scope(subject="ward-7"), TEN)
     receipt_of(ledger, make_event(), 3)
     assert ledger.set_policy(["subject"]).required == ledger.policy.required == ("subject",)

@@ -38,7 +38,9 @@ def test_a_new_ledger_has_none(path: Path) -> None:
 
 
 def rewritten(table: str, before: str, after: str) -> str:
-    return f"UPDATE sqlite_master SET sql = replace(sql, '{before}', '{after}') WHERE name = '{table}'"
+    return (
+        f"UPDATE sqlite_master SET sql = replace(sql, '{before}', '{after}') WHERE name = '{table}'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,10 +48,16 @@ def rewritten(table: str, before: str, after: str) -> str:
     [
         ("DROP TRIGGER entries_no_update", "trigger entries_no_update is missing"),
         (
-            "CREATE TRIGGER refund AFTER INSERT ON entries BEGIN UPDATE budgets SET spent_epsilon = 0; END",
+            (
+                "CREATE TRIGGER refund AFTER INSERT ON entries BEGIN UPDATE budgets SET "
+                "spent_epsilon = 0; END"
+            ),
             "trigger refund is not part of a ledger",
         ),
-        (rewritten("entries_no_delete", "are append-only", "may go"), "trigger entries_no_delete does something else"),
+        (
+            rewritten("entries_no_delete", "are append-only", "may go"),
+            "trigger entries_no_delete does something else",
+        ),
         ("DROP TABLE covers", "table covers is missing"),
         (
             rewritten("budgets", "spent_epsilon BETWEEN 0 AND granted_epsilon", "1 = 1"),

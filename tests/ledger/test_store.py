@@ -20,7 +20,13 @@ from alembic.migration import MigrationContext
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import InvalidInput, InvalidParameter, LedgerUnavailable, MissingExtra, UnknownName
+from reticent.core.errors import (
+    InvalidInput,
+    InvalidParameter,
+    LedgerUnavailable,
+    MissingExtra,
+    UnknownName,
+)
 from reticent.ledger import Ledger, schema
 from reticent.ledger.store import Store
 
@@ -37,7 +43,9 @@ def public_folder() -> Iterator[Path]:
 
 
 def in_child(work: Callable[[], Any]) -> Any:
-    """The result of ``work`` in a forked process, whose limits and user may then be changed for good."""
+    """The result of ``work`` in a forked process, whose limits and user may then be changed for
+    good.
+    """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -69,7 +77,9 @@ def test_the_migrations_travel_with_the_package() -> None:
     assert {"env.py", "versions"} <= names
 
 
-def test_creating_twice_changes_nothing(ledger: Ledger, ledger_url: str, scope: Scope, make_event: EventMaker) -> None:
+def test_creating_twice_changes_nothing(
+    ledger: Ledger, ledger_url: str, scope: Scope, make_event: EventMaker
+) -> None:
     ledger.grant(scope, ONE)
     ledger.reserve(scope, make_event(), answers=1)
     again = Ledger.create(ledger_url)
@@ -110,7 +120,9 @@ def test_where_there_is_no_ledger(tmp_path: Path) -> None:
     assert not (tmp_path / "missing.db").exists()
     with pytest.raises(LedgerUnavailable, match="expected the folder"):
         Ledger.create(tmp_path / "no" / "such" / "folder.db")
-    (tmp_path / "text.db").write_text("no database at all, but long enough to have a header\n" * 100)
+    (tmp_path / "text.db").write_text(
+        "no database at all, but long enough to have a header\n" * 100
+    )
     with pytest.raises(LedgerUnavailable, match="not an SQLite database"):
         Ledger.open(tmp_path / "text.db")
     sqlite3.connect(tmp_path / "empty.db").close()
@@ -144,7 +156,9 @@ def test_bad_settings_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("synchronous", "level"), [("FULL", 2), ("NORMAL", 1)])
-def test_sqlite_is_told_how_to_wait_for_the_disk(tmp_path: Path, synchronous: Any, level: int) -> None:
+def test_sqlite_is_told_how_to_wait_for_the_disk(
+    tmp_path: Path, synchronous: Any, level: int
+) -> None:
     store = Ledger.create(tmp_path / "a.db", synchronous=synchronous).store
     with store.write() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == level
@@ -166,7 +180,9 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.postgres
-def test_a_connection_that_the_server_drops_is_made_again(postgres_url: str, scope: Scope, make_event: EventMaker) -> None:
+def test_a_connection_that_the_server_drops_is_made_again(
+    postgres_url: str, scope: Scope, make_event: EventMaker
+) -> None:
     ledger = Ledger.create(postgres_url)
     ledger.grant(scope, ONE)
     reservation = ledger.reserve(scope, make_event(), answers=1)
@@ -180,7 +196,9 @@ def test_a_connection_that_the_server_drops_is_made_again(postgres_url: str, sco
     ledger.close()
 
 
-def test_a_lock_that_somebody_keeps_is_reported(ledger_url: str, scope: Scope, make_event: EventMaker) -> None:
+def test_a_lock_that_somebody_keeps_is_reported(
+    ledger_url: str, scope: Scope, make_event: EventMaker
+) -> None:
     ledger = Ledger.create(ledger_url, lock_timeout=0.2)
     ledger.grant(scope, ONE)
     with ledger.store.write() as connection:
@@ -193,7 +211,9 @@ def test_a_lock_that_somebody_keeps_is_reported(ledger_url: str, scope: Scope, m
     ledger.close()
 
 
-def test_a_full_disk_gives_no_answer_and_leaves_the_ledger_whole(tmp_path: Path, scope: Scope, make_event: EventMaker) -> None:
+def test_a_full_disk_gives_no_answer_and_leaves_the_ledger_whole(
+    tmp_path: Path, scope: Scope, make_event: EventMaker
+) -> None:
     path = tmp_path / "ledger.db"
     ledger = Ledger.create(path, synchronous="NORMAL")
     ledger.grant(scope, ONE)
@@ -222,7 +242,9 @@ def test_a_full_disk_gives_no_answer_and_leaves_the_ledger_whole(tmp_path: Path,
     assert after.verify().ok
 
 
-def test_a_read_only_file_gives_no_answer(public_folder: Path, scope: Scope, make_event: EventMaker) -> None:
+def test_a_read_only_file_gives_no_answer(
+    public_folder: Path, scope: Scope, make_event: EventMaker
+) -> None:
     path, anchor = public_folder / "ledger.db", public_folder / "anchors"
     ledger = Ledger.create(path, anchor=anchor)
     ledger.grant(scope, ONE)
@@ -234,7 +256,9 @@ def test_a_read_only_file_gives_no_answer(public_folder: Path, scope: Scope, mak
         if os.getuid() == 0:  # root may write to everything
             os.setgid(pwd.getpwnam("nobody").pw_gid)
             os.setuid(pwd.getpwnam("nobody").pw_uid)
-        return outcome(lambda: Ledger.open(path, anchor=anchor).reserve(scope, make_event(), answers=1))
+        return outcome(
+            lambda: Ledger.open(path, anchor=anchor).reserve(scope, make_event(), answers=1)
+        )
 
     message = in_child(answer)
     assert "read-only for this user" in message
@@ -243,7 +267,9 @@ def test_a_read_only_file_gives_no_answer(public_folder: Path, scope: Scope, mak
     assert Ledger.open(path, anchor=anchor).report().accounts == ()
 
 
-def test_a_file_without_permission_gives_no_answer(public_folder: Path, scope: Scope, make_event: EventMaker) -> None:
+def test_a_file_without_permission_gives_no_answer(
+    public_folder: Path, scope: Scope, make_event: EventMaker
+) -> None:
     path = public_folder / "ledger.db"
     Ledger.create(path).close()
     path.chmod(0o600)
@@ -258,7 +284,9 @@ def test_a_file_without_permission_gives_no_answer(public_folder: Path, scope: S
     assert "no permission to open it" in in_child(answer)
 
 
-def test_a_ledger_that_vanishes_gives_no_answer(tmp_path: Path, scope: Scope, make_event: EventMaker) -> None:
+def test_a_ledger_that_vanishes_gives_no_answer(
+    tmp_path: Path, scope: Scope, make_event: EventMaker
+) -> None:
     path = tmp_path / "gone" / "ledger.db"
     path.parent.mkdir()
     ledger = Ledger.create(path)

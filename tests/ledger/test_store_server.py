@@ -34,12 +34,16 @@ def strict_url(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[st
     """A server whose default isolation makes writers that meet fail."""
     engine = sa.create_engine(postgres_url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:
-        connection.exec_driver_sql(f"ALTER ROLE reticent SET default_transaction_isolation = '{request.param}'")
+        connection.exec_driver_sql(
+            f"ALTER ROLE reticent SET default_transaction_isolation = '{request.param}'"
+        )
         yield postgres_url
         connection.exec_driver_sql("ALTER ROLE reticent RESET default_transaction_isolation")
 
 
-def test_every_answer_that_is_paid_for_comes_whatever_the_servers_isolation(strict_url: str, make_event: EventMaker) -> None:
+def test_every_answer_that_is_paid_for_comes_whatever_the_servers_isolation(
+    strict_url: str, make_event: EventMaker
+) -> None:
     """Ten clients of ten requests on a budget for exactly as many."""
     Ledger.create(strict_url).grant(WARD, Guarantee(10.0, 0.0, AddRemove()))
     outcomes: list[str] = []
@@ -63,7 +67,9 @@ def test_every_answer_that_is_paid_for_comes_whatever_the_servers_isolation(stri
     assert Ledger.open(strict_url).verify().problems == ()
 
 
-def test_a_transaction_that_the_server_undid_is_begun_again(postgres_url: str, make_event: EventMaker) -> None:
+def test_a_transaction_that_the_server_undid_is_begun_again(
+    postgres_url: str, make_event: EventMaker
+) -> None:
     ledger = Ledger.create(postgres_url)
     ledger.grant(WARD, Guarantee(1.0, 0.0, AddRemove()))
     with ledger.store.write() as connection:
@@ -72,7 +78,9 @@ def test_a_transaction_that_the_server_undid_is_begun_again(postgres_url: str, m
             """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             IF nextval('attempts') <= 3 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40P01'; END IF; RETURN NEW; END $$"""
         )
-        connection.exec_driver_sql("CREATE TRIGGER refuse BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION refuse()")
+        connection.exec_driver_sql(
+            "CREATE TRIGGER refuse BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
     ledger.reserve(WARD, make_event(), answers=1)
     with ledger.store.read() as connection:
         assert connection.exec_driver_sql("SELECT last_value FROM attempts").scalar() == 4
@@ -92,7 +100,9 @@ def _hold(url: str, ready: Any) -> None:
         time.sleep(600)
 
 
-def test_a_client_that_is_stopped_keeps_nobody_waiting_for_long(postgres_url: str, make_event: EventMaker) -> None:
+def test_a_client_that_is_stopped_keeps_nobody_waiting_for_long(
+    postgres_url: str, make_event: EventMaker
+) -> None:
     ledger = Ledger.create(postgres_url, lock_timeout=20.0)
     ledger.grant(WARD, Guarantee(1.0, 0.0, AddRemove()))
     receiver, sender = FORK.Pipe(duplex=False)
@@ -112,7 +122,9 @@ def test_a_client_that_is_stopped_keeps_nobody_waiting_for_long(postgres_url: st
 
 
 @pytest.mark.parametrize("timeout", [0.0004, 0.3])
-def test_a_short_timeout_is_short(postgres_url: str, make_event: EventMaker, timeout: float) -> None:
+def test_a_short_timeout_is_short(
+    postgres_url: str, make_event: EventMaker, timeout: float
+) -> None:
     """Less than a millisecond means a millisecond; to the server 0 means for ever."""
     ledger = Ledger.create(postgres_url)
     ledger.grant(WARD, Guarantee(1.0, 0.0, AddRemove()))
@@ -133,12 +145,16 @@ def test_a_timeout_beyond_what_a_server_can_count_is_refused(postgres_url: str) 
 
 
 def test_options_of_the_url_are_kept(postgres_url: str) -> None:
-    url = make_url(postgres_url).update_query_dict({"options": "-c application_name=ours", "connect_timeout": "5"})
+    url = make_url(postgres_url).update_query_dict(
+        {"options": "-c application_name=ours", "connect_timeout": "5"}
+    )
     store = Store(url.render_as_string(hide_password=False))
     with store.read() as connection:
         assert connection.exec_driver_sql("SHOW application_name").scalar() == "ours"
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
-        assert connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar() == "30s"
+        assert (
+            connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar() == "30s"
+        )
     with store.write() as connection:
         assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
         assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "6min"
@@ -158,13 +174,21 @@ SECRET = "hunter2%3D%20"
         f"postgresql://me@127.0.0.1:1/none?password={SECRET}&no_such_option={SECRET}",
     ],
 )
-def test_a_password_is_in_no_message_traceback_or_log(url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_password_is_in_no_message_traceback_or_log(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.DEBUG):
         store = Store(url)
         with pytest.raises(LedgerUnavailable) as failed:
             store.check()
     error: BaseException | None = failed.value
-    told = ["".join(traceback.format_exception(failed.value)), caplog.text, repr(store), store.name, repr(store.location)]
+    told = [
+        "".join(traceback.format_exception(failed.value)),
+        caplog.text,
+        repr(store),
+        store.name,
+        repr(store.location),
+    ]
     while error is not None:
         told += [str(error), repr(error), str(getattr(error, "orig", ""))]
         error = error.__cause__ or error.__context__
@@ -183,27 +207,55 @@ def guarded(postgres_url: str) -> Iterator[Ledger]:
     ("change", "expected"),
     [
         ("DROP TRIGGER entries_append_only ON entries", "trigger entries_append_only is missing"),
-        ("ALTER TABLE entries DISABLE TRIGGER entries_append_only", "trigger entries_append_only is switched off"),
         (
-            "CREATE OR REPLACE FUNCTION reticent_append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+            "ALTER TABLE entries DISABLE TRIGGER entries_append_only",
+            "trigger entries_append_only is switched off",
+        ),
+        (
+            (
+                "CREATE OR REPLACE FUNCTION reticent_append_only() RETURNS trigger LANGUAGE "
+                "plpgsql AS $$ BEGIN RETURN NULL; END $$"
+            ),
             "trigger entries_append_only does something else",
         ),
-        ("ALTER TABLE budgets DROP CONSTRAINT budgets_epsilon", "check budgets_epsilon of table budgets is missing"),
         (
-            "ALTER TABLE budgets DROP CONSTRAINT budgets_delta, ADD CONSTRAINT budgets_delta CHECK (spent_delta >= 0)",
+            "ALTER TABLE budgets DROP CONSTRAINT budgets_epsilon",
+            "check budgets_epsilon of table budgets is missing",
+        ),
+        (
+            (
+                "ALTER TABLE budgets DROP CONSTRAINT budgets_delta, ADD CONSTRAINT budgets_delta "
+                "CHECK (spent_delta >= 0)"
+            ),
             "check budgets_delta of table budgets says something else",
         ),
-        ("ALTER TABLE covers DROP CONSTRAINT covers_budget", "foreign key covers_budget of table covers is missing"),
-        ("ALTER TABLE budgets DROP CONSTRAINT budgets_once", "unique constraint budgets_once of table budgets is missing"),
-        ("ALTER TABLE head ALTER COLUMN digest DROP NOT NULL", "column head.digest takes other values"),
-        ("CREATE RULE quiet AS ON UPDATE TO budgets DO INSTEAD NOTHING", "rule quiet of table budgets is not part of a ledger"),
+        (
+            "ALTER TABLE covers DROP CONSTRAINT covers_budget",
+            "foreign key covers_budget of table covers is missing",
+        ),
+        (
+            "ALTER TABLE budgets DROP CONSTRAINT budgets_once",
+            "unique constraint budgets_once of table budgets is missing",
+        ),
+        (
+            "ALTER TABLE head ALTER COLUMN digest DROP NOT NULL",
+            "column head.digest takes other values",
+        ),
+        (
+            "CREATE RULE quiet AS ON UPDATE TO budgets DO INSTEAD NOTHING",
+            "rule quiet of table budgets is not part of a ledger",
+        ),
         ("ALTER TABLE entries ADD COLUMN note text", "column entries.note is not part of a ledger"),
     ],
 )
-def test_guards_that_are_off_are_found_on_a_server(guarded: Ledger, change: str, expected: str) -> None:
+def test_guards_that_are_off_are_found_on_a_server(
+    guarded: Ledger, change: str, expected: str
+) -> None:
     with guarded.store.write() as connection:
         connection.exec_driver_sql(change)
-    assert any(expected in problem for problem in guarded.verify().problems), guarded.verify().problems
+    assert any(expected in problem for problem in guarded.verify().problems), (
+        guarded.verify().problems
+    )
 
 
 def test_the_client_of_a_password_file_needs_none(postgres_url: str, tmp_path: Path) -> None:

@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.core.errors import InvalidParameter
-from reticent.ledger.units import LARGEST, delta_cost, delta_grant, epsilon_cost, epsilon_grant, epsilon_value
+from reticent.ledger.units import (
+    LARGEST,
+    delta_cost,
+    delta_grant,
+    epsilon_cost,
+    epsilon_grant,
+    epsilon_value,
+)
 
 EPSILONS = st.floats(1e-9, 1e6, allow_nan=False)
 
@@ -29,7 +36,9 @@ def test_grants_round_down_by_less_than_a_unit(epsilon: float) -> None:
 
 @settings(deadline=None)
 @given(EPSILONS, st.integers(1, 100))
-def test_one_call_of_many_answers_costs_no_more_than_many_calls(epsilon: float, answers: int) -> None:
+def test_one_call_of_many_answers_costs_no_more_than_many_calls(
+    epsilon: float, answers: int
+) -> None:
     assert epsilon_cost(epsilon, answers=answers) <= answers * epsilon_cost(epsilon, answers=1)
 
 

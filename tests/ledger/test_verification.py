@@ -28,7 +28,9 @@ def path(tmp_path: Path, make_event: EventMaker) -> Path:
         ledger.grant(scope, Guarantee(2.0, 1e-5, AddRemove()))
     for number in range(8):
         scope = Scope(principal="p" if number % 2 else "q", subject="s")
-        reservation = ledger.reserve(scope, make_event(epsilon=0.1, delta=1e-8), answers=1 + number % 2)
+        reservation = ledger.reserve(
+            scope, make_event(epsilon=0.1, delta=1e-8), answers=1 + number % 2
+        )
         if number < 6:
             reservation.commit(f"receipt {number}")
     assert ledger.verify().ok
@@ -52,7 +54,10 @@ TAMPERINGS = {
     "smaller cost, totals mended": (
         [
             "UPDATE entries SET epsilon = epsilon - 1 WHERE seq = 6",
-            "UPDATE budgets SET spent_epsilon = spent_epsilon - 1 WHERE subject = 's' OR (principal = 'p' AND subject = '')",
+            (
+                "UPDATE budgets SET spent_epsilon = spent_epsilon - 1 WHERE subject = 's' OR "
+                "(principal = 'p' AND subject = '')"
+            ),
             "UPDATE accounts SET spent_epsilon = spent_epsilon - 1 WHERE principal = 'p'",
         ],
         "entry 6",
@@ -61,16 +66,28 @@ TAMPERINGS = {
     "other time": (["UPDATE entries SET at = at - 1 WHERE seq = 17"], "entry 17"),
     "other account": (["UPDATE entries SET account_id = 3 - account_id WHERE seq = 6"], "entry 6"),
     "renamed principal": (["UPDATE accounts SET principal = 'z' WHERE principal = 'q'"], "entry 4"),
-    "renamed statement": (["UPDATE statements SET statement = replace(statement, '1', '2')"], "entry 1"),
+    "renamed statement": (
+        ["UPDATE statements SET statement = replace(statement, '1', '2')"],
+        "entry 1",
+    ),
     "dropped from the middle": (["DELETE FROM entries WHERE seq = 8"], "entry 8 is missing"),
     "dropped several": (["DELETE FROM entries WHERE seq IN (8, 9)"], "entries 8 to 9 are missing"),
-    "dropped from the end": (["DELETE FROM entries WHERE seq = 17"], "head names entry 17, the last entry is 16"),
+    "dropped from the end": (
+        ["DELETE FROM entries WHERE seq = 17"],
+        "head names entry 17, the last entry is 16",
+    ),
     "dropped from the end, head mended": (
-        ["DELETE FROM entries WHERE seq = 17", "UPDATE head SET seq = 16, digest = (SELECT digest FROM entries WHERE seq = 16)"],
+        [
+            "DELETE FROM entries WHERE seq = 17",
+            "UPDATE head SET seq = 16, digest = (SELECT digest FROM entries WHERE seq = 16)",
+        ],
         "account",
     ),
     "dropped and renumbered": (
-        ["DELETE FROM entries WHERE seq = 15", *(f"UPDATE entries SET seq = {n - 1} WHERE seq = {n}" for n in (16, 17))],
+        [
+            "DELETE FROM entries WHERE seq = 15",
+            *(f"UPDATE entries SET seq = {n - 1} WHERE seq = {n}" for n in (16, 17)),
+        ],
         "entry 15",
     ),
     "reordered": (
@@ -88,9 +105,18 @@ TAMPERINGS = {
         ],
         "entry 18",
     ),
-    "larger grant": (["UPDATE budgets SET granted_epsilon = granted_epsilon + 1 WHERE id = 1"], "grants another amount"),
-    "cheaper budget": (["UPDATE budgets SET spent_epsilon = 0 WHERE id = 1"], "has spent another amount"),
-    "cheaper account": (["UPDATE accounts SET spent_delta = 0 WHERE id = 1"], "account principal=q, subject=s says"),
+    "larger grant": (
+        ["UPDATE budgets SET granted_epsilon = granted_epsilon + 1 WHERE id = 1"],
+        "grants another amount",
+    ),
+    "cheaper budget": (
+        ["UPDATE budgets SET spent_epsilon = 0 WHERE id = 1"],
+        "has spent another amount",
+    ),
+    "cheaper account": (
+        ["UPDATE accounts SET spent_delta = 0 WHERE id = 1"],
+        "account principal=q, subject=s says",
+    ),
     "budget that misses an account": (
         ["DELETE FROM covers WHERE budget_id = 1 AND account_id = 2"],
         "counts 1 accounts, expected 2",
@@ -108,7 +134,9 @@ def test_tampering_is_found(path: Path, name: str) -> None:
     assert any(expected in problem for problem in found.problems), found.problems
 
 
-def test_a_chain_that_was_rewritten_whole_is_found_by_an_anchor(path: Path, make_event: EventMaker) -> None:
+def test_a_chain_that_was_rewritten_whole_is_found_by_an_anchor(
+    path: Path, make_event: EventMaker
+) -> None:
     copy = path.with_name("copy.db")
     shutil.copy(path, copy)
     ledger = Ledger.open(path)
@@ -116,7 +144,9 @@ def test_a_chain_that_was_rewritten_whole_is_found_by_an_anchor(path: Path, make
     anchor = ledger.verify().anchor
     ledger.reserve(Scope("p", "s"), make_event(), answers=1)
     assert ledger.verify(anchor=anchor).ok
-    forged = Ledger.open(copy, anchor=copy.parent / "state")  # by somebody who brings an anchor of his own
+    forged = Ledger.open(
+        copy, anchor=copy.parent / "state"
+    )  # by somebody who brings an anchor of his own
     assert not forged.verify(anchor=anchor).ok  # an old copy put back
     for _ in range(2):
         forged.reserve(Scope("q", "s"), make_event(), answers=1)
@@ -140,15 +170,44 @@ def test_an_empty_ledger_is_in_order(tmp_path: Path) -> None:
 
 def test_dropped_guards_are_found_though_every_entry_is_right(path: Path) -> None:
     tamper(path)
-    assert Ledger.open(path).verify().problems == ("trigger entries_no_update is missing", "trigger entries_no_delete is missing")
+    assert Ledger.open(path).verify().problems == (
+        "trigger entries_no_update is missing",
+        "trigger entries_no_delete is missing",
+    )
 
 
 MUST_BE_FOUND = "found: "
-VALUES = (None, 0, -1, 2**63 - 1, 7.5, float("inf"), "", "x", "\x00", "\ud7ff\u0301", b"", b"\xff" * 40, 10**12, "9" * 400)
+VALUES = (
+    None,
+    0,
+    -1,
+    2**63 - 1,
+    7.5,
+    float("inf"),
+    "",
+    "x",
+    "\x00",
+    "\ud7ff\u0301",
+    b"",
+    b"\xff" * 40,
+    10**12,
+    "9" * 400,
+)
 
 
 def _random_cell(connection: sqlite3.Connection, rng: random.Random) -> str:
-    table = rng.choice(["head", "statements", "budgets", "accounts", "covers", "entries", "entries", "alembic_version"])
+    table = rng.choice(
+        [
+            "head",
+            "statements",
+            "budgets",
+            "accounts",
+            "covers",
+            "entries",
+            "entries",
+            "alembic_version",
+        ]
+    )
     columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
     rows = [row[0] for row in connection.execute(f"SELECT rowid FROM {table}")]
     column, row, value = rng.choice(columns), rng.choice(rows), rng.choice(VALUES)
@@ -169,10 +228,13 @@ def _random_row(connection: sqlite3.Connection, rng: random.Random) -> str:
 
 def _random_schema(connection: sqlite3.Connection, rng: random.Random) -> str:
     connection.execute("PRAGMA writable_schema = ON")
-    name, sql = rng.choice(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall())
+    name, sql = rng.choice(
+        connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    )
     at = rng.randrange(len(sql))
     connection.execute(
-        "UPDATE sqlite_master SET sql = ? WHERE name = ?", (sql[:at] + rng.choice("x)(',1 ") + sql[at + 1 :], name)
+        "UPDATE sqlite_master SET sql = ? WHERE name = ?",
+        (sql[:at] + rng.choice("x)(',1 ") + sql[at + 1 :], name),
     )
     return f"schema of {name} changed at {at}"
 
@@ -192,17 +254,25 @@ def _tampered(path: Path, rng: random.Random) -> str:
         return _random_bytes(path, rng)
     connection = sqlite3.connect(path)
     try:
-        for pragma in ("foreign_keys = OFF", "ignore_check_constraints = ON", "writable_schema = ON"):
+        for pragma in (
+            "foreign_keys = OFF",
+            "ignore_check_constraints = ON",
+            "writable_schema = ON",
+        ):
             connection.execute(f"PRAGMA {pragma}")
         for trigger in ("entries_no_update", "entries_no_delete"):
             connection.execute(f"DROP TRIGGER {trigger}")
         if rng.random() < 0.5:
-            connection.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'")
+            connection.execute(
+                "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'"
+            )
             connection.commit()
             connection.close()
             connection = sqlite3.connect(path)
             connection.execute("PRAGMA ignore_check_constraints = ON")
-        done = rng.choice([_random_cell, _random_cell, _random_cell, _random_row, _random_schema])(connection, rng)
+        done = rng.choice([_random_cell, _random_cell, _random_cell, _random_row, _random_schema])(
+            connection, rng
+        )
         for guard in SQLITE_TRIGGERS.values():
             connection.execute(guard)
         connection.commit()
@@ -214,8 +284,12 @@ def _tampered(path: Path, rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("files", [80, pytest.param(1200, marks=pytest.mark.slow)])
-def test_a_tampered_file_is_described_and_never_an_error(path: Path, files: int, tmp_path: Path) -> None:
-    """verify either names what is wrong, or says that the file cannot be read as a ledger at all; it raises nothing else."""
+def test_a_tampered_file_is_described_and_never_an_error(
+    path: Path, files: int, tmp_path: Path
+) -> None:
+    """verify either names what is wrong, or says that the file cannot be read as a ledger at
+    all; it raises nothing else.
+    """
     content, copy, found = path.read_bytes(), tmp_path / "copies" / "ledger.db", Counter[str]()
     copy.parent.mkdir()
     for seed in range(files):
@@ -240,12 +314,25 @@ def test_a_tampered_file_is_described_and_never_an_error(path: Path, files: int,
 
 
 @pytest.mark.parametrize(
-    "change", ["digest = 1000000000000", "digest = 'text'", "seq = 'x'", "ledger = x'00ff'", "required = 'person'"]
+    "change",
+    [
+        "digest = 1000000000000",
+        "digest = 'text'",
+        "seq = 'x'",
+        "ledger = x'00ff'",
+        "required = 'person'",
+    ],
 )
-def test_a_head_that_no_ledger_writes_gives_no_answer(path: Path, change: str, make_event: EventMaker) -> None:
+def test_a_head_that_no_ledger_writes_gives_no_answer(
+    path: Path, change: str, make_event: EventMaker
+) -> None:
     tamper(path, f"UPDATE head SET {change}")
     ledger = Ledger(Store(path))
-    for use in (ledger.report, lambda: ledger.reserve(Scope("p", "s"), make_event(), answers=1), ledger.check_anchor):
+    for use in (
+        ledger.report,
+        lambda: ledger.reserve(Scope("p", "s"), make_event(), answers=1),
+        ledger.check_anchor,
+    ):
         with pytest.raises(CorruptLedger, match="head was changed"):
             use()
     assert not ledger.verify().ok

@@ -1,8 +1,10 @@
-"""The exact answers on tiny ReLU chains, by going through every activation pattern: an oracle, slow and plain.
+"""The exact answers on tiny ReLU chains, by going through every activation pattern: an oracle, slow
+and plain.
 
-A pattern is consistent with a point if every neuron that it calls on has a pre-activation of at least 0 there, and every
-neuron that it calls off one of at most 0: at a kink both are. Neurons are decided in order, layer by layer; the largest
-and the smallest pre-activation of each on what is left of the closed box are linear programs, put to SciPy.
+A pattern is consistent with a point if every neuron that it calls on has a pre-activation of at
+least 0 there, and every neuron that it calls off one of at most 0: at a kink both are. Neurons
+are decided in order, layer by layer; the largest and the smallest pre-activation of each on what
+is left of the closed box are linear programs, put to SciPy.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _TOLERANCE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Where one activation pattern holds, ``rows @ x + offsets >= 0`` in the box, and the network's Jacobian there.
+    """Where one activation pattern holds, ``rows @ x + offsets >= 0`` in the box, and the network's
+    Jacobian there.
 
     Attributes:
         jacobian: shape (outputs, inputs).
@@ -37,11 +40,13 @@ class Cell:
 
 
 def measure_of(jacobian: np.ndarray, output: str) -> float:
-    """The largest change of the output, measured by ``output``, per unit of l-infinity change of the input.
+    """The largest change of the output, measured by ``output``, per unit of l-infinity change of
+    the input.
 
     Args:
         jacobian: shape (m, n).
-        output: "l1", "l2", "linf" or "spread". All are convex, so the largest is at a sign vector.
+        output: "l1", "l2", "linf" or "spread". All are convex, so the largest is at a sign
+            vector.
     """
     moved = np.array(list(product((-1.0, 1.0), repeat=jacobian.shape[1]))) @ jacobian.T
     if output == "spread":
@@ -57,14 +62,22 @@ def cells(network: Network, lower: np.ndarray, upper: np.ndarray) -> Iterator[Ce
 
 
 def lipschitz(network: Network, lower: np.ndarray, upper: np.ndarray, output: str) -> float:
-    """The largest Jacobian norm, l-infinity to ``output``, over patterns consistent with a point of the closed box."""
+    """The largest Jacobian norm, l-infinity to ``output``, over patterns consistent with a point
+    of the closed box.
+    """
     return max(measure_of(cell.jacobian, output) for cell in cells(network, lower, upper))
 
 
 def nearest_violation(
-    network: Network, center: np.ndarray, limit: float, lower: np.ndarray, upper: np.ndarray, output: str
+    network: Network,
+    center: np.ndarray,
+    limit: float,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    output: str,
 ) -> tuple[float, np.ndarray | None]:
-    """The smallest l-infinity distance from ``center`` to a point with a consistent pattern whose norm is above ``limit``.
+    """The smallest l-infinity distance from ``center`` to a point with a consistent pattern whose
+    norm is above ``limit``.
 
     Points are looked for in the closed box [lower, upper].
 
@@ -86,14 +99,20 @@ def nearest_violation(
             )
             right = np.concatenate([cell.offsets + _KINK, center, -center])
             bounds = [*zip(lower, upper, strict=True), (0.0, None)]
-            answer = linprog(np.append(np.zeros(size), 1.0), matrix, right, bounds=bounds, options=_TOLERANCE)
+            answer = linprog(
+                np.append(np.zeros(size), 1.0), matrix, right, bounds=bounds, options=_TOLERANCE
+            )
             if answer.status == 0 and answer.fun < best:
                 best, witness = float(answer.fun), answer.x[:-1]
     return best, witness
 
 
-def tiny_networks(count: int, *, most_hidden: int = 10, seed: int = 0) -> Iterator[tuple[str, Network]]:
-    """Random chains of one to three hidden layers, at most ``most_hidden`` hidden neurons, with their widths as name."""
+def tiny_networks(
+    count: int, *, most_hidden: int = 10, seed: int = 0
+) -> Iterator[tuple[str, Network]]:
+    """Random chains of one to three hidden layers, at most ``most_hidden`` hidden neurons, with
+    their widths as name.
+    """
     rng = np.random.default_rng(seed)
     for _ in range(count):
         hidden = [0] * int(rng.integers(1, 4))
@@ -103,7 +122,10 @@ def tiny_networks(count: int, *, most_hidden: int = 10, seed: int = 0) -> Iterat
             hidden[k] = int(rng.integers(2, max(3, left - rest + 1)))
             left -= hidden[k]
         widths = [int(rng.integers(1, 4)), *hidden, int(rng.integers(2, 4))]
-        weights = [rng.normal(size=(after, before)) * np.sqrt(2.0 / before) for before, after in pairwise(widths)]
+        weights = [
+            rng.normal(size=(after, before)) * np.sqrt(2.0 / before)
+            for before, after in pairwise(widths)
+        ]
         biases = [0.5 * rng.normal(size=after) for after in widths[1:]]
         yield "-".join(map(str, widths)), affine_chain(weights, biases)
 
@@ -120,15 +142,33 @@ def _decide(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> Iterator[Cell]:
-    """Cells below one choice; ``matrix @ x + shift`` is what enters layer ``index``, ``decided`` its first neurons."""
+    """Cells below one choice; ``matrix @ x + shift`` is what enters layer ``index``, ``decided``
+    its first neurons.
+    """
     weight, bias = layers[index]
     slope, offset = weight @ matrix, weight @ shift + bias
     if index == len(layers) - 1:
-        yield Cell(slope, np.array(rows).reshape(len(rows), len(lower)), np.array(offsets), np.array(pattern, dtype=bool))
+        yield Cell(
+            slope,
+            np.array(rows).reshape(len(rows), len(lower)),
+            np.array(offsets),
+            np.array(pattern, dtype=bool),
+        )
         return
     if len(decided) == len(bias):
         on = np.array(decided, dtype=float)
-        yield from _decide(layers, index + 1, on[:, None] * slope, on * offset, [], rows, offsets, pattern, lower, upper)
+        yield from _decide(
+            layers,
+            index + 1,
+            on[:, None] * slope,
+            on * offset,
+            [],
+            rows,
+            offsets,
+            pattern,
+            lower,
+            upper,
+        )
         return
     row, constant = slope[len(decided)], float(offset[len(decided)])
     for on, sign in ((True, 1.0), (False, -1.0)):
@@ -147,10 +187,20 @@ def _decide(
             )
 
 
-def _largest(row: np.ndarray, rows: list[np.ndarray], offsets: list[float], lower: np.ndarray, upper: np.ndarray) -> float:
-    """The largest ``row . x`` over the points of the box that satisfy the inequalities; -infinity if there are none."""
+def _largest(
+    row: np.ndarray,
+    rows: list[np.ndarray],
+    offsets: list[float],
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> float:
+    """The largest ``row . x`` over the points of the box that satisfy the inequalities;
+    -infinity if there are none.
+    """
     if not rows:
         return float(np.where(row > 0, upper, lower) @ row)
     matrix, right = -np.array(rows), np.array(offsets) + _KINK
-    answer = linprog(-row, matrix, right, bounds=list(zip(lower, upper, strict=True)), options=_TOLERANCE)
+    answer = linprog(
+        -row, matrix, right, bounds=list(zip(lower, upper, strict=True)), options=_TOLERANCE
+    )
     return -float(answer.fun) if answer.status == 0 else -np.inf

@@ -42,27 +42,43 @@ def _dense(rng: np.random.Generator, *widths: int, bias: float = 0.5) -> Network
 def _whole_numbers(rng: np.random.Generator) -> Network:
     """Kinks at whole numbers, so that boxes with such edges end exactly on them."""
     return affine_chain(
-        [rng.integers(-2, 3, size=(6, 3)), rng.integers(-2, 3, size=(2, 6))], [rng.integers(-2, 3, size=6), np.zeros(2)]
+        [rng.integers(-2, 3, size=(6, 3)), rng.integers(-2, 3, size=(2, 6))],
+        [rng.integers(-2, 3, size=6), np.zeros(2)],
     )
 
 
 def _dead_and_huge(rng: np.random.Generator) -> Network:
     """Units that are off everywhere, on everywhere, without weights, and a wide range of scales."""
     first = rng.normal(size=(7, 4)) * np.array([1.0, 1.0, 1.0, 1.0, 0.0, 1e-9, 1e3])[:, None]
-    return affine_chain([first, rng.normal(size=(3, 7))], [np.array([-50.0, 50.0, 0.1, 0.2, 1.0, 0.0, -1.0]), np.ones(3)])
+    return affine_chain(
+        [first, rng.normal(size=(3, 7))],
+        [np.array([-50.0, 50.0, 0.1, 0.2, 1.0, 0.0, -1.0]), np.ones(3)],
+    )
 
 
 def _convolution(rng: np.random.Generator) -> Network:
     first = Convolution(
-        rng.normal(size=(4, 1, 2, 2)), rng.normal(size=4), input_shape=(2, 2, 2), stride=(1, 2), padding=(1, 0), groups=2
+        rng.normal(size=(4, 1, 2, 2)),
+        rng.normal(size=4),
+        input_shape=(2, 2, 2),
+        stride=(1, 2),
+        padding=(1, 0),
+        groups=2,
     )
-    layers: tuple[Layer, ...] = (first, Activation(ActivationKind.RELU), Affine(rng.normal(size=(3, first.outputs)), np.zeros(3)))
+    layers: tuple[Layer, ...] = (
+        first,
+        Activation(ActivationKind.RELU),
+        Affine(rng.normal(size=(3, first.outputs)), np.zeros(3)),
+    )
     return Network(layers, (2, 2, 2))
 
 
 def _smooth(kind: ActivationKind) -> Callable[[np.random.Generator], Network]:
     def build(rng: np.random.Generator) -> Network:
-        layers: list[Layer] = [Affine(rng.normal(size=(8, 4)), rng.normal(size=8)), Activation(kind)]
+        layers: list[Layer] = [
+            Affine(rng.normal(size=(8, 4)), rng.normal(size=8)),
+            Activation(kind),
+        ]
         return Network((*layers, Affine(rng.normal(size=(3, 8)), np.zeros(3))), (4,))
 
     return build
@@ -71,7 +87,15 @@ def _smooth(kind: ActivationKind) -> Callable[[np.random.Generator], Network]:
 def _residual(rng: np.random.Generator) -> Network:
     branch = (Affine(rng.normal(size=(6, 5)), rng.normal(size=6)), Activation(ActivationKind.RELU))
     inner = Residual((*branch, Affine(0.3 * rng.normal(size=(5, 6)), np.zeros(5))))
-    return Network((Affine(rng.normal(size=(5, 4)), np.zeros(5)), inner, Activation(ActivationKind.TANH), inner), (4,))
+    return Network(
+        (
+            Affine(rng.normal(size=(5, 4)), np.zeros(5)),
+            inner,
+            Activation(ActivationKind.TANH),
+            inner,
+        ),
+        (4,),
+    )
 
 
 def _activation_first_and_last(rng: np.random.Generator) -> Network:
@@ -81,7 +105,14 @@ def _activation_first_and_last(rng: np.random.Generator) -> Network:
 
 def _pool(rng: np.random.Generator) -> Network:
     pool = average_pool((2, 2, 3), (2, 2), (1, 1))
-    return Network((pool, Activation(ActivationKind.SIGMOID), Affine(rng.normal(size=(2, pool.outputs)), np.zeros(2))), (2, 2, 3))
+    return Network(
+        (
+            pool,
+            Activation(ActivationKind.SIGMOID),
+            Affine(rng.normal(size=(2, pool.outputs)), np.zeros(2)),
+        ),
+        (2, 2, 3),
+    )
 
 
 RELU_FAMILIES: dict[str, Callable[[np.random.Generator], Network]] = {
@@ -93,7 +124,11 @@ RELU_FAMILIES: dict[str, Callable[[np.random.Generator], Network]] = {
     "convolution": _convolution,
 }
 OTHER_FAMILIES: dict[str, Callable[[np.random.Generator], Network]] = {
-    **{f"smooth {kind}": _smooth(kind) for kind in ActivationKind if kind is not ActivationKind.RELU},
+    **{
+        f"smooth {kind}": _smooth(kind)
+        for kind in ActivationKind
+        if kind is not ActivationKind.RELU
+    },
     "residual": _residual,
     "activation first and last": _activation_first_and_last,
     "average pool": _pool,
@@ -111,17 +146,36 @@ PAIRS: list[tuple[str, str]] = [
     *(("layered", family) for family in RELU_FAMILIES),
 ]
 NORMS = [
-    *(("interval", norm, output) for norm in ("linf", "l2", "l1") for output in ("l1", "l2", "linf", "spread")),
-    *(("enumeration", norm, output) for norm in ("linf", "l1") for output in ("l1", "l2", "linf", "spread")),
-    *(("layered", norm, output) for norm in ("linf", "l1") for output in ("l1", "l2", "linf", "spread")),
+    *(
+        ("interval", norm, output)
+        for norm in ("linf", "l2", "l1")
+        for output in ("l1", "l2", "linf", "spread")
+    ),
+    *(
+        ("enumeration", norm, output)
+        for norm in ("linf", "l1")
+        for output in ("l1", "l2", "linf", "spread")
+    ),
+    *(
+        ("layered", norm, output)
+        for norm in ("linf", "l1")
+        for output in ("l1", "l2", "linf", "spread")
+    ),
 ]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One row per bound x family (``kind``, ``family``), and per bound x family x norms where those are asked for."""
+    """One row per bound x family (``kind``, ``family``), and per bound x family x norms where
+    those are asked for.
+    """
     names = set(metafunc.fixturenames)
     if {"kind", "family", "input_norm", "output"} <= names:
-        rows = [(kind, family, norm, output) for kind, family in PAIRS for allowed, norm, output in NORMS if allowed == kind]
+        rows = [
+            (kind, family, norm, output)
+            for kind, family in PAIRS
+            for allowed, norm, output in NORMS
+            if allowed == kind
+        ]
         metafunc.parametrize(("kind", "family", "input_norm", "output"), rows)
     elif {"kind", "family"} <= names:
         metafunc.parametrize(("kind", "family"), PAIRS)
@@ -141,10 +195,15 @@ def make_bound() -> Callable[..., LipschitzBound]:
 
 
 def jacobians(network: Network, points: np.ndarray) -> np.ndarray:
-    """Jacobians by autograd through torch, shape (n, outputs, inputs): independent of every bound."""
+    """Jacobians by autograd through torch, shape (n, outputs, inputs): independent of every
+    bound.
+    """
     inputs = torch.from_numpy(np.array(points)).requires_grad_()
     outputs = to_torch(network)(inputs)
-    columns = [torch.autograd.grad(outputs[:, k].sum(), inputs, retain_graph=True)[0] for k in range(outputs.shape[1])]
+    columns = [
+        torch.autograd.grad(outputs[:, k].sum(), inputs, retain_graph=True)[0]
+        for k in range(outputs.shape[1])
+    ]
     return torch.stack(columns, dim=1).numpy()
 
 

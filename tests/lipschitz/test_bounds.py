@@ -1,4 +1,6 @@
-"""Every bound on every family and norm pair: sound, isotone to the last bit, the same alone and in any batch."""
+"""Every bound on every family and norm pair: sound, isotone to the last bit, the same alone and
+in any batch.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,22 @@ from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound
 from reticent.lipschitz.bounds import Functionals, combine, parse_output, slices
 from reticent.networks import Affine, Network, affine_chain
 
-QUANTUM = 2.0**-6  # centers and radii are multiples of it, so that nesting is exact in floating point
+QUANTUM = (
+    2.0**-6
+)  # centers and radii are multiples of it, so that nesting is exact in floating point
 
 
 def nested(rng, bound, count):
-    """Outer and inner balls of the bound's input norm, nested exactly, many of them touching, tiny or centred on kinks."""
+    """Outer and inner balls of the bound's input norm, nested exactly, many of them touching,
+    tiny or centred on kinks.
+    """
     d = bound.domain.dimension
     half = float(bound.domain.upper[0])
     outer = rng.integers(-half / QUANTUM, half / QUANTUM + 1, size=(count, d)) * QUANTUM
     outer[::3] = np.round(outer[::3])
-    radius = np.where(rng.random(count) < 0.2, 2.0 * half, rng.integers(0, 1 / QUANTUM + 1, size=count) * QUANTUM)
+    radius = np.where(
+        rng.random(count) < 0.2, 2.0 * half, rng.integers(0, 1 / QUANTUM + 1, size=count) * QUANTUM
+    )
     shift = rng.integers(-8, 9, size=(count, d)) * QUANTUM
     shift[::5] = np.sign(shift[::5]) * radius[::5, None]
     inner = np.clip(outer + shift, -half, half)
@@ -42,14 +50,19 @@ def nested(rng, bound, count):
 
 def test_isotone_on_nested_boxes(kind, family, make_bound):
     bound = make_bound(kind, family)
-    # The layered bound goes through its points one by one; test_layered has its 10**4 boxes, marked slow.
-    outer, radius, inner, left = nested(np.random.default_rng(1), bound, 400 if kind == "layered" else 10_000)
+    # The layered bound goes through its points one by one; test_layered has its 10**4 boxes, marked
+    # slow.
+    outer, radius, inner, left = nested(
+        np.random.default_rng(1), bound, 400 if kind == "layered" else 10_000
+    )
     assert not (bound.bound(inner, left) > bound.bound(outer, radius)).any()
 
 
 def test_isotone_for_all_norms(kind, family, input_norm, output, make_bound):
     bound = make_bound(kind, family, input_norm, output)
-    outer, radius, inner, left = nested(np.random.default_rng(2), bound, 60 if kind == "layered" else 300)
+    outer, radius, inner, left = nested(
+        np.random.default_rng(2), bound, 60 if kind == "layered" else 300
+    )
     step = bound.input_step
     large = bound.bound_over(bound.region_on_grid(outer / step, np.ceil(radius / step)))
     small = bound.bound_over(bound.region_on_grid(inner / step, np.ceil(left / step)))
@@ -57,11 +70,16 @@ def test_isotone_for_all_norms(kind, family, input_norm, output, make_bound):
 
 
 def test_isotone_in_tiny_steps(kind, family, make_bound):
-    """Balls that grow by one grid step at a time, where a rounding in the wrong direction would show."""
+    """Balls that grow by one grid step at a time, where a rounding in the wrong direction would
+    show.
+    """
     bound = make_bound(kind, family)
     rng = np.random.default_rng(3)
     centers = np.round(rng.uniform(-1, 1, size=(20, bound.domain.dimension)) / bound.input_step)
-    ladder = [bound.bound_over(bound.region_on_grid(centers, np.full(20, float(r)))) for r in (*range(40), 10**3, 10**5, 2**40)]
+    ladder = [
+        bound.bound_over(bound.region_on_grid(centers, np.full(20, float(r))))
+        for r in (*range(40), 10**3, 10**5, 2**40)
+    ]
     assert (np.diff(ladder, axis=0) >= 0).all()
 
 
@@ -78,7 +96,10 @@ def test_at_least_every_sampled_difference_quotient(kind, family, make_bound, me
     near = np.clip(first + 1e-4 * rng.choice([-1.0, 1.0], size=first.shape), low, high)
     second = np.where(np.arange(pairs)[:, None] % 2 == 0, corners, near)
     values = bound.network.forward(np.concatenate([first, second]).reshape(-1, d))
-    change, moved = np.split(values, 2)[0] - np.split(values, 2)[1], np.abs(first - second).max(axis=-1)
+    change, moved = (
+        np.split(values, 2)[0] - np.split(values, 2)[1],
+        np.abs(first - second).max(axis=-1),
+    )
     quotients = (measure(change, "l1").reshape(balls, pairs) - 1e-11) / np.maximum(moved, 1e-12)
     assert (quotients <= bound.bound(centers[:, 0], radius[:, 0, 0])[:, None] * (1 + 1e-12)).all()
 
@@ -91,12 +112,20 @@ def test_at_least_every_jacobian(kind, family, input_norm, output, make_bound, a
     step = rng.uniform(-1, 1, size=(30, 6, d))
     step *= radius * rng.random((30, 6, 1)) ** 0.3 / bound.input_norm.of(step)[..., None]
     bounds = bound.bound(centers, radius)
-    rows = Functionals.of("spread", bound.network.output_dimension).rows if output == "spread" else None
+    rows = (
+        Functionals.of("spread", bound.network.output_dimension).rows
+        if output == "spread"
+        else None
+    )
     for jacobian, limit in zip(
-        autograd_jacobians(bound.network, (centers + step).reshape(-1, d)), np.tile(bounds, 30), strict=True
+        autograd_jacobians(bound.network, (centers + step).reshape(-1, d)),
+        np.tile(bounds, 30),
+        strict=True,
     ):
         exact = operator_norm(
-            jacobian if rows is None else rows @ jacobian, bound.input_norm, Norm(output) if rows is None else Norm.LINF
+            jacobian if rows is None else rows @ jacobian,
+            bound.input_norm,
+            Norm(output) if rows is None else Norm.LINF,
         )
         assert exact <= limit * (1 + 1e-12)
 
@@ -107,10 +136,14 @@ def test_equals_the_exact_constant_of_affine_networks(kind, norms, hidden):
     rng = np.random.default_rng(6)
     matrix = rng.normal(size=(4, 4))
     alone = Network((Affine(matrix, np.ones(4)),), (4,))
-    network = affine_chain([np.eye(4), matrix], [np.full(4, 10.0), np.zeros(4)]) if hidden else alone
+    network = (
+        affine_chain([np.eye(4), matrix], [np.full(4, 10.0), np.zeros(4)]) if hidden else alone
+    )
     bound = kind(network, domain=Box.cube(4, 2.0), input_norm=Norm(input_norm), output=output)
     rows = Functionals.of("spread", 4).rows if output == "spread" else np.eye(4)
-    exact = operator_norm(rows @ matrix, Norm(input_norm), Norm.LINF if output == "spread" else Norm(output))
+    exact = operator_norm(
+        rows @ matrix, Norm(input_norm), Norm.LINF if output == "spread" else Norm(output)
+    )
     computed = bound.bound(rng.uniform(-2, 2, size=(3, 4)), [0.0, 0.5, np.inf])
     assert (computed >= exact).all()
     assert computed == pytest.approx(np.full(3, exact), rel=2e-5)
@@ -133,12 +166,15 @@ test_equals_the_exact_constant_of_affine_networks = pytest.mark.parametrize(
 
 
 def exact_constant(network, low, high):
-    """The l-infinity to l1 constant over a box: the largest Jacobian norm over all patterns with an interior (by LP)."""
+    """The l-infinity to l1 constant over a box: the largest Jacobian norm over all patterns with
+    an interior (by LP).
+    """
     first, second = network.layers[0], network.layers[2]
     best = 0.0
     for pattern in itertools.product([-1.0, 1.0], repeat=first.outputs):
         sign = np.array(pattern)
-        # maximise t with sign * (W x + b) >= t: the pattern has an interior if the best t is above 0.
+        # maximise t with sign * (W x + b) >= t: the pattern has an interior if the best t is above
+        # 0.
         left = np.hstack([-sign[:, None] * first.weight, np.ones((len(sign), 1))])
         found = linprog(
             np.append(np.zeros(first.inputs), -1.0),
@@ -147,20 +183,27 @@ def exact_constant(network, low, high):
             bounds=[*zip(low, high, strict=True), (None, 1.0)],
         )
         if found.status == 0 and -found.fun > 1e-9:
-            best = max(best, operator_norm(second.weight * (sign > 0) @ first.weight, Norm.LINF, Norm.L1))
+            best = max(
+                best, operator_norm(second.weight * (sign > 0) @ first.weight, Norm.LINF, Norm.L1)
+            )
     return best
 
 
 def test_between_the_exact_constant_and_the_interval_bound():
     rng = np.random.default_rng(7)
     for _ in range(8):
-        network = affine_chain([rng.normal(size=(5, 2)), rng.normal(size=(2, 5))], [rng.normal(size=5), np.zeros(2)])
+        network = affine_chain(
+            [rng.normal(size=(5, 2)), rng.normal(size=(2, 5))], [rng.normal(size=5), np.zeros(2)]
+        )
         domain = Box.cube(2, 2.0)
         bounds = [
-            kind(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1) for kind in (EnumerationBound, IntervalBound)
+            kind(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1)
+            for kind in (EnumerationBound, IntervalBound)
         ]
         center, radius = rng.uniform(-1.5, 1.5, size=(1, 2)), 0.4
-        exact = exact_constant(network, *(np.clip(center[0] + move, -2, 2) for move in (-radius, radius)))
+        exact = exact_constant(
+            network, *(np.clip(center[0] + move, -2, 2) for move in (-radius, radius))
+        )
         tight, loose = (float(bound.bound(center, radius)[0]) for bound in bounds)
         assert exact <= tight * (1 + 1e-12)
         assert tight <= loose * (1 + 1e-5)
@@ -173,12 +216,16 @@ def test_a_row_does_not_depend_on_its_batch(kind, family, input_norm, output, ma
     together = bound.bound(points, radii)
     order = rng.permutation(23)
     assert np.array_equal(bound.bound(points[order], radii[order]), together[order])
-    assert np.array_equal(np.concatenate([bound.bound(points[[i]], radii[[i]]) for i in range(23)]), together)
+    assert np.array_equal(
+        np.concatenate([bound.bound(points[[i]], radii[[i]]) for i in range(23)]), together
+    )
 
 
 def test_results_do_not_depend_on_threads(kind, make_bound):
     bound = make_bound(kind, "convolution")
-    points = np.random.default_rng(9).normal(size=(300 if kind == "layered" else 1500, bound.domain.dimension))
+    points = np.random.default_rng(9).normal(
+        size=(300 if kind == "layered" else 1500, bound.domain.dimension)
+    )
     before = torch.get_num_threads()
     results = []
     try:
@@ -191,9 +238,9 @@ def test_results_do_not_depend_on_threads(kind, make_bound):
     assert np.array_equal(*results)
 
 
-test_results_do_not_depend_on_threads = pytest.mark.parametrize("kind", ["interval", "enumeration", "layered"])(
-    test_results_do_not_depend_on_threads
-)
+test_results_do_not_depend_on_threads = pytest.mark.parametrize(
+    "kind", ["interval", "enumeration", "layered"]
+)(test_results_do_not_depend_on_threads)
 
 
 def test_at_most_agrees_with_the_bound(kind, family, make_bound):
@@ -208,7 +255,9 @@ def test_at_most_agrees_with_the_bound(kind, family, make_bound):
         assert np.array_equal(bound.at_most(region, float(limit)), bounds <= limit)
 
 
-def test_radius_zero_infinite_and_points_outside_the_domain(kind, family, input_norm, output, make_bound):
+def test_radius_zero_infinite_and_points_outside_the_domain(
+    kind, family, input_norm, output, make_bound
+):
     bound = make_bound(kind, family, input_norm, output)
     far = np.full((1, bound.domain.dimension), 1e9)
     inside = bound.domain.upper[None]
@@ -222,14 +271,26 @@ def test_radius_zero_infinite_and_points_outside_the_domain(kind, family, input_
 
 @pytest.mark.parametrize(
     ("scale", "width"),
-    [(0.0, 1.0), (1e-30, 1.0), (1e30, 1.0), (1e-30, 1e30), (1e30, 1e-30), (1.0, 0.0), (1e-85, 1.0), (1.0, 1e80)],
+    [
+        (0.0, 1.0),
+        (1e-30, 1.0),
+        (1e30, 1.0),
+        (1e-30, 1e30),
+        (1e30, 1e-30),
+        (1.0, 0.0),
+        (1e-85, 1.0),
+        (1.0, 1e80),
+    ],
 )
 @pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound])
 def test_scales(kind, scale, width):
     """Scaling the weights of a network without biases scales its constant, however far."""
     rng = np.random.default_rng(11)
     weights = [rng.normal(size=(5, 3)), rng.normal(size=(2, 5))]
-    networks = [affine_chain([factor * weights[0], weights[1]], [np.zeros(5), np.zeros(2)]) for factor in (1.0, scale)]
+    networks = [
+        affine_chain([factor * weights[0], weights[1]], [np.zeros(5), np.zeros(2)])
+        for factor in (1.0, scale)
+    ]
     bounds = [
         kind(network, domain=Box.cube(3, size), input_norm=Norm.LINF, output=Norm.L1)
         for network, size in zip(networks, (1.0, width), strict=True)
@@ -258,7 +319,9 @@ def test_one_input_one_output_and_constant_networks(kind, output):
 
 
 def test_the_domain_can_need_a_coarser_grid_than_its_half_width():
-    """A domain whose grid rounding crosses a power of two: centers and radii must be on the first layer's grid."""
+    """A domain whose grid rounding crosses a power of two: centers and radii must be on the
+    first layer's grid.
+    """
     half = (2.0**31 - 40 * 2**24) / (2**24 + 2)
     network = affine_chain([[[1.0]], [[1.0]]], [[-42.0], [0.0]])
     for norm in (Norm.L1, Norm.L2):
@@ -274,7 +337,9 @@ def test_domain_of_width_zero_in_some_coordinates(kind, family, make_bound):
     network = make_bound(kind, family).network
     d = network.input_dimension
     domain = Box(np.full(d, 0.25), np.where(np.arange(d) % 2 == 0, 0.25, 1.5))
-    bound = type(make_bound(kind, family))(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1)
+    bound = type(make_bound(kind, family))(
+        network, domain=domain, input_norm=Norm.LINF, output=Norm.L1
+    )
     points = np.random.default_rng(12).uniform(domain.lower, domain.upper, size=(50, d))
     values = network.forward(points)
     change = np.abs(values[:, None] - values[None]).sum(axis=-1)
@@ -284,14 +349,20 @@ def test_domain_of_width_zero_in_some_coordinates(kind, family, make_bound):
 
 @pytest.mark.parametrize("norm", list(Norm))
 def test_regions_contain_their_balls(norm):
-    """In rational arithmetic: the ball around the grid center contains the ball that was asked for."""
+    """In rational arithmetic: the ball around the grid center contains the ball that was asked
+    for.
+    """
     network = Network((Affine(np.ones((1, 3)), np.zeros(1)),), (3,))
     bound = IntervalBound(network, domain=Box.cube(3, 1.0), input_norm=norm, output=Norm.L1)
     rng = np.random.default_rng(16)
     points, radii = rng.uniform(-1, 1, size=(200, 3)), rng.choice([0.0, 1e-9, 0.3, 1.0], size=200)
-    points[::3] = (np.round(points[::3] / bound.input_step) + 0.5) * bound.input_step  # as far from the grid as can be
+    points[::3] = (
+        np.round(points[::3] / bound.input_step) + 0.5
+    ) * bound.input_step  # as far from the grid as can be
     region, step = bound.region(points, radii), Fraction(bound.input_step)
-    for point, radius, center, reach in zip(points, radii, region.centers, region.radii[:, 0], strict=True):
+    for point, radius, center, reach in zip(
+        points, radii, region.centers, region.radii[:, 0], strict=True
+    ):
         moved = [abs(Fraction(x) - Fraction(c) * step) for x, c in zip(point, center, strict=True)]
         left = Fraction(reach) * step - Fraction(radius)
         size = {Norm.L1: sum(moved), Norm.LINF: max(moved)}.get(norm)
@@ -301,24 +372,40 @@ def test_regions_contain_their_balls(norm):
 
 def test_wide_outputs_fall_back_to_the_sum(autograd_jacobians):
     rng = np.random.default_rng(13)
-    network = affine_chain([rng.normal(size=(6, 3)), rng.normal(size=(15, 6))], [rng.normal(size=6), np.zeros(15)])
+    network = affine_chain(
+        [rng.normal(size=(6, 3)), rng.normal(size=(15, 6))], [rng.normal(size=6), np.zeros(15)]
+    )
     points = rng.uniform(-1, 1, size=(200, 3))
     exact = max(operator_norm(j, Norm.LINF, Norm.L1) for j in autograd_jacobians(network, points))
     for kind in (IntervalBound, EnumerationBound, LayeredBound):
         bound = kind(network, domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.L1)
         assert bound.functionals.combine == "sum"
         assert exact <= bound.global_bound()
-        affine = kind(Network(network.layers[2:], (6,)), domain=Box.cube(6, 1.0), input_norm=Norm.LINF, output=Norm.L1)
-        assert affine.global_bound() == pytest.approx(operator_norm(network.layers[2].weight, Norm.LINF, Norm.L1))
+        affine = kind(
+            Network(network.layers[2:], (6,)),
+            domain=Box.cube(6, 1.0),
+            input_norm=Norm.LINF,
+            output=Norm.L1,
+        )
+        assert affine.global_bound() == pytest.approx(
+            operator_norm(network.layers[2].weight, Norm.LINF, Norm.L1)
+        )
 
 
 def test_spread_is_the_largest_difference_of_two_outputs():
     rows = Functionals.of("spread", 4).rows
     values = np.random.default_rng(14).normal(size=(50, 4))
-    assert np.abs(values @ rows.T).max(axis=1) == pytest.approx(values.max(axis=1) - values.min(axis=1))
+    assert np.abs(values @ rows.T).max(axis=1) == pytest.approx(
+        values.max(axis=1) - values.min(axis=1)
+    )
     # A shift of all logits is no change.
     network = Network((Affine([[1.0, 2.0]] * 3, np.zeros(3)),), (2,))
-    assert IntervalBound(network, domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output="spread").global_bound() == 0.0
+    assert (
+        IntervalBound(
+            network, domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output="spread"
+        ).global_bound()
+        == 0.0
+    )
 
 
 def test_combine_is_the_norm_and_monotone():
@@ -347,12 +434,20 @@ def test_slices_cover_every_row_once():
         ([["a", "b"]], 1.0, InvalidInput, "centers: expected real numbers"),
         ([[0.0, 0.0]], -1.0, InvalidParameter, "radius: expected numbers of at least 0"),
         ([[0.0, 0.0]], np.nan, InvalidParameter, "radius: expected numbers of at least 0"),
-        ([[0.0, 0.0]], [1.0, 2.0], InvalidInput, "radius: expected one number or 1, got shape=(2,)"),
+        (
+            [[0.0, 0.0]],
+            [1.0, 2.0],
+            InvalidInput,
+            "radius: expected one number or 1, got shape=(2,)",
+        ),
     ],
 )
 def test_bad_questions(centers, radius, error, message):
     bound = IntervalBound(
-        Network((Affine(np.eye(2), np.zeros(2)),), (2,)), domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output=Norm.L1
+        Network((Affine(np.eye(2), np.zeros(2)),), (2,)),
+        domain=Box.cube(2, 1.0),
+        input_norm=Norm.LINF,
+        output=Norm.L1,
     )
     with pytest.raises(error) as caught:
         bound.bound(centers, radius)

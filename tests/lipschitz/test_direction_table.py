@@ -1,4 +1,6 @@
-"""The table of derivatives along directions gives what the chain of interval arrays gives, bit for bit."""
+"""The table of derivatives along directions gives what the chain of interval arrays gives, bit
+for bit.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from reticent.networks import affine_chain
 OUTPUTS = [("l2", 3), ("l2", 1), ("l1", 13)]  # l1 with more than 12 outputs adds up functionals
 
 
-def bounds(seed: int, output: str, outputs: int, norm: str, hidden: int = 7) -> tuple[EnumerationBound, EnumerationBound]:
+def bounds(
+    seed: int, output: str, outputs: int, norm: str, hidden: int = 7
+) -> tuple[EnumerationBound, EnumerationBound]:
     """One network's bound by its table, and by the arrays that the table stands for."""
     rng = np.random.default_rng(seed)
     scale = 10.0 ** rng.integers(-3, 4)
@@ -23,7 +27,12 @@ def bounds(seed: int, output: str, outputs: int, norm: str, hidden: int = 7) -> 
     last = rng.normal(size=(outputs, hidden))
     last[:, rng.integers(hidden)] = 0.0
     network = affine_chain([first, last], [scale * rng.normal(size=hidden), np.zeros(outputs)])
-    both = [EnumerationBound(network, domain=Box.cube(4, 2.0), input_norm=Norm(norm), output=Norm(output)) for _ in range(2)]
+    both = [
+        EnumerationBound(
+            network, domain=Box.cube(4, 2.0), input_norm=Norm(norm), output=Norm(output)
+        )
+        for _ in range(2)
+    ]
     assert isinstance(both[0]._table, DirectionTable)
     both[1]._table = None
     return both[0], both[1]
@@ -39,9 +48,15 @@ def test_bounds_and_answers_are_those_of_the_arrays(output, outputs, norm, seed)
     radii = np.array([0.0, 1e-6, 0.03, 0.1, 0.3, 0.7, 1.5, 4.0, np.inf])
     expected = arrays.bound(points, radii)
     assert np.array_equal(table.bound(points, radii), expected)
-    assert np.array_equal(np.concatenate([table.bound(points[[i]], radii[[i]]) for i in range(9)]), expected)
+    assert np.array_equal(
+        np.concatenate([table.bound(points[[i]], radii[[i]]) for i in range(9)]), expected
+    )
     region = table.region(table.domain.clip(points), radii)
-    for limit in (*expected, np.nextafter(expected[4], 0), 0.5 * expected[4]):  # a bound is at most itself
+    for limit in (
+        *expected,
+        np.nextafter(expected[4], 0),
+        0.5 * expected[4],
+    ):  # a bound is at most itself
         assert np.array_equal(table.at_most(region, limit), expected <= limit)
 
 
@@ -68,5 +83,12 @@ def test_sums_stay_exact_in_float64():
 def test_many_directions_keep_the_arrays():
     """A table of 2**13 directions would take more memory than it saves."""
     rng = np.random.default_rng(0)
-    network = affine_chain([rng.normal(size=(70, 14)), rng.normal(size=(2, 70))], [np.zeros(70), np.zeros(2)])
-    assert EnumerationBound(network, domain=Box.cube(14, 1.0), input_norm=Norm.LINF, output=Norm.L2)._table is None
+    network = affine_chain(
+        [rng.normal(size=(70, 14)), rng.normal(size=(2, 70))], [np.zeros(70), np.zeros(2)]
+    )
+    assert (
+        EnumerationBound(
+            network, domain=Box.cube(14, 1.0), input_norm=Norm.LINF, output=Norm.L2
+        )._table
+        is None
+    )

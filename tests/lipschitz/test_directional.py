@@ -1,4 +1,6 @@
-"""Relaxed and attained derivatives of single pairs: brute force over slopes, a linear program, fractions."""
+"""Relaxed and attained derivatives of single pairs: brute force over slopes, a linear program,
+fractions.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,14 @@ from reticent.lipschitz.directional import FREE, Rows, Slopes, largest, ranges, 
 
 
 def case(rng, *widths, rows=6):
-    """Slopes with a mix of on, off and unstable neurons, and pairs, of a chain with these hidden widths."""
+    """Slopes with a mix of on, off and unstable neurons, and pairs, of a chain with these hidden
+    widths.
+    """
     states = [rng.choice(3, size=width, p=[0.2, 0.2, 0.6]) for width in widths]
     slopes = Slopes(tuple(s == 1 for s in states), tuple(s == 2 for s in states))
-    weights = tuple(rng.normal(size=(after, before)) for before, after in itertools.pairwise(widths))
+    weights = tuple(
+        rng.normal(size=(after, before)) for before, after in itertools.pairwise(widths)
+    )
     functionals, along = rng.normal(size=(rows, widths[-1])), rng.normal(size=(rows, widths[0]))
     return weights, slopes, Rows(functionals, along, relaxed(ranges(along, weights, slopes)))
 
@@ -25,7 +31,10 @@ def case(rng, *widths, rows=6):
 def everything(weights, slopes, functional, along):
     """The largest derivative over every choice of slopes, one by one."""
     options = [
-        [(1.0,) if on else (0.0, 1.0) if unstable else (0.0,) for on, unstable in zip(*state, strict=True)]
+        [
+            (1.0,) if on else (0.0, 1.0) if unstable else (0.0,)
+            for on, unstable in zip(*state, strict=True)
+        ]
         for state in zip(slopes.on, slopes.unstable, strict=True)
     ]
     best = -np.inf
@@ -69,11 +78,15 @@ def test_decided_slopes_leave_nothing_to_relax():
         assert found.value == pytest.approx(found.attained, abs=1e-12)
         assert (found.gap <= 0).all()
         best = max(best, float(found.value[0]))
-    assert best == pytest.approx(everything(weights, slopes, rows.functionals[0], rows.along[0]), abs=1e-12)
+    assert best == pytest.approx(
+        everything(weights, slopes, rows.functionals[0], rows.along[0]), abs=1e-12
+    )
 
 
 def test_relaxed_value_is_the_optimum_of_the_linear_program():
-    """Variables: what each neuron of both layers passes on; the second layer's lies between its two lines."""
+    """Variables: what each neuron of both layers passes on; the second layer's lies between its
+    two lines.
+    """
     rng = np.random.default_rng(3)
     for _ in range(10):
         (weight,), slopes, rows = case(rng, 5, 4, rows=1)
@@ -95,19 +108,33 @@ def test_relaxed_value_is_the_optimum_of_the_linear_program():
             for (factor, offset), sign in zip(lines, (1.0, -1.0), strict=True):
                 left.append(np.concatenate([-sign * factor * weight[k], sign * unit]))
                 right.append(sign * offset)
-        best = linprog(np.concatenate([np.zeros(5), -a]), np.array(left), right, bounds=[*ends, *[(None, None)] * 4])
+        best = linprog(
+            np.concatenate([np.zeros(5), -a]),
+            np.array(left),
+            right,
+            bounds=[*ends, *[(None, None)] * 4],
+        )
         assert largest(rows, (weight,), slopes).value[0] == pytest.approx(-best.fun, abs=1e-8)
 
 
 def test_more_unstable_neurons_raise_every_value():
-    """Inclusion of slopes, the step from regions to real numbers: on or off to unstable, never the other way."""
+    """Inclusion of slopes, the step from regions to real numbers: on or off to unstable, never
+    the other way.
+    """
     rng = np.random.default_rng(4)
     for _ in range(200):
         weights, slopes, rows = case(rng, 6, 5, 5)
-        looser = Slopes(slopes.on, tuple(part | (rng.random(part.shape) < 0.3) for part in slopes.unstable))
-        looser = Slopes(tuple(on & ~u for on, u in zip(looser.on, looser.unstable, strict=True)), looser.unstable)
+        looser = Slopes(
+            slopes.on, tuple(part | (rng.random(part.shape) < 0.3) for part in slopes.unstable)
+        )
+        looser = Slopes(
+            tuple(on & ~u for on, u in zip(looser.on, looser.unstable, strict=True)),
+            looser.unstable,
+        )
         wide = Rows(rows.functionals, rows.along, relaxed(ranges(rows.along, weights, looser)))
-        assert (largest(wide, weights, looser).value >= largest(rows, weights, slopes).value - 1e-12).all()
+        assert (
+            largest(wide, weights, looser).value >= largest(rows, weights, slopes).value - 1e-12
+        ).all()
         assert (separate(wide, weights, looser) >= separate(rows, weights, slopes) - 1e-12).all()
 
 
@@ -122,7 +149,10 @@ def test_fractions_agree_and_stay_fractions():
     assert apart.astype(float) == pytest.approx(separate(rows, weights, slopes), abs=1e-12)
     choices = rng.integers(-1, 2, size=(4, 7)).astype(np.int8)
     for given in (None, choices):
-        plain, found = largest(rows, weights, slopes, given), largest(exact, exact_weights, slopes, given)
+        plain, found = (
+            largest(rows, weights, slopes, given),
+            largest(exact, exact_weights, slopes, given),
+        )
         for name in ("value", "attained", "gap"):
             values = getattr(found, name)
             assert all(isinstance(value, Fraction | int) for value in values.ravel())
@@ -130,9 +160,13 @@ def test_fractions_agree_and_stay_fractions():
 
 
 def test_neither_relaxation_is_always_the_smaller():
-    """One neuron that is on wants the first layer off; the chord of an unstable one is above 0 there, intervals are not."""
+    """One neuron that is on wants the first layer off; the chord of an unstable one is above 0
+    there, intervals are not.
+    """
     weights = (np.array([[-100.0, -100.0], [1.0, -1.0]]),)
-    slopes = Slopes((np.zeros(2, bool), np.array([True, False])), (np.ones(2, bool), np.array([False, True])))
+    slopes = Slopes(
+        (np.zeros(2, bool), np.array([True, False])), (np.ones(2, bool), np.array([False, True]))
+    )
     along = np.ones((1, 2))
     rows = Rows(np.ones((1, 2)), along, relaxed(ranges(along, weights, slopes)))
     assert largest(rows, weights, slopes).value == pytest.approx([0.5])

@@ -32,11 +32,16 @@ def test_one_hidden_layer_is_the_formula():
     rng = np.random.default_rng(0)
     first, last, bias = rng.normal(size=(7, 4)), rng.normal(size=(3, 7)), rng.normal(size=7)
     bound = EnumerationBound(
-        affine_chain([first, last], [bias, np.zeros(3)]), domain=Box.cube(4, 2.0), input_norm=Norm.LINF, output=Norm.L1
+        affine_chain([first, last], [bias, np.zeros(3)]),
+        domain=Box.cube(4, 2.0),
+        input_norm=Norm.LINF,
+        output=Norm.L1,
     )
     for _ in range(25):
         center, radius = rng.uniform(-2, 2, size=4), rng.random()
-        expected = formula(first, bias, last, np.maximum(center - radius, -2), np.minimum(center + radius, 2))
+        expected = formula(
+            first, bias, last, np.maximum(center - radius, -2), np.minimum(center + radius, 2)
+        )
         assert bound.bound(center[None], radius)[0] == pytest.approx(expected, rel=1e-5)
 
 
@@ -69,7 +74,10 @@ def test_pruned_search_is_the_full_maximum():
     assert (found >= best).all()
     assert found == pytest.approx(best, rel=1e-4, abs=1e-4)
     assert np.array_equal(
-        found, np.concatenate([table.largest(Interval(a[None], b[None], 1.0)) for a, b in zip(*slopes, strict=True)])
+        found,
+        np.concatenate(
+            [table.largest(Interval(a[None], b[None], 1.0)) for a, b in zip(*slopes, strict=True)]
+        ),
     )
 
 
@@ -87,12 +95,17 @@ def test_units_that_never_change_are_used_and_change_nothing():
 
 
 def test_cancelling_outputs_do_not_hide_rounding():
-    """Logits that differ by far less than their size: the error of each entry is measured before they cancel."""
+    """Logits that differ by far less than their size: the error of each entry is measured before
+    they cancel.
+    """
     base = np.array([[1e6, -1e6, 3e5]])
     last = np.concatenate([base, base + np.array([[1e-3, 2e-3, -1e-3]])])
     first = np.eye(3)
     bound = EnumerationBound(
-        affine_chain([first, last], [np.ones(3), np.zeros(2)]), domain=Box.cube(3, 0.5), input_norm=Norm.LINF, output="spread"
+        affine_chain([first, last], [np.ones(3), np.zeros(2)]),
+        domain=Box.cube(3, 0.5),
+        input_norm=Norm.LINF,
+        output="spread",
     )
     exact = float(np.abs(last[1] - last[0]).sum())
     assert exact <= bound.global_bound() <= exact * 1.001
@@ -108,7 +121,8 @@ def test_deeper_networks_are_mostly_tighter_than_intervals(depth):
     )
     domain = Box.cube(4, 2.0)
     tight, loose = (
-        kind(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1) for kind in (EnumerationBound, IntervalBound)
+        kind(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1)
+        for kind in (EnumerationBound, IntervalBound)
     )
     points = rng.uniform(-2, 2, size=(50, 4))
     assert np.median(loose.bound(points, 0.2) / tight.bound(points, 0.2)) > 1.02
@@ -116,11 +130,15 @@ def test_deeper_networks_are_mostly_tighter_than_intervals(depth):
 
 def test_too_large_for_a_table_takes_the_other_path(monkeypatch):
     rng = np.random.default_rng(6)
-    network = affine_chain([rng.normal(size=(5, 3)), rng.normal(size=(2, 5))], [rng.normal(size=5), np.zeros(2)])
+    network = affine_chain(
+        [rng.normal(size=(5, 3)), rng.normal(size=(2, 5))], [rng.normal(size=5), np.zeros(2)]
+    )
     bounds = []
     for limit in (2**23, 1):
         monkeypatch.setattr("reticent.lipschitz.enumeration._TABLE_NUMBERS", limit)
-        bounds.append(EnumerationBound(network, domain=Box.cube(3, 2.0), input_norm=Norm.LINF, output=Norm.L1))
+        bounds.append(
+            EnumerationBound(network, domain=Box.cube(3, 2.0), input_norm=Norm.LINF, output=Norm.L1)
+        )
     assert bounds[0]._table is not None
     assert bounds[1]._table is None
     points = rng.uniform(-2, 2, size=(50, 3))
@@ -131,7 +149,11 @@ def test_too_large_for_a_table_takes_the_other_path(monkeypatch):
     ("layers", "inputs", "norm", "error", "message"),
     [
         (
-            [Affine(np.eye(2), np.zeros(2)), Activation(ActivationKind.TANH), Affine(np.eye(2), np.zeros(2))],
+            [
+                Affine(np.eye(2), np.zeros(2)),
+                Activation(ActivationKind.TANH),
+                Affine(np.eye(2), np.zeros(2)),
+            ],
             2,
             Norm.LINF,
             UnsupportedNetwork,
@@ -151,12 +173,23 @@ def test_too_large_for_a_table_takes_the_other_path(monkeypatch):
             UnsupportedNorm,
             "enumeration: 15 inputs, expected at most 14; use the interval bound",
         ),
-        ([Affine(np.eye(2), np.zeros(2))], 2, Norm.L2, UnsupportedNorm, "enumeration: l2 balls have no finite set of directions"),
+        (
+            [Affine(np.eye(2), np.zeros(2))],
+            2,
+            Norm.L2,
+            UnsupportedNorm,
+            "enumeration: l2 balls have no finite set of directions",
+        ),
     ],
 )
 def test_refusals(layers, inputs, norm, error, message):
     with pytest.raises(error) as caught:
-        EnumerationBound(Network(tuple(layers), (inputs,)), domain=Box.cube(inputs, 1.0), input_norm=norm, output=Norm.L1)
+        EnumerationBound(
+            Network(tuple(layers), (inputs,)),
+            domain=Box.cube(inputs, 1.0),
+            input_norm=norm,
+            output=Norm.L1,
+        )
     assert str(caught.value).startswith(message)
 
 

@@ -1,4 +1,6 @@
-"""Exact search against brute force over patterns; decisions that are exact to the last bit; psi is 1-Lipschitz."""
+"""Exact search against brute force over patterns; decisions that are exact to the last bit; psi
+is 1-Lipschitz.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ import numpy as np
 import pytest
 
 from reticent.core import Box, Norm
-from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter, UnsupportedNetwork, UnsupportedNorm
+from reticent.core.errors import (
+    CertificationFailed,
+    InvalidInput,
+    InvalidParameter,
+    UnsupportedNetwork,
+    UnsupportedNorm,
+)
 from reticent.lipschitz import EnumerationBound, LevelTest, LipschitzBound
 from reticent.lipschitz.exact import ExactBound, Status, lipschitz_constant, nearest_violation
 from reticent.lipschitz.exact_patterns import ReluChain
@@ -43,7 +51,8 @@ def against_brute_force(network, center, radius, output, *, limit_share):
     found = lipschitz_constant(network, center, radius, relative=1e-9, absolute=1e-12, **ask)
     reproduced = brute_force.measure_of(jacobian_of(network, found.pattern), output)
     holds = {
-        f"value {found.value} of {expected}": found.value == pytest.approx(expected, rel=1e-8, abs=1e-9),
+        f"value {found.value} of {expected}": found.value
+        == pytest.approx(expected, rel=1e-8, abs=1e-9),
         "lower end of the value": found.lower <= expected * (1 + 1e-9) + 1e-9,
         "upper end of the value": expected <= found.upper * (1 + 1e-9) + 1e-9,
         "width of the interval": found.upper <= found.lower * (1 + 1e-8) + 1e-8,
@@ -54,14 +63,20 @@ def against_brute_force(network, center, radius, output, *, limit_share):
     limit = limit_share * expected
     if limit > 1e-6:
         distance, _ = brute_force.nearest_violation(network, center, limit, lower, upper, output)
-        nearest = nearest_violation(network, center, limit=limit, max_radius=radius, tolerance=1e-9, **ask)
+        nearest = nearest_violation(
+            network, center, limit=limit, max_radius=radius, tolerance=1e-9, **ask
+        )
         holds |= {
-            f"distance {nearest.distance} of {distance}": nearest.distance == pytest.approx(distance, abs=1e-6),
+            f"distance {nearest.distance} of {distance}": nearest.distance
+            == pytest.approx(distance, abs=1e-6),
             "value at the violation": nearest.value > limit,
             "interval of the distance": nearest.lower <= nearest.distance <= nearest.upper,
             "place of the violation": np.abs(nearest.witness - center).max() <= nearest.upper,
             "pattern of the violation": consistent(network, nearest.witness, nearest.pattern),
-            "value of that pattern": brute_force.measure_of(jacobian_of(network, nearest.pattern), output) > limit,
+            "value of that pattern": brute_force.measure_of(
+                jacobian_of(network, nearest.pattern), output
+            )
+            > limit,
         }
     return [name for name, right in holds.items() if not right], limit > 1e-6
 
@@ -76,7 +91,9 @@ def jacobian_of(network, pattern):
 
 
 def consistent(network, point, pattern):
-    """Whether the pre-activations at the point have the pattern's signs, kinks included, up to 1e-9."""
+    """Whether the pre-activations at the point have the pattern's signs, kinks included, up to
+    1e-9.
+    """
     values, start = point, 0
     for layer in network.linear_layers()[:-1]:
         before = layer.dense() @ values + layer.bias
@@ -95,7 +112,9 @@ def test_values_and_distances_are_those_of_brute_force(widths, output):
         center = rng.uniform(-2, 2, size=widths[0])
         if whole:
             center = np.round(center)  # boxes that end on kinks
-        contradictions, compared = against_brute_force(network, center, 0.5, output, limit_share=0.9)
+        contradictions, compared = against_brute_force(
+            network, center, 0.5, output, limit_share=0.9
+        )
         assert contradictions == []
         assert compared  # none of these networks is constant in its ball
 
@@ -107,14 +126,18 @@ def test_two_hundred_tiny_networks_against_brute_force():
     for trial, (_, network) in enumerate(brute_force.tiny_networks(200, most_hidden=7, seed=3)):
         center, output = rng.uniform(-2, 2, size=network.input_dimension), list(OUTPUTS)[trial % 3]
         radius = float(rng.choice([0.2, 0.6]))
-        contradictions, compared = against_brute_force(network, center, radius, output, limit_share=0.95)
+        contradictions, compared = against_brute_force(
+            network, center, radius, output, limit_share=0.95
+        )
         assert contradictions == []
         distances += compared
     assert distances > 100
 
 
 def test_decisions_are_exact_where_the_limit_is_the_value():
-    """Whole-number networks: L is a whole number, and "L <= P" has to be right for P = L and for the next float below."""
+    """Whole-number networks: L is a whole number, and "L <= P" has to be right for P = L and for
+    the next float below.
+    """
     rng = np.random.default_rng(11)
     domain, asked = Box.cube(2, 2.0), 0
     for widths in [(2, 5, 2), (2, 4, 3, 2)] * 3:
@@ -125,7 +148,11 @@ def test_decisions_are_exact_where_the_limit_is_the_value():
         if value == 0:
             continue
         relu = ReluChain(network, domain=domain, output=Norm.L1)
-        for limit, above in ((value, False), (np.nextafter(value, 0), True), (np.nextafter(value, np.inf), False)):
+        for limit, above in (
+            (value, False),
+            (np.nextafter(value, 0), True),
+            (np.nextafter(value, np.inf), False),
+        ):
             search = PatternSearch(relu, center, lower, upper, Goal.DECIDE, threshold=float(limit))
             search.run()
             assert search.exceeded == above
@@ -135,19 +162,31 @@ def test_decisions_are_exact_where_the_limit_is_the_value():
 
 @pytest.mark.parametrize("widths", [(3, 8, 3), (3, 6, 4, 2)])
 def test_decisions_at_the_rounded_value_and_its_neighbours_compare_real_numbers(widths):
-    """General weights: L is no float. The floats around it are told apart by the rational value of the pattern."""
+    """General weights: L is no float. The floats around it are told apart by the rational value
+    of the pattern.
+    """
     network, domain = chain(np.random.default_rng(13), widths), Box.cube(3, 3.0)
     relu = ReluChain(network, domain=domain, output=Norm.L1)
     for center in np.random.default_rng(14).uniform(-2, 2, size=(3, 3)):
-        exact = relu.exact_value(lipschitz_constant(network, center, 0.5, domain=domain, relative=1e-9).pattern)
-        for limit in (np.nextafter(float(exact), 0), float(exact), np.nextafter(float(exact), np.inf)):
-            search = PatternSearch(relu, center, *ball(domain, center, 0.5), Goal.DECIDE, threshold=float(limit))
+        exact = relu.exact_value(
+            lipschitz_constant(network, center, 0.5, domain=domain, relative=1e-9).pattern
+        )
+        for limit in (
+            np.nextafter(float(exact), 0),
+            float(exact),
+            np.nextafter(float(exact), np.inf),
+        ):
+            search = PatternSearch(
+                relu, center, *ball(domain, center, 0.5), Goal.DECIDE, threshold=float(limit)
+            )
             search.run()
             assert search.exceeded == (exact > Fraction(float(limit)))
 
 
 def test_a_kink_on_the_edge_of_the_ball_counts_and_one_beyond_it_by_a_grid_step_does_not():
-    """max(x, 0) around -1: the closed ball of radius 1 touches the kink, where both slopes are allowed."""
+    """max(x, 0) around -1: the closed ball of radius 1 touches the kink, where both slopes are
+    allowed.
+    """
     network = affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]])
     bound = ExactBound(network, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
     steps = round(1.0 / bound.input_step)
@@ -160,7 +199,12 @@ def test_a_kink_on_the_edge_of_the_ball_counts_and_one_beyond_it_by_a_grid_step_
 
 def exact_bound(widths, seed, output="l1", *, half_width=3.0):
     network = chain(np.random.default_rng(seed), widths)
-    return ExactBound(network, domain=Box.cube(widths[0], half_width), input_norm=Norm.LINF, output=OUTPUTS[output])
+    return ExactBound(
+        network,
+        domain=Box.cube(widths[0], half_width),
+        input_norm=Norm.LINF,
+        output=OUTPUTS[output],
+    )
 
 
 @pytest.mark.parametrize("widths", [(3, 8, 3), (3, 6, 4, 2)])
@@ -169,7 +213,9 @@ def test_exact_lies_below_every_isotone_bound_and_above_sampled_quotients(widths
     bound = exact_bound(widths, 1)
     points, radius = rng.uniform(-3, 3, size=(12, widths[0])), 0.4
     values = bound.bound(points, radius)
-    cheap = EnumerationBound(bound.network, domain=bound.domain, input_norm=Norm.LINF, output=Norm.L1).bound(points, radius)
+    cheap = EnumerationBound(
+        bound.network, domain=bound.domain, input_norm=Norm.LINF, output=Norm.L1
+    ).bound(points, radius)
     assert (values <= cheap * (1 + 2 * bound.relative)).all()
     assert (values < 0.99 * cheap).any()
     ends = np.clip(points[:, None] + rng.uniform(-radius, radius, size=(12, 400, widths[0])), -3, 3)
@@ -186,26 +232,45 @@ def test_levels_are_the_binary_search_s_alone_in_any_batch_and_in_any_order(widt
     radius = 0.06
     points = rng.uniform(-3.2, 3.2, size=(25, 2))
     plain = LevelTest(bound, 1.0, radius, 6)
-    touched = float(bound.bound_over(bound.region_on_grid(snap(bound, points[:1]), np.array([2.0 * plain.radius_steps])))[0])
-    for proposal in (0.8 * bound.global_bound(), touched, float(np.nextafter(touched / (1 + bound.relative), 0))):
+    touched = float(
+        bound.bound_over(
+            bound.region_on_grid(snap(bound, points[:1]), np.array([2.0 * plain.radius_steps]))
+        )[0]
+    )
+    for proposal in (
+        0.8 * bound.global_bound(),
+        touched,
+        float(np.nextafter(touched / (1 + bound.relative), 0)),
+    ):
         test = LevelTest(bound, proposal, radius, 6)
         levels = test.levels(points)
-        searched = LipschitzBound.levels(bound, snap(bound, points), test.radius_steps, limit=proposal, max_level=6)
+        searched = LipschitzBound.levels(
+            bound, snap(bound, points), test.radius_steps, limit=proposal, max_level=6
+        )
         assert np.array_equal(levels, searched)
         order = rng.permutation(len(points))
         assert np.array_equal(test.levels(points[order]), levels[order])
-        assert np.array_equal(np.concatenate([test.levels(points[[i]]) for i in range(8)]), levels[:8])
+        assert np.array_equal(
+            np.concatenate([test.levels(points[[i]]) for i in range(8)]), levels[:8]
+        )
         assert len(np.unique(levels)) > 1
 
 
 def test_where_the_proposal_is_exactly_a_value_on_a_kink():
-    """Whole-number kinks, centers and radii: every ball ends on kinks, every value is hit exactly."""
-    network = affine_chain([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 2.0, 4.0]]], [[0.0, -1.0, -2.0], [0.0]])
+    """Whole-number kinks, centers and radii: every ball ends on kinks, every value is hit
+    exactly.
+    """
+    network = affine_chain(
+        [[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 2.0, 4.0]]], [[0.0, -1.0, -2.0], [0.0]]
+    )
     bound = ExactBound(network, domain=Box.cube(2, 4.0), input_norm=Norm.LINF, output=Norm.L1)
     steps = round(0.5 / bound.input_step)
     centers = np.array([[i, j] for i in (-2.0, -1.0) for j in (-2.0, 0.0)]) / bound.input_step
     values = [
-        [brute_force.lipschitz(network, *ball(bound.domain, center, 0.5 * level), "l1") for level in range(1, 7)]
+        [
+            brute_force.lipschitz(network, *ball(bound.domain, center, 0.5 * level), "l1")
+            for level in range(1, 7)
+        ]
         for center in centers * bound.input_step
     ]
     for limit in (1.0, 2.0, 3.0, 8.0, 9.0, 10.0, 11.0):
@@ -226,14 +291,20 @@ def test_levels_of_neighbours_differ_by_at_most_one():
 
 @pytest.mark.slow
 def test_psi_is_one_lipschitz_on_ten_thousand_pairs():
-    """No pair in 10**4 may violate |psi - psi'| <= d + tolerance: 120 points, all pairs of which are compared, and close ones."""
+    """No pair in 10**4 may violate |psi - psi'| <= d + tolerance: 120 points, all pairs of which
+    are compared, and close ones.
+    """
     rng = np.random.default_rng(9)
     network, domain = chain(np.random.default_rng(4), (2, 7, 2)), Box.cube(2, 3.0)
     limit = 0.7 * lipschitz_constant(network, [0.0, 0.0], np.inf, domain=domain).value
     points = rng.uniform(-3, 3, size=(120, 2))
-    points[60:] = np.clip(points[:60] + rng.normal(size=(60, 2)) * rng.choice([1e-9, 1e-4, 0.05], size=(60, 1)), -3, 3)
+    points[60:] = np.clip(
+        points[:60] + rng.normal(size=(60, 2)) * rng.choice([1e-9, 1e-4, 0.05], size=(60, 1)), -3, 3
+    )
     ask = {"limit": limit, "max_radius": 2.0, "domain": domain, "tolerance": 1e-7}
-    psi = np.array([min(nearest_violation(network, point, **ask).distance, 2.0) for point in points])
+    psi = np.array(
+        [min(nearest_violation(network, point, **ask).distance, 2.0) for point in points]
+    )
     between = np.abs(points[:, None] - points[None]).max(axis=2)
     assert between.size > 10_000
     assert (np.abs(psi[:, None] - psi[None]) <= between + 2e-7).all()
@@ -248,7 +319,9 @@ def test_the_distance_is_where_the_decision_changes():
     found = nearest_violation(network, center, limit=limit, max_radius=1.0, domain=domain)
     relu = ReluChain(network, domain=domain, output=Norm.L1)
     for radius, above in ((found.distance + 1e-7, True), (found.distance - 1e-7, False)):
-        search = PatternSearch(relu, center, *ball(domain, center, radius), Goal.DECIDE, threshold=limit)
+        search = PatternSearch(
+            relu, center, *ball(domain, center, radius), Goal.DECIDE, threshold=limit
+        )
         search.run()
         assert search.exceeded == above
 
@@ -257,7 +330,10 @@ def test_edge_cases():
     domain = Box.cube(2, 2.0)
     affine = affine_chain([[[1.0, -2.0], [0.5, 0.0]]], [[0.0, 1.0]])
     assert lipschitz_constant(affine, [0.0, 0.0], np.inf, domain=domain).value == pytest.approx(3.5)
-    assert nearest_violation(affine, [0.0, 0.0], limit=3.0, max_radius=1.0, domain=domain).distance == 0.0
+    assert (
+        nearest_violation(affine, [0.0, 0.0], limit=3.0, max_radius=1.0, domain=domain).distance
+        == 0.0
+    )
     constant = affine_chain([np.zeros((3, 2)), np.ones((2, 3))], [np.ones(3), np.zeros(2)])
     assert lipschitz_constant(constant, [0.0, 0.0], 1.0, domain=domain, absolute=1e-12).value == 0.0
     found = nearest_violation(constant, [0.0, 0.0], limit=1.0, max_radius=np.inf, domain=domain)
@@ -267,13 +343,18 @@ def test_edge_cases():
     assert lipschitz_constant(network, [9.0, 9.0], 0.25, domain=flat).value == pytest.approx(2.0)
     at_a_kink = affine_chain([[[1.0]], [[2.0]]], [[0.0], [0.0]])
     assert lipschitz_constant(at_a_kink, [0.0], 0.0, domain=Box.cube(1, 1.0)).value == 2.0
-    assert lipschitz_constant(at_a_kink, [-1e-3], 0.0, domain=Box.cube(1, 1.0), absolute=1e-12).value == 0.0
+    assert (
+        lipschitz_constant(at_a_kink, [-1e-3], 0.0, domain=Box.cube(1, 1.0), absolute=1e-12).value
+        == 0.0
+    )
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_an_affine_network_is_decided_to_the_last_bit(output):
     network = affine_chain([[[1.0, -2.0], [0.5, 0.25]]], [[0.0, 1.0]])
-    bound = ExactBound(network, domain=Box.cube(2, 2.0), input_norm=Norm.LINF, output=OUTPUTS[output])
+    bound = ExactBound(
+        network, domain=Box.cube(2, 2.0), input_norm=Norm.LINF, output=OUTPUTS[output]
+    )
     value = brute_force.measure_of(network.linear_layers()[0].dense(), output)
     region = bound.region(np.zeros((1, 2)), np.array([0.5]))
     assert bound.at_most(region, value).all()
@@ -284,7 +365,9 @@ def test_an_affine_network_is_decided_to_the_last_bit(output):
 def test_a_limit_raises_and_leaves_no_answer():
     network = chain(np.random.default_rng(12), (4, 12, 8, 3))
     ask = {"domain": Box.cube(4, 3.0)}
-    with pytest.raises(CertificationFailed, match="not finished after nodes=1; expected a higher limit"):
+    with pytest.raises(
+        CertificationFailed, match="not finished after nodes=1; expected a higher limit"
+    ):
         lipschitz_constant(network, np.zeros(4), 2.0, limits=Limits(nodes=1), **ask)
     with pytest.raises(CertificationFailed, match="not finished after cpu_seconds=0"):
         lipschitz_constant(network, np.zeros(4), 2.0, limits=Limits(cpu_seconds=0.0), **ask)
@@ -307,20 +390,34 @@ def test_a_limit_raises_and_leaves_no_answer():
         ({"radius": float("nan")}, InvalidParameter, "radius=nan"),
         ({"center": [0.0]}, InvalidInput, "center"),
         ({"center": [np.nan, 0.0]}, InvalidInput, "center"),
-        ({"domain": Box.cube(3, 1.0)}, InvalidInput, "domain: has 3 coordinates, the network takes 2"),
+        (
+            {"domain": Box.cube(3, 1.0)},
+            InvalidInput,
+            "domain: has 3 coordinates, the network takes 2",
+        ),
         ({"relative": 0.0}, InvalidParameter, "relative, absolute"),
     ],
 )
 def test_bad_questions(change, error, message):
     network = chain(np.random.default_rng(0), (2, 3, 2))
-    arguments = {"network": network, "center": [0.0, 0.0], "radius": 0.1, "domain": Box.cube(2, 1.0), **change}
+    arguments = {
+        "network": network,
+        "center": [0.0, 0.0],
+        "radius": 0.1,
+        "domain": Box.cube(2, 1.0),
+        **change,
+    }
     with pytest.raises(error) as caught:
         lipschitz_constant(**arguments)
     assert str(caught.value).startswith(message)
 
 
 def test_networks_that_are_not_relu_chains_or_have_too_many_inputs_are_refused():
-    layers = (Affine(np.eye(2), np.zeros(2)), Activation(ActivationKind.TANH), Affine(np.eye(2), np.zeros(2)))
+    layers = (
+        Affine(np.eye(2), np.zeros(2)),
+        Activation(ActivationKind.TANH),
+        Affine(np.eye(2), np.zeros(2)),
+    )
     with pytest.raises(UnsupportedNetwork, match="expected linear layers with ReLU"):
         lipschitz_constant(Network(layers, (2,)), [0.0, 0.0], 0.1, domain=Box.cube(2, 1.0))
     many = affine_chain([np.ones((2, 15)), np.ones((2, 2))], [np.zeros(2), np.zeros(2)])

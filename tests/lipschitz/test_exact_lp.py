@@ -1,4 +1,6 @@
-"""Feasibility: against HiGHS, with every refutation and every point checked, and exactly at the edge of rounding."""
+"""Feasibility: against HiGHS, with every refutation and every point checked, and exactly at the
+edge of rounding.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def fractions(values):
 
 def random_case(rng, *, whole=False):
     n, k = int(rng.integers(1, 9)), int(rng.integers(1, 25))
-    rows, offsets = rng.normal(size=(k, n)), rng.normal(size=k) * np.sqrt(n) * rng.choice([0.1, 0.5])
+    rows, offsets = (
+        rng.normal(size=(k, n)),
+        rng.normal(size=k) * np.sqrt(n) * rng.choice([0.1, 0.5]),
+    )
     if whole:
         rows, offsets = np.round(2 * rows), np.round(2 * offsets)
     half = float(rng.choice([0.25, 1.0]))
@@ -25,7 +30,9 @@ def random_case(rng, *, whole=False):
 
 
 def feasible_by_highs(case, lower, upper):
-    answer = linprog(np.zeros(len(lower)), -case.rows, case.offsets, bounds=list(zip(lower, upper, strict=True)))
+    answer = linprog(
+        np.zeros(len(lower)), -case.rows, case.offsets, bounds=list(zip(lower, upper, strict=True))
+    )
     return answer.status == 0
 
 
@@ -58,14 +65,22 @@ def test_exact_answers_are_what_highs_says_also_where_edges_touch():
         assert (point is not None) == feasible_by_highs(case, lower, upper)
         answers.append(point is not None)
         if point is not None:
-            assert all(low <= x <= high for low, x, high in zip(fractions(lower), point, fractions(upper), strict=True))
-            values = [sum(a * x for a, x in zip(row, point, strict=True)) + b for row, b in zip(rows, offsets, strict=True)]
+            assert all(
+                low <= x <= high
+                for low, x, high in zip(fractions(lower), point, fractions(upper), strict=True)
+            )
+            values = [
+                sum(a * x for a, x in zip(row, point, strict=True)) + b
+                for row, b in zip(rows, offsets, strict=True)
+            ]
             assert min(values) >= 0
     assert len(set(answers)) == 2
 
 
 def test_a_refutation_of_a_feasible_set_is_not_accepted():
-    """Planted faults: a combination that proves nothing, and one that is negative by less than the errors."""
+    """Planted faults: a combination that proves nothing, and one that is negative by less than
+    the errors.
+    """
     case = Inequalities(np.array([[1.0], [-1.0]]), np.array([-1.0, 1.0 - 1e-13]), np.full(2, 1e-12))
     lower, upper = np.array([0.0]), np.array([2.0])
     assert not case.refuted_by(Refutation(np.array([0]), np.array([1.0])), lower, upper)
@@ -86,7 +101,9 @@ def test_thin_sets_are_left_open_in_floating_point_and_settled_exactly(gap):
 
 
 def test_distances_are_where_a_combination_stops_to_refute():
-    """One half-space in a domain that is narrow on one side: the ball grows in the other coordinate only."""
+    """One half-space in a domain that is narrow on one side: the ball grows in the other
+    coordinate only.
+    """
     case = Inequalities(np.array([[1.0, 2.0]]), np.array([-4.0]), np.array([1e-12]))
     one = Refutation(np.array([0]), np.array([1.0]))
     wide = case.distance_to(one, np.zeros(2), np.full(2, -9.0), np.full(2, 9.0))
@@ -99,7 +116,9 @@ def test_distances_are_where_a_combination_stops_to_refute():
 
 def test_no_inequalities_and_boxes_of_no_width():
     none = Inequalities(np.empty((0, 2)), np.empty(0), np.empty(0))
-    assert np.array_equal(feasible_point(none, np.zeros(2), np.ones(2), np.full(2, 5.0)), np.ones(2))
+    assert np.array_equal(
+        feasible_point(none, np.zeros(2), np.ones(2), np.full(2, 5.0)), np.ones(2)
+    )
     case = Inequalities(np.array([[1.0, 1.0]]), np.array([-1.0]), np.array([1e-12]))
     point = np.array([0.75, 0.75])
     assert np.array_equal(feasible_point(case, point, point, np.zeros(2)), point)

@@ -1,4 +1,6 @@
-"""What is particular to the interval bound: exactness through one layer, residual sums, smooth networks."""
+"""What is particular to the interval bound: exactness through one layer, residual sums, smooth
+networks.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,24 @@ def test_residual_sum_of_affine_branches_is_the_exact_norm():
     jacobian = (np.eye(4) + branch) @ first
     for position in (layers, (*layers, Residual(()))):
         factor = 2.0 if len(position) == 3 else 1.0
-        bound = IntervalBound(Network(position, (3,)), domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.LINF)
-        # The two paths are bounded apart and then added, so signs inside can be lost, but nothing to rounding.
+        bound = IntervalBound(
+            Network(position, (3,)), domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.LINF
+        )
+        # The two paths are bounded apart and then added, so signs inside can be lost, but nothing
+        # to rounding.
         apart = operator_norm((np.eye(4) + np.abs(branch)) @ np.abs(first), Norm.LINF, Norm.LINF)
         computed = float(bound.bound(np.zeros((1, 3)), 0.1)[0])
-        assert factor * operator_norm(jacobian, Norm.LINF, Norm.LINF) <= computed <= factor * apart * 1.0001
+        assert (
+            factor * operator_norm(jacobian, Norm.LINF, Norm.LINF)
+            <= computed
+            <= factor * apart * 1.0001
+        )
 
 
 def test_residual_identity_branch_doubles():
-    network = Network((Affine(np.eye(2), np.zeros(2)), Residual((Affine(np.eye(2), np.zeros(2)),))), (2,))
+    network = Network(
+        (Affine(np.eye(2), np.zeros(2)), Residual((Affine(np.eye(2), np.zeros(2)),))), (2,)
+    )
     bound = IntervalBound(network, domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output=Norm.LINF)
     assert bound.global_bound() == pytest.approx(2.0, rel=1e-5)
 
@@ -61,7 +72,9 @@ def test_residual_identity_branch_doubles():
     ],
 )
 def test_smooth_networks_at_a_point(kind, point, slope):
-    network = Network((Affine([[1.0]], [0.0]), Activation(ActivationKind(kind)), Affine([[3.0]], [0.0])), (1,))
+    network = Network(
+        (Affine([[1.0]], [0.0]), Activation(ActivationKind(kind)), Affine([[3.0]], [0.0])), (1,)
+    )
     bound = IntervalBound(network, domain=Box.cube(1, 40.0), input_norm=Norm.LINF, output=Norm.L1)
     # A cell of the table is 2**-7 wide here.
     assert bound.bound([[point]], 0.0)[0] == pytest.approx(3 * slope, abs=3 * 0.01)
@@ -69,7 +82,9 @@ def test_smooth_networks_at_a_point(kind, point, slope):
 
 def test_smooth_networks_with_huge_inputs_keep_a_finite_bound():
     rng = np.random.default_rng(1)
-    network = Network((Affine(1e6 * rng.normal(size=(4, 3)), np.zeros(4)), Activation(ActivationKind.TANH)), (3,))
+    network = Network(
+        (Affine(1e6 * rng.normal(size=(4, 3)), np.zeros(4)), Activation(ActivationKind.TANH)), (3,)
+    )
     bound = IntervalBound(network, domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.LINF)
     assert bound.global_bound() <= np.abs(network.layers[0].weight).sum(axis=1).max() * 1.001
     assert bound.bound(np.ones((1, 3)), 1e-3)[0] <= 1e3  # far in the flat part
@@ -87,17 +102,25 @@ def test_rows_without_weights_and_infinite_balls(norm):
 def test_l1_input_is_the_worst_single_coordinate():
     rng = np.random.default_rng(2)
     weight = rng.normal(size=(20, 6))
-    # The hidden layer is on everywhere; without the ceiling of layer norms this is what interval gradients give.
+    # The hidden layer is on everywhere; without the ceiling of layer norms this is what interval
+    # gradients give.
     network = affine_chain([np.eye(6), weight], [np.full(6, 5.0), np.zeros(20)])
     for output in (Norm.L1, Norm.L2):
         bound = IntervalBound(network, domain=Box.cube(6, 1.0), input_norm=Norm.L1, output=output)
         bound.ceiling = np.inf
-        assert bound.global_bound() == pytest.approx(operator_norm(weight, Norm.L1, output), rel=1e-4)
+        assert bound.global_bound() == pytest.approx(
+            operator_norm(weight, Norm.L1, output), rel=1e-4
+        )
 
 
 def test_a_network_with_one_layer_of_norm_zero_is_constant_even_behind_a_wide_one():
-    layers = (Affine(np.ones((2100, 2100)), np.zeros(2100)), Affine(np.zeros((1, 2100)), np.zeros(1)))
-    bound = IntervalBound(Network(layers, (2100,)), domain=Box.cube(2100, 1.0), input_norm=Norm.LINF, output=Norm.L1)
+    layers = (
+        Affine(np.ones((2100, 2100)), np.zeros(2100)),
+        Affine(np.zeros((1, 2100)), np.zeros(1)),
+    )
+    bound = IntervalBound(
+        Network(layers, (2100,)), domain=Box.cube(2100, 1.0), input_norm=Norm.LINF, output=Norm.L1
+    )
     assert bound.global_bound() == 0.0
 
 

@@ -1,4 +1,6 @@
-"""The layered bound: exact oracles, other bounds, nested boxes by the ten thousand, the claims of tightness."""
+"""The layered bound: exact oracles, other bounds, nested boxes by the ten thousand, the claims
+of tightness.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ HALF = 3.0
 
 def brute_force():
     """The oracle module next to this file."""
-    spec = importlib.util.spec_from_file_location("brute_force", Path(__file__).parent / "brute_force.py")
+    spec = importlib.util.spec_from_file_location(
+        "brute_force", Path(__file__).parent / "brute_force.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -37,7 +41,12 @@ def chain(rng, *widths, bias=0.5):
 
 
 def layered(network, input_norm=Norm.LINF, output=Norm.L1):
-    return LayeredBound(network, domain=Box.cube(network.input_dimension, HALF), input_norm=input_norm, output=output)
+    return LayeredBound(
+        network,
+        domain=Box.cube(network.input_dimension, HALF),
+        input_norm=input_norm,
+        output=output,
+    )
 
 
 @pytest.mark.parametrize("output", ["l1", "linf", "l2", "spread"])
@@ -47,7 +56,10 @@ def test_at_least_the_exact_constant_of_tiny_networks(output):
     ratios = []
     for _, network in oracle.tiny_networks(6, most_hidden=7, seed=1):
         bound = layered(network, output=output)
-        center, radius = rng.uniform(-2, 2, size=network.input_dimension), float(rng.choice([0.05, 0.4, 1.0]))
+        center, radius = (
+            rng.uniform(-2, 2, size=network.input_dimension),
+            float(rng.choice([0.05, 0.4, 1.0])),
+        )
         low, high = np.maximum(center - radius, -HALF), np.minimum(center + radius, HALF)
         exact = oracle.lipschitz(network, low, high, output)
         found = float(bound.bound(center[None], radius)[0])
@@ -56,7 +68,9 @@ def test_at_least_the_exact_constant_of_tiny_networks(output):
     assert np.median(ratios) < 1.25
 
 
-@pytest.mark.parametrize("widths", [(4, 8, 7, 3), (4, 9, 20, 3), (3, 7, 6, 6, 2), (3, 7, 10, 10, 2), (1, 3, 20, 1)])
+@pytest.mark.parametrize(
+    "widths", [(4, 8, 7, 3), (4, 9, 20, 3), (3, 7, 6, 6, 2), (3, 7, 10, 10, 2), (1, 3, 20, 1)]
+)
 @pytest.mark.parametrize("output", ["l1", "l2"])
 def test_never_above_enumeration_or_intervals(widths, output):
     rng = np.random.default_rng(1)
@@ -76,14 +90,17 @@ def test_one_hidden_layer_is_the_enumeration_bound():
     rng = np.random.default_rng(2)
     network = chain(rng, 4, 12, 3)
     bounds = [
-        kind(network, domain=Box.cube(4, HALF), input_norm=Norm.LINF, output=Norm.L1) for kind in (LayeredBound, EnumerationBound)
+        kind(network, domain=Box.cube(4, HALF), input_norm=Norm.LINF, output=Norm.L1)
+        for kind in (LayeredBound, EnumerationBound)
     ]
     points = rng.uniform(-2, 2, size=(50, 4))
     assert bounds[0].bound(points, 0.5) == pytest.approx(bounds[1].bound(points, 0.5), rel=2e-5)
 
 
 def nested_on_kinks(rng, bound, network, count):
-    """Nested boxes in grid steps whose ends lie on kinks of the first layer as nearly as the grid allows, or a step off."""
+    """Nested boxes in grid steps whose ends lie on kinks of the first layer as nearly as the
+    grid allows, or a step off.
+    """
     step, d = bound.input_step, bound.domain.dimension
     first = network.linear_layers()[0]
     edge = HALF / step
@@ -96,16 +113,22 @@ def nested_on_kinks(rng, bound, network, count):
     moved = center[np.arange(count), axis] - values / np.where(np.abs(slope) > 0.1, slope, np.inf)
     center[np.arange(count)[::2], axis[::2]] = np.clip(moved, -HALF, HALF)[::2]
     center = np.clip(np.round(center / step) + rng.integers(-1, 2, size=(count, d)), -edge, edge)
-    radius = np.floor(rng.choice([0.0, 1e-6, 0.05, 0.4, 1.5], size=count) * rng.random(count) / step) + rng.integers(
-        0, 3, size=count
+    radius = np.floor(
+        rng.choice([0.0, 1e-6, 0.05, 0.4, 1.5], size=count) * rng.random(count) / step
+    ) + rng.integers(0, 3, size=count)
+    shift = np.trunc(
+        rng.uniform(-1, 1, size=(count, d))
+        * radius[:, None]
+        / (1 if bound.input_norm is Norm.LINF else d)
     )
-    shift = np.trunc(rng.uniform(-1, 1, size=(count, d)) * radius[:, None] / (1 if bound.input_norm is Norm.LINF else d))
     shift[rng.random(count) < 0.3] = 0.0
     inner = np.clip(center + shift, -edge, edge)
     left = radius - bound.input_norm.of(inner - center)
     assert (left >= 0).all()
     left = np.where(
-        rng.random(count) < 0.4, np.maximum(left - rng.integers(0, 2, size=count), 0.0), np.floor(left * rng.random(count))
+        rng.random(count) < 0.4,
+        np.maximum(left - rng.integers(0, 2, size=count), 0.0),
+        np.floor(left * rng.random(count)),
     )
     return center, radius, inner, left
 
@@ -129,7 +152,9 @@ def violations(widths, norm, output, count, seed):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize(("norm", "output"), [(Norm.LINF, "l1"), (Norm.L1, "l1"), (Norm.LINF, "l2")])
+@pytest.mark.parametrize(
+    ("norm", "output"), [(Norm.LINF, "l1"), (Norm.L1, "l1"), (Norm.LINF, "l2")]
+)
 def test_isotone_at_kinks(name, norm, output):
     wrong, strict = violations(NETWORKS[name], norm, output, 60, 3)
     assert wrong == 0
@@ -147,14 +172,19 @@ def test_isotone_on_ten_thousand_boxes(name, norm, count):
 
 
 def test_the_order_of_neurons_shows_in_floating_point_but_not_in_the_bound():
-    """The planted fault is the unrounded value: it changes with the order of the sums, as it would with the machine."""
+    """The planted fault is the unrounded value: it changes with the order of the sums, as it
+    would with the machine.
+    """
     rng = np.random.default_rng(5)
     weights = [rng.normal(size=shape) for shape in ((8, 4), (20, 8), (3, 20))]
     biases = [rng.normal(size=len(weight)) for weight in weights]
     unrounded, rounded = set(), set()
     for _ in range(20):
         order = rng.permutation(20)
-        turned = affine_chain([weights[0], weights[1][order], weights[2][:, order]], [biases[0], biases[1][order], biases[2]])
+        turned = affine_chain(
+            [weights[0], weights[1][order], weights[2][:, order]],
+            [biases[0], biases[1][order], biases[2]],
+        )
         bound = layered(turned)
         assert bound._pairs is not None
         region = bound.region(np.zeros((1, 4)), np.array([0.7]))
@@ -191,20 +221,41 @@ def test_levels_are_those_of_a_plain_scan():
             UnsupportedNetwork,
             "layered: expected",
         ),
-        ([Affine(np.ones((1, 15)), np.zeros(1))], 15, Norm.LINF, UnsupportedNorm, "enumeration: 15 inputs, expected at most 14"),
-        ([Affine(np.eye(2), np.zeros(2))], 2, Norm.L2, UnsupportedNorm, "enumeration: l2 balls have no finite set of directions"),
+        (
+            [Affine(np.ones((1, 15)), np.zeros(1))],
+            15,
+            Norm.LINF,
+            UnsupportedNorm,
+            "enumeration: 15 inputs, expected at most 14",
+        ),
+        (
+            [Affine(np.eye(2), np.zeros(2))],
+            2,
+            Norm.L2,
+            UnsupportedNorm,
+            "enumeration: l2 balls have no finite set of directions",
+        ),
     ],
 )
 def test_refusals(layers, inputs, norm, error, message):
     with pytest.raises(error) as caught:
-        LayeredBound(Network(tuple(layers), (inputs,)), domain=Box.cube(inputs, 1.0), input_norm=norm, output=Norm.L1)
+        LayeredBound(
+            Network(tuple(layers), (inputs,)),
+            domain=Box.cube(inputs, 1.0),
+            input_norm=norm,
+            output=Norm.L1,
+        )
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "most"), [("8-32-16-8", 1.45), ("8-64-64-8", 1.8), ("10-100-100-10", 1.75)])
+@pytest.mark.parametrize(
+    ("name", "most"), [("8-32-16-8", 1.45), ("8-64-64-8", 1.8), ("10-100-100-10", 1.75)]
+)
 def test_tightness_on_networks_trained_on_digits(name, most, monkeypatch: pytest.MonkeyPatch):
-    """Median over held-out points, against what a search finds; enumeration is at least a fifth above."""
+    """Median over held-out points, against what a search finds; enumeration is at least a fifth
+    above.
+    """
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     benchmark, networks = importlib.import_module("layered"), importlib.import_module("networks")
     ratios = benchmark.ratios(name, networks.trained_network(name, 0), 12)

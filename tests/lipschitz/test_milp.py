@@ -1,4 +1,6 @@
-"""The MILP oracle against brute force over activation patterns, at kinks, under limits, and against exact search."""
+"""The MILP oracle against brute force over activation patterns, at kinks, under limits, and
+against exact search.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,20 @@ import pytest
 from brute_force import cells, lipschitz, measure_of, nearest_violation, tiny_networks
 
 from reticent.core import Box, Norm
-from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter, UnsupportedNetwork, UnsupportedNorm
-from reticent.lipschitz import Limits, lipschitz_constant, milp, milp_lipschitz, milp_nearest_violation
+from reticent.core.errors import (
+    CertificationFailed,
+    InvalidInput,
+    InvalidParameter,
+    UnsupportedNetwork,
+    UnsupportedNorm,
+)
+from reticent.lipschitz import (
+    Limits,
+    lipschitz_constant,
+    milp,
+    milp_lipschitz,
+    milp_nearest_violation,
+)
 from reticent.lipschitz import nearest_violation as exact_nearest
 from reticent.lipschitz.bounds import parse_output
 from reticent.lipschitz.milp import _Search
@@ -24,7 +38,10 @@ TINY = list(tiny_networks(12, most_hidden=7, seed=5))
 
 def question(row: int, dimension: int) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
     """A center, a radius and the ends of its ball for the row-th network of a table."""
-    center, radius = np.random.default_rng(row).uniform(-2.5, 2.5, size=dimension), RADII[row % len(RADII)]
+    center, radius = (
+        np.random.default_rng(row).uniform(-2.5, 2.5, size=dimension),
+        RADII[row % len(RADII)],
+    )
     return center, radius, np.maximum(center - radius, -EDGE), np.minimum(center + radius, EDGE)
 
 
@@ -33,8 +50,12 @@ def question(row: int, dimension: int) -> tuple[np.ndarray, float, np.ndarray, n
 def test_the_constant_is_that_of_brute_force(row: int, output: str):
     network = TINY[row][1]
     center, radius, lower, upper = question(row, network.input_dimension)
-    found = milp_lipschitz(network, center, radius, domain=Box.cube(len(center), EDGE), output=parse_output(output))
-    assert found.value == pytest.approx(lipschitz(network, lower, upper, output), rel=1e-6, abs=1e-9)
+    found = milp_lipschitz(
+        network, center, radius, domain=Box.cube(len(center), EDGE), output=parse_output(output)
+    )
+    assert found.value == pytest.approx(
+        lipschitz(network, lower, upper, output), rel=1e-6, abs=1e-9
+    )
     assert found.value <= found.bound <= found.value * (1 + 1e-6) + 1e-9
     assert found.gap == found.bound - found.value
     assert found.witness is not None
@@ -46,22 +67,39 @@ def test_the_distance_is_that_of_brute_force(row: int):
     network, output = TINY[row][1], OUTPUTS[row % 3]
     center, _, _, _ = question(row, network.input_dimension)
     domain = Box.cube(len(center), EDGE)
-    norms = np.unique([round(measure_of(cell.jacobian, output), 6) for cell in cells(network, domain.lower, domain.upper)])
+    norms = np.unique(
+        [
+            round(measure_of(cell.jacobian, output), 6)
+            for cell in cells(network, domain.lower, domain.upper)
+        ]
+    )
     # Between two norms that occur, so that rounding decides nothing.
     limit = float(norms[-2:].mean()) if len(norms) > 1 else float(norms[-1]) + 0.5
     expected, _ = nearest_violation(network, center, limit, domain.lower, domain.upper, output)
-    found = milp_nearest_violation(network, center, limit=limit, max_radius=np.inf, domain=domain, output=parse_output(output))
+    found = milp_nearest_violation(
+        network, center, limit=limit, max_radius=np.inf, domain=domain, output=parse_output(output)
+    )
     assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-7)
     if np.isinf(expected):
-        assert (found.witness, found.status.value, found.gap) == (None, "none within the radius", 0.0)
+        assert (found.witness, found.status.value, found.gap) == (
+            None,
+            "none within the radius",
+            0.0,
+        )
     else:
         assert found.bound <= found.value <= found.bound * (1 + 1e-6) + 1e-7
         assert found.witness is not None
         assert np.abs(found.witness - center).max() <= found.value * (1 + 1e-6) + 1e-9
         # Just beyond the distance the limit is exceeded, just before it is not.
-        for reach, above in ((found.value * 1.001 + 1e-6, True), (found.value * 0.999 - 1e-6, False)):
+        for reach, above in (
+            (found.value * 1.001 + 1e-6, True),
+            (found.value * 0.999 - 1e-6, False),
+        ):
             if reach > 0:
-                ends = np.maximum(center - reach, domain.lower), np.minimum(center + reach, domain.upper)
+                ends = (
+                    np.maximum(center - reach, domain.lower),
+                    np.minimum(center + reach, domain.upper),
+                )
                 assert (lipschitz(network, *ends, output) > limit) == above
 
 
@@ -76,16 +114,26 @@ def test_a_witness_reproduces_the_value_by_its_pattern():
         weight, before = layer.dense(), layer.dense() @ values + layer.bias
         on = found.pattern[position : position + len(before)]
         assert (np.where(on, before, -before) >= -1e-6).all()
-        values, slope, position = np.maximum(before, 0.0), on[:, None] * (weight @ slope), position + len(before)
-    assert measure_of(network.linear_layers()[-1].dense() @ slope, "l1") == pytest.approx(found.value, rel=1e-12)
+        values, slope, position = (
+            np.maximum(before, 0.0),
+            on[:, None] * (weight @ slope),
+            position + len(before),
+        )
+    assert measure_of(network.linear_layers()[-1].dense() @ slope, "l1") == pytest.approx(
+        found.value, rel=1e-12
+    )
 
 
 def test_at_a_kink_both_slopes_count():
     kink = affine_chain([[[1.0], [-1.0]], [[3.0, -1.0]]], [[0.0, 0.0], [0.0]])  # slope 1, then 3
     domain = Box.cube(1, 4.0)
-    assert milp_lipschitz(kink, [-1.0], 1.0, domain=domain).value == pytest.approx(4.0)  # both on at 0: 3 + 1
+    assert milp_lipschitz(kink, [-1.0], 1.0, domain=domain).value == pytest.approx(
+        4.0
+    )  # both on at 0: 3 + 1
     assert milp_lipschitz(kink, [-1.0], 0.999, domain=domain).value == pytest.approx(1.0)
-    assert milp_nearest_violation(kink, [-1.0], limit=2.0, max_radius=4.0, domain=domain).value == pytest.approx(1.0)
+    assert milp_nearest_violation(
+        kink, [-1.0], limit=2.0, max_radius=4.0, domain=domain
+    ).value == pytest.approx(1.0)
 
 
 def test_networks_with_nothing_to_decide_take_no_program():
@@ -95,7 +143,10 @@ def test_networks_with_nothing_to_decide_take_no_program():
     assert milp_lipschitz(affine, [0.0, 0.0], np.inf, domain=domain).programs == 0
     constant = affine_chain([np.zeros((3, 2)), np.ones((2, 3))], [np.zeros(3), np.zeros(2)])
     assert milp_lipschitz(constant, [0.0, 0.0], 1.0, domain=domain).value == 0.0
-    assert milp_nearest_violation(constant, [0.0, 0.0], limit=1.0, max_radius=9.0, domain=domain).value == np.inf
+    assert (
+        milp_nearest_violation(constant, [0.0, 0.0], limit=1.0, max_radius=9.0, domain=domain).value
+        == np.inf
+    )
     dead = affine_chain([np.eye(2), np.eye(2)], [[-50.0, 50.0], [0.0, 0.0]])
     found = milp_lipschitz(dead, [0.0, 0.0], 1.0, domain=domain)
     assert (found.value, found.programs, found.pattern.tolist()) == (1.0, 0, [False, True])
@@ -119,10 +170,14 @@ def test_answers_do_not_depend_on_where_the_search_starts(monkeypatch: pytest.Mo
 
 
 def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch):
-    """Ranges that are too narrow by a tenth cut off patterns: brute force disagrees on some of the table."""
+    """Ranges that are too narrow by a tenth cut off patterns: brute force disagrees on some of
+    the table.
+    """
     true_range = BoxedChain._range
 
-    def narrow(self: BoxedChain, index: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def narrow(
+        self: BoxedChain, index: int, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         below, above = true_range(self, index, low, high)
         return 0.95 * below + 0.05 * above, 0.05 * below + 0.95 * above
 
@@ -141,31 +196,45 @@ def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_an_optimum_that_presolve_would_lose():
-    """HiGHS 1.15.1 with presolve calls 0.98907 optimal here; brute force and exact search find 0.98811."""
+    """HiGHS 1.15.1 with presolve calls 0.98907 optimal here; brute force and exact search find
+    0.98811.
+    """
     network, limit = list(tiny_networks(9, most_hidden=20, seed=11))[8][1], 4.8444
     center, domain = question(8, 2)[0], Box.cube(2, EDGE)
     expected, _ = nearest_violation(network, center, limit, domain.lower, domain.upper, "spread")
-    found = milp_nearest_violation(network, center, limit=limit, max_radius=np.inf, domain=domain, output="spread")
+    found = milp_nearest_violation(
+        network, center, limit=limit, max_radius=np.inf, domain=domain, output="spread"
+    )
     assert found.value == pytest.approx(expected, rel=1e-6)
     assert expected == pytest.approx(0.98811, abs=1e-5)
 
 
-@pytest.mark.parametrize("limits", [Limits(cpu_seconds=0.0), Limits(nodes=0)], ids=["cpu seconds", "nodes"])
+@pytest.mark.parametrize(
+    "limits", [Limits(cpu_seconds=0.0), Limits(nodes=0)], ids=["cpu seconds", "nodes"]
+)
 def test_a_limit_raises_and_shows_no_value(limits: Limits):
     rng = np.random.default_rng(0)
     weights = [rng.normal(size=(30, 6)), rng.normal(size=(20, 30)), rng.normal(size=(5, 20))]
-    network, domain = affine_chain(weights, [np.zeros(30), np.zeros(20), np.zeros(5)]), Box.cube(6, 4.0)
+    network, domain = (
+        affine_chain(weights, [np.zeros(30), np.zeros(20), np.zeros(5)]),
+        Box.cube(6, 4.0),
+    )
     seen = _Search(network, np.full(6, 0.1), 1.0, domain, Norm.L1, None).largest_sample()[0]
     with pytest.raises(CertificationFailed, match="HiGHS stopped without an answer") as refused:
         milp_lipschitz(network, np.full(6, 0.1), 1.0, domain=domain, limits=limits)
     assert f"limits: nodes={limits.nodes}, cpu_seconds={limits.cpu_seconds}" in str(refused.value)
     assert f"{seen:.2f}"[:4] not in str(refused.value)
     with pytest.raises(CertificationFailed, match="HiGHS stopped without an answer"):
-        milp_nearest_violation(network, np.full(6, 0.1), limit=1.2 * seen, max_radius=1.0, domain=domain, limits=limits)
+        milp_nearest_violation(
+            network, np.full(6, 0.1), limit=1.2 * seen, max_radius=1.0, domain=domain, limits=limits
+        )
 
 
 def test_what_is_not_covered_is_refused():
-    network, domain = affine_chain([np.eye(2), np.eye(2)], [np.zeros(2), np.zeros(2)]), Box.cube(2, 1.0)
+    network, domain = (
+        affine_chain([np.eye(2), np.eye(2)], [np.zeros(2), np.zeros(2)]),
+        Box.cube(2, 1.0),
+    )
     smooth = Network((Affine(np.eye(2), np.zeros(2)), Activation(ActivationKind.TANH)), (2,))
     wide = affine_chain([np.ones((1, 15))], [np.zeros(1)])
     with pytest.raises(UnsupportedNetwork, match="linear layers with ReLU"):
@@ -184,15 +253,23 @@ def test_what_is_not_covered_is_refused():
 
 @pytest.mark.slow
 def test_exact_search_agrees_on_two_hundred_small_networks():
-    """One to three hidden layers with up to 20 neurons, all output measures; the constant and the distance."""
+    """One to three hidden layers with up to 20 neurons, all output measures; the constant and
+    the distance.
+    """
     rng = np.random.default_rng(11)
     for row, (name, network) in enumerate(tiny_networks(200, most_hidden=20, seed=11)):
         center, radius, *_ = question(row, network.input_dimension)
         domain, output = Box.cube(len(center), EDGE), parse_output(OUTPUTS[row % 3])
         by_solver = milp_lipschitz(network, center, radius, domain=domain, output=output)
-        by_search = lipschitz_constant(network, center, radius, domain=domain, output=output, relative=1e-9, absolute=1e-12)
+        by_search = lipschitz_constant(
+            network, center, radius, domain=domain, output=output, relative=1e-9, absolute=1e-12
+        )
         assert by_search.value == pytest.approx(by_solver.value, rel=1e-6, abs=1e-9), name
         limit = by_solver.value * rng.uniform(0.8, 1.5) + 1e-3
-        near = milp_nearest_violation(network, center, limit=limit, max_radius=np.inf, domain=domain, output=output)
-        exact = exact_nearest(network, center, limit=limit, max_radius=np.inf, domain=domain, output=output)
+        near = milp_nearest_violation(
+            network, center, limit=limit, max_radius=np.inf, domain=domain, output=output
+        )
+        exact = exact_nearest(
+            network, center, limit=limit, max_radius=np.inf, domain=domain, output=output
+        )
         assert exact.distance == pytest.approx(near.value, rel=1e-6, abs=1e-7), name

@@ -1,4 +1,6 @@
-"""Programs built from blocks: small ones with known answers, and what HiGHS says when it has none."""
+"""Programs built from blocks: small ones with known answers, and what HiGHS says when it has
+none.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from reticent.lipschitz.milp_model import Program
 
 
 def knapsack() -> tuple[Program, np.ndarray]:
-    """Values 10, 13, 7 with weights 3, 4, 2 and room 6, scaled so that the objective is a sum: 20 by the last two."""
+    """Values 10, 13, 7 with weights 3, 4, 2 and room 6, scaled so that the objective is a sum:
+    20 by the last two.
+    """
     program = Program()
     taken = program.variables(np.zeros(3), np.ones(3), integer=True)
     worth = program.variables(np.zeros(3), np.full(3, 20.0))
@@ -50,7 +54,10 @@ def test_a_program_without_integers_is_a_linear_program():
 
 def test_a_limit_is_told_apart_from_an_answer():
     program, worth = knapsack()
-    assert program.solve(worth, maximise=True, cpu_seconds=0.0).status not in {"optimal", "infeasible"}
+    assert program.solve(worth, maximise=True, cpu_seconds=0.0).status not in {
+        "optimal",
+        "infeasible",
+    }
 
 
 def test_rows_of_an_empty_block_are_no_rows():

@@ -1,4 +1,6 @@
-"""The search over pairs: its screen, its maximum by brute force, its exact rounding, its answers to "at most"."""
+"""The search over pairs: its screen, its maximum by brute force, its exact rounding, its answers
+to "at most".
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from reticent.lipschitz.pairs import Pairs, _relaxed_values
 
 
 def pairs_of(rng, *widths, scale=1.0):
-    matrices = [scale * rng.normal(size=(after, before)) for before, after in itertools.pairwise(widths)]
+    matrices = [
+        scale * rng.normal(size=(after, before)) for before, after in itertools.pairwise(widths)
+    ]
     rows, directions = (sign_patterns(width, up_to_sign=True) for width in (widths[-1], widths[0]))
     return matrices, Pairs.build(rows, directions, matrices)
 
@@ -26,9 +30,14 @@ def random_slopes(rng, *widths):
 
 
 def largest_norm(matrices, slopes):
-    """The l-infinity to l1 norm of the Jacobian, the worst over every choice of slopes, one by one."""
+    """The l-infinity to l1 norm of the Jacobian, the worst over every choice of slopes, one by
+    one.
+    """
     options = [
-        [(1.0,) if on else (0.0, 1.0) if unstable else (0.0,) for on, unstable in zip(*state, strict=True)]
+        [
+            (1.0,) if on else (0.0, 1.0) if unstable else (0.0,)
+            for on, unstable in zip(*state, strict=True)
+        ]
         for state in zip(slopes.on, slopes.unstable, strict=True)
     ]
     signs = sign_patterns(matrices[0].shape[1])
@@ -48,7 +57,10 @@ def test_narrow_networks_get_the_maximum_over_all_slopes(hidden):
         matrices, pairs = pairs_of(rng, 3, *hidden, 2)
         slopes = random_slopes(rng, *hidden)
         assert pairs.searched
-        found, exact = pairs.largest(slopes), 0.0 if slopes.silent else largest_norm(matrices, slopes)
+        found, exact = (
+            pairs.largest(slopes),
+            0.0 if slopes.silent else largest_norm(matrices, slopes),
+        )
         assert exact * (1 - 1e-12) <= found <= exact + pairs.grid * pairs.unit * (1 + 1e-9)
 
 
@@ -58,9 +70,18 @@ def test_wide_networks_get_the_largest_relaxed_value():
         _, pairs = pairs_of(rng, 4, 20, 18, 3)
         slopes = random_slopes(rng, 20, 18)
         assert not pairs.searched
-        everywhere = np.divmod(np.arange(len(pairs.functionals) * len(pairs.along)), len(pairs.along))
-        value = _relaxed_values(pairs._rows(slopes, *everywhere), pairs.inner, slopes).max() * pairs.unit
-        assert value * (1 - 1e-12) <= pairs.largest(slopes) <= value + pairs.grid * pairs.unit * (1 + 1e-9)
+        everywhere = np.divmod(
+            np.arange(len(pairs.functionals) * len(pairs.along)), len(pairs.along)
+        )
+        value = (
+            _relaxed_values(pairs._rows(slopes, *everywhere), pairs.inner, slopes).max()
+            * pairs.unit
+        )
+        assert (
+            value * (1 - 1e-12)
+            <= pairs.largest(slopes)
+            <= value + pairs.grid * pairs.unit * (1 + 1e-9)
+        )
 
 
 @pytest.mark.parametrize("hidden", [(12,), (20, 9), (7, 8, 9)])
@@ -70,7 +91,11 @@ def test_screen_is_above_every_value(hidden):
     slopes = random_slopes(rng, *hidden)
     screen = pairs._screen(slopes)
     everywhere = np.divmod(np.arange(screen.size), screen.shape[1])
-    values = largest(pairs._rows(slopes, *everywhere), pairs.inner, slopes).value.reshape(2, -1).max(axis=0)
+    values = (
+        largest(pairs._rows(slopes, *everywhere), pairs.inner, slopes)
+        .value.reshape(2, -1)
+        .max(axis=0)
+    )
     assert (screen.ravel() >= values - pairs.screen_error).all()
     assert np.abs(screen.max() / values.max()) < 2
 
@@ -91,7 +116,9 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("hidden", [(4,), (4, 4), (3, 17), (3, 3, 3)])
 def test_fractions_round_the_same_way(hidden, asked):
-    """Told that floating point is good for a fifth of a grid step only, the search must ask fractions, and agree."""
+    """Told that floating point is good for a fifth of a grid step only, the search must ask
+    fractions, and agree.
+    """
     rng = np.random.default_rng(3)
     for _ in range(6):
         _, pairs = pairs_of(rng, 2, *hidden, 2)
@@ -101,16 +128,23 @@ def test_fractions_round_the_same_way(hidden, asked):
         assert doubtful.largest(slopes) == value
         assert np.array_equal(doubtful.per_direction(slopes), pairs.per_direction(slopes))
         for limit in value + pairs.grid * pairs.unit * np.arange(-2, 3):
-            assert doubtful.at_most(slopes, limit) == pairs.at_most(slopes, limit) == (value <= limit)
+            assert (
+                doubtful.at_most(slopes, limit) == pairs.at_most(slopes, limit) == (value <= limit)
+            )
     assert asked
 
 
 @pytest.mark.parametrize(("nudge", "steps"), [(0.0, 2), (np.inf, 3), (-np.inf, 2)])
 def test_values_on_a_grid_point_and_an_ulp_off(nudge, steps, asked):
-    """On the grid with a step of 0.25 of 4, the value (2 + 51/128) stays; an ulp above it goes to the next point."""
+    """On the grid with a step of 0.25 of 4, the value (2 + 51/128) stays; an ulp above it goes
+    to the next point.
+    """
     value = 2.0 + 51.0 / 128.0
     weight = np.nextafter(value, nudge) if nudge else value
-    pairs = replace(Pairs.build(np.ones((1, 1)), np.ones((1, 1)), [np.array([[weight]]), np.array([[1.0]])]), grid=0.25)
+    pairs = replace(
+        Pairs.build(np.ones((1, 1)), np.ones((1, 1)), [np.array([[weight]]), np.array([[1.0]])]),
+        grid=0.25,
+    )
     slopes = Slopes((np.array([True]),), (np.array([False]),))
     assert pairs.unit == 4.0
     assert pairs.largest(slopes) == steps + 51.0 / 128.0
@@ -124,7 +158,16 @@ def test_at_most_is_the_comparison_with_the_bound():
         _, pairs = pairs_of(rng, 3, *hidden, 2)
         slopes = random_slopes(rng, *hidden)
         value = pairs.largest(slopes)
-        for limit in [0.0, 0.5 * value, np.nextafter(value, 0), value, np.nextafter(value, 1e9), 2 * value, 1e-300, 1e300]:
+        for limit in [
+            0.0,
+            0.5 * value,
+            np.nextafter(value, 0),
+            value,
+            np.nextafter(value, 1e9),
+            2 * value,
+            1e-300,
+            1e300,
+        ]:
             assert pairs.at_most(slopes, limit) == (value <= limit)
 
 
@@ -141,13 +184,17 @@ def test_a_silent_network_is_constant():
 @pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
 def test_powers_of_two_only_scale(scale):
     slopes = random_slopes(np.random.default_rng(6), 5, 4)
-    (_, plain), (_, scaled) = (pairs_of(np.random.default_rng(7), 3, 5, 4, 2, scale=factor) for factor in (1.0, scale))
+    (_, plain), (_, scaled) = (
+        pairs_of(np.random.default_rng(7), 3, 5, 4, 2, scale=factor) for factor in (1.0, scale)
+    )
     assert scaled.largest(slopes) == plain.largest(slopes) * scale**3
 
 
 def test_refusals():
     rows, directions = np.ones((1, 1)), np.ones((1, 1))
-    with pytest.raises(CertificationFailed, match="the product of the layers' weights leaves float64"):
+    with pytest.raises(
+        CertificationFailed, match="the product of the layers' weights leaves float64"
+    ):
         Pairs.build(rows, directions, [np.array([[1e200]]), np.array([[1e200]])])
     with pytest.raises(CertificationFailed, match="a layer has weights more than"):
         Pairs.build(rows, directions, [np.array([[1e10], [5e-324 * 3]]), np.array([[1.0, 1.0]])])

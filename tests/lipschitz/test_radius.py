@@ -1,4 +1,6 @@
-"""psi is 1-Lipschitz and levels of neighbours differ by at most 1, also where the bound equals the proposal."""
+"""psi is 1-Lipschitz and levels of neighbours differ by at most 1, also where the bound equals
+the proposal.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,17 @@ def small_bound(kind, norm, seed=0):
 
 
 def neighbours(rng, points, distance, norm, count):
-    """Points at distance at most ``distance`` in ``norm``, half of them exactly as far as floating point allows."""
+    """Points at distance at most ``distance`` in ``norm``, half of them exactly as far as
+    floating point allows.
+    """
     step = rng.uniform(-1, 1, size=(count, points.shape[1]))
     step[::4] = np.sign(step[::4])
     step[1::4, 1:] = 0.0
-    step *= distance / norm.of(step)[:, None] * np.where(np.arange(count) % 2 == 0, 1.0, rng.random(count))[:, None]
+    step *= (
+        distance
+        / norm.of(step)[:, None]
+        * np.where(np.arange(count) % 2 == 0, 1.0, rng.random(count))[:, None]
+    )
     moved = points + step
     far = norm.of(moved - points) > distance
     moved[far] = points[far]
@@ -44,14 +52,17 @@ def neighbours(rng, points, distance, norm, count):
 
 @pytest.mark.parametrize(("kind", "norm"), ROWS)
 def test_psi_is_one_lipschitz_on_random_pairs(kind, norm):
-    """15,000 pairs per row, 10**5 in all; no violation of |psi - psi'| <= d + tolerance + rounding of centers."""
+    """15,000 pairs per row, 10**5 in all; no violation of |psi - psi'| <= d + tolerance +
+    rounding of centers.
+    """
     rng = np.random.default_rng(1)
     bound, count, tolerance = small_bound(kind, norm), 15_000, 0.05
     proposal = 0.8 * bound.global_bound()
     first = rng.uniform(-3.5, 3.5, size=(count, 2))  # some outside the domain
     second = first + rng.normal(size=first.shape) * rng.choice([1e-6, 1e-2, 0.3], size=(count, 1))
     psi, other = (
-        stability_radius(bound, points, proposal=proposal, max_radius=1.0, tolerance=tolerance) for points in (first, second)
+        stability_radius(bound, points, proposal=proposal, max_radius=1.0, tolerance=tolerance)
+        for points in (first, second)
     )
     rounding = 2 * bound.input_step * Norm(norm).of_ones(2)
     assert (np.abs(psi - other) <= Norm(norm).of(first - second) + tolerance + rounding).all()
@@ -61,14 +72,22 @@ def test_psi_is_one_lipschitz_on_random_pairs(kind, norm):
 @pytest.mark.parametrize(("kind", "norm"), ROWS)
 @pytest.mark.parametrize("chosen", ["exactly a bound", "just below a bound", "random"])
 def test_levels_of_neighbours_differ_by_at_most_one(kind, norm, chosen):
-    """5,000 pairs per row, 10**5 in all, with proposals that sit exactly on or one ulp below a computed bound."""
+    """5,000 pairs per row, 10**5 in all, with proposals that sit exactly on or one ulp below a
+    computed bound.
+    """
     rng = np.random.default_rng(2)
     bound, radius, count = small_bound(kind, norm), 0.07, 5_000
     plain = LevelTest(bound, 1.0, radius, 10)
     anchor = rng.uniform(-1, 1, size=(1, 2))
     center = snap(bound, anchor)
-    touched = bound.bound_over(bound.region_on_grid(center, np.array([3.0 * plain.radius_steps])))[0]
-    proposal = {"exactly a bound": touched, "just below a bound": np.nextafter(touched, 0), "random": 0.7 * bound.global_bound()}
+    touched = bound.bound_over(bound.region_on_grid(center, np.array([3.0 * plain.radius_steps])))[
+        0
+    ]
+    proposal = {
+        "exactly a bound": touched,
+        "just below a bound": np.nextafter(touched, 0),
+        "random": 0.7 * bound.global_bound(),
+    }
     test = LevelTest(bound, float(proposal[chosen]), radius, 10)
     first = rng.uniform(-3.2, 3.2, size=(count, 2))
     first[: count // 2] = anchor + rng.normal(size=(count // 2, 2)) * 0.2
@@ -85,7 +104,9 @@ def test_levels_of_neighbours_differ_by_at_most_one(kind, norm, chosen):
 
 @pytest.mark.parametrize(("kind", "norm"), ROWS)
 def test_bad_pairs_have_level_zero(kind, norm):
-    """Whenever f moves by more than proposal * effective_radius within a neighbourhood, both levels are 0."""
+    """Whenever f moves by more than proposal * effective_radius within a neighbourhood, both
+    levels are 0.
+    """
     rng = np.random.default_rng(3)
     bound, radius = small_bound(kind, norm), 0.1
     first = rng.uniform(-3, 3, size=(10_000, 2))
@@ -93,7 +114,9 @@ def test_bad_pairs_have_level_zero(kind, norm):
     for fraction in (0.05, 0.2, 0.5):
         test = LevelTest(bound, fraction * bound.global_bound(), radius, 5)
         values = [bound.network.forward(test.snap(points)) for points in (first, second)]
-        bad = np.abs(values[0] - values[1]).sum(axis=1) > test.proposal * test.effective_radius * (1 + 1e-12)
+        bad = np.abs(values[0] - values[1]).sum(axis=1) > test.proposal * test.effective_radius * (
+            1 + 1e-12
+        )
         assert bad.any() or fraction == 0.5
         assert not test.levels(first[bad]).any() if bad.any() else True
         assert not test.levels(second[bad]).any() if bad.any() else True
@@ -112,7 +135,9 @@ def test_levels_are_what_a_plain_scan_finds(kind, norm):
         scanned += bound.bound_over(bound.region_on_grid(centers, radii)) <= test.proposal
     levels = test.levels(points)
     assert np.array_equal(levels, scanned)
-    assert np.array_equal(np.concatenate([test.levels(points[[i]]) for i in range(40)]), levels[:40])
+    assert np.array_equal(
+        np.concatenate([test.levels(points[[i]]) for i in range(40)]), levels[:40]
+    )
 
 
 @pytest.mark.parametrize(("kind", "norm"), ROWS)
@@ -142,17 +167,29 @@ def test_snapped_points_are_on_the_grid_and_near():
 
 
 def test_psi_on_a_network_known_in_closed_form():
-    """f(x) = max(x, 0): psi is the distance to the kink, or unlimited where the slope itself is allowed."""
+    """f(x) = max(x, 0): psi is the distance to the kink, or unlimited where the slope itself is
+    allowed.
+    """
     bound = EnumerationBound(
-        affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]]), domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1
+        affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]]),
+        domain=Box.cube(1, 4.0),
+        input_norm=Norm.LINF,
+        output=Norm.L1,
     )
     points = np.linspace(-3.9, 3.9, 53)[:, None]
     psi = stability_radius(bound, points, proposal=0.5, max_radius=2.0, tolerance=1 / 64)
     expected = np.clip(-points[:, 0], 0, 2.0)
     assert (psi <= expected + 1e-5).all()
     assert (psi >= np.minimum(expected, 2.0) - 1 / 64 - 1e-4).all()
-    assert (stability_radius(bound, points, proposal=1.01, max_radius=2.0, tolerance=0.3) == 2.0).all()
-    assert (stability_radius(bound, points, proposal=1e-9, max_radius=2.0, tolerance=3.0)[points[:, 0] > 0] == 0.0).all()
+    assert (
+        stability_radius(bound, points, proposal=1.01, max_radius=2.0, tolerance=0.3) == 2.0
+    ).all()
+    assert (
+        stability_radius(bound, points, proposal=1e-9, max_radius=2.0, tolerance=3.0)[
+            points[:, 0] > 0
+        ]
+        == 0.0
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -185,15 +222,27 @@ def test_bad_points(points):
 
 @pytest.mark.parametrize("radius", [1e308, 1e20, float("inf"), float("nan")])
 def test_a_radius_beyond_every_domain_is_refused(radius: float) -> None:
-    bound = IntervalBound(affine_chain([[[1.0]]], [[0.0]]), domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
+    bound = IntervalBound(
+        affine_chain([[[1.0]]], [[0.0]]),
+        domain=Box.cube(1, 4.0),
+        input_norm=Norm.LINF,
+        output=Norm.L1,
+    )
     with pytest.raises(InvalidParameter, match="radius"):
         LevelTest(bound, 0.5, radius, 3)
     assert LevelTest(bound, 0.5, 1e3, 2**40).levels([[0.0]]).tolist() == [0]
 
 
-@pytest.mark.parametrize(("center", "radius"), [(5.0, 1.0), (-4.5, 3.0), (float("nan"), 1.0), (0.0, -1.0)])
+@pytest.mark.parametrize(
+    ("center", "radius"), [(5.0, 1.0), (-4.5, 3.0), (float("nan"), 1.0), (0.0, -1.0)]
+)
 def test_balls_around_points_outside_the_domain_are_refused(center: float, radius: float) -> None:
-    bound = IntervalBound(affine_chain([[[1.0]]], [[0.0]]), domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
+    bound = IntervalBound(
+        affine_chain([[[1.0]]], [[0.0]]),
+        domain=Box.cube(1, 4.0),
+        input_norm=Norm.LINF,
+        output=Norm.L1,
+    )
     step = bound.input_step
     with pytest.raises(InvalidInput, match="centers"):
         bound.region_on_grid(np.array([[center]]) / step, np.array([radius]) / step)

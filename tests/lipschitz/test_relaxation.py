@@ -1,4 +1,6 @@
-"""Relaxed pre-activation ranges: sound, the optimum of their linear program, isotone, the same in fractions."""
+"""Relaxed pre-activation ranges: sound, the optimum of their linear program, isotone, the same
+in fractions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from scipy.optimize import linprog
 from reticent.core import Box, Norm
 from reticent.grids.arithmetic import Interval
 from reticent.lipschitz import IntervalBound, relaxation
-from reticent.lipschitz.interval import build_forward, exact_maps, first_layer_values, forward_stages
+from reticent.lipschitz.interval import (
+    build_forward,
+    exact_maps,
+    first_layer_values,
+    forward_stages,
+)
 from reticent.lipschitz.relaxation import LOWER_SLOPES, RelaxedForward
 from reticent.networks import affine_chain
 
@@ -30,7 +37,13 @@ def forward_of(network):
     linear = network.linear_layers()[:-1]
     reach = np.full(network.input_dimension, HALF + step)
     maps = exact_maps(stages)[:-1]
-    return RelaxedForward.build([layer.dense() for layer in linear], [layer.bias for layer in linear], maps, reach), stages, step
+    return (
+        RelaxedForward.build(
+            [layer.dense() for layer in linear], [layer.bias for layer in linear], maps, reach
+        ),
+        stages,
+        step,
+    )
 
 
 def boxes(rng, step, count, inputs):
@@ -52,7 +65,9 @@ def test_ranges_contain_sampled_pre_activations_and_lie_inside_intervals():
     forward, stages, step = forward_of(network)
     box = boxes(rng, step, 60, 4)
     ranges = ranges_over(forward, box)
-    points = (box.lower[:, None] + rng.random((60, 200, 4)) * (box.upper - box.lower)[:, None]).reshape(-1, 4) * step
+    points = (
+        box.lower[:, None] + rng.random((60, 200, 4)) * (box.upper - box.lower)[:, None]
+    ).reshape(-1, 4) * step
     tighter = []
     for layer in range(3):
         plain, _ = forward_stages(stages[: 2 * layer + 1], box)
@@ -73,7 +88,9 @@ def test_ranges_contain_sampled_pre_activations_and_lie_inside_intervals():
 
 @pytest.mark.parametrize("slope", LOWER_SLOPES)
 def test_substitution_is_the_optimum_of_the_linear_program(slope):
-    """SciPy maximises each pre-activation of layer 2 over x in the box and h between the lines of every ReLU."""
+    """SciPy maximises each pre-activation of layer 2 over x in the box and h between the lines
+    of every ReLU.
+    """
     rng = np.random.default_rng(1)
     network = chain(rng, 3, 6, 4, 2)
     forward, _, step = forward_of(network)
@@ -100,8 +117,12 @@ def test_substitution_is_the_optimum_of_the_linear_program(slope):
         for k in range(4):
             for sign, end in ((1.0, found.upper), (-1.0, -found.lower)):
                 objective = np.concatenate([np.zeros(3), -sign * two[k]])
-                best = linprog(objective, np.array(left), right, bounds=[*ends, *[(None, None)] * 6])
-                assert end[row, k] * found.unit == pytest.approx(-best.fun + sign * bias_two[k], abs=2e-6)
+                best = linprog(
+                    objective, np.array(left), right, bounds=[*ends, *[(None, None)] * 6]
+                )
+                assert end[row, k] * found.unit == pytest.approx(
+                    -best.fun + sign * bias_two[k], abs=2e-6
+                )
 
 
 def nested(rng, step, count, inputs):
@@ -127,7 +148,9 @@ def test_smaller_boxes_have_smaller_ranges_in_every_layer(widths):
 
 
 def test_fractions_give_the_same_ranges(monkeypatch):
-    """With an error claimed to be most of a grid step, nearly every end is decided by fractions: no bit may change."""
+    """With an error claimed to be most of a grid step, nearly every end is decided by fractions:
+    no bit may change.
+    """
     rng = np.random.default_rng(3)
     forward, _, step = forward_of(chain(rng, 2, 4, 3, 3, 2))
     box = boxes(rng, step, 6, 2)
@@ -165,7 +188,9 @@ def test_exact_path_stays_in_fractions():
 
 
 def test_planted_fault_adaptive_lower_slopes_are_caught():
-    """Slopes chosen by the region (CROWN's rule) are not isotone: the nesting test above would reject them."""
+    """Slopes chosen by the region (CROWN's rule) are not isotone: the nesting test above would
+    reject them.
+    """
     rng = np.random.default_rng(2)
     forward, _, step = forward_of(chain(rng, 3, 8, 6, 2))
     outer, inner = nested(rng, step, 800, 3)
@@ -187,7 +212,9 @@ def test_planted_fault_adaptive_lower_slopes_are_caught():
 
 
 def test_balls_that_are_no_boxes_cut_the_first_layer_only_for_intervals():
-    """An l1 ball's own first-layer ranges are tighter than its box's; the result still contains every sampled value."""
+    """An l1 ball's own first-layer ranges are tighter than its box's; the result still contains
+    every sampled value.
+    """
     rng = np.random.default_rng(5)
     network = chain(rng, 3, 8, 6, 2)
     bound = IntervalBound(network, domain=Box.cube(3, HALF), input_norm=Norm.L1, output=Norm.L1)

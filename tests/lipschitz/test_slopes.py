@@ -35,7 +35,9 @@ def test_ranges_contain_values_and_slopes(kind, largest):
     table = SmoothActivation.build(kind, largest)
     rng = np.random.default_rng(0)
     unit = 2.0 ** np.floor(np.log2(largest) - 40)
-    ends = np.sort(rng.uniform(-largest, largest, size=(2, 60)) * rng.choice([1.0, 1e-3], size=60), axis=0)
+    ends = np.sort(
+        rng.uniform(-largest, largest, size=(2, 60)) * rng.choice([1.0, 1e-3], size=60), axis=0
+    )
     ends[:, 0] = -0.75179, -0.75178
     ends[:, 1] = 1.4142, 1.4143
     ends = np.clip(ends, -largest, largest)
@@ -47,7 +49,10 @@ def test_ranges_contain_values_and_slopes(kind, largest):
     with mpmath.workdps(30):
         for k in range(60):
             for part in (0.0, 0.3, 1.0):
-                x = mpmath.mpf(float(boxes.lower[k])) * unit * (1 - part) + mpmath.mpf(float(boxes.upper[k])) * unit * part
+                x = (
+                    mpmath.mpf(float(boxes.lower[k])) * unit * (1 - part)
+                    + mpmath.mpf(float(boxes.upper[k])) * unit * part
+                )
                 value, slope = precise(kind, x)
                 assert values.lower[k] * values.unit <= value <= values.upper[k] * values.unit
                 assert slopes.lower[k] * slopes.unit <= slope <= slopes.upper[k] * slopes.unit
@@ -59,12 +64,16 @@ def test_ranges_are_isotone_and_narrow(kind):
     rng = np.random.default_rng(1)
     unit = table.cell / 4  # many ends fall on edges between cells
     lower = rng.integers(-8 / unit, 8 / unit, size=20_000).astype(float)
-    upper = np.minimum(lower + rng.integers(0, 40, size=20_000) * rng.choice([1, 100], size=20_000), 8 / unit)
+    upper = np.minimum(
+        lower + rng.integers(0, 40, size=20_000) * rng.choice([1, 100], size=20_000), 8 / unit
+    )
     inner = np.sort(rng.integers(lower, upper + 1, size=(2, 20_000)), axis=0).astype(float)
     inner[:, ::5] = upper[::5]
     inner[:, 1::5] = lower[1::5]
     for outside, inside in zip(
-        table.ranges(Interval(lower, upper, unit)), table.ranges(Interval(inner[0], inner[1], unit)), strict=True
+        table.ranges(Interval(lower, upper, unit)),
+        table.ranges(Interval(inner[0], inner[1], unit)),
+        strict=True,
     ):
         assert (outside.lower <= inside.lower).all()
         assert (outside.upper >= inside.upper).all()
@@ -86,7 +95,9 @@ def test_range_table_against_a_direct_search():
     lower = rng.normal(size=37)
     upper = lower + rng.random(37)
     table = RangeTable.build(lower, upper, 2.0**-10)
-    first, last = (ends.reshape(-1) for ends in np.meshgrid(np.arange(37), np.arange(37), indexing="ij"))
+    first, last = (
+        ends.reshape(-1) for ends in np.meshgrid(np.arange(37), np.arange(37), indexing="ij")
+    )
     keep = first <= last
     found = table.over(first[keep], last[keep])
     for k, (i, j) in enumerate(zip(first[keep], last[keep], strict=True)):
@@ -98,7 +109,11 @@ def test_range_table_against_a_direct_search():
     ("ends", "values", "slopes"),
     [
         ((-3, -1), (0, 0), (0, 0)),
-        ((-3, 0), (0, 0), (0, 1)),  # ends at the kink: unstable, or the point 0 inside it would not be contained
+        (
+            (-3, 0),
+            (0, 0),
+            (0, 1),
+        ),  # ends at the kink: unstable, or the point 0 inside it would not be contained
         ((0, 0), (0, 0), (1, 1)),
         ((0, 2), (0, 2), (1, 1)),
         ((-1, 2), (0, 2), (0, 1)),

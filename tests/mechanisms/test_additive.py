@@ -1,4 +1,6 @@
-"""The additive mechanisms: what the noise covers, in exact arithmetic, and the shape of what comes out."""
+"""The additive mechanisms: what the noise covers, in exact arithmetic, and the shape of what
+comes out.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +48,35 @@ KINDS = ["laplace", "linf", "l2", "gaussian"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epsilon", [1e-5, 0.3, 1.0, 17.0, 400.0])
 @pytest.mark.parametrize("sensitivity", [1e-200, 3e-4, 1.0, 7e5])
-def test_sensitivity_in_steps_covers_rounding(kind: str, epsilon: float, sensitivity: float) -> None:
-    mechanism = mechanism_of(kind, epsilon=epsilon, sensitivity=sensitivity, evaluation_error=1e-9 * sensitivity)
-    ones = {"laplace": Fraction(3), "linf": Fraction(1)}.get(kind, Fraction(17320508075688773, 10**16))
-    needed = (Fraction(sensitivity) + 2 * ones * Fraction(1e-9 * sensitivity)) / Fraction(mechanism.grid.step) + ones
+def test_sensitivity_in_steps_covers_rounding(
+    kind: str, epsilon: float, sensitivity: float
+) -> None:
+    mechanism = mechanism_of(
+        kind, epsilon=epsilon, sensitivity=sensitivity, evaluation_error=1e-9 * sensitivity
+    )
+    ones = {"laplace": Fraction(3), "linf": Fraction(1)}.get(
+        kind, Fraction(17320508075688773, 10**16)
+    )
+    needed = (Fraction(sensitivity) + 2 * ones * Fraction(1e-9 * sensitivity)) / Fraction(
+        mechanism.grid.step
+    ) + ones
     assert Fraction(mechanism.steps_sensitivity) >= needed
     assert Fraction(mechanism.steps_sensitivity) <= needed * (1 + Fraction(1, 2**30)) + 1
     if kind != "gaussian":
         charge = Fraction(l2_epsilon_margin(3)) if kind == "l2" else 0
-        assert Fraction(mechanism.steps_sensitivity) <= Fraction(mechanism.steps_scale) * (Fraction(epsilon) - charge)
+        assert Fraction(mechanism.steps_sensitivity) <= Fraction(mechanism.steps_scale) * (
+            Fraction(epsilon) - charge
+        )
         # Rounding to the grid costs next to nothing.
-        assert mechanism.scale == pytest.approx(sensitivity / epsilon, rel=1e-5 if epsilon > 1e-4 else 1e-2)
+        assert mechanism.scale == pytest.approx(
+            sensitivity / epsilon, rel=1e-5 if epsilon > 1e-4 else 1e-2
+        )
 
 
 def test_the_sensitivity_is_cached_once_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another thread may read the cache while the value is rounded up: nothing may lie there yet."""
+    """Another thread may read the cache while the value is rounded up: nothing may lie there
+    yet.
+    """
     mechanism, seen = mechanism_of("l2"), []
     ceil = math.ceil
 
@@ -76,23 +92,48 @@ def test_the_sensitivity_is_cached_once_and_whole(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("norm", [Norm.LINF, Norm.L2])
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 @pytest.mark.parametrize("error", [0.0, 3e-7])
-def test_loss_at_any_distance_is_within_the_offset_of_proportional(norm: Norm, dimension: int, error: float) -> None:
-    """Distances from 0 to twice the sensitivity, values on both sides of the grid's cells, errors in the worst direction."""
+def test_loss_at_any_distance_is_within_the_offset_of_proportional(
+    norm: Norm, dimension: int, error: float
+) -> None:
+    """Distances from 0 to twice the sensitivity, values on both sides of the grid's cells,
+    errors in the worst direction.
+    """
     mechanism = KNormMechanism(
-        sensitivity=0.3, epsilon=2.0, dimension=dimension, adjacency=NEAR, output_norm=norm, evaluation_error=error
+        sensitivity=0.3,
+        epsilon=2.0,
+        dimension=dimension,
+        adjacency=NEAR,
+        output_norm=norm,
+        evaluation_error=error,
     )
     random, step = np.random.default_rng(0), mechanism.grid.step
     loss, reached = [], 0.0
-    for distance in [0.0, *(10.0 ** random.uniform(-9, 0, 300) * 0.6), *(random.integers(1, 50, 300) * step)]:
+    for distance in [
+        0.0,
+        *(10.0 ** random.uniform(-9, 0, 300) * 0.6),
+        *(random.integers(1, 50, 300) * step),
+    ]:
         way = random.normal(size=dimension)
         corner = (random.integers(-(10**6), 10**6, dimension) + 0.5) * step
         first = corner - np.sign(way) * error  # just below a boundary, computed still lower
-        second = corner + distance * way / float(norm.of(way)) + np.sign(way) * (error + 1e-9 * step)
-        moved = (mechanism.grid.round(second[None]) - mechanism.grid.round(first[None] - np.sign(way) * 1e-9 * step))[0]
+        second = (
+            corner + distance * way / float(norm.of(way)) + np.sign(way) * (error + 1e-9 * step)
+        )
+        moved = (
+            mechanism.grid.round(second[None])
+            - mechanism.grid.round(first[None] - np.sign(way) * 1e-9 * step)
+        )[0]
         squared = sum(int(part) ** 2 for part in moved)
-        # The loss at the worst point is the norm of the shift, rounded up for l2 (rational: the root of an integer).
-        length = math.isqrt(max(squared - 1, 0)) + (squared > 0) if norm is Norm.L2 else int(np.abs(moved).max())
-        loss.append(length / mechanism.steps_scale - mechanism.epsilon * distance / mechanism.sensitivity)
+        # The loss at the worst point is the norm of the shift, rounded up for l2 (rational: the
+        # root of an integer).
+        length = (
+            math.isqrt(max(squared - 1, 0)) + (squared > 0)
+            if norm is Norm.L2
+            else int(np.abs(moved).max())
+        )
+        loss.append(
+            length / mechanism.steps_scale - mechanism.epsilon * distance / mechanism.sensitivity
+        )
         reached = max(reached, loss[-1])
     assert reached <= mechanism.metric_offset
     assert reached > 0.5 * mechanism.metric_offset  # and the offset is not idle
@@ -104,7 +145,9 @@ def test_loss_at_any_distance_is_within_the_offset_of_proportional(norm: Norm, d
     st.sampled_from(KINDS),
     st.floats(0.05, 20),
 )
-def test_neighbours_on_the_grid_stay_within_the_integer_sensitivity(value, direction, kind, epsilon) -> None:
+def test_neighbours_on_the_grid_stay_within_the_integer_sensitivity(
+    value, direction, kind, epsilon
+) -> None:
     mechanism = mechanism_of(kind, epsilon=epsilon)
     move = np.array(direction)
     size = float(mechanism.norm.of(move))
@@ -118,7 +161,8 @@ def test_neighbours_on_the_grid_stay_within_the_integer_sensitivity(value, direc
 
 @pytest.mark.parametrize("kind", ["laplace", "linf", "l2"])
 def test_loss_of_the_integer_distribution_is_at_most_epsilon_for_every_shift(kind: str) -> None:
-    # On the exact integer distribution: all shifts of norm at most 3, all points of a box, in two dimensions.
+    # On the exact integer distribution: all shifts of norm at most 3, all points of a box, in two
+    # dimensions.
     norm = {"laplace": Norm.L1, "linf": Norm.LINF, "l2": Norm.L2}[kind]
     sensitivity, epsilon = 3, 0.8
 
@@ -157,7 +201,9 @@ def test_released_noise_has_the_stated_distribution_and_scale(kind, shape) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_released_values_lie_on_the_public_grid(kind: str) -> None:
     mechanism = mechanism_of(kind)
-    released = mechanism.release(np.random.default_rng(0).normal(size=(50, 3)), sampler=SecureSampler())
+    released = mechanism.release(
+        np.random.default_rng(0).normal(size=(50, 3)), sampler=SecureSampler()
+    )
     assert (released / mechanism.grid.step == np.rint(released / mechanism.grid.step)).all()
 
 
@@ -173,10 +219,20 @@ def test_far_values_are_clipped_and_empty_batches_come_back_empty(kind: str) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_refusals(kind: str) -> None:
     mechanism = mechanism_of(kind)
-    for bad in ([[1.0, 2.0]], [1.0, 2.0, 3.0], [[1.0, 2.0, float("nan")]], [[1.0, 2.0, float("inf")]]):
+    for bad in (
+        [[1.0, 2.0]],
+        [1.0, 2.0, 3.0],
+        [[1.0, 2.0, float("nan")]],
+        [[1.0, 2.0, float("inf")]],
+    ):
         with pytest.raises(InvalidInput):
             mechanism.release(bad, sampler=SecureSampler())
-    for name, value in (("sensitivity", 0.0), ("epsilon", -1.0), ("dimension", 0), ("evaluation_error", -1.0)):
+    for name, value in (
+        ("sensitivity", 0.0),
+        ("epsilon", -1.0),
+        ("dimension", 0),
+        ("evaluation_error", -1.0),
+    ):
         with pytest.raises(InvalidParameter, match=name):
             mechanism_of(kind, **{name: value})
 
@@ -190,7 +246,16 @@ def test_refusals_of_single_mechanisms() -> None:
         mechanism_of("l2", epsilon=1e-11)
     for changes in ({"epsilon": 501.0}, {"delta": 1e-60}, {"delta": 0.0}):
         with pytest.raises(InvalidParameter):
-            GaussianMechanism(**{"sensitivity": 1.0, "epsilon": 1.0, "delta": 1e-5, "dimension": 3, "adjacency": NEAR, **changes})
+            GaussianMechanism(
+                **{
+                    "sensitivity": 1.0,
+                    "epsilon": 1.0,
+                    "delta": 1e-5,
+                    "dimension": 3,
+                    "adjacency": NEAR,
+                    **changes,
+                }
+            )
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 8.0, 100.0])
@@ -200,33 +265,51 @@ def test_analytic_sigma_meets_delta_in_high_precision(epsilon: float, delta: flo
 
         def exact(sigma: float) -> mpmath.mpf:
             s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
-            return mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - e * s)
+            return mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.exp(e) * mpmath.ncdf(
+                -1 / (2 * s) - e * s
+            )
 
         sigma = analytic_sigma(sensitivity=1.0, epsilon=epsilon, delta=delta)
         assert exact(sigma) <= delta
         assert exact(sigma * (1 - 3e-7)) > delta
-        assert gaussian_delta(sensitivity=1.0, sigma=sigma, epsilon=epsilon) == pytest.approx(float(exact(sigma)), rel=1e-8)
+        assert gaussian_delta(sensitivity=1.0, sigma=sigma, epsilon=epsilon) == pytest.approx(
+            float(exact(sigma)), rel=1e-8
+        )
 
 
 @pytest.mark.parametrize(("sigma", "shift"), [(3.0, 2), (6.5, 5)])
 def test_discrete_gaussian_is_as_private_as_the_proof_says(sigma: float, shift: int) -> None:
-    # Exact delta of the integer distribution by summation, against the continuous one with the proof's eta.
+    # Exact delta of the integer distribution by summation, against the continuous one with the
+    # proof's eta.
     with mpmath.workdps(50):
         reach = int(40 * sigma)
-        weights = {v: mpmath.exp(-(mpmath.mpf(v) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for v in range(-reach, reach + shift + 1)}
+        weights = {
+            v: mpmath.exp(-(mpmath.mpf(v) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
+            for v in range(-reach, reach + shift + 1)
+        }
         total = sum(weights[v] for v in range(-reach, reach + 1))
         epsilon = 0.5
         discrete = (
-            sum(max(0, weights[v] - mpmath.exp(epsilon) * weights[abs(v - shift)]) for v in range(-reach, reach + 1)) / total
+            sum(
+                max(0, weights[v] - mpmath.exp(epsilon) * weights[abs(v - shift)])
+                for v in range(-reach, reach + 1)
+            )
+            / total
         )
         eta = (36.0**2 + 4.0) / (8.0 * sigma**2)
         lowered = max(epsilon - 2 * eta, 1e-3)
-        assert discrete <= np.exp(eta) * gaussian_delta(sensitivity=shift, sigma=sigma, epsilon=lowered)
+        assert discrete <= np.exp(eta) * gaussian_delta(
+            sensitivity=shift, sigma=sigma, epsilon=lowered
+        )
 
 
 def test_events() -> None:
-    """Pure noise is known by its epsilon; Gaussian noise by its zCDP, which discrete noise has exactly."""
-    assert mechanism_of("linf").event == PrivacyEvent("K-norm", mechanism_of("linf").guarantee, None)
+    """Pure noise is known by its epsilon; Gaussian noise by its zCDP, which discrete noise has
+    exactly.
+    """
+    assert mechanism_of("linf").event == PrivacyEvent(
+        "K-norm", mechanism_of("linf").guarantee, None
+    )
     gaussian = mechanism_of("gaussian")
     assert isinstance(gaussian.event.cost, ZeroConcentratedCost)
     assert gaussian.event.cost.rho == pytest.approx(0.5 / gaussian.scale**2, rel=2e-5)
@@ -236,5 +319,7 @@ def test_events() -> None:
 
 def test_seeded_runs_repeat() -> None:
     mechanism = mechanism_of("laplace")
-    first, second = (mechanism.release([[0.0, 0.0, 0.0]], sampler=SeededSampler(5)) for _ in range(2))
+    first, second = (
+        mechanism.release([[0.0, 0.0, 0.0]], sampler=SeededSampler(5)) for _ in range(2)
+    )
     assert (first == second).all()

@@ -1,4 +1,6 @@
-"""Exact answers or none: the test's inequalities, its comparison with Laplace noise, and what comes out."""
+"""Exact answers or none: the test's inequalities, its comparison with Laplace noise, and what
+comes out.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_answers_come_out_as_they_are_or_not_at_all() -> None:
     levels = np.array([top, top + 50, 0, top])
     labels, withheld = mechanism().release([3, 1, 2, 7], levels, sampler=SecureSampler())
     assert labels[[0, 1, 3]].tolist() == [3, 1, 7]
-    vectors, _ = mechanism(delta=1e-12).release(np.ones((4, 2)), np.zeros(4, int), sampler=SecureSampler())
+    vectors, _ = mechanism(delta=1e-12).release(
+        np.ones((4, 2)), np.zeros(4, int), sampler=SecureSampler()
+    )
     assert np.isnan(vectors).all()
     assert withheld.tolist()[:2] == [False, False]
 
@@ -52,7 +56,9 @@ def test_answers_come_out_as_they_are_or_not_at_all() -> None:
 def test_withholding_follows_the_distribution() -> None:
     """Binomial test, false-alarm rate 1e-6; the next level's chance is rejected."""
     passing = mechanism(1.0, 0.05).pass_probabilities
-    _, withheld = mechanism(1.0, 0.05).release(np.zeros(40_000, int), np.full(40_000, 2), sampler=SeededSampler(0))
+    _, withheld = mechanism(1.0, 0.05).release(
+        np.zeros(40_000, int), np.full(40_000, 2), sampler=SeededSampler(0)
+    )
     released = 40_000 - int(withheld.sum())
     assert stats.binomtest(released, 40_000, passing[2]).pvalue > 1e-6
     assert stats.binomtest(released, 40_000, passing[1]).pvalue < 1e-6
@@ -64,7 +70,9 @@ def test_settings_out_of_range_are_refused(epsilon: float, delta: float) -> None
         mechanism(epsilon, delta)
 
 
-@pytest.mark.parametrize(("answers", "levels"), [([1], [0, 1]), ([1], [-1]), ([1], [0.5]), (["a"], [0]), (1, [0])])
+@pytest.mark.parametrize(
+    ("answers", "levels"), [([1], [0, 1]), ([1], [-1]), ([1], [0.5]), (["a"], [0]), (1, [0])]
+)
 def test_answers_and_levels_out_of_range_are_refused(answers: object, levels: object) -> None:
     with pytest.raises(InvalidInput, match="levels: expected"):
         mechanism().release(answers, levels, sampler=SecureSampler())

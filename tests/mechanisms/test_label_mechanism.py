@@ -22,11 +22,19 @@ def spread(change: list) -> Fraction:
     return max(change) - min(change)
 
 
-@given(st.lists(finite, min_size=3, max_size=3), st.lists(finite, min_size=3, max_size=3), st.integers(-40, 40))
-def test_no_two_gaps_drift_apart_by_more_than_the_logits_and_the_rounding(first, second, exponent) -> None:
+@given(
+    st.lists(finite, min_size=3, max_size=3),
+    st.lists(finite, min_size=3, max_size=3),
+    st.integers(-40, 40),
+)
+def test_no_two_gaps_drift_apart_by_more_than_the_logits_and_the_rounding(
+    first, second, exponent
+) -> None:
     grid = Grid(exponent)
     gaps = gaps_to_top([first, second], classes=3, grid=grid).tolist()
-    allowed = spread([Fraction(a) - Fraction(b) for a, b in zip(first, second, strict=True)]) / Fraction(grid.step)
+    allowed = spread(
+        [Fraction(a) - Fraction(b) for a, b in zip(first, second, strict=True)]
+    ) / Fraction(grid.step)
     assert spread([a - b for a, b in zip(*gaps, strict=True)]) <= allowed + Fraction(ROUNDING_STEPS)
 
 

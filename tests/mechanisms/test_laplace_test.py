@@ -40,7 +40,9 @@ def test_threshold_is_the_least_with_tail_delta(epsilon: float, delta: float) ->
         # Not wastefully high: 2000 of about 2^20 steps lower it would be too low.
         assert tail[1] > delta or mechanism._steps_threshold < 2000
     if delta < 0.4:
-        assert mechanism.threshold == pytest.approx(0.5 / epsilon * np.log(1 / (2 * delta)), rel=1e-4)
+        assert mechanism.threshold == pytest.approx(
+            0.5 / epsilon * np.log(1 / (2 * delta)), rel=1e-4
+        )
 
 
 def test_passes_as_often_as_laplace_noise_says_and_less_than_the_optimal_test() -> None:
@@ -48,14 +50,18 @@ def test_passes_as_often_as_laplace_noise_says_and_less_than_the_optimal_test() 
     optimal, _ = optimal_test(epsilon=1.0, delta=0.05)
     for level in range(6):
         psi = 0.5 + 0.5 * level
-        _, withheld = mechanism.release(np.zeros((20_000, 2)), np.full(20_000, psi), sampler=SeededSampler(level))
+        _, withheld = mechanism.release(
+            np.zeros((20_000, 2)), np.full(20_000, psi), sampler=SeededSampler(level)
+        )
         expected = stats.laplace(scale=0.5).sf(mechanism.threshold - 0.5 * level)
         assert stats.binomtest(int((~withheld).sum()), 20_000, expected).pvalue > 1e-6
         assert expected <= optimal[level] + 1e-9
 
 
 def test_unstable_points_pass_with_probability_delta() -> None:
-    _, withheld = release().release(np.zeros((50_000, 2)), np.full(50_000, 0.5), sampler=SeededSampler(9))
+    _, withheld = release().release(
+        np.zeros((50_000, 2)), np.full(50_000, 0.5), sampler=SeededSampler(9)
+    )
     assert stats.binomtest(int((~withheld).sum()), 50_000, 0.05).pvalue > 1e-6
 
 
@@ -64,7 +70,13 @@ def test_tolerance_widens_the_noise() -> None:
 
 
 def test_refusals_and_edges() -> None:
-    for changes in ({"delta_test": 0.5}, {"delta_test": 0.0}, {"tolerance": -1.0}, {"epsilon_test": 0.0}, {"proposal": 3.0}):
+    for changes in (
+        {"delta_test": 0.5},
+        {"delta_test": 0.0},
+        {"tolerance": -1.0},
+        {"epsilon_test": 0.0},
+        {"proposal": 3.0},
+    ):
         with pytest.raises(InvalidParameter):
             release(**changes)
     with pytest.raises(InvalidInput):

@@ -14,7 +14,14 @@ from reticent.noise import SecureSampler, SeededSampler
 
 
 def _argmax(**changes: object) -> NoisyArgmax:
-    settings = {"classes": 3, "neighbours": 20, "sigma": 3.0, "sampling_probability": 0.15, "delta": 1e-5, **changes}
+    settings = {
+        "classes": 3,
+        "neighbours": 20,
+        "sigma": 3.0,
+        "sampling_probability": 0.15,
+        "delta": 1e-5,
+        **changes,
+    }
     return NoisyArgmax(**settings)
 
 
@@ -52,7 +59,9 @@ def test_sampling_makes_it_cheaper_and_the_event_says_the_same() -> None:
 
 
 def test_little_noise_returns_the_winner() -> None:
-    assert _argmax(sigma=0.1).release([[1, 2, 9], [20, 0, 0]], sampler=SecureSampler()).tolist() == [2, 0]
+    assert _argmax(sigma=0.1).release(
+        [[1, 2, 9], [20, 0, 0]], sampler=SecureSampler()
+    ).tolist() == [2, 0]
     assert _argmax().release(np.zeros((0, 3), dtype=int), sampler=SecureSampler()).shape == (0,)
 
 
@@ -71,7 +80,9 @@ def test_parameters_out_of_range_are_refused(changes: dict[str, object], message
         _argmax(**changes)
 
 
-@pytest.mark.parametrize("votes", [[[21, 0, 0]], [[10, 10, 1]], [[1, 2]], [1, 2, 3], [[0.5, 1.0, 1.0]], [[-1, 0, 0]]])
+@pytest.mark.parametrize(
+    "votes", [[[21, 0, 0]], [[10, 10, 1]], [[1, 2]], [1, 2, 3], [[0.5, 1.0, 1.0]], [[-1, 0, 0]]]
+)
 def test_votes_that_there_cannot_be_are_refused_unseen(votes: list) -> None:
     with pytest.raises(InvalidInput, match="votes: expected"):
         _argmax().release(votes, sampler=SecureSampler())

@@ -1,4 +1,6 @@
-"""The noisy maximum: its distribution against brute force and sampling, its guarantee over neighbours, its edges."""
+"""The noisy maximum: its distribution against brute force and sampling, its guarantee over
+neighbours, its edges.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 
 
 def mechanism(classes: int = 3, epsilon: float = 1.0, sensitivity: float = 1.0) -> NoisyMaxRelease:
-    return NoisyMaxRelease(classes=classes, sensitivity=sensitivity, epsilon=epsilon, adjacency=NEAR)
+    return NoisyMaxRelease(
+        classes=classes, sensitivity=sensitivity, epsilon=epsilon, adjacency=NEAR
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
@@ -29,13 +33,19 @@ def test_probabilities_match_brute_force(epsilon: float) -> None:
     noise = np.array(list(itertools.product(range(most), repeat=3)))
     winners = (logits + noise).argmax(axis=1)
     np.add.at(expected, winners, weight[noise].prod(axis=1))
-    np.testing.assert_allclose(mechanism(epsilon=epsilon).probabilities([logits])[0], expected, atol=1e-5)
+    np.testing.assert_allclose(
+        mechanism(epsilon=epsilon).probabilities([logits])[0], expected, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
-    ("sampler", "draws", "error"), [(SeededSampler(3), 40_000, 0.0125), (SecureSampler(), 4_000, 0.04)], ids=["seeded", "secure"]
+    ("sampler", "draws", "error"),
+    [(SeededSampler(3), 40_000, 0.0125), (SecureSampler(), 4_000, 0.04)],
+    ids=["seeded", "secure"],
 )
-def test_released_labels_follow_the_probabilities(sampler: SeededSampler | SecureSampler, draws: int, error: float) -> None:
+def test_released_labels_follow_the_probabilities(
+    sampler: SeededSampler | SecureSampler, draws: int, error: float
+) -> None:
     # ``error`` is five standard errors of a share: false alarm below 1e-5.
     built = mechanism(classes=4, epsilon=1.5)
     logits = np.array([0.7, 0.7, -0.4, 1.1])
@@ -53,7 +63,9 @@ def test_no_neighbour_changes_a_chance_by_more_than_epsilon(classes: int, epsilo
     # Moves in [0, 1] per logit change no difference by more than 1; corners are the worst.
     moved = logits + random.integers(0, 2, size=logits.shape)
     here, there = built.probabilities(logits), built.probabilities(moved)
-    counted = np.minimum(here, there) > 1e-9  # chances below about e^-40 are cut off in this sum, not in the release
+    counted = (
+        np.minimum(here, there) > 1e-9
+    )  # chances below about e^-40 are cut off in this sum, not in the release
     ratio = np.log(here[counted] / there[counted])
     assert np.abs(ratio).max() <= epsilon * (1 + 1e-9)
     # Power: some pair spends nearly all of it, and half the noise would be caught.
@@ -63,14 +75,21 @@ def test_no_neighbour_changes_a_chance_by_more_than_epsilon(classes: int, epsilo
 def test_two_classes_equal_stability_release() -> None:
     logits = np.column_stack([np.linspace(-4.3, 4.4, 60), np.zeros(60)])
     stable = StabilityRelease(classes=2, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
-    np.testing.assert_allclose(mechanism(classes=2).probabilities(logits), stable.probabilities(logits), atol=1e-6)
+    np.testing.assert_allclose(
+        mechanism(classes=2).probabilities(logits), stable.probabilities(logits), atol=1e-6
+    )
 
 
 def test_right_label_more_often_than_softmax_on_average() -> None:
     random = np.random.default_rng(0)
     logits = random.normal(scale=2.0, size=(2000, 10))
     ours = mechanism(classes=10, epsilon=2.0).probabilities(logits).max(axis=1).mean()
-    softmax = SoftmaxRelease(classes=10, sensitivity=1.0, epsilon=2.0, adjacency=NEAR).probabilities(logits).max(axis=1).mean()
+    softmax = (
+        SoftmaxRelease(classes=10, sensitivity=1.0, epsilon=2.0, adjacency=NEAR)
+        .probabilities(logits)
+        .max(axis=1)
+        .mean()
+    )
     assert ours > softmax + 0.05
 
 
@@ -79,7 +98,9 @@ def test_shifts_and_scales_do_not_matter() -> None:
     logits = random.normal(size=(50, 3))
     base = mechanism().probabilities(logits)
     np.testing.assert_allclose(mechanism().probabilities(logits + 4.0), base, atol=1e-9)
-    np.testing.assert_allclose(mechanism(sensitivity=8.0).probabilities(8.0 * logits), base, atol=1e-9)
+    np.testing.assert_allclose(
+        mechanism(sensitivity=8.0).probabilities(8.0 * logits), base, atol=1e-9
+    )
 
 
 def test_edges() -> None:

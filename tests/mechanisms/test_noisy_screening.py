@@ -16,7 +16,14 @@ from reticent.noise import SecureSampler, SeededSampler
 
 
 def _screening(**changes: object) -> NoisyScreening:
-    settings = {"neighbours": 30, "threshold": 18.0, "sigma": 6.0, "sampling_probability": 0.15, "delta": 1e-5, **changes}
+    settings = {
+        "neighbours": 30,
+        "threshold": 18.0,
+        "sigma": 6.0,
+        "sampling_probability": 0.15,
+        "delta": 1e-5,
+        **changes,
+    }
     return NoisyScreening(**settings)
 
 
@@ -30,7 +37,11 @@ def _pass_probability(votes: int, threshold: float, sigma: float) -> float:
 @pytest.mark.parametrize(("votes", "threshold"), [(0, 18.0), (17, 17.5), (30, 18.0)])
 def test_passes_as_often_as_the_discrete_gaussian_says(votes: int, threshold: float) -> None:
     runs = 100_000
-    passed = int(_screening(threshold=threshold).release(np.full(runs, votes), sampler=SeededSampler(4)).sum())
+    passed = int(
+        _screening(threshold=threshold)
+        .release(np.full(runs, votes), sampler=SeededSampler(4))
+        .sum()
+    )
     assert stats.binomtest(passed, runs, _pass_probability(votes, threshold, 6.0)).pvalue > 1e-6
     assert stats.binomtest(passed, runs, _pass_probability(votes, threshold, 3.0)).pvalue < 1e-6
 

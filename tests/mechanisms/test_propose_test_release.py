@@ -1,4 +1,6 @@
-"""The optimal test: private in exact arithmetic, optimal against a linear program, released as stated."""
+"""The optimal test: private in exact arithmetic, optimal against a linear program, released as
+stated.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from scipy import optimize, stats
 
 from reticent.core import Neighborhood, Norm
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.mechanisms import KNormMechanism, LaplaceMechanism, ProposeTestRelease, SoftmaxRelease, optimal_test
+from reticent.mechanisms import (
+    KNormMechanism,
+    LaplaceMechanism,
+    ProposeTestRelease,
+    SoftmaxRelease,
+    optimal_test,
+)
 from reticent.noise import SecureSampler, SeededSampler
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
@@ -29,7 +37,14 @@ SETTINGS = [
 
 
 def ptr(**changes) -> ProposeTestRelease:
-    settings = {"radius": 0.5, "proposal": 2.0, "epsilon_test": 1.0, "delta_test": 0.05, "inner": INNER, **changes}
+    settings = {
+        "radius": 0.5,
+        "proposal": 2.0,
+        "epsilon_test": 1.0,
+        "delta_test": 0.05,
+        "inner": INNER,
+        **changes,
+    }
     return ProposeTestRelease(**settings)
 
 
@@ -39,7 +54,10 @@ def test_the_test_is_private_in_exact_arithmetic(epsilon: float, delta: float) -
     with mpmath.workdps(400):
         growth, d = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(delta)
         # The coin shows the smaller side exactly; the other is its complement.
-        p = [mpmath.mpf(a) if a <= b else 1 - mpmath.mpf(b) for a, b in zip(passing, withholding, strict=True)]
+        p = [
+            mpmath.mpf(a) if a <= b else 1 - mpmath.mpf(b)
+            for a, b in zip(passing, withholding, strict=True)
+        ]
         assert p[0] <= d
         assert p[-1] == 1
         for here, there in itertools.pairwise(p):
@@ -47,7 +65,9 @@ def test_the_test_is_private_in_exact_arithmetic(epsilon: float, delta: float) -
             assert 1 - here <= growth * (1 - there) + d
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.01), (1.0, 0.05), (2.0, 1e-3), (4.0, 1e-2), (0.3, 0.2)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.5, 0.01), (1.0, 0.05), (2.0, 1e-3), (4.0, 1e-2), (0.3, 0.2)]
+)
 def test_no_test_passes_any_level_more_often(epsilon: float, delta: float) -> None:
     passing, _ = optimal_test(epsilon=epsilon, delta=delta)
     levels = len(passing)
@@ -65,7 +85,9 @@ def test_no_test_passes_any_level_more_often(epsilon: float, delta: float) -> No
     for level in range(levels):
         target = np.zeros(levels)
         target[level] = -1.0
-        best = optimize.linprog(target, A_ub=np.array(rows), b_ub=bounds, bounds=limits, method="highs")
+        best = optimize.linprog(
+            target, A_ub=np.array(rows), b_ub=bounds, bounds=limits, method="highs"
+        )
         assert passing[level] == pytest.approx(-best.fun, rel=1e-6)
 
 
@@ -75,13 +97,17 @@ def test_the_test_is_the_recursion_in_high_precision() -> None:
         p = [delta]
         while p[-1] < 1:
             p.append(min(growth * p[-1] + delta, 1 - (1 - p[-1] - delta) / growth, mpmath.mpf(1)))
-        assert ptr(epsilon_test=0.7, delta_test=0.003).pass_probabilities == pytest.approx([float(v) for v in p], rel=1e-10)
+        assert ptr(epsilon_test=0.7, delta_test=0.003).pass_probabilities == pytest.approx(
+            [float(v) for v in p], rel=1e-10
+        )
 
 
 def test_a_pass_happens_as_often_as_stated() -> None:
     mechanism = ptr()
     for level, p in enumerate(mechanism.pass_probabilities):
-        _, withheld = mechanism.release(np.zeros((20_000, 2)), np.full(20_000, level), sampler=SeededSampler(level))
+        _, withheld = mechanism.release(
+            np.zeros((20_000, 2)), np.full(20_000, level), sampler=SeededSampler(level)
+        )
         assert stats.binomtest(int((~withheld).sum()), 20_000, min(p, 1.0)).pvalue > 1e-6
 
 
@@ -98,7 +124,9 @@ def test_withheld_rows_carry_nothing_and_others_the_noisy_value() -> None:
 
 def test_label_mechanisms_are_withheld_as_minus_one() -> None:
     inner = SoftmaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
-    labels, withheld = ptr(inner=inner).release(np.zeros((500, 3)), np.zeros(500, dtype=int), sampler=SecureSampler())
+    labels, withheld = ptr(inner=inner).release(
+        np.zeros((500, 3)), np.zeros(500, dtype=int), sampler=SecureSampler()
+    )
     assert ((labels == -1) == withheld).all()
     assert withheld.any()
 
@@ -118,9 +146,15 @@ def test_an_inner_mechanism_that_covers_less_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="radius"):
         ptr(radius=0.25, inner=INNER)
     exact = KNormMechanism(
-        sensitivity=0.3 * 0.1, epsilon=1.0, dimension=2, adjacency=Neighborhood(Norm.LINF, 0.1, "e"), output_norm="linf"
+        sensitivity=0.3 * 0.1,
+        epsilon=1.0,
+        dimension=2,
+        adjacency=Neighborhood(Norm.LINF, 0.1, "e"),
+        output_norm="linf",
     )
-    assert ptr(radius=0.1, proposal=0.3, inner=exact).inner.sensitivity == float(Fraction(0.3 * 0.1))
+    assert ptr(radius=0.1, proposal=0.3, inner=exact).inner.sensitivity == float(
+        Fraction(0.3 * 0.1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,6 +185,8 @@ def test_bad_levels(levels) -> None:
 
 
 def test_empty_batch() -> None:
-    released, withheld = ptr().release(np.zeros((0, 2)), np.zeros(0, dtype=int), sampler=SecureSampler())
+    released, withheld = ptr().release(
+        np.zeros((0, 2)), np.zeros(0, dtype=int), sampler=SecureSampler()
+    )
     assert released.shape == (0, 2)
     assert withheld.shape == (0,)

@@ -1,5 +1,5 @@
-"""The published response: its distribution against scipy and simulation, its privacy where distances are smooth, and where
-not.
+"""The published response: its distribution against scipy and simulation, its privacy where
+distances are smooth, and where not.
 """
 
 from __future__ import annotations
@@ -27,15 +27,21 @@ def response(epsilon: float, **fields: object) -> SmoothCauchy:
 def test_the_chance_of_a_wrong_label_is_that_of_cauchy_noise(epsilon: float) -> None:
     levels = np.array([0, 1, 5, 40])
     scale = 6 * np.exp(-epsilon * levels / 6) / epsilon
-    np.testing.assert_allclose(response(epsilon).flip_probabilities(levels), stats.cauchy(scale=scale).sf(0.5), rtol=1e-8)
+    np.testing.assert_allclose(
+        response(epsilon).flip_probabilities(levels), stats.cauchy(scale=scale).sf(0.5), rtol=1e-8
+    )
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_every_ratio_between_neighbours_is_within_epsilon(epsilon: float) -> None:
-    """In 50 digits, at the full epsilon: same label one level apart, and different labels at level 0."""
+    """In 50 digits, at the full epsilon: same label one level apart, and different labels at
+    level 0.
+    """
     with mpmath.workdps(50):
         limit = mpmath.exp(mpmath.mpf(epsilon))
-        wrong = [mpmath.mpf(value) for value in response(epsilon).flip_probabilities(np.arange(400))]
+        wrong = [
+            mpmath.mpf(value) for value in response(epsilon).flip_probabilities(np.arange(400))
+        ]
         assert (1 - wrong[0]) / wrong[0] <= limit
         for here, there in pairwise(wrong):
             assert here / there <= limit
@@ -47,13 +53,31 @@ def test_it_is_never_better_than_the_default() -> None:
     for epsilon in EPSILONS:
         default = StabilityResponse(classes=2, epsilon=epsilon, adjacency=AddRemove(1))
         levels = np.arange(min(default.max_level, 100))
-        assert (response(epsilon).flip_probabilities(levels) >= default.wrong_probabilities[levels]).all()
+        assert (
+            response(epsilon).flip_probabilities(levels) >= default.wrong_probabilities[levels]
+        ).all()
 
 
 def test_a_sparse_set_is_credited_by_distance_or_by_place() -> None:
     levels = [0, 1, 4, 5, 19, 20, 99]
-    assert response(1.0, certified_at=(1, 5, 20)).credited(levels).tolist() == [0, 1, 1, 5, 5, 20, 20]
-    assert response(1.0, certified_at=(1, 5, 20), credit="index").credited(levels).tolist() == [0, 1, 1, 2, 2, 3, 3]
+    assert response(1.0, certified_at=(1, 5, 20)).credited(levels).tolist() == [
+        0,
+        1,
+        1,
+        5,
+        5,
+        20,
+        20,
+    ]
+    assert response(1.0, certified_at=(1, 5, 20), credit="index").credited(levels).tolist() == [
+        0,
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+    ]
     assert response(1.0).credited(levels).tolist() == levels
 
 
@@ -67,7 +91,9 @@ def test_a_sparse_set_is_credited_by_distance_or_by_place() -> None:
         ({"certified_at": (2,)}, GuaranteeKind.NO_PRIVACY),
     ],
 )
-def test_only_smooth_credit_carries_a_guarantee(fields: dict[str, object], kind: GuaranteeKind) -> None:
+def test_only_smooth_credit_carries_a_guarantee(
+    fields: dict[str, object], kind: GuaranteeKind
+) -> None:
     mechanism = response(1.0, **fields)
     assert mechanism.guarantee.kind is kind
     assert mechanism.event.guarantee == mechanism.guarantee
@@ -77,7 +103,12 @@ def test_answers_follow_the_distribution() -> None:
     """Binomial test, false-alarm rate 1e-6; half and twice the scale are rejected."""
     runs, level = 40_000, 10
     for sampler in (SeededSampler(3), SecureSampler()):
-        wrong = int((response(1.0).release(np.ones(runs, int), np.full(runs, level), sampler=sampler) == 0).sum())
+        wrong = int(
+            (
+                response(1.0).release(np.ones(runs, int), np.full(runs, level), sampler=sampler)
+                == 0
+            ).sum()
+        )
         chance = float(stats.cauchy(scale=6 * np.exp(-level / 6)).sf(0.5))
         assert stats.binomtest(wrong, runs, chance).pvalue > 1e-6
         for factor in (0.5, 2.0):
@@ -99,7 +130,9 @@ def test_settings_out_of_range_are_refused(fields: dict[str, object], message: s
         response(**{"epsilon": 1.0, **fields})
 
 
-@pytest.mark.parametrize(("labels", "levels"), [([2], [0]), ([0], [-1]), ([0], [0, 1]), ([0.0], [0]), ([[0]], [[0]])])
+@pytest.mark.parametrize(
+    ("labels", "levels"), [([2], [0]), ([0], [-1]), ([0], [0, 1]), ([0.0], [0]), ([[0]], [[0]])]
+)
 def test_labels_and_levels_out_of_range_are_refused(labels: object, levels: object) -> None:
     with pytest.raises(InvalidInput, match="labels and levels: expected"):
         response(1.0).release(labels, levels, sampler=SecureSampler())

@@ -19,7 +19,9 @@ NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 
 
 def softmax(**changes) -> SoftmaxRelease:
-    return SoftmaxRelease(**{"classes": 4, "sensitivity": 1.0, "epsilon": 1.0, "adjacency": NEAR, **changes})
+    return SoftmaxRelease(
+        **{"classes": 4, "sensitivity": 1.0, "epsilon": 1.0, "adjacency": NEAR, **changes}
+    )
 
 
 @settings(max_examples=150)
@@ -42,7 +44,9 @@ def test_weights_are_exact_to_the_charged_error() -> None:
     logits = np.array([[0.0, -0.3, 2.0, -7.0, 1.9999]])
     with mpmath.workdps(40):
         steps = [-int(v) for v in gaps_to_top(logits, classes=5, grid=mechanism.grid)[0]]
-        exact = [mpmath.exp(-(max(steps) - v) / mpmath.mpf(mechanism._steps_temperature)) for v in steps]
+        exact = [
+            mpmath.exp(-(max(steps) - v) / mpmath.mpf(mechanism._steps_temperature)) for v in steps
+        ]
         exact = [mpmath.mpf(v) / sum(exact) for v in exact]
         for ours, truth in zip(mechanism.probabilities(logits)[0], exact, strict=True):
             assert abs(mpmath.mpf(float(ours)) / truth - 1) < 2.0**-43
@@ -55,7 +59,10 @@ def test_labels_follow_the_softmax() -> None:
     counts = np.bincount(labels, minlength=4)
     for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
         distribution = np.exp(2.0 * factor * logits)
-        assert bool(stats.chisquare(counts, 100_000 * distribution / distribution.sum()).pvalue > 1e-6) is fits
+        assert (
+            bool(stats.chisquare(counts, 100_000 * distribution / distribution.sum()).pvalue > 1e-6)
+            is fits
+        )
 
 
 def test_temperature_costs_next_to_nothing() -> None:
@@ -70,7 +77,13 @@ def test_extreme_settings_do_not_overflow() -> None:
 
 
 def test_refusals_and_edges() -> None:
-    for changes in ({"classes": 1}, {"classes": 1001}, {"epsilon": 1e-10}, {"sensitivity": 0.0}, {"evaluation_error": -1.0}):
+    for changes in (
+        {"classes": 1},
+        {"classes": 1001},
+        {"epsilon": 1e-10},
+        {"sensitivity": 0.0},
+        {"evaluation_error": -1.0},
+    ):
         with pytest.raises(InvalidParameter):
             softmax(**changes)
     with pytest.raises(InvalidInput):

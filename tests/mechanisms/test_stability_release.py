@@ -17,7 +17,9 @@ NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 
 
 def stability(**changes) -> StabilityRelease:
-    return StabilityRelease(**{"classes": 3, "sensitivity": 1.0, "epsilon": 1.0, "adjacency": NEAR, **changes})
+    return StabilityRelease(
+        **{"classes": 3, "sensitivity": 1.0, "epsilon": 1.0, "adjacency": NEAR, **changes}
+    )
 
 
 coordinates = st.one_of(st.floats(-4, 4), st.integers(-4, 4).map(float))
@@ -51,17 +53,26 @@ def test_labels_follow_the_probabilities() -> None:
     mechanism = stability(epsilon=1.5)
     logits = np.array([[0.0, 1.5, 0.3]])
     labels = mechanism.release(np.repeat(logits, 50_000, axis=0), sampler=SeededSampler(2))
-    assert np.bincount(labels, minlength=3) / 50_000 == pytest.approx(mechanism.probabilities(logits)[0], abs=0.01)
+    assert np.bincount(labels, minlength=3) / 50_000 == pytest.approx(
+        mechanism.probabilities(logits)[0], abs=0.01
+    )
 
 
 def test_far_margins_are_certain_and_ties_are_not() -> None:
     mechanism = stability()
-    assert (mechanism.release(np.tile([0.0, 0.0, 500.0], (1000, 1)), sampler=SecureSampler()) == 2).all()
+    assert (
+        mechanism.release(np.tile([0.0, 0.0, 500.0], (1000, 1)), sampler=SecureSampler()) == 2
+    ).all()
     assert mechanism.levels([[0.0, 0.0, 0.0]]).tolist() == [0]
 
 
 def test_refusals() -> None:
-    for changes in ({"classes": 1}, {"sensitivity": -1.0}, {"epsilon": 0.0}, {"evaluation_error": float("nan")}):
+    for changes in (
+        {"classes": 1},
+        {"sensitivity": -1.0},
+        {"epsilon": 0.0},
+        {"evaluation_error": float("nan")},
+    ):
         with pytest.raises(InvalidParameter):
             stability(**changes)
     with pytest.raises(InvalidInput):

@@ -1,4 +1,6 @@
-"""Stability response: the ratio constraints in high precision, optimality against a linear program, its distribution."""
+"""Stability response: the ratio constraints in high precision, optimality against a linear
+program, its distribution.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_ratios_hold_in_high_precision(classes: int, epsilon: float) -> None:
     assert len(q) - 1 == mechanism.max_level
 
 
-@pytest.mark.parametrize(("classes", "epsilon"), [(2, 0.7), (3, 0.2), (10, 0.3), (10, 1.0), (100, 0.5)])
+@pytest.mark.parametrize(
+    ("classes", "epsilon"), [(2, 0.7), (3, 0.2), (10, 0.3), (10, 1.0), (100, 0.5)]
+)
 def test_no_response_is_right_more_often_at_any_level(classes: int, epsilon: float) -> None:
     ours = response(classes, epsilon).wrong_probabilities[:12]
     levels, others, grow = len(ours), classes - 1, np.exp(epsilon)
@@ -58,14 +62,18 @@ def test_no_response_is_right_more_often_at_any_level(classes: int, epsilon: flo
     for level in range(levels):
         target = np.zeros(levels)
         target[level] = 1.0
-        best = optimize.linprog(target, A_ub=np.array(rows), b_ub=bounds, bounds=[(0, 1)] * levels, method="highs")
+        best = optimize.linprog(
+            target, A_ub=np.array(rows), b_ub=bounds, bounds=[(0, 1)] * levels, method="highs"
+        )
         assert ours[level] == pytest.approx(best.fun, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_two_classes_have_the_closed_form(epsilon: float) -> None:
     q = response(2, epsilon).wrong_probabilities[:15]
-    assert q == pytest.approx(np.exp(-epsilon * np.arange(len(q))) / (np.exp(epsilon) + 1), rel=1e-9)
+    assert q == pytest.approx(
+        np.exp(-epsilon * np.arange(len(q))) / (np.exp(epsilon) + 1), rel=1e-9
+    )
 
 
 def test_closed_form_with_more_classes_would_break_the_claim() -> None:
@@ -81,7 +89,9 @@ def test_closed_form_with_more_classes_would_break_the_claim() -> None:
 def test_answers_follow_the_distribution() -> None:
     mechanism = response(4, 0.8)
     for level in (0, 2):
-        answers = mechanism.release(np.full(100_000, 2), np.full(100_000, level), sampler=SeededSampler(level))
+        answers = mechanism.release(
+            np.full(100_000, 2), np.full(100_000, level), sampler=SeededSampler(level)
+        )
         q = mechanism.wrong_probabilities[level]
         expected = np.full(4, q)
         expected[2] = 1 - 3 * q

@@ -1,4 +1,6 @@
-"""Points are integers in the ball, the same in every batch, and float32 squares their distances exactly."""
+"""Points are integers in the ball, the same in every batch, and float32 squares their distances
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from reticent.neighbours.integer_points import check_points
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 12), st.floats(1e-6, 1e6), st.integers(0, 2**32 - 1))
-def test_points_stay_in_the_ball_and_do_not_depend_on_their_batch(d: int, n: int, spread: float, seed: int) -> None:
+def test_points_stay_in_the_ball_and_do_not_depend_on_their_batch(
+    d: int, n: int, spread: float, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     grid = PointGrid.around(rng.normal(size=(5, d)))
     features = spread * rng.normal(size=(n, d))
@@ -33,7 +37,9 @@ def test_squared_distances_are_exact_at_the_ends_of_the_ball() -> None:
         directions = rng.normal(size=(50, d))
         directions *= POINT_RADIUS / np.linalg.norm(directions, axis=1, keepdims=True)
         points = np.trunc(np.concatenate([directions, -directions])).astype(np.float32)
-        exact = ((points.astype(np.int64)[:, None] - points.astype(np.int64)[None]) ** 2).sum(axis=2)
+        exact = ((points.astype(np.int64)[:, None] - points.astype(np.int64)[None]) ** 2).sum(
+            axis=2
+        )
         assert exact.max() > 0.98 * 2**24
         found = Exhaustive(points).nearest(points, len(points))
         assert (np.stack([distances for distances, _ in found]).astype(np.int64) == exact).all()
@@ -55,11 +61,16 @@ def test_a_single_public_row_still_gives_a_scale(features: list[list[float]]) ->
 @pytest.mark.parametrize("value", [1e200, 1e306, 1.7e308])
 @pytest.mark.filterwarnings("error")
 def test_any_finite_record_is_a_point(value: float) -> None:
-    """A record whose features overflow on the way may not be refused: the refusal would tell that it is there."""
+    """A record whose features overflow on the way may not be refused: the refusal would tell
+    that it is there.
+    """
     grid = PointGrid.around([[-1e-3, 0.0], [1e-3, 0.0]])
     [far] = grid.points([[value, -value]])
     assert far.tolist() == grid.points([[1e6, -1e6]])[0].tolist()
-    assert PointGrid(np.array([-1.7e308, 0.0]), 1.0).points([[value, 0.0]])[0].tolist() == [2047.0, 0.0]
+    assert PointGrid(np.array([-1.7e308, 0.0]), 1.0).points([[value, 0.0]])[0].tolist() == [
+        2047.0,
+        0.0,
+    ]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -15,13 +15,18 @@ def _data(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rows(records: Records) -> list[tuple[float, ...]]:
-    return [(*point, vote) for point, vote in zip(records.points.tolist(), records.votes.tolist(), strict=True)]
+    return [
+        (*point, vote)
+        for point, vote in zip(records.points.tolist(), records.votes.tolist(), strict=True)
+    ]
 
 
 def test_any_list_order_gives_the_same_records() -> None:
     points, votes = _data()
     order = np.random.default_rng(0).permutation(len(points))
-    assert _rows(Records.of(points, votes, None)) == _rows(Records.of(points[order], votes[order], None))
+    assert _rows(Records.of(points, votes, None)) == _rows(
+        Records.of(points[order], votes[order], None)
+    )
 
 
 def test_taking_one_away_moves_nobody_past_anybody() -> None:
@@ -39,10 +44,16 @@ def test_units_follow_their_records() -> None:
     keys = [f"person {i % 7}" for i in range(20)]
     records = Records.of(points, votes, keys)
     assert records.units is not None
-    named = {(*point, vote): set() for point, vote in zip(points.tolist(), votes.tolist(), strict=True)}
+    named = {
+        (*point, vote): set() for point, vote in zip(points.tolist(), votes.tolist(), strict=True)
+    }
     assert len(set(records.units.tolist())) == 7
     for unit in range(7):
-        rows = [row for row, other in zip(_rows(records), records.units.tolist(), strict=True) if other == unit]
+        rows = [
+            row
+            for row, other in zip(_rows(records), records.units.tolist(), strict=True)
+            if other == unit
+        ]
         assert all(row in named for row in rows)
         assert len(rows) == keys.count(f"person {unit}")
 

@@ -15,18 +15,25 @@ from reticent.noise import SecureSampler, SeededSampler
 CLASSES, PER_SET, K = 3, 20, 5
 
 
-def _votes(points: np.ndarray, labels: np.ndarray, queries: np.ndarray, keys: list[int] | None = None) -> np.ndarray:
+def _votes(
+    points: np.ndarray, labels: np.ndarray, queries: np.ndarray, keys: list[int] | None = None
+) -> np.ndarray:
     """Votes of the k nearest of *these* records, one fixed sample."""
     records = Records.of(points, labels, keys)
     voters = SampledNeighbours(NeighbourSearch(records), neighbours=K, probability=1.0)
     blocks = voters.search.lists(queries, depth=voters.depth)
     return np.concatenate(
-        [label_votes(voters.draw(block, sampler=SecureSampler()), records.votes, classes=CLASSES) for block in blocks]
+        [
+            label_votes(voters.draw(block, sampler=SecureSampler()), records.votes, classes=CLASSES)
+            for block in blocks
+        ]
     )
 
 
 def _positional_votes(points: np.ndarray, labels: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Ties by a random order of list positions, from a fixed seed: looks harmless, and depends on how many there are."""
+    """Ties by a random order of list positions, from a fixed seed: looks harmless, and depends
+    on how many there are.
+    """
     order = np.random.default_rng(7).permutation(len(points))
     votes = np.zeros((len(queries), CLASSES), dtype=np.int64)
     for row, query in enumerate(queries):
@@ -37,12 +44,17 @@ def _positional_votes(points: np.ndarray, labels: np.ndarray, queries: np.ndarra
 
 
 def _moves(count_votes, pairs: int, side: int) -> tuple[int, float]:
-    """Largest change of the largest vote, and of the votes in l2, over random adjacent pairs of samples."""
+    """Largest change of the largest vote, and of the votes in l2, over random adjacent pairs of
+    samples.
+    """
     rng = np.random.default_rng(11)
     largest, distance = 0, 0.0
     for _ in range(pairs // PER_SET):
         size = int(rng.integers(1, 25))
-        points, labels = rng.integers(-side, side + 1, size=(size, 2)).astype(float), rng.integers(0, CLASSES, size=size)
+        points, labels = (
+            rng.integers(-side, side + 1, size=(size, 2)).astype(float),
+            rng.integers(0, CLASSES, size=size),
+        )
         queries = rng.integers(-side, side + 1, size=(PER_SET, 2)).astype(float)
         gone = int(rng.integers(size))
         with_it = count_votes(points, labels, queries)
@@ -52,7 +64,9 @@ def _moves(count_votes, pairs: int, side: int) -> tuple[int, float]:
     return largest, distance
 
 
-def test_one_record_moves_the_largest_vote_by_one_and_the_votes_by_sqrt_two_on_ten_thousand_pairs() -> None:
+def test_one_record_moves_the_largest_vote_by_one_and_the_votes_by_sqrt_two_on_ten_thousand_pairs() -> (
+    None
+):
     largest, distance = _moves(_votes, 10_000, side=2)
     assert largest == 1
     assert distance == math.sqrt(2)
@@ -69,7 +83,10 @@ def test_one_unit_moves_one_vote_however_many_records_it_has() -> None:
     worst = 0.0
     for _ in range(150):
         size = int(rng.integers(2, 40))
-        points, labels = rng.integers(-2, 3, size=(size, 2)).astype(float), rng.integers(0, CLASSES, size=size)
+        points, labels = (
+            rng.integers(-2, 3, size=(size, 2)).astype(float),
+            rng.integers(0, CLASSES, size=size),
+        )
         owners = rng.integers(0, 6, size=size)
         queries = rng.integers(-2, 3, size=(PER_SET, 2)).astype(float)
         kept = owners != owners[0]
@@ -84,7 +101,9 @@ def test_a_unit_brings_as_many_records_as_it_may() -> None:
     points = np.array([[1.0], [2.0], [3.0], [4.0], [9.0]])
     search = NeighbourSearch(Records.of(points, [0, 0, 0, 1, 2], ["a", "a", "a", "b", "c"]))
     (block,) = search.lists([[0.0]], depth=5)
-    chosen = SampledNeighbours(search, neighbours=4, probability=1.0, per_unit=2).draw(block, sampler=SecureSampler())
+    chosen = SampledNeighbours(search, neighbours=4, probability=1.0, per_unit=2).draw(
+        block, sampler=SecureSampler()
+    )
     assert search.records.points[chosen[0], 0].tolist() == [1.0, 2.0, 4.0, 9.0]
 
 
@@ -105,12 +124,17 @@ def test_the_distribution_is_that_of_sampling_first_and_searching_afterwards() -
     for sample in range(2**8):
         members = [i for i in range(8) if sample >> i & 1]
         first = (*members[:k], *[-1] * (k - len(members[:k])))
-        expected[first] = expected.get(first, 0.0) + rate ** len(members) * (1 - rate) ** (8 - len(members))
+        expected[first] = expected.get(first, 0.0) + rate ** len(members) * (1 - rate) ** (
+            8 - len(members)
+        )
     seen = {pair: int((places == pair).all(axis=1).sum()) for pair in expected}
     assert sum(seen.values()) == draws
     common = [pair for pair in expected if expected[pair] * draws >= 5]
     observed, wanted = [seen[pair] for pair in common], [draws * expected[pair] for pair in common]
-    assert stats.chisquare([*observed, draws - sum(observed)], [*wanted, draws - sum(wanted)]).pvalue > 1e-6
+    assert (
+        stats.chisquare([*observed, draws - sum(observed)], [*wanted, draws - sum(wanted)]).pvalue
+        > 1e-6
+    )
 
 
 def test_units_are_included_whole() -> None:
@@ -125,7 +149,12 @@ def test_units_are_included_whole() -> None:
         units = records.units[chosen[chosen >= 0]].tolist()
         assert all(units.count(unit) == 2 for unit in units)
         sizes.append(len(set(units)))
-    assert stats.chisquare(np.bincount(sizes, minlength=4), 4_000 * stats.binom.pmf(range(4), 3, 0.4)).pvalue > 1e-6
+    assert (
+        stats.chisquare(
+            np.bincount(sizes, minlength=4), 4_000 * stats.binom.pmf(range(4), 3, 0.4)
+        ).pvalue
+        > 1e-6
+    )
 
 
 def test_fewer_records_than_neighbours_and_none_at_all() -> None:

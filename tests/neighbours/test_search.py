@@ -12,11 +12,15 @@ from reticent.neighbours import NeighbourSearch, Records
 def _records(n: int, d: int, side: int, seed: int = 0) -> Records:
     """Few places, so that most distances are shared."""
     rng = np.random.default_rng(seed)
-    return Records.of(rng.integers(-side, side + 1, size=(n, d)).astype(float), rng.integers(0, 4, size=n), None)
+    return Records.of(
+        rng.integers(-side, side + 1, size=(n, d)).astype(float), rng.integers(0, 4, size=n), None
+    )
 
 
 def _brute_force(records: Records, query: np.ndarray) -> list[int]:
-    distances = ((records.points.astype(np.int64) - query.astype(np.int64)) ** 2).sum(axis=1).tolist()
+    distances = (
+        ((records.points.astype(np.int64) - query.astype(np.int64)) ** 2).sum(axis=1).tolist()
+    )
     return sorted(range(len(records)), key=lambda place: (distances[place], place))
 
 

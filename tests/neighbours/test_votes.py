@@ -18,12 +18,17 @@ def test_votes_are_counts_of_labels() -> None:
     labels, chosen = rng.integers(0, 5, size=30), rng.integers(-1, 30, size=(8, 12))
     votes = label_votes(chosen, labels, classes=5)
     for row in range(8):
-        assert votes[row].tolist() == [sum(labels[place] == c for place in chosen[row] if place >= 0) for c in range(5)]
+        assert votes[row].tolist() == [
+            sum(labels[place] == c for place in chosen[row] if place >= 0) for c in range(5)
+        ]
 
 
 def test_weights_add_up_and_nobody_counts_nothing() -> None:
     weights = np.array([[1, 2], [10, 20]])
-    assert weight_votes(np.array([[0, 1, -1], [-1, -1, -1]]), weights).tolist() == [[11, 22], [0, 0]]
+    assert weight_votes(np.array([[0, 1, -1], [-1, -1, -1]]), weights).tolist() == [
+        [11, 22],
+        [0, 0],
+    ]
     assert weight_votes(np.zeros((0, 3), dtype=np.int64), weights).shape == (0, 2)
 
 

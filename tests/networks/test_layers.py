@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from reticent.core.errors import InvalidInput, UnsupportedNetwork
-from reticent.networks import Activation, ActivationKind, Affine, Convolution, Residual, average_pool
+from reticent.networks import (
+    Activation,
+    ActivationKind,
+    Affine,
+    Convolution,
+    Residual,
+    average_pool,
+)
 from reticent.networks.layers import width_after, without_bias
 
 CONVOLUTIONS = [
@@ -19,13 +26,23 @@ CONVOLUTIONS = [
 
 
 @pytest.mark.parametrize(("shape", "size", "stride", "padding", "groups"), CONVOLUTIONS)
-def test_convolution_is_torchs_and_its_transpose_is_the_adjoint(shape, size, stride, padding, groups):
+def test_convolution_is_torchs_and_its_transpose_is_the_adjoint(
+    shape, size, stride, padding, groups
+):
     rng = np.random.default_rng(0)
     weight, bias = rng.normal(size=size), rng.normal(size=size[0])
-    layer = Convolution(weight, bias, input_shape=shape, stride=stride, padding=padding, groups=groups)
+    layer = Convolution(
+        weight, bias, input_shape=shape, stride=stride, padding=padding, groups=groups
+    )
     inputs, gradients = rng.normal(size=(3, layer.inputs)), rng.normal(size=(3, layer.outputs))
     expected = torch.nn.functional.conv2d(
-        torch.from_numpy(inputs.reshape(3, *shape)), torch.from_numpy(weight), torch.from_numpy(bias), stride, padding, 1, groups
+        torch.from_numpy(inputs.reshape(3, *shape)),
+        torch.from_numpy(weight),
+        torch.from_numpy(bias),
+        stride,
+        padding,
+        1,
+        groups,
     )
     assert layer.forward(inputs) == pytest.approx(expected.numpy().reshape(3, -1))
     assert layer.map(inputs) == pytest.approx(inputs @ layer.dense().T)
@@ -48,8 +65,14 @@ def test_affine():
 def test_average_pool_is_torchs():
     images = np.random.default_rng(2).normal(size=(2, 3, 5, 6))
     for kernel, stride in (((2, 2), None), ((3, 2), (1, 3))):
-        expected = torch.nn.functional.avg_pool2d(torch.from_numpy(images), kernel, stride).numpy().reshape(2, -1)
-        assert average_pool((3, 5, 6), kernel, stride).forward(images.reshape(2, -1)) == pytest.approx(expected)
+        expected = (
+            torch.nn.functional.avg_pool2d(torch.from_numpy(images), kernel, stride)
+            .numpy()
+            .reshape(2, -1)
+        )
+        assert average_pool((3, 5, 6), kernel, stride).forward(
+            images.reshape(2, -1)
+        ) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("kind", list(ActivationKind))
@@ -65,7 +88,10 @@ def test_activations_and_slopes(kind):
     with mpmath.workdps(60):
         expected = [float(function(mpmath.mpf(x))) for x in values]
         step = mpmath.mpf(10) ** -25
-        slopes = [float((function(mpmath.mpf(x) + step) - function(mpmath.mpf(x) - step)) / (2 * step)) for x in values]
+        slopes = [
+            float((function(mpmath.mpf(x) + step) - function(mpmath.mpf(x) - step)) / (2 * step))
+            for x in values
+        ]
     assert kind.apply(values) == pytest.approx(expected, rel=1e-13, abs=1e-13)
     assert kind.slope(values) == pytest.approx(slopes, abs=1e-13)
     dense = np.linspace(-40, 40, 100_001)
@@ -78,16 +104,30 @@ def test_activations_and_slopes(kind):
         (lambda: Affine([[1.0]], [1.0, 2.0]), InvalidInput, "affine: weight has 1 outputs, bias 2"),
         (lambda: Affine([[np.nan]], [1.0]), InvalidInput, "affine weight: contains NaN"),
         (lambda: Affine([1.0], [1.0]), InvalidInput, "affine weight: expected 2 axes"),
-        (lambda: Affine(np.zeros((0, 3)), []), InvalidInput, "affine weight: expected at least one value"),
-        (lambda: Convolution(np.ones((1, 2, 1, 1)), [0.0], input_shape=(3, 4, 4)), InvalidInput, "convolution: expected 2 input"),
-        (lambda: Convolution(np.ones((1, 1, 5, 5)), [0.0], input_shape=(1, 4, 4)), InvalidInput, "convolution: kernel (5, 5)"),
+        (
+            lambda: Affine(np.zeros((0, 3)), []),
+            InvalidInput,
+            "affine weight: expected at least one value",
+        ),
+        (
+            lambda: Convolution(np.ones((1, 2, 1, 1)), [0.0], input_shape=(3, 4, 4)),
+            InvalidInput,
+            "convolution: expected 2 input",
+        ),
+        (
+            lambda: Convolution(np.ones((1, 1, 5, 5)), [0.0], input_shape=(1, 4, 4)),
+            InvalidInput,
+            "convolution: kernel (5, 5)",
+        ),
         (
             lambda: Convolution(np.ones((2, 1, 2, 2)), [0.0], input_shape=(1, 4, 4)),
             InvalidInput,
             "convolution: expected 2 biases",
         ),
         (
-            lambda: Convolution(np.ones((3, 1, 2, 2)), np.zeros(3), input_shape=(2, 4, 4), groups=2),
+            lambda: Convolution(
+                np.ones((3, 1, 2, 2)), np.zeros(3), input_shape=(2, 4, 4), groups=2
+            ),
             InvalidInput,
             "convolution: expected output channels in 2 equal groups, got 3",
         ),
@@ -117,10 +157,14 @@ def test_widths():
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (2, 7)])
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_whole_numbers_of_fifty_bits_are_convolved_exactly(kernel, groups):
-    """As in certificates: products of 2^24 and 2^20, sums below 2^53. A transformed convolution would have to round."""
+    """As in certificates: products of 2^24 and 2^20, sums below 2^53. A transformed convolution
+    would have to round.
+    """
     random = np.random.default_rng(sum(kernel))
     weight = random.integers(-(2**24), 2**24, (4, 4 // groups, *kernel))
-    layer = Convolution(weight.astype(float), np.zeros(4), input_shape=(4, 9, 8), padding=(1, 2), groups=groups)
+    layer = Convolution(
+        weight.astype(float), np.zeros(4), input_shape=(4, 9, 8), padding=(1, 2), groups=groups
+    )
     for apply, width in ((layer.map, layer.inputs), (layer.transposed_map, layer.outputs)):
         values = random.integers(-(2**20), 2**20, (3, width))
         matrix = layer.dense() if width == layer.inputs else layer.dense().T
@@ -139,8 +183,13 @@ def test_no_library_convolution_is_asked(monkeypatch):
 
 def test_batches_that_are_split_or_empty_give_the_same_rows(monkeypatch):
     random = np.random.default_rng(0)
-    layer = Convolution(random.normal(size=(3, 2, 3, 3)), np.zeros(3), input_shape=(2, 6, 5), stride=(2, 1))
-    values, gradients = random.normal(size=(7, layer.inputs)), random.normal(size=(7, layer.outputs))
+    layer = Convolution(
+        random.normal(size=(3, 2, 3, 3)), np.zeros(3), input_shape=(2, 6, 5), stride=(2, 1)
+    )
+    values, gradients = (
+        random.normal(size=(7, layer.inputs)),
+        random.normal(size=(7, layer.outputs)),
+    )
     whole = layer.map(values), layer.transposed_map(gradients)
     monkeypatch.setattr("reticent.networks.layers._PATCH_NUMBERS", 1)
     assert np.allclose(layer.map(values), whole[0], rtol=1e-13, atol=1e-13)

@@ -11,7 +11,16 @@ from torch import nn
 from reticent.core import Box
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, UnsupportedNetwork
-from reticent.networks import Activation, ActivationKind, Affine, Convolution, Network, Residual, affine_chain, from_torch
+from reticent.networks import (
+    Activation,
+    ActivationKind,
+    Affine,
+    Convolution,
+    Network,
+    Residual,
+    affine_chain,
+    from_torch,
+)
 
 
 def exact_forward(layers, values):
@@ -27,10 +36,15 @@ def exact_forward(layers, values):
             }
             values = [functions[layer.kind](value) for value in values]
         elif isinstance(layer, Residual):
-            values = [a + b for a, b in zip(values, exact_forward(layer.branch, values), strict=True)]
+            values = [
+                a + b for a, b in zip(values, exact_forward(layer.branch, values), strict=True)
+            ]
         else:
             values = [
-                sum((mpmath.mpf(float(w)) * v for w, v in zip(row, values, strict=True)), mpmath.mpf(float(b)))
+                sum(
+                    (mpmath.mpf(float(w)) * v for w, v in zip(row, values, strict=True)),
+                    mpmath.mpf(float(b)),
+                )
                 for row, b in zip(layer.dense(), layer.bias, strict=True)
             ]
     return values
@@ -51,20 +65,29 @@ def test_rounding_error_is_a_bound(kind, scale):
     bound = network.rounding_error(Box.cube(5, 2.0))
     points = rng.uniform(-2, 2, size=(25, 5))
     points[0] = 2.0
-    ways = [network.forward(points), network.forward_each(points), network.forward_each(CodedRows.of(points))]
+    ways = [
+        network.forward(points),
+        network.forward_each(points),
+        network.forward_each(CodedRows.of(points)),
+    ]
     worst = [0.0] * len(ways)
     with mpmath.workdps(50):
         for index, point in enumerate(points):
             exact = exact_forward(layers, [mpmath.mpf(float(x)) for x in point])
             for way, computed in enumerate(ways):
-                errors = (abs(float(mpmath.mpf(float(v)) - e)) for v, e in zip(computed[index], exact, strict=True))
+                errors = (
+                    abs(float(mpmath.mpf(float(v)) - e))
+                    for v, e in zip(computed[index], exact, strict=True)
+                )
                 worst[way] = max(worst[way], *errors)
     assert all(0 < error <= bound for error in worst)
     assert bound <= 1e-11 * max(scale, 1.0)
 
 
 def test_rounding_error_covers_underflow():
-    """Two factors of 1e-200 multiply to 0 in doubles; the next layer makes up for them, and the loss is charged."""
+    """Two factors of 1e-200 multiply to 0 in doubles; the next layer makes up for them, and the
+    loss is charged.
+    """
     weights = [[[1e-200]], [[1e-200]], [[1e300]], [[1e100]]]
     network = Network(tuple(Affine(np.array(weight), np.zeros(1)) for weight in weights), (1,))
     computed, exact = network.forward([[1.0]])[0, 0], 1.0
@@ -104,7 +127,11 @@ def test_bad_inputs(inputs, message):
     [
         ((), (2,), "network: expected at least one linear layer"),
         ((Activation(ActivationKind.RELU),), (2,), "network: expected at least one linear layer"),
-        ((Affine(np.ones((1, 4)), np.zeros(1)),), (3,), "Affine: expects 4 inputs, the layer before gives 3"),
+        (
+            (Affine(np.ones((1, 4)), np.zeros(1)),),
+            (3,),
+            "Affine: expects 4 inputs, the layer before gives 3",
+        ),
     ],
 )
 def test_bad_networks(layers, shape, message):
@@ -114,8 +141,17 @@ def test_bad_networks(layers, shape, message):
 
 
 def test_relu_chains():
-    affine, relu, tanh = Affine(np.eye(2), np.zeros(2)), Activation(ActivationKind.RELU), Activation(ActivationKind.TANH)
-    chains = {(affine,): True, (affine, relu, affine): True, (affine, relu): False, (affine, tanh, affine): False}
+    affine, relu, tanh = (
+        Affine(np.eye(2), np.zeros(2)),
+        Activation(ActivationKind.RELU),
+        Activation(ActivationKind.TANH),
+    )
+    chains = {
+        (affine,): True,
+        (affine, relu, affine): True,
+        (affine, relu): False,
+        (affine, tanh, affine): False,
+    }
     chains |= {(affine, affine): False, (relu, affine): False, (affine, relu, relu, affine): False}
     for layers, expected in chains.items():
         assert Network(layers, (2,)).is_relu_chain() == expected
@@ -127,15 +163,29 @@ def test_affine_chain_of_nothing():
 
 
 def many_shapes(rng):
-    """Widths at which libraries change their way of adding: none is a multiple of a vector's width in all of them."""
+    """Widths at which libraries change their way of adding: none is a multiple of a vector's
+    width in all of them.
+    """
     relu = Activation(ActivationKind.RELU)
-    for widths in ((8, 32, 8), (8, 64, 4), (5, 7, 9, 2), (113, 64, 64, 1), (20, 100, 2), (300, 40, 3)):
+    for widths in (
+        (8, 32, 8),
+        (8, 64, 4),
+        (5, 7, 9, 2),
+        (113, 64, 64, 1),
+        (20, 100, 2),
+        (300, 40, 3),
+    ):
         yield affine_chain(
             [rng.normal(size=(after, before)) for before, after in itertools.pairwise(widths)],
             [rng.normal(size=after) for after in widths[1:]],
         )
-    convolution = Convolution(rng.normal(size=(4, 2, 2, 2)), rng.normal(size=4), input_shape=(2, 5, 5), padding=(1, 0))
-    branch = (Affine(rng.normal(size=(9, convolution.outputs)), np.zeros(9)), Activation(ActivationKind.TANH))
+    convolution = Convolution(
+        rng.normal(size=(4, 2, 2, 2)), rng.normal(size=4), input_shape=(2, 5, 5), padding=(1, 0)
+    )
+    branch = (
+        Affine(rng.normal(size=(9, convolution.outputs)), np.zeros(9)),
+        Activation(ActivationKind.TANH),
+    )
     back = Affine(rng.normal(size=(convolution.outputs, 9)), np.zeros(convolution.outputs))
     yield Network((convolution, relu, Residual((*branch, back)), relu), (2, 5, 5))
 
@@ -148,7 +198,12 @@ def test_a_row_is_worth_the_same_alone_in_any_batch_and_at_any_place():
         expected = network.forward_each(points)
         np.testing.assert_allclose(expected, network.forward(points), rtol=1e-11, atol=1e-11)
         for size in (1, 2, 3, 7, 30):
-            found = np.concatenate([network.forward_each(points[:60][start : start + size]) for start in range(0, 60, size)])
+            found = np.concatenate(
+                [
+                    network.forward_each(points[:60][start : start + size])
+                    for start in range(0, 60, size)
+                ]
+            )
             assert np.array_equal(found, expected[:60])
         order = rng.permutation(rows)
         assert np.array_equal(network.forward_each(points[order]), expected[order])
@@ -161,19 +216,32 @@ def test_a_row_is_worth_the_same_alone_in_any_batch_and_at_any_place():
 
 def test_coded_rows_are_worth_what_their_entries_are():
     rng = np.random.default_rng(1)
-    network = affine_chain([rng.normal(size=(64, 50)), rng.normal(size=(3, 64))], [rng.normal(size=64), np.zeros(3)])
-    codes = np.stack([rng.integers(4, 20, size=1500), rng.integers(20, 50, size=1500)], axis=1).astype(np.int32)
+    network = affine_chain(
+        [rng.normal(size=(64, 50)), rng.normal(size=(3, 64))], [rng.normal(size=64), np.zeros(3)]
+    )
+    codes = np.stack(
+        [rng.integers(4, 20, size=1500), rng.integers(20, 50, size=1500)], axis=1
+    ).astype(np.int32)
     rows = CodedRows(rng.random((1500, 4)), np.arange(4, dtype=np.int32), codes, 0.7, 50)
     found = network.forward_each(rows)
     np.testing.assert_allclose(found, network.forward(rows.dense()), rtol=1e-12, atol=1e-12)
     assert np.array_equal(found, network.forward_each(CodedRows.of(rows.dense())))
     for size in (1, 2, 7, 30):
-        parts = [network.forward_each(rows.part(slice(start, start + size))) for start in range(0, 60, size)]
+        parts = [
+            network.forward_each(rows.part(slice(start, start + size)))
+            for start in range(0, 60, size)
+        ]
         assert np.array_equal(np.concatenate(parts)[:60], found[:60])
-    behind_relu = Network((Activation(ActivationKind.RELU), Affine(np.eye(50), np.zeros(50))), (50,))
-    with pytest.raises(UnsupportedNetwork, match="coded rows: their first layer takes whole rows only"):
+    behind_relu = Network(
+        (Activation(ActivationKind.RELU), Affine(np.eye(50), np.zeros(50))), (50,)
+    )
+    with pytest.raises(
+        UnsupportedNetwork, match="coded rows: their first layer takes whole rows only"
+    ):
         behind_relu.forward_each(rows)
-    with pytest.raises(UnsupportedNetwork, match="first layer takes 50 inputs, the rows have 51 coordinates"):
+    with pytest.raises(
+        UnsupportedNetwork, match="first layer takes 50 inputs, the rows have 51 coordinates"
+    ):
         network.forward_each(CodedRows.of(rng.random((3, 51))))
 
 
@@ -194,8 +262,12 @@ def test_refuses_inputs_that_do_not_fit(way, inputs, message):
 
 ROW_BY_ROW = {
     "affine": nn.Sequential(nn.Linear(36, 50), nn.ReLU(), nn.Linear(50, 7)),
-    "smooth": nn.Sequential(nn.Linear(36, 20), nn.GELU(), nn.Linear(20, 20), nn.Tanh(), nn.Linear(20, 3), nn.Softplus()),
-    "convolutional": nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 5), nn.Sigmoid()),
+    "smooth": nn.Sequential(
+        nn.Linear(36, 20), nn.GELU(), nn.Linear(20, 20), nn.Tanh(), nn.Linear(20, 3), nn.Softplus()
+    ),
+    "convolutional": nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 5), nn.Sigmoid()
+    ),
 }
 
 
@@ -205,6 +277,8 @@ def test_each_row_has_one_value_whatever_stands_beside_it(name: str) -> None:
     network = from_torch(ROW_BY_ROW[name], (1, 6, 6) if name == "convolutional" else (36,))
     rows = np.random.default_rng(0).normal(size=(1100, 36))
     whole = network.forward_each(rows)
-    np.testing.assert_allclose(whole, network.forward(rows), rtol=0, atol=network.rounding_error(Box.cube(36, 6.0)))
+    np.testing.assert_allclose(
+        whole, network.forward(rows), rtol=0, atol=network.rounding_error(Box.cube(36, 6.0))
+    )
     for part in (slice(0, 1), slice(511, 514), slice(3, 900), slice(None, None, -1)):
         np.testing.assert_array_equal(network.forward_each(rows[part]), whole[part])

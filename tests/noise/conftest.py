@@ -1,4 +1,6 @@
-"""Words that tests write down, and a slow comparison of real numbers that says what must come of them."""
+"""Words that tests write down, and a slow comparison of real numbers that says what must come of
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Listed:
 
 
 class Aimed:
-    """Words of which many equal the first 16, the next 48 or the next 64 digits of some threshold."""
+    """Words of which many equal the first 16, the next 48 or the next 64 digits of some
+    threshold.
+    """
 
     def __init__(self, thresholds: Sequence[Thresholds], seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -38,13 +42,16 @@ class Aimed:
         self.asked += count
         heads = self._rng.choice(self._heads, size=4 * count).view(np.uint64)
         free = self._rng.integers(0, 2**64, size=count, dtype=np.uint64)
-        seconds, thirds = (self._rng.choice(values, size=count) for values in (self._seconds, self._thirds))
+        seconds, thirds = (
+            self._rng.choice(values, size=count) for values in (self._seconds, self._thirds)
+        )
         kinds = self._rng.integers(0, 4, size=count)
         return np.select([kinds == 0, kinds == 1, kinds == 2], [heads, seconds, thirds], free)
 
 
 class Comparisons:
-    """What the tables must give, by comparing intervals of mpmath numbers; nothing of the code is used.
+    """What the tables must give, by comparing intervals of mpmath numbers; nothing of the code is
+    used.
 
     Attributes:
         bits: of mpmath's numbers; enough for every threshold of these tests.
@@ -61,9 +68,15 @@ class Comparisons:
         if not shares.signed:
             return inside
         positive = 1 / (1 + r)
-        return [*(positive * f for f in inside), positive, *(positive * (1 + r * f) for f in inside)]
+        return [
+            *(positive * f for f in inside),
+            positive,
+            *(positive * (1 + r * f) for f in inside),
+        ]
 
-    def symbols(self, shares: GeometricShares, heads: np.ndarray, words: Callable[[int], np.ndarray]) -> list[int]:
+    def symbols(
+        self, shares: GeometricShares, heads: np.ndarray, words: Callable[[int], np.ndarray]
+    ) -> list[int]:
         """All that 16 digits leave open get 48 more together, then each by itself 64 at a time."""
         with mpmath.workprec(self.bits):
             thresholds = self.thresholds(shares)
@@ -78,8 +91,14 @@ class Comparisons:
                 prefixes[place], bits[place] = (prefixes[place] << 48) + (word >> 16), 64
             for place in first:
                 while open_(place):
-                    prefixes[place], bits[place] = (prefixes[place] << 64) + int(words(1)[0]), bits[place] + 64
-            return [sum(t <= mpmath.ldexp(p, -b) for t in thresholds) for p, b in zip(prefixes, bits, strict=True)]
+                    prefixes[place], bits[place] = (
+                        (prefixes[place] << 64) + int(words(1)[0]),
+                        bits[place] + 64,
+                    )
+            return [
+                sum(t <= mpmath.ldexp(p, -b) for t in thresholds)
+                for p, b in zip(prefixes, bits, strict=True)
+            ]
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,6 @@
-"""Coins: exact at the bits that decide, right in distribution, and a rounded probability is noticed."""
+"""Coins: exact at the bits that decide, right in distribution, and a rounded probability is
+noticed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The release's sampler: its checks, its two sources of words, and coins of products of quotients."""
+"""The release's sampler: its checks, its two sources of words, and coins of products of
+quotients.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,17 @@ def test_receipts_can_tell_the_sources_apart() -> None:
 def test_the_audited_code_is_the_released_code() -> None:
     own = {name for name in vars(AuditSampler) if not name.startswith("__")} - {"_abc_impl"}
     assert own == {"name", "seeded", "words"}
-    assert {name for name in vars(SecureSampler) if not name.startswith("__")} - {"_abc_impl"} == own
+    assert {name for name in vars(SecureSampler) if not name.startswith("__")} - {
+        "_abc_impl"
+    } == own
 
 
 def test_seeds_repeat_and_the_secure_source_does_not() -> None:
     def draw(sampler: ExactSampler) -> list[int]:
-        return [*sampler.discrete_laplace(20, scale=2.0**40).tolist(), *sampler.discrete_gaussian(20, sigma=2.0**40).tolist()]
+        return [
+            *sampler.discrete_laplace(20, scale=2.0**40).tolist(),
+            *sampler.discrete_gaussian(20, sigma=2.0**40).tolist(),
+        ]
 
     assert draw(AuditSampler(3)) == draw(AuditSampler(3))
     assert draw(AuditSampler(3)) != draw(AuditSampler(4))
@@ -80,7 +87,8 @@ def test_coins_of_later_blocks_ask_for_their_own_quotients() -> None:
         name, seeded = "ties", True
 
         def words(self, count: int) -> np.ndarray:
-            # Heads 0x5555 (a third), then 1.0: a third is below, two thirds are decided by the head alone.
+            # Heads 0x5555 (a third), then 1.0: a third is below, two thirds are decided by the head
+            # alone.
             return np.full(count, 0x5555555555555555 if count > 1 else 2**64 - 1, dtype=np.uint64)
 
     shown = Ties().quotient_coins(numerators, denominators)
@@ -104,7 +112,11 @@ def test_shapes(sampler: ExactSampler) -> None:
     assert sampler.bernoulli(np.full((2, 3), 0.5)).shape == (2, 3)
     assert sampler.bernoulli(0.5).shape == ()
     assert sampler.uniform_integers(5).shape == ()
-    for empty in (sampler.discrete_laplace(0, scale=1.0), sampler.geometric((0, 3), scale=1.0), sampler.bernoulli([])):
+    for empty in (
+        sampler.discrete_laplace(0, scale=1.0),
+        sampler.geometric((0, 3), scale=1.0),
+        sampler.bernoulli([]),
+    ):
         assert empty.size == 0
 
 

@@ -1,4 +1,6 @@
-"""Digits of thresholds against mpmath at several hundred bits; enclosures never exclude what they enclose."""
+"""Digits of thresholds against mpmath at several hundred bits; enclosures never exclude what
+they enclose.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from reticent.noise.expansions import Exponential, GeometricShares, Quotient, ex
 
 
 @given(st.integers(0, 2**60), st.integers(1, 2**60), st.integers(1, 200))
-def test_bounds_lie_on_either_side_and_close_together(numerator: int, denominator: int, bits: int) -> None:
+def test_bounds_lie_on_either_side_and_close_together(
+    numerator: int, denominator: int, bits: int
+) -> None:
     low, high = exponential_bounds(numerator, denominator, bits)
     with mpmath.workprec(600):
         value = mpmath.exp(-mpmath.mpf(numerator) / denominator) * 2**bits
@@ -19,7 +23,9 @@ def test_bounds_lie_on_either_side_and_close_together(numerator: int, denominato
     assert high - low <= 2
 
 
-@pytest.mark.parametrize("exponent", [(1, 1), (1, 2**50), (1, 2**300), (3, 2), (1000, 7), (10**6, 1)])
+@pytest.mark.parametrize(
+    "exponent", [(1, 1), (1, 2**50), (1, 2**300), (3, 2), (1000, 7), (10**6, 1)]
+)
 @pytest.mark.parametrize("bits", [1, 16, 64, 200])
 def test_digits_of_exponentials(exponent: tuple[int, int], bits: int) -> None:
     with mpmath.workprec(1000):
@@ -47,15 +53,21 @@ DISTRIBUTIONS = [
 @pytest.mark.parametrize("bits", [8, 64, 320])
 def test_digits_of_partial_sums(distribution: GeometricShares, bits: int, comparisons) -> None:
     with mpmath.workprec(comparisons.bits):
-        assert distribution.floors(bits) == [int(mpmath.floor(t * 2**bits)) for t in comparisons.thresholds(distribution)]
+        assert distribution.floors(bits) == [
+            int(mpmath.floor(t * 2**bits)) for t in comparisons.thresholds(distribution)
+        ]
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_enclosures_of_partial_sums_are_directed(distribution: GeometricShares, comparisons) -> None:
+def test_enclosures_of_partial_sums_are_directed(
+    distribution: GeometricShares, comparisons
+) -> None:
     with mpmath.workprec(comparisons.bits):
         for precision in (20, 96):
             for (low, high), threshold in zip(
-                distribution.enclosures(precision), comparisons.thresholds(distribution), strict=True
+                distribution.enclosures(precision),
+                comparisons.thresholds(distribution),
+                strict=True,
             ):
                 assert low < threshold * 2**precision < high
 
@@ -68,7 +80,8 @@ def test_the_test_would_see_a_threshold_rounded_to_nearest(comparisons) -> None:
 
 
 def test_digits_that_the_first_precision_leaves_open_are_settled_by_a_second() -> None:
-    # exp(-x) for x = 2^-100 begins with a hundred ones: its enclosure at 96 bits ends on both sides of 1.
+    # exp(-x) for x = 2^-100 begins with a hundred ones: its enclosure at 96 bits ends on both sides
+    # of 1.
     distribution = Exponential(1, 2**100)
     low, high = distribution.enclosures(96)[0]
     assert high >> 32 != low >> 32
@@ -91,7 +104,9 @@ def test_settling_compares_digit_by_digit(listed) -> None:
 
 
 def test_settling_among_several_thresholds(listed) -> None:
-    distribution = GeometricShares(500, 1, size=2, open=True)  # both thresholds begin with more than 700 ones
+    distribution = GeometricShares(
+        500, 1, size=2, open=True
+    )  # both thresholds begin with more than 700 ones
     ones = 2**64 - 1
     assert distribution.settle(2**16 - 1, 16, listed([0])) == 0
     assert distribution.settle(2**16 - 1, 16, listed([ones] * 30)) == 2

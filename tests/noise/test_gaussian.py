@@ -1,4 +1,6 @@
-"""Discrete Gaussian draws: exact probabilities, acceptance at its boundary, and what a fault would do."""
+"""Discrete Gaussian draws: exact probabilities, acceptance at its boundary, and what a fault
+would do.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,17 @@ def test_wide_draws_have_the_continuous_shape(sigma: float) -> None:
 
 
 def test_proposals_that_are_all_kept_are_noticed(monkeypatch) -> None:
-    monkeypatch.setattr(gaussian, "_accepted", lambda proposals, *rest: np.ones(proposals.size, dtype=np.bool_))
+    monkeypatch.setattr(
+        gaussian, "_accepted", lambda proposals, *rest: np.ones(proposals.size, dtype=np.bool_)
+    )
     assert p_value(discrete_gaussian(300_000, 2.5, seeded(3)), 2.5) < ALARM
 
 
 @pytest.mark.parametrize("sigma", [0.37, 3.0, 1.3 * 2**20, 2.0**50 - 12345])
 def test_acceptance_is_decided_by_the_exact_exponential(sigma: float) -> None:
-    """Every coin whose 16 bits equal those of its probability is decided as mpmath decides it, 64 bits further."""
+    """Every coin whose 16 bits equal those of its probability is decided as mpmath decides it,
+    64 bits further.
+    """
     proposals = np.unique(np.round(np.linspace(0, 9, 300) * sigma).astype(np.int64))
     exact = Fraction(sigma)
     with mpmath.workprec(300):
@@ -69,17 +75,35 @@ def test_acceptance_is_decided_by_the_exact_exponential(sigma: float) -> None:
     heads = np.array([digits[place] >> 64 for place in at], dtype=np.uint16)
     for shift, kept in ((-1, True), (1, False)):
         tails = [min(max(digits[place] % 2**64 + shift, 0), 2**64 - 1) for place in at]
-        usable = np.array([tail != digits[place] % 2**64 for place, tail in zip(at, tails, strict=True)])
+        usable = np.array(
+            [tail != digits[place] % 2**64 for place, tail in zip(at, tails, strict=True)]
+        )
         given = heads[usable]
         padded = np.concatenate([given, np.zeros(-len(given) % 4, dtype=np.uint16)]).view(np.uint64)
-        source = iter([padded, *[np.array([tail], dtype=np.uint64) for tail, use in zip(tails, usable, strict=True) if use]])
-        decided = gaussian._accepted(proposals[at][usable], sigma, exact, lambda count, source=source: next(source))
+        source = iter(
+            [
+                padded,
+                *[
+                    np.array([tail], dtype=np.uint64)
+                    for tail, use in zip(tails, usable, strict=True)
+                    if use
+                ],
+            ]
+        )
+        decided = gaussian._accepted(
+            proposals[at][usable], sigma, exact, lambda count, source=source: next(source)
+        )
         assert decided.all() if kept else not decided.any()
         assert next(source, None) is None
 
 
 def test_a_certain_acceptance_is_certain() -> None:
-    kept = gaussian._accepted(np.array([7, -7]), 7.0, Fraction(7), lambda count: np.full(count, 2**64 - 1, dtype=np.uint64))
+    kept = gaussian._accepted(
+        np.array([7, -7]),
+        7.0,
+        Fraction(7),
+        lambda count: np.full(count, 2**64 - 1, dtype=np.uint64),
+    )
     assert kept.all()
 
 

@@ -1,7 +1,8 @@
-"""Geometric and Laplace draws: bit for bit those of real comparisons, and every digit as often as it must be.
+"""Geometric and Laplace draws: bit for bit those of real comparisons, and every digit as often as
+it must be.
 
-The statistical tests are seeded, so a passing test stays passing; each has a false-alarm rate of 1e-6 or less and is shown to
-reject a fault.
+The statistical tests are seeded, so a passing test stays passing; each has a false-alarm rate of
+1e-6 or less and is shown to reject a fault.
 """
 
 from __future__ import annotations
@@ -31,15 +32,30 @@ def shares(digits: GeometricDigits, scale: float) -> list[GeometricShares]:
     last = len(digits.groups) - 1
     rates = [2**start / Fraction(scale) for start, _ in digits.groups]
     return [
-        GeometricShares(rate.numerator, rate.denominator, size=2 ** (end - start), signed=group == 0, open=group == last)
+        GeometricShares(
+            rate.numerator,
+            rate.denominator,
+            size=2 ** (end - start),
+            signed=group == 0,
+            open=group == last,
+        )
         for group, (rate, (start, end)) in enumerate(zip(rates, digits.groups, strict=True))
     ]
 
 
-def slow_laplace(scale: float, groups: list[GeometricShares], places: list[tuple[int, int]], count: int, words, compare):
+def slow_laplace(
+    scale: float,
+    groups: list[GeometricShares],
+    places: list[tuple[int, int]],
+    count: int,
+    words,
+    compare,
+):
     """What the docstring says, element by element, in Python integers."""
     heads = heads_from(words, len(groups) * count)[0].reshape(len(groups), count)
-    symbols = [compare.symbols(group, part, words) for group, part in zip(groups, heads, strict=True)]
+    symbols = [
+        compare.symbols(group, part, words) for group, part in zip(groups, heads, strict=True)
+    ]
     size = groups[-1].size
     leading, pending = list(symbols[-1]), [i for i in range(count) if symbols[-1][i] == size]
     while pending:
@@ -68,7 +84,9 @@ def test_draws_are_those_of_real_comparisons(scale: float, seed: int, aimed, com
     assert sources[0].asked == sources[1].asked
 
 
-@pytest.mark.parametrize("scale", [5e-324, 1e-3, 2.0**-3, 0.25, 1.0, 2.0, 40.0, WIDE, 2.0**30 / 3, 2.0**50])
+@pytest.mark.parametrize(
+    "scale", [5e-324, 1e-3, 2.0**-3, 0.25, 1.0, 2.0, 40.0, WIDE, 2.0**30 / 3, 2.0**50]
+)
 def test_groups_cover_the_digits_once_and_reach_four_times_the_scale(scale: float) -> None:
     groups = GeometricDigits(scale).groups
     assert groups[0][0] == 0
@@ -79,10 +97,15 @@ def test_groups_cover_the_digits_once_and_reach_four_times_the_scale(scale: floa
 
 
 def digit_p_values(draws: np.ndarray, scale: float, digits: int) -> list[float]:
-    """For each binary digit of |v| (|v| - 1 if negative): whether it is 1 as often as 1 / (1 + e^(2^j / scale)) says."""
+    """For each binary digit of |v| (|v| - 1 if negative): whether it is 1 as often as 1 / (1 +
+    e^(2^j / scale)) says.
+    """
     magnitude = np.where(draws < 0, -1 - draws, draws)
     ones = [int((magnitude >> place & 1).sum()) for place in range(digits)]
-    return [stats.binomtest(n, draws.size, 1 / (1 + np.exp(2.0**j / scale))).pvalue for j, n in enumerate(ones)]
+    return [
+        stats.binomtest(n, draws.size, 1 / (1 + np.exp(2.0**j / scale))).pvalue
+        for j, n in enumerate(ones)
+    ]
 
 
 @pytest.mark.parametrize("scale", [2.0**-3, 0.7, 3.0, 100.1, WIDE])
@@ -98,10 +121,15 @@ def test_every_digit_and_the_sign_are_as_often_one_as_they_must_be(scale: float)
 def test_a_group_of_digits_that_is_off_by_one_place_is_noticed(group: int) -> None:
     digits = GeometricDigits(WIDE)
     distribution = shares(digits, WIDE)[group]
-    # The lowest digits differ from fair coins by 2^-16 only; there the fault is planted eight places off.
+    # The lowest digits differ from fair coins by 2^-16 only; there the fault is planted eight
+    # places off.
     places = 16 if group == 0 else 1
     wrong = GeometricShares(
-        distribution.numerator << places, distribution.denominator, distribution.size, distribution.signed, distribution.open
+        distribution.numerator << places,
+        distribution.denominator,
+        distribution.size,
+        distribution.signed,
+        distribution.open,
     )
     digits._tables[group] = SymbolTable(wrong)
     draws = digits.laplace(1_000_000, seeded(2))
@@ -120,7 +148,12 @@ def test_digits_are_independent_of_each_other_and_of_the_sign() -> None:
 
 
 def _dependence(first: np.ndarray, second: np.ndarray) -> float:
-    table = np.array([[(first & second).sum(), (first & ~second).sum()], [(~first & second).sum(), (~first & ~second).sum()]])
+    table = np.array(
+        [
+            [(first & second).sum(), (first & ~second).sum()],
+            [(~first & second).sum(), (~first & ~second).sum()],
+        ]
+    )
     return float(stats.chi2_contingency(table, correction=False).pvalue)
 
 
@@ -129,7 +162,11 @@ def test_probabilities_of_single_values(scale: float) -> None:
     q, runs = np.exp(-1 / scale), 500_000
     digits = GeometricDigits(scale)
     for draws, support, weight in (
-        (digits.geometric(runs, seeded(4)), np.arange(0, int(12 * scale) + 2), lambda k: (1 - q) * q**k),
+        (
+            digits.geometric(runs, seeded(4)),
+            np.arange(0, int(12 * scale) + 2),
+            lambda k: (1 - q) * q**k,
+        ),
         (
             digits.laplace(runs, seeded(5)),
             np.arange(-int(12 * scale) - 1, int(12 * scale) + 2),
@@ -163,7 +200,8 @@ def test_the_tail_has_no_end_and_the_largest_numbers_stay_in_int64(listed) -> No
     groups, (start, end) = len(digits.groups), digits.groups[-1]
     ones = 2**64 - 1
     rounds = 3
-    # All heads are ones: every lower digit is 1, the leading group is full and drawn again until a zero comes.
+    # All heads are ones: every lower digit is 1, the leading group is full and drawn again until a
+    # zero comes.
     heads = [ones] * -(-groups // 4)
     script = [*heads, *[ones] * (rounds - 1), 0]
     assert digits.geometric(1, listed(script)).tolist() == [rounds * 2**end + 2**start - 1]

@@ -1,4 +1,6 @@
-"""The public grid: rounding moves by half a step, the clip is 1-Lipschitz, powers of two are exact."""
+"""The public grid: rounding moves by half a step, the clip is 1-Lipschitz, powers of two are
+exact.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,19 @@ def test_rounding_moves_by_at_most_half_a_step(value: float, exponent: int) -> N
     assert abs(Fraction(value) - point * Fraction(grid.step)) <= Fraction(grid.step) / 2
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
-def test_rounding_and_clip_widen_a_distance_by_at_most_one_step(first: float, second: float) -> None:
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+def test_rounding_and_clip_widen_a_distance_by_at_most_one_step(
+    first: float, second: float
+) -> None:
     grid = Grid(-20)
     points = grid.round(np.array([first, second])).tolist()
-    assert abs(points[0] - points[1]) <= abs(Fraction(first) - Fraction(second)) / Fraction(grid.step) + 1
+    assert (
+        abs(points[0] - points[1])
+        <= abs(Fraction(first) - Fraction(second)) / Fraction(grid.step) + 1
+    )
 
 
 @pytest.mark.parametrize("length", [1e-250, 3.7e-9, 1.0, 2.0, 12345.6, 1e250])
@@ -42,8 +52,14 @@ def test_far_values_are_clipped_without_overflow() -> None:
 def test_sums_end_where_every_saturated_draw_lies_beyond() -> None:
     grid = Grid(0)
     ends = np.array([LIMIT, -LIMIT])
-    assert grid.sum(ends, np.array([2**62, -(2**62)])).tolist() == grid.sum(-ends, np.array([2**62, -(2**62)])).tolist()
-    assert grid.sum(ends, np.array([2**62 + 2**53, -(2**62) - 2**53])).tolist() == [2 * LIMIT, -2 * LIMIT]
+    assert (
+        grid.sum(ends, np.array([2**62, -(2**62)])).tolist()
+        == grid.sum(-ends, np.array([2**62, -(2**62)])).tolist()
+    )
+    assert grid.sum(ends, np.array([2**62 + 2**53, -(2**62) - 2**53])).tolist() == [
+        2 * LIMIT,
+        -2 * LIMIT,
+    ]
     assert grid.sum(ends, np.array([-5, 7])).tolist() == [LIMIT - 5, 7 - LIMIT]
 
 

@@ -1,4 +1,6 @@
-"""K-norm distributions against their exact probabilities on tiny grids, and against Gamma radii on wide ones."""
+"""K-norm distributions against their exact probabilities on tiny grids, and against Gamma radii
+on wide ones.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,22 @@ from scipy import stats
 
 from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
-from reticent.noise import AuditSampler, Sampler, SecureSampler, SeededSampler, k_norm, l2_epsilon_margin
+from reticent.noise import (
+    AuditSampler,
+    Sampler,
+    SecureSampler,
+    SeededSampler,
+    k_norm,
+    l2_epsilon_margin,
+)
 from reticent.noise.k_norm import _uniform_in_ball, _within
 
 ALARM = 1e-6
 
 
-def exact_distribution(dimension: int, scale: float, norm: Norm, reach: int) -> tuple[np.ndarray, np.ndarray]:
+def exact_distribution(
+    dimension: int, scale: float, norm: Norm, reach: int
+) -> tuple[np.ndarray, np.ndarray]:
     """All integer vectors up to ``reach``, and their probabilities by enumeration."""
     points = np.array(list(itertools.product(range(-reach, reach + 1), repeat=dimension)))
     squares = (points**2).sum(axis=1)
@@ -33,7 +44,9 @@ TINY = [
 
 @pytest.mark.parametrize("sampler", [AuditSampler(11), SeededSampler(11)], ids=["exact", "seeded"])
 @pytest.mark.parametrize(("norm", "dimension", "scale"), TINY)
-def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: float, sampler: Sampler) -> None:
+def test_every_probability_on_a_tiny_grid(
+    norm: Norm, dimension: int, scale: float, sampler: Sampler
+) -> None:
     runs, reach = 60_000, int(40 * scale) + 5 if dimension < 3 else 24
     draws = k_norm(runs, dimension, scale=scale, norm=norm, sampler=sampler)
     draws = draws[np.abs(draws).max(axis=1) <= reach]  # beyond lie fewer than one in 10^5
@@ -44,7 +57,10 @@ def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: flo
         _, distribution = exact_distribution(dimension, factor * scale, norm, reach)
         expected = runs * distribution
         large = expected >= 10
-        table = np.append(counts[large], runs - counts[large].sum()), np.append(expected[large], runs - expected[large].sum())
+        table = (
+            np.append(counts[large], runs - counts[large].sum()),
+            np.append(expected[large], runs - expected[large].sum()),
+        )
         assert bool(stats.chisquare(*table, sum_check=False).pvalue > ALARM) is fits
 
 
@@ -52,9 +68,16 @@ def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: flo
 @pytest.mark.parametrize("dimension", [1, 2, 5, 16])
 @pytest.mark.parametrize("exact", [True, False])
 def test_radii_on_a_wide_grid(norm: Norm, dimension: int, exact: bool) -> None:
-    # For a norm in m dimensions the continuous distribution has radius Gamma(m, scale) on *every* norm.
+    # For a norm in m dimensions the continuous distribution has radius Gamma(m, scale) on *every*
+    # norm.
     scale = 2.0**20 * 1.3
-    draws = k_norm(4_000, dimension, scale=scale, norm=norm, sampler=AuditSampler(12) if exact else SeededSampler(12))
+    draws = k_norm(
+        4_000,
+        dimension,
+        scale=scale,
+        norm=norm,
+        sampler=AuditSampler(12) if exact else SeededSampler(12),
+    )
     radii = norm.of(draws) / scale
     assert stats.kstest(radii, stats.gamma(dimension).cdf).pvalue > ALARM
     for factor in (2 / 3, 3 / 2):
@@ -62,12 +85,16 @@ def test_radii_on_a_wide_grid(norm: Norm, dimension: int, exact: bool) -> None:
 
 
 def test_directions_are_uniform() -> None:
-    draws = k_norm(20_000, 3, scale=2.0**22, norm=Norm.L2, sampler=AuditSampler(13)).astype(np.float64)
+    draws = k_norm(20_000, 3, scale=2.0**22, norm=Norm.L2, sampler=AuditSampler(13)).astype(
+        np.float64
+    )
     # Archimedes: one coordinate of a uniform direction in three dimensions is uniform on [-1, 1].
     directions = draws / np.linalg.norm(draws, axis=1, keepdims=True)
     for axis in range(3):
         assert stats.kstest(directions[:, axis], stats.uniform(-1, 2).cdf).pvalue > ALARM
-    cube = k_norm(20_000, 3, scale=2.0**22, norm=Norm.LINF, sampler=AuditSampler(14)).astype(np.float64)
+    cube = k_norm(20_000, 3, scale=2.0**22, norm=Norm.LINF, sampler=AuditSampler(14)).astype(
+        np.float64
+    )
     largest = np.abs(cube).argmax(axis=1)
     assert stats.chisquare(np.bincount(largest)).pvalue > ALARM
 
@@ -139,7 +166,12 @@ def test_empty_zero_radius_and_refusals() -> None:
         k_norm(1, 2, scale=1.0, norm=Norm.L1, sampler=sampler)
     with pytest.raises(UnsupportedNorm):
         k_norm(1, 65, scale=1.0, norm=Norm.L2, sampler=sampler)
-    for norm, scale in ((Norm.LINF, 0.0), (Norm.LINF, 2.0**51), (Norm.L2, 0.5), (Norm.L2, float("nan"))):
+    for norm, scale in (
+        (Norm.LINF, 0.0),
+        (Norm.LINF, 2.0**51),
+        (Norm.L2, 0.5),
+        (Norm.L2, float("nan")),
+    ):
         with pytest.raises(InvalidParameter):
             k_norm(1, 2, scale=scale, norm=norm, sampler=sampler)
     assert l2_epsilon_margin(64) < 1e-6

@@ -1,4 +1,6 @@
-"""Coins of given doubles and of enclosed probabilities: the digits that decide, and how many words that takes."""
+"""Coins of given doubles and of enclosed probabilities: the digits that decide, and how many
+words that takes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def test_a_coin_compares_digits_until_they_differ(chance: float, listed) -> None
     for words in range(1, 20):
         bits = 16 + 64 * (words - 1)
         digits = int(exact * 2**bits)
-        parts = [digits >> 64 * (words - 1), *[digits >> 64 * place & ONES for place in range(words - 2, -1, -1)]]
+        parts = [
+            digits >> 64 * (words - 1),
+            *[digits >> 64 * place & ONES for place in range(words - 2, -1, -1)],
+        ]
         if digits:
             # One less in the last place: below the probability.
             script = [*parts[:-1], parts[-1] - 1]
@@ -44,7 +49,9 @@ def test_a_coin_compares_digits_until_they_differ(chance: float, listed) -> None
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
-def test_a_uniform_number_that_equals_the_probability_is_not_below_it(chance: float, listed) -> None:
+def test_a_uniform_number_that_equals_the_probability_is_not_below_it(
+    chance: float, listed
+) -> None:
     head = min(int(chance * 2**16), 2**16 - 1)
     shown = double_coins(np.array([chance]), listed([head, 0]))
     assert shown.all() == (chance == 1.0)
@@ -52,7 +59,9 @@ def test_a_uniform_number_that_equals_the_probability_is_not_below_it(chance: fl
 
 @pytest.mark.parametrize("head", [0, 1, 2**15, 2**16 - 1])
 def test_the_number_of_words_does_not_depend_on_the_probability(head: int, listed) -> None:
-    """For a head h, exactly the probabilities of one cell take a second word; each has its cell, also 0 and 1."""
+    """For a head h, exactly the probabilities of one cell take a second word; each has its cell,
+    also 0 and 1.
+    """
     chances = np.array([0.0, 2.0**-16, 0.5, 1 - 2.0**-16, 1.0])
     cells = [0, 1, 2**15, 2**16 - 1, 2**16 - 1]
     for chance, cell in zip(chances, cells, strict=True):
@@ -66,32 +75,44 @@ def test_rates(chance: float) -> None:
     runs = 2_000_000
     shown = int(double_coins(np.full(runs, chance), seeded(1)).sum())
     assert stats.binomtest(shown, runs, chance).pvalue > ALARM
-    wrong = int(double_coins(np.full(runs, np.floor(chance * 2**16) / 2**16 + 2.0**-8), seeded(1)).sum())
+    wrong = int(
+        double_coins(np.full(runs, np.floor(chance * 2**16) / 2**16 + 2.0**-8), seeded(1)).sum()
+    )
     assert stats.binomtest(wrong, runs, chance).pvalue < ALARM
 
 
 @pytest.mark.parametrize("off", [-1.0, 0.0, 1.0])
 def test_enclosed_coins_are_exact_however_the_enclosure_lies(off: float, listed) -> None:
-    """The exact probability is 1/3, the stated one off by up to the error; every head is tried, and both further words."""
+    """The exact probability is 1/3, the stated one off by up to the error; every head is tried,
+    and both further words.
+    """
     error = 2.0**-30
     heads = np.arange(2**16, dtype=np.uint16)
     third = Quotient(1, 3)
     fives = 0x5555555555555555
     for further, below in ((fives - 1, True), (fives + 1, False)):
         source = listed([*heads.view(np.uint64).tolist(), further])
-        shown = enclosed_coins(np.full(2**16, 1 / 3 + off * (error - 2.0**-45)), error, lambda place: third, source)
-        assert shown.tolist() == [head < 0x5555 or (head == 0x5555 and below) for head in range(2**16)]
+        shown = enclosed_coins(
+            np.full(2**16, 1 / 3 + off * (error - 2.0**-45)), error, lambda place: third, source
+        )
+        assert shown.tolist() == [
+            head < 0x5555 or (head == 0x5555 and below) for head in range(2**16)
+        ]
 
 
 def test_an_enclosure_that_is_wrong_would_be_noticed(listed) -> None:
     heads = np.arange(2**16, dtype=np.uint16)
     source = listed([*heads.view(np.uint64).tolist(), 0])
-    shown = enclosed_coins(np.full(2**16, 1 / 3 + 2.0**-14), 2.0**-30, lambda place: Quotient(1, 3), source)
+    shown = enclosed_coins(
+        np.full(2**16, 1 / 3 + 2.0**-14), 2.0**-30, lambda place: Quotient(1, 3), source
+    )
     assert shown.tolist() != [head <= 0x5555 for head in range(2**16)]
 
 
 def test_certain_and_impossible_coins(listed) -> None:
     chances = np.array([0.0, 0.0, 1.0, 1.0])
     heads = int(np.array([0, 2**16 - 1, 0, 2**16 - 1], dtype=np.uint16).view(np.uint64)[0])
-    shown = enclosed_coins(chances, 2.0**-40, lambda place: Quotient(int(chances[place]), 1), listed([heads, ONES]))
+    shown = enclosed_coins(
+        chances, 2.0**-40, lambda place: Quotient(int(chances[place]), 1), listed([heads, ONES])
+    )
     assert shown.tolist() == [False, False, True, True]

@@ -1,4 +1,6 @@
-"""Words of the operating system: fresh for every call, process and thread, read whole, and the caller's own."""
+"""Words of the operating system: fresh for every call, process and thread, read whole, and the
+caller's own.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def test_a_fork_draws_other_numbers_than_its_parent() -> None:
 
 def test_threads_draw_different_numbers() -> None:
     sampler, drawn = SecureSampler(), []
-    threads = [threading.Thread(target=lambda: drawn.append(sampler.discrete_laplace(500, scale=2.0**49))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: drawn.append(sampler.discrete_laplace(500, scale=2.0**49)))
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -87,7 +92,9 @@ def test_no_file_stays_open() -> None:
 
 
 @pytest.mark.parametrize("lack", ["missing", "a plain file"])
-def test_without_a_device_the_words_come_from_the_library_call(monkeypatch, tmp_path, lack: str) -> None:
+def test_without_a_device_the_words_come_from_the_library_call(
+    monkeypatch, tmp_path, lack: str
+) -> None:
     if lack == "missing":
         monkeypatch.setattr(operating_system, "_DEVICE", "/nowhere/urandom")
     else:

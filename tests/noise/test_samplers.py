@@ -1,4 +1,5 @@
-"""Samplers against exact distributions, with power: the right distribution passes, scales 2/3 and 3/2 do not.
+"""Samplers against exact distributions, with power: the right distribution passes, scales 2/3 and
+3/2 do not.
 
 Seeded runs never fail by chance. Unseeded ones use a false-alarm rate of 1e-6 a test.
 """
@@ -25,7 +26,9 @@ def laplace_pmf(support: np.ndarray, scale: float) -> np.ndarray:
 
 def gaussian_pmf(support: np.ndarray, sigma: float) -> np.ndarray:
     reach = np.arange(-int(40 * sigma) - 40, int(40 * sigma) + 41)
-    return np.asarray(np.exp(-(support**2) / (2 * sigma**2)) / np.exp(-(reach**2) / (2 * sigma**2)).sum())
+    return np.asarray(
+        np.exp(-(support**2) / (2 * sigma**2)) / np.exp(-(reach**2) / (2 * sigma**2)).sum()
+    )
 
 
 def p_value(draws: np.ndarray, pmf, parameter: float) -> float:
@@ -44,7 +47,9 @@ def p_value(draws: np.ndarray, pmf, parameter: float) -> float:
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
-def test_discrete_distributions_fit_and_neighbouring_scales_do_not(sampler: Sampler, scale: float, distribution: str) -> None:
+def test_discrete_distributions_fit_and_neighbouring_scales_do_not(
+    sampler: Sampler, scale: float, distribution: str
+) -> None:
     if distribution == "laplace":
         draws, pmf = sampler.discrete_laplace(20_000, scale=scale), laplace_pmf
     else:
@@ -60,8 +65,14 @@ def test_wide_distributions_have_the_continuous_shape(sampler: Sampler) -> None:
     laplace = sampler.discrete_laplace(20_000, scale=scale)
     gaussian = sampler.discrete_gaussian(5_000, sigma=scale)
     for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
-        assert bool(stats.kstest(laplace, stats.laplace(scale=factor * scale).cdf).pvalue > ALARM) is fits
-        assert bool(stats.kstest(gaussian, stats.norm(scale=factor * scale).cdf).pvalue > ALARM) is fits
+        assert (
+            bool(stats.kstest(laplace, stats.laplace(scale=factor * scale).cdf).pvalue > ALARM)
+            is fits
+        )
+        assert (
+            bool(stats.kstest(gaussian, stats.norm(scale=factor * scale).cdf).pvalue > ALARM)
+            is fits
+        )
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
@@ -73,7 +84,12 @@ def test_geometric(sampler: Sampler) -> None:
     counts = np.append(np.bincount(draws.ravel(), minlength=15)[:15], (draws >= 15).sum())
     expected = draws.size * np.append(success * (1 - success) ** np.arange(15), (1 - success) ** 15)
     assert stats.chisquare(counts, expected).pvalue > ALARM
-    assert stats.chisquare(counts[:15], np.roll(expected[:15], 1) / expected[:15].sum() * counts[:15].sum()).pvalue < ALARM
+    assert (
+        stats.chisquare(
+            counts[:15], np.roll(expected[:15], 1) / expected[:15].sum() * counts[:15].sum()
+        ).pvalue
+        < ALARM
+    )
 
 
 def test_uniform_integers_are_uniform_for_every_end() -> None:
@@ -87,7 +103,8 @@ def test_uniform_integers_are_uniform_for_every_end() -> None:
 
 
 def test_uniform_integers_near_the_end_of_int64_have_no_remainder_bias() -> None:
-    # Taking remainders of 64-bit words without rejection would favour values below 2**62 by 2 to 1 here.
+    # Taking remainders of 64-bit words without rejection would favour values below 2**62 by 2 to 1
+    # here.
     draws = SeededSampler(4).uniform_integers(np.full(20_000, 3 * 2**61))
     assert abs((draws < 2**62).mean() - 2 / 3) < 0.02
     assert draws.max() >= 2**62
@@ -116,7 +133,8 @@ class ConstantWordsExactly(ExactSampler):
 
 
 def test_bernoulli_reads_a_real_number_bit_by_bit() -> None:
-    # With all bits zero the uniform real is 0: below every positive probability. With all bits one it is 1: below 1 only.
+    # With all bits zero the uniform real is 0: below every positive probability. With all bits one
+    # it is 1: below 1 only.
     probabilities = np.array([0.0, 5e-324, 1e-300, 2.0**-60, 0.5, 1 - 2.0**-53, 1.0])
     for constant in (ConstantWords, ConstantWordsExactly):
         assert constant(0).bernoulli(probabilities).tolist() == [False, *[True] * 6]
@@ -126,7 +144,8 @@ def test_bernoulli_reads_a_real_number_bit_by_bit() -> None:
 def test_bernoulli_decides_by_exactly_the_mantissa() -> None:
     p = 0.3
     numerator = int(np.ldexp(np.frexp(p)[0], 53))
-    # 0.3 = 0.6 / 2: one leading zero bit (the top bit of the word), then 53 bits below the numerator.
+    # 0.3 = 0.6 / 2: one leading zero bit (the top bit of the word), then 53 bits below the
+    # numerator.
     assert ConstantWords(numerator - 1).bernoulli(p)
     assert not ConstantWords(numerator).bernoulli(p)
     assert not ConstantWords(numerator - 1 + 2**63).bernoulli(p)
@@ -191,7 +210,13 @@ def test_bad_arguments_are_refused() -> None:
     for bad in ([-0.1], [1.1], [float("nan")]):
         with pytest.raises(InvalidInput):
             sampler.bernoulli(bad)
-    for weights in ([1.0], [[-1.0, 2.0]], [[0.0, 0.0]], [[float("nan"), 1.0]], [[float("inf"), 1.0]]):
+    for weights in (
+        [1.0],
+        [[-1.0, 2.0]],
+        [[0.0, 0.0]],
+        [[float("nan"), 1.0]],
+        [[float("inf"), 1.0]],
+    ):
         with pytest.raises(InvalidInput):
             sampler.categorical(weights)
     with pytest.raises(InvalidInput):

@@ -16,7 +16,9 @@ DISTRIBUTIONS = [
 SHORT = GeometricShares(1, 7, size=2, signed=True)
 
 
-def run(distribution: GeometricShares, aimed, comparisons, table: SymbolTable, seed: int) -> tuple[list[int], list[int]]:
+def run(
+    distribution: GeometricShares, aimed, comparisons, table: SymbolTable, seed: int
+) -> tuple[list[int], list[int]]:
     """Symbols and the number of words that they took: of the table, and of the reference."""
     sources = [aimed([distribution], seed), aimed([distribution], seed)]
     drawn = [heads_from(source, 400)[0].copy() for source in sources]
@@ -28,7 +30,9 @@ def run(distribution: GeometricShares, aimed, comparisons, table: SymbolTable, s
 
 @pytest.mark.parametrize("distribution", [*DISTRIBUTIONS, SHORT])
 @pytest.mark.parametrize("seed", range(4))
-def test_symbols_are_those_of_a_comparison_of_reals(distribution: GeometricShares, aimed, comparisons, seed: int) -> None:
+def test_symbols_are_those_of_a_comparison_of_reals(
+    distribution: GeometricShares, aimed, comparisons, seed: int
+) -> None:
     found, expected = run(distribution, aimed, comparisons, SymbolTable(distribution), seed)
     assert found == expected
 
@@ -42,7 +46,9 @@ def test_a_threshold_that_is_one_unit_too_high_is_noticed(aimed, comparisons, wh
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_undecided_cells_that_always_give_one_side_are_noticed(monkeypatch, aimed, comparisons, side: int) -> None:
+def test_undecided_cells_that_always_give_one_side_are_noticed(
+    monkeypatch, aimed, comparisons, side: int
+) -> None:
     def one_sided(self, heads, words):
         return self._floors.searchsorted(heads.astype(np.uint64) + np.uint64(side) << np.uint64(48))
 
@@ -52,7 +58,9 @@ def test_undecided_cells_that_always_give_one_side_are_noticed(monkeypatch, aime
 
 
 @pytest.mark.parametrize("answer", [0, 3])
-def test_ties_at_sixty_four_digits_that_go_one_way_are_noticed(monkeypatch, aimed, comparisons, answer: int) -> None:
+def test_ties_at_sixty_four_digits_that_go_one_way_are_noticed(
+    monkeypatch, aimed, comparisons, answer: int
+) -> None:
     monkeypatch.setattr(GeometricShares, "settle", lambda self, prefix, bits, words: answer)
     found, expected = run(SHORT, aimed, comparisons, SymbolTable(SHORT), 0)
     assert found[:-1] != expected[:-1]

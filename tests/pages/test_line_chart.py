@@ -24,7 +24,10 @@ def test_heights_are_linear_and_x_is_logarithmic():
 
 @pytest.mark.parametrize("heights", [(0.5, 0.5, 0.5), (0.9, 0.91, 0.2), (0.1, 0.11, 0.12)])
 def test_labels_never_overlap(heights):
-    series = [Series(f"line {index}", ((1.0, 0.3, 0.0), (2.0, height, 0.02)), "ours") for index, height in enumerate(heights)]
+    series = [
+        Series(f"line {index}", ((1.0, 0.3, 0.0), (2.0, height, 0.02)), "ours")
+        for index, height in enumerate(heights)
+    ]
     chart = line_chart(series, [Level("level", heights[0])], **WORDS)
     ends = sorted(float(y) for y in re.findall(r'class="end [^"]*" x="[\d.]+" y="([\d.]+)"', chart))
     assert len(ends) == 4
@@ -32,8 +35,15 @@ def test_labels_never_overlap(heights):
 
 
 def test_every_marker_is_drawn_and_words_are_escaped():
-    for marker, tag in (("square", "rect"), ("diamond", "path"), ("triangle", "path"), ("circle", "circle")):
-        drawn = ElementTree.fromstring(line_chart([Series("a & b", ((1.0, 0.5, 0.1),), "ours", marker)], [], **WORDS))
+    for marker, tag in (
+        ("square", "rect"),
+        ("diamond", "path"),
+        ("triangle", "path"),
+        ("circle", "circle"),
+    ):
+        drawn = ElementTree.fromstring(
+            line_chart([Series("a & b", ((1.0, 0.5, 0.1),), "ours", marker)], [], **WORDS)
+        )
         assert len([one for one in drawn.iter(tag) if one.get("class") == "mark"]) == 1
         assert drawn.findtext("title") == "a < b"
 
@@ -43,7 +53,9 @@ def test_a_part_of_the_axis_fills_the_chart():
     line = Series("one", points, "ours")
     drawn = ElementTree.fromstring(line_chart([line], [], y_range=(0.7, 0.9), name="near", **WORDS))
     heights = [float(mark.get("cy")) for mark in drawn.iter("circle")]
-    grid = {one.text: float(one.get("y")) - 4 for one in drawn.iter("text") if one.text.endswith("%")}
+    grid = {
+        one.text: float(one.get("y")) - 4 for one in drawn.iter("text") if one.text.endswith("%")
+    }
     assert list(grid) == ["70 %", "75 %", "80 %", "85 %", "90 %"]
     assert heights[0] == pytest.approx(grid["70 %"], abs=0.15)
     assert heights[1] == pytest.approx(grid["80 %"], abs=0.15)
@@ -52,4 +64,7 @@ def test_a_part_of_the_axis_fills_the_chart():
     ends = sorted((float(spread.get("y1")), float(spread.get("y2"))))
     assert ends == pytest.approx([grid["85 %"], grid["75 %"]], abs=0.15)
     assert drawn.get("aria-labelledby") == "near-title near-description"
-    assert {one.get("id") for one in drawn.iter() if one.get("id")} == {"near-title", "near-description"}
+    assert {one.get("id") for one in drawn.iter() if one.get("id")} == {
+        "near-title",
+        "near-description",
+    }

@@ -17,7 +17,12 @@ def test_numbers_lists_words_and_missing_keys() -> None:
         {"a": 6.0, "curve": [5.0, 2.0], "inner": {"mechanism": "code"}},
     ]
     means, errors = combined(runs)
-    assert means == {"a": 3.0, "curve": [3.0, 2.0], "inner": {"mechanism": "code or k-norm"}, "late": 5.0}
+    assert means == {
+        "a": 3.0,
+        "curve": [3.0, 2.0],
+        "inner": {"mechanism": "code or k-norm"},
+        "late": 5.0,
+    }
     assert errors["a"] == pytest.approx(np.std([1, 2, 6], ddof=1) / math.sqrt(3))
     assert errors["curve"] == pytest.approx([2 / math.sqrt(3), 0.0])
     assert math.isnan(errors["late"])

@@ -10,7 +10,9 @@ from reticent.retraining.loss_tables import sigmoid_range, softmax_range
 
 
 def test_the_sigmoid_is_enclosed_tightly() -> None:
-    points = np.concatenate([np.random.default_rng(0).uniform(-40, 40, 200_000), [-1e300, -32.0, 0.0, 32.0, 1e300]])
+    points = np.concatenate(
+        [np.random.default_rng(0).uniform(-40, 40, 200_000), [-1e300, -32.0, 0.0, 32.0, 1e300]]
+    )
     low, high = sigmoid_range(points, points)
     assert (low <= expit(points)).all()
     assert (expit(points) <= high).all()
@@ -23,14 +25,24 @@ def test_the_sigmoid_is_enclosed_at_high_precision() -> None:
     with mpmath.workdps(40):
         for point in np.random.default_rng(1).uniform(-34, 34, 300):
             low, high = sigmoid_range(np.array([point]), np.array([point]))
-            assert mpmath.mpf(low[0]) <= 1 / (1 + mpmath.exp(-mpmath.mpf(point))) <= mpmath.mpf(high[0])
+            assert (
+                mpmath.mpf(low[0])
+                <= 1 / (1 + mpmath.exp(-mpmath.mpf(point)))
+                <= mpmath.mpf(high[0])
+            )
 
 
 def test_the_sigmoid_never_falls_between_neighbouring_floats() -> None:
-    """Runs of consecutive doubles over cell borders and through cells: none is above its successor."""
+    """Runs of consecutive doubles over cell borders and through cells: none is above its
+    successor.
+    """
     random = np.random.default_rng(2)
     starts = np.concatenate(
-        [np.arange(-32, 32) + 1.0, random.integers(-32 * 1024, 32 * 1024, 300) / 1024, random.uniform(-33, 33, 300)]
+        [
+            np.arange(-32, 32) + 1.0,
+            random.integers(-32 * 1024, 32 * 1024, 300) / 1024,
+            random.uniform(-33, 33, 300),
+        ]
     )
     for start in starts:
         run = start + np.arange(-50, 51) * np.spacing(abs(start))

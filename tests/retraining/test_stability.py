@@ -27,14 +27,20 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def records(random: np.random.Generator, count: int, classes: int, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def records(
+    random: np.random.Generator, count: int, classes: int, spread: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     labels = random.integers(0, classes, count)
     return 2.0 * np.eye(3)[labels] + spread * random.normal(size=(count, 3)), labels
 
 
-def trained(name: str, data: tuple[np.ndarray, np.ndarray], k_max: int, **fields: Any) -> ParameterIntervals:
+def trained(
+    name: str, data: tuple[np.ndarray, np.ndarray], k_max: int, **fields: Any
+) -> ParameterIntervals:
     settings = TrainingSettings(features=3, **{**CASES[name], **fields})
-    return parameter_intervals(*data, settings, k_max=k_max, initial=settings.initial(0 if settings.hidden else None))
+    return parameter_intervals(
+        *data, settings, k_max=k_max, initial=settings.initial(0 if settings.hidden else None)
+    )
 
 
 def forward(weights: list[np.ndarray], X: np.ndarray) -> np.ndarray:
@@ -56,7 +62,10 @@ def test_every_weight_in_a_stable_interval_gives_the_label(name: str) -> None:
     for k in (0, 3, 10, 30):
         stable = distances >= k
         for _ in range(30):
-            corners = [np.where(random.random(low.shape) < 0.5, low, high) for low, high in intervals.weights(k)]
+            corners = [
+                np.where(random.random(low.shape) < 0.5, low, high)
+                for low, high in intervals.weights(k)
+            ]
             assert (forward(corners, queries[stable]) == labels[stable]).all()
 
 
@@ -86,17 +95,25 @@ def test_a_query_does_not_see_the_others(name: str) -> None:
     assert [part.shape for part in stable_distances(intervals, np.zeros((0, 3)))] == [(0,), (0,)]
 
 
-def neighbours(random: np.random.Generator, data: tuple[np.ndarray, np.ndarray], classes: int) -> tuple[np.ndarray, np.ndarray]:
+def neighbours(
+    random: np.random.Generator, data: tuple[np.ndarray, np.ndarray], classes: int
+) -> tuple[np.ndarray, np.ndarray]:
     X, labels = data
     if random.random() < 0.5:
-        out = int(np.abs(X).sum(axis=1).argmax()) if random.random() < 0.5 else int(random.integers(len(X)))
+        out = (
+            int(np.abs(X).sum(axis=1).argmax())
+            if random.random() < 0.5
+            else int(random.integers(len(X)))
+        )
         return np.delete(X, out, axis=0), np.delete(labels, out)
     new = random.choice([-1.0, 1.0], (1, 3)) * random.choice([1.0, 16.0])
     return np.concatenate([X, new]), np.append(labels, random.integers(classes))
 
 
 def check_neighbours(name: str, *, pairs: int, queries: int, records_: int = 40) -> int:
-    """Stable distances of the same queries under neighbouring training sets; the number of comparisons."""
+    """Stable distances of the same queries under neighbouring training sets; the number of
+    comparisons.
+    """
     random, classes = np.random.default_rng(3), CASES[name]["classes"]
     moved = 0
     for _ in range(pairs):
@@ -123,7 +140,9 @@ def test_a_million_queries_of_neighbours() -> None:
     assert sum(check_neighbours(name, pairs=25, queries=10_000) for name in CASES) == 1_000_000
 
 
-def cheapest_change(votes: tuple[int, ...], costs: tuple[int, ...], classes: int) -> tuple[int, int]:
+def cheapest_change(
+    votes: tuple[int, ...], costs: tuple[int, ...], classes: int
+) -> tuple[int, int]:
     """Winner, and least cost of votes with another winner less 1, by trying all votes."""
 
     def winner(of: tuple[int, ...]) -> int:
@@ -138,30 +157,44 @@ def cheapest_change(votes: tuple[int, ...], costs: tuple[int, ...], classes: int
     return first, min(prices) - 1
 
 
-@pytest.mark.parametrize(("members", "classes"), [(1, 2), (4, 2), (5, 2), (7, 2), (4, 3), (5, 3), (5, 4)])
+@pytest.mark.parametrize(
+    ("members", "classes"), [(1, 2), (4, 2), (5, 2), (7, 2), (4, 3), (5, 3), (5, 4)]
+)
 def test_votes_against_all_possible_votes(members: int, classes: int) -> None:
     random = np.random.default_rng(4)
     votes, costs = random.integers(0, classes, (members, 40)), random.integers(0, 6, (members, 40))
     labels, distances = vote_distances(votes, costs, classes=classes)
     for query in range(40):
-        expected = cheapest_change(tuple(votes[:, query].tolist()), tuple(costs[:, query].tolist()), classes)
+        expected = cheapest_change(
+            tuple(votes[:, query].tolist()), tuple(costs[:, query].tolist()), classes
+        )
         assert (labels[query], distances[query]) == expected
 
 
-def neighbouring_votes(random: np.random.Generator, votes: np.ndarray, costs: np.ndarray, classes: int) -> tuple[Any, Any]:
-    """One member of every query changes as it may: its distance by at most 1, or at distance 0 its label."""
+def neighbouring_votes(
+    random: np.random.Generator, votes: np.ndarray, costs: np.ndarray, classes: int
+) -> tuple[Any, Any]:
+    """One member of every query changes as it may: its distance by at most 1, or at distance 0
+    its label.
+    """
     others, prices = votes.copy(), costs.copy()
     columns = np.arange(votes.shape[1])
     member = random.integers(0, len(votes), votes.shape[1])
     flips = (costs[member, columns] == 0) & (random.random(votes.shape[1]) < 0.7)
-    others[member, columns] = np.where(flips, random.integers(0, classes, votes.shape[1]), votes[member, columns])
+    others[member, columns] = np.where(
+        flips, random.integers(0, classes, votes.shape[1]), votes[member, columns]
+    )
     step = np.where(flips, 0, random.integers(-1, 2, votes.shape[1]))
     prices[member, columns] = np.maximum(costs[member, columns] + step, 0)
     return others, prices
 
 
-def vote_moves(random: np.random.Generator, queries: int, members: int, classes: int) -> tuple[int, list[int], list[int]]:
-    """The largest move of a distance between neighbours, and the distances that occur on either side where the label moves."""
+def vote_moves(
+    random: np.random.Generator, queries: int, members: int, classes: int
+) -> tuple[int, list[int], list[int]]:
+    """The largest move of a distance between neighbours, and the distances that occur on either
+    side where the label moves.
+    """
     votes = random.integers(0, classes, (members, queries))
     costs = random.integers(0, 9, (members, queries)) * random.integers(0, 2, (members, queries))
     here = vote_distances(votes, costs, classes=classes)
@@ -187,23 +220,35 @@ def test_a_million_votes_move_by_at_most_one() -> None:
 
 
 def test_ignoring_third_labels_would_overstate_the_distance() -> None:
-    """Winner 3 votes at distance 9, runner-up 2, and 2 votes for a third label that any one record can turn."""
+    """Winner 3 votes at distance 9, runner-up 2, and 2 votes for a third label that any one
+    record can turn.
+    """
     votes, costs = [[0], [0], [0], [1], [1], [2], [2]], [[9], [9], [9], [9], [9], [0], [0]]
     assert vote_distances(votes, costs, classes=3)[1].tolist() == [1]
 
 
 def test_the_published_sum_jumps_between_neighbours() -> None:
-    """One losing vote at distance 0 joins the winners: the published distance moves by 101, ours by 1."""
+    """One losing vote at distance 0 joins the winners: the published distance moves by 101, ours
+    by 1.
+    """
     votes, costs = np.array([[1]] * 8 + [[0]]), np.array([[100]] * 8 + [[0]])
     joined = np.ones((9, 1), dtype=int)
-    assert (published_vote_distances(joined, costs) - published_vote_distances(votes, costs)).tolist() == [101]
+    assert (
+        published_vote_distances(joined, costs) - published_vote_distances(votes, costs)
+    ).tolist() == [101]
     ours = [vote_distances(given, costs, classes=2)[1][0] for given in (votes, joined)]
     assert ours == [403, 404]
 
 
 @pytest.mark.parametrize(
     ("labels", "distances"),
-    [([0, 1], [0, 1]), ([[0, 2]], [[0, 0]]), ([[0, 1]], [[0, -1]]), ([[0.0, 1.0]], [[0, 0]]), ([[0, 1]], [[0]])],
+    [
+        ([0, 1], [0, 1]),
+        ([[0, 2]], [[0, 0]]),
+        ([[0, 1]], [[0, -1]]),
+        ([[0.0, 1.0]], [[0, 0]]),
+        ([[0, 1]], [[0]]),
+    ],
 )
 def test_votes_that_cannot_be_counted_are_refused(labels: Any, distances: Any) -> None:
     with pytest.raises(InvalidInput, match="labels, distances: expected"):

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import CertificationFailed, InvalidInput
-from reticent.retraining import ParameterIntervals, TrainingSettings, parameter_intervals, record_buckets, record_keys
+from reticent.retraining import (
+    ParameterIntervals,
+    TrainingSettings,
+    parameter_intervals,
+    record_buckets,
+    record_keys,
+)
 from reticent.retraining.plain_training import plain_training
 
 Records = tuple[np.ndarray, np.ndarray]
@@ -19,9 +25,21 @@ CASES: dict[str, dict[str, Any]] = {
     "logistic, keyed batches": {"classes": 2, "batches": 3},
     "mlp": {"classes": 2, "hidden": (6,)},
     "mlp, keyed batches, never clipped": {"classes": 2, "hidden": (6,), "batches": 2, "clip": 50.0},
-    "two hidden layers, three labels": {"classes": 3, "hidden": (6, 5), "batches": 2, "momentum": 0.3, "clip": 0.5},
+    "two hidden layers, three labels": {
+        "classes": 3,
+        "hidden": (6, 5),
+        "batches": 2,
+        "momentum": 0.3,
+        "clip": 0.5,
+    },
     "replace": {"classes": 2, "counting": "replace"},
-    "replace, mlp, keyed batches": {"classes": 3, "hidden": (5,), "batches": 2, "counting": "replace", "clip": 0.5},
+    "replace, mlp, keyed batches": {
+        "classes": 3,
+        "hidden": (5,),
+        "batches": 2,
+        "counting": "replace",
+        "clip": 0.5,
+    },
 }
 
 
@@ -31,31 +49,48 @@ def settings_of(name: str) -> TrainingSettings:
 
 def draw(random: np.random.Generator, records: int, classes: int) -> Records:
     labels = random.integers(0, classes, records)
-    return np.round((2.0 * np.eye(3)[labels % 3] + random.normal(size=(records, 3))) * 4096) / 4096, labels
+    return np.round(
+        (2.0 * np.eye(3)[labels % 3] + random.normal(size=(records, 3))) * 4096
+    ) / 4096, labels
 
 
 def batches(settings: TrainingSettings, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return record_buckets(record_keys(X, labels), buckets=settings.batches, purpose="batch")
 
 
-def changed(random: np.random.Generator, data: Records, settings: TrainingSettings, changes: int) -> Records:
-    """``changes`` insertions and removals, or replacements, of ordinary and of extreme records, in another order."""
+def changed(
+    random: np.random.Generator, data: Records, settings: TrainingSettings, changes: int
+) -> Records:
+    """``changes`` insertions and removals, or replacements, of ordinary and of extreme records,
+    in another order.
+    """
     X, labels = data
     for _ in range(changes):
         kind = random.integers(0, 2) if settings.counting == "add-remove" else 2
         if kind in (0, 2) and len(X):
-            out = int(np.abs(X).sum(axis=1).argmax()) if random.random() < 0.5 else int(random.integers(len(X)))
+            out = (
+                int(np.abs(X).sum(axis=1).argmax())
+                if random.random() < 0.5
+                else int(random.integers(len(X)))
+            )
             X, labels = np.delete(X, out, axis=0), np.delete(labels, out)
         if kind in (1, 2):
-            new = np.round(random.normal(size=(1, 3)) * random.choice([1.0, 5.0, 50.0]) * 4096) / 4096
-            X, labels = np.concatenate([X, new]), np.append(labels, random.integers(settings.classes))
+            new = (
+                np.round(random.normal(size=(1, 3)) * random.choice([1.0, 5.0, 50.0]) * 4096) / 4096
+            )
+            X, labels = (
+                np.concatenate([X, new]),
+                np.append(labels, random.integers(settings.classes)),
+            )
     order = random.permutation(len(X))
     return X[order], labels[order]
 
 
 def certified(settings: TrainingSettings, data: Records, k_max: int) -> ParameterIntervals:
     initial = settings.initial(3 if settings.hidden else None)
-    return parameter_intervals(*data, settings, k_max=k_max, initial=initial, batch=batches(settings, *data))
+    return parameter_intervals(
+        *data, settings, k_max=k_max, initial=initial, batch=batches(settings, *data)
+    )
 
 
 def retrained(settings: TrainingSettings, data: Records) -> list[np.ndarray]:
@@ -66,7 +101,10 @@ def retrained(settings: TrainingSettings, data: Records) -> list[np.ndarray]:
 def inside(inner: ParameterIntervals, outer: ParameterIntervals) -> bool:
     """T_(k - 1) of one lies in T_k of the other, for all k, as computed."""
     ends = zip(inner.lower, inner.upper, outer.lower, outer.upper, strict=True)
-    return all(bool((low[:-1] >= least[1:]).all() and (high[:-1] <= most[1:]).all()) for low, high, least, most in ends)
+    return all(
+        bool((low[:-1] >= least[1:]).all() and (high[:-1] <= most[1:]).all())
+        for low, high, least, most in ends
+    )
 
 
 def search_for_misses(name: str, *, sets: int, changes: int, k_max: int = 4) -> int:
@@ -78,7 +116,9 @@ def search_for_misses(name: str, *, sets: int, changes: int, k_max: int = 4) -> 
         assert intervals.contains(retrained(settings, data), 0)
         for _ in range(changes):
             k = int(random.integers(1, k_max + 1))
-            assert intervals.contains(retrained(settings, changed(random, data, settings, k)), k), name
+            assert intervals.contains(retrained(settings, changed(random, data, settings, k)), k), (
+                name
+            )
     return sets * changes
 
 
@@ -104,20 +144,34 @@ def test_intervals_nest_between_neighbours(name: str) -> None:
 
 
 def test_intervals_nest_across_blocks_of_records() -> None:
-    settings, random = TrainingSettings(features=3, classes=2, hidden=(4,), epochs=2), np.random.default_rng(9)
+    settings, random = (
+        TrainingSettings(features=3, classes=2, hidden=(4,), epochs=2),
+        np.random.default_rng(9),
+    )
     data = draw(random, 2048, 2)
-    first, second = (certified(settings, part, 3) for part in (data, changed(random, data, settings, 1)))
+    first, second = (
+        certified(settings, part, 3) for part in (data, changed(random, data, settings, 1))
+    )
     assert inside(first, second)
     assert inside(second, first)
 
 
 def test_intervals_nest_where_gradients_are_far_above_gamma() -> None:
-    """Nearly all records may have to be looked at: removing one that is clipped at gamma pays by the rounding of sums alone."""
-    X = np.array([[-16.0, 14.0], [12.0, -16.0], [-7.0, 11.0], [10.0, 9.0], [-12.0, 6.0], [16.0, -12.0]])
+    """Nearly all records may have to be looked at: removing one that is clipped at gamma pays by
+    the rounding of sums alone.
+    """
+    X = np.array(
+        [[-16.0, 14.0], [12.0, -16.0], [-7.0, 11.0], [10.0, 9.0], [-12.0, 6.0], [16.0, -12.0]]
+    )
     labels = np.array([3, 3, 4, 2, 0, 1])
     for rate in (1.1958899399742162, *np.random.default_rng(11).uniform(0.5, 2.0, 20).tolist()):
-        settings = TrainingSettings(features=2, classes=6, epochs=1, clip=0.8311702616647709, learning_rate=rate)
-        first, second = certified(settings, (X, labels), 5), certified(settings, (X[:5], labels[:5]), 5)
+        settings = TrainingSettings(
+            features=2, classes=6, epochs=1, clip=0.8311702616647709, learning_rate=rate
+        )
+        first, second = (
+            certified(settings, (X, labels), 5),
+            certified(settings, (X[:5], labels[:5]), 5),
+        )
         assert inside(first, second)
         assert inside(second, first)
 
@@ -128,14 +182,21 @@ def test_the_order_of_records_and_groups_of_distances_do_not_matter() -> None:
         settings = settings_of(name)
         X, labels = draw(random, 50, settings.classes)
         order = random.permutation(50)
-        first, second = certified(settings, (X, labels), 6), certified(settings, (X[order], labels[order]), 3)
-        for low, other, high, another in zip(first.lower, second.lower, first.upper, second.upper, strict=True):
+        first, second = (
+            certified(settings, (X, labels), 6),
+            certified(settings, (X[order], labels[order]), 3),
+        )
+        for low, other, high, another in zip(
+            first.lower, second.lower, first.upper, second.upper, strict=True
+        ):
             np.testing.assert_array_equal(low[:4], other)
             np.testing.assert_array_equal(high[:4], another)
 
 
 def test_positional_batches_are_not_covered() -> None:
-    """One record inserted at the front moves every record into another batch: the retrained model escapes."""
+    """One record inserted at the front moves every record into another batch: the retrained
+    model escapes.
+    """
     settings = TrainingSettings(features=3, classes=2, batches=4, epochs=2, clip=1.0)
     random = np.random.default_rng(11)
     X, labels = draw(random, 40, 2)
@@ -145,7 +206,9 @@ def test_positional_batches_are_not_covered() -> None:
     X[:, 1] = np.arange(40) % 4
     by_position = parameter_intervals(X, labels, settings, k_max=1, batch=np.arange(40) % 4)
     longer, more = np.concatenate([np.zeros((1, 3)), X]), np.append(0, labels)
-    assert not by_position.contains(plain_training(longer, more, settings, batch=np.arange(41) % 4), 1)
+    assert not by_position.contains(
+        plain_training(longer, more, settings, batch=np.arange(41) % 4), 1
+    )
     by_key = certified(settings, (X, labels), 1)
     assert by_key.contains(retrained(settings, (longer, more)), 1)
 
@@ -156,7 +219,9 @@ def test_the_published_bound_is_for_replaced_records_and_wider() -> None:
     widths = [
         float((intervals.upper[0][20] - intervals.lower[0][20]).mean())
         for intervals in (
-            parameter_intervals(X, labels, TrainingSettings(features=3, classes=2, counting=counting), k_max=20)
+            parameter_intervals(
+                X, labels, TrainingSettings(features=3, classes=2, counting=counting), k_max=20
+            )
             for counting in ("add-remove", "replace")
         )
     ]
@@ -166,7 +231,9 @@ def test_the_published_bound_is_for_replaced_records_and_wider() -> None:
 def test_intervals_without_changes_are_hair_thin_and_grow() -> None:
     random = np.random.default_rng(13)
     intervals = certified(settings_of("mlp"), draw(random, 60, 2), 3)
-    widths = [sum(float((high - low).sum()) for low, high in intervals.weights(k)) for k in range(4)]
+    widths = [
+        sum(float((high - low).sum()) for low, high in intervals.weights(k)) for k in range(4)
+    ]
     assert 0 < widths[0] < 1e-2 * widths[1] < 1e-2 * widths[2] < 1e-2 * widths[3]
     assert all(intervals.contains(intervals.nominal, k) for k in range(4))
 
@@ -186,13 +253,27 @@ def test_intervals_without_changes_are_hair_thin_and_grow() -> None:
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(fields: dict[str, Any], message: str) -> None:
-    arguments = {"X": np.zeros((3, 3)), "labels": np.array([0, 1, 1]), "batch": np.array([0, 1, 1]), "k_max": 1, **fields}
+    arguments = {
+        "X": np.zeros((3, 3)),
+        "labels": np.array([0, 1, 1]),
+        "batch": np.array([0, 1, 1]),
+        "k_max": 1,
+        **fields,
+    }
     X, labels = arguments.pop("X"), arguments.pop("labels")
     with pytest.raises(InvalidInput, match=message):
-        parameter_intervals(X, labels, TrainingSettings(features=3, classes=2, batches=2), **arguments)
+        parameter_intervals(
+            X, labels, TrainingSettings(features=3, classes=2, batches=2), **arguments
+        )
 
 
 def test_a_network_too_wide_for_exact_sums_is_refused() -> None:
     settings = TrainingSettings(features=2, classes=2, hidden=(2**20,))
     with pytest.raises(CertificationFailed, match="fewer than 12 exact bits"):
-        parameter_intervals(np.zeros((1, 2)), [0], settings, k_max=0, initial=[np.ones((2**20, 3)), np.ones((1, 2**20 + 1))])
+        parameter_intervals(
+            np.zeros((1, 2)),
+            [0],
+            settings,
+            k_max=0,
+            initial=[np.ones((2**20, 3)), np.ones((1, 2**20 + 1))],
+        )

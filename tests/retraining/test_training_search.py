@@ -1,8 +1,10 @@
-"""A search for neighbouring sets of records whose certified intervals do not nest, over settings that strain every shortcut.
+"""A search for neighbouring sets of records whose certified intervals do not nest, over settings
+that strain every shortcut.
 
-Clips far below and far above the gradients, records on a coarse grid (ties), all records alike, blocks of a few records, more
-changes than records, empty batches. Before a change of the training's arithmetic is kept, run it longer:
-``search(seed=..., pairs=20_000)`` takes some twenty minutes.
+Clips far below and far above the gradients, records on a coarse grid (ties), all records alike,
+blocks of a few records, more changes than records, empty batches. Before a change of the
+training's arithmetic is kept, run it longer: ``search(seed=..., pairs=20_000)`` takes some
+twenty minutes.
 """
 
 from __future__ import annotations
@@ -12,7 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.retraining import ParameterIntervals, TrainingSettings, parameter_intervals, stable_distances, training
+from reticent.retraining import (
+    ParameterIntervals,
+    TrainingSettings,
+    parameter_intervals,
+    stable_distances,
+    training,
+)
 
 Records = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Inputs, labels, batches."""
@@ -51,7 +59,9 @@ def neighbour(random: np.random.Generator, settings: TrainingSettings, data: Rec
     kept = np.arange(len(data[0]))
     if settings.counting == "replace":
         kept = np.delete(kept, random.integers(len(kept)))
-    X, labels, batch = (np.concatenate([old[kept], more]) for old, more in zip(data, new, strict=True))
+    X, labels, batch = (
+        np.concatenate([old[kept], more]) for old, more in zip(data, new, strict=True)
+    )
     order = random.permutation(len(X))
     return X[order], labels[order], batch[order]
 
@@ -59,11 +69,16 @@ def neighbour(random: np.random.Generator, settings: TrainingSettings, data: Rec
 def nested(inner: ParameterIntervals, outer: ParameterIntervals) -> bool:
     """T_(k - 1) of one lies in T_k of the other, for all k."""
     ends = zip(inner.lower, inner.upper, outer.lower, outer.upper, strict=True)
-    return all(bool((low[:-1] >= least[1:]).all() and (high[:-1] <= most[1:]).all()) for low, high, least, most in ends)
+    return all(
+        bool((low[:-1] >= least[1:]).all() and (high[:-1] <= most[1:]).all())
+        for low, high, least, most in ends
+    )
 
 
 def search(*, seed: int, pairs: int) -> int:
-    """Draws ``pairs`` pairs of neighbours, and returns how many changed an interval; fails at the first that does not nest."""
+    """Draws ``pairs`` pairs of neighbours, and returns how many changed an interval; fails at
+    the first that does not nest.
+    """
     random, changed = np.random.default_rng(seed), 0
     for pair in range(pairs):
         settings, k_max = drawn_settings(random), int(random.integers(1, 8))
@@ -76,17 +91,24 @@ def search(*, seed: int, pairs: int) -> int:
             X, labels, batch = records
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(training, "RECORDS_AT_ONCE", at_once)
-                return parameter_intervals(X, labels, settings, k_max=k_max, initial=initial, batch=batch)  # noqa: B023
+                return parameter_intervals(
+                    X, labels, settings, k_max=k_max, initial=initial, batch=batch
+                )
 
         first, second = certified(data, 512), certified(other, int(random.choice([1, 3, 7, 512])))
         shown = f"pair {pair} of seed {seed}: {settings}"
         assert nested(first, second), shown
         assert nested(second, first), shown
         queries = random.normal(size=(50, settings.features)) * settings.input_bound
-        (one, near), (two, far) = stable_distances(first, queries), stable_distances(second, queries)
+        (one, near), (two, far) = (
+            stable_distances(first, queries),
+            stable_distances(second, queries),
+        )
         assert (np.abs(near - far) <= 1).all(), shown
         assert ((one == two) | ((near == 0) & (far == 0))).all(), shown
-        changed += any((low != least).any() for low, least in zip(first.lower, second.lower, strict=True))
+        changed += any(
+            (low != least).any() for low, least in zip(first.lower, second.lower, strict=True)
+        )
     return changed
 
 
@@ -101,6 +123,8 @@ def test_no_neighbours_fall_out_of_their_intervals_in_a_longer_search() -> None:
 
 def test_the_search_finds_a_bound_that_forgets_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
     honest: Any = training.mean_bound
-    monkeypatch.setattr(training, "mean_bound", lambda ends, k, **more: honest(ends, np.maximum(k - 1, 0), **more))
+    monkeypatch.setattr(
+        training, "mean_bound", lambda ends, k, **more: honest(ends, np.maximum(k - 1, 0), **more)
+    )
     with pytest.raises(AssertionError, match="pair"):
         search(seed=0, pairs=100)

@@ -26,12 +26,21 @@ def largest_mean(values: list[int], gamma: int, k: int, *, replace: bool) -> Fra
 
 
 def record_ends(
-    values: np.ndarray, clip: Clip, *, blocks: int = 1, least: float | None = None, count: bool = False
+    values: np.ndarray,
+    clip: Clip,
+    *,
+    blocks: int = 1,
+    least: float | None = None,
+    count: bool = False,
 ) -> RecordEnds:
-    """Upper ends of one row and column that are ``values``; of the sums over blocks only the least end may be known loosely."""
+    """Upper ends of one row and column that are ``values``; of the sums over blocks only the
+    least end may be known loosely.
+    """
     parts, sums = [], []
     for block in np.array_split(values.astype(float)[None], blocks, axis=1):
-        parts.append(Factors(block, block, np.ones((1, block.shape[1])), np.ones((1, block.shape[1]))))
+        parts.append(
+            Factors(block, block, np.ones((1, block.shape[1])), np.ones((1, block.shape[1])))
+        )
         total, floored = int(block.sum()), int((block == -clip.below).sum()) if count else 0
         lowest = float(block.min(initial=clip.above)) if least is None else least
         sums.append(BlockSums(np.array([[total]]), np.array([[floored]]), np.array([[lowest]])))
@@ -39,7 +48,9 @@ def record_ends(
 
 
 def bound(values: np.ndarray, gamma: int, k: int, *, replace: bool) -> float:
-    return float(mean_bound(record_ends(values, Clip(gamma, gamma, 0)), np.array([k]), replace=replace)[0, 0])
+    return float(
+        mean_bound(record_ends(values, Clip(gamma, gamma, 0)), np.array([k]), replace=replace)[0, 0]
+    )
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -51,26 +62,37 @@ def test_bounds_are_the_exact_maximum(replace: bool) -> None:
         k = int(random.integers(0, 9 if not replace else 4))
         expected = largest_mean(values.tolist(), gamma, k, replace=replace)
         if k >= len(values) and k:
-            expected = Fraction(gamma)  # the bound gives up where a batch can be exchanged altogether
+            expected = Fraction(
+                gamma
+            )  # the bound gives up where a batch can be exchanged altogether
         assert bound(values, gamma, k, replace=replace) == float(expected)
 
 
 def searched(values: np.ndarray, clip: Clip, k: int) -> float:
-    """The bound by sorting all records and trying every number of removed ones, sums rounded up to coarse units."""
+    """The bound by sorting all records and trying every number of removed ones, sums rounded up
+    to coarse units.
+    """
     ordered = sorted(int(value) for value in values)
-    sums = [-(-sum(ordered[j:]) // 2**clip.shift) + (k - j) * -(-int(clip.above) // 2**clip.shift) for j in range(k + 1)]
+    sums = [
+        -(-sum(ordered[j:]) // 2**clip.shift) + (k - j) * -(-int(clip.above) // 2**clip.shift)
+        for j in range(k + 1)
+    ]
     return max(total / (len(values) + k - 2 * j) for j, total in enumerate(sums))
 
 
 @pytest.mark.parametrize("shift", [0, 3])
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
-    """Whatever is known of single gradients, and however few are looked at, the result is that of looking at all."""
+    """Whatever is known of single gradients, and however few are looked at, the result is that
+    of looking at all.
+    """
     random = np.random.default_rng(1)
     removals = 0
     for _ in range(400):
         clip = Clip(1000 - int(random.integers(2)), 1000, shift)
-        values = random.integers(-100 * int(random.integers(1, 11)), int(random.integers(0, 1001)), 40)
+        values = random.integers(
+            -100 * int(random.integers(1, 11)), int(random.integers(0, 1001)), 40
+        )
         values[: int(random.integers(0, 41))] = -clip.below
         values = np.clip(values, -clip.below, clip.above)
         random.shuffle(values)
@@ -86,7 +108,9 @@ def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
 @pytest.mark.parametrize("shift", [0, 3])
 @pytest.mark.parametrize("blocks", [1, 2, 7])
 def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int) -> None:
-    """Several distances at once, ties, records at either end of the clip, and blocks smaller than the distance."""
+    """Several distances at once, ties, records at either end of the clip, and blocks smaller
+    than the distance.
+    """
     random = np.random.default_rng(5)
     for _ in range(200):
         clip = Clip(1000 - int(random.integers(2)), 1000, shift)
@@ -99,11 +123,19 @@ def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int)
             Factors(rows, rows, np.ones((1, rows.shape[1])), np.ones((1, rows.shape[1])))
             for rows in np.array_split(np.repeat(values[None], 4, axis=0), blocks, axis=1)
         ]
-        sums = [BlockSums(np.full((4, 1), int(values.sum())), np.zeros((4, 1), np.int64), np.full((4, 1), -1000.0))]
+        sums = [
+            BlockSums(
+                np.full((4, 1), int(values.sum())),
+                np.zeros((4, 1), np.int64),
+                np.full((4, 1), -1000.0),
+            )
+        ]
         found = mean_bound(RecordEnds(parts, sums, clip, upper=True), distances, replace=True)[:, 0]
         entries = sorted(-(-int(value) // 2**shift) for value in values)
         gamma = -(-1000 // 2**shift)
-        expected = [(sum(entries[k:]) + k * gamma) / 50 if k < 50 else gamma for k in distances.tolist()]
+        expected = [
+            (sum(entries[k:]) + k * gamma) / 50 if k < 50 else gamma for k in distances.tolist()
+        ]
         assert found.tolist() == expected
 
 
@@ -114,7 +146,9 @@ def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int)
     for _ in range(500):
         gamma = int(random.integers(1, 100))
         values = random.integers(-gamma, gamma + 1, int(random.integers(1, 12))).astype(float)
-        smaller = np.maximum(values - random.integers(0, 5, len(values)), -gamma)  # the neighbour's boxes are smaller
+        smaller = np.maximum(
+            values - random.integers(0, 5, len(values)), -gamma
+        )  # the neighbour's boxes are smaller
         if replace:
             smaller[random.integers(len(values))] = random.integers(-gamma, gamma + 1)
         elif random.random() < 0.5:
@@ -128,16 +162,22 @@ def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int)
             rows = np.repeat(data[None], 6, axis=0)
             factors = Factors(rows, rows, np.ones((1, len(data))), np.ones((1, len(data))))
             sums = BlockSums(
-                np.full((6, 1), int(data.sum()), dtype=np.int64), np.zeros((6, 1), np.int64), np.full((6, 1), -float(gamma))
+                np.full((6, 1), int(data.sum()), dtype=np.int64),
+                np.zeros((6, 1), np.int64),
+                np.full((6, 1), -float(gamma)),
             )
             ends = RecordEnds([factors], [sums], clip, upper=True)
             bounds.append(mean_bound(ends, distances, replace=replace)[:, 0])
         assert (bounds[1][:-1] <= bounds[0][1:]).all()
 
 
-def product_range(rows: tuple[float, float], columns: tuple[float, float], gamma: float) -> tuple[float, float]:
+def product_range(
+    rows: tuple[float, float], columns: tuple[float, float], gamma: float
+) -> tuple[float, float]:
     products = [row * column for row in rows for column in columns]
-    return float(np.clip(min(products), -gamma, gamma)), float(np.clip(max(products), -gamma, gamma))
+    return float(np.clip(min(products), -gamma, gamma)), float(
+        np.clip(max(products), -gamma, gamma)
+    )
 
 
 @pytest.mark.parametrize("gamma", [10.0, 400.0, 1e9])
@@ -156,12 +196,19 @@ def test_sums_of_clipped_products_are_exact(gamma: float, exact_columns: bool) -
     sums = block_sums(factors, clip)
     for row in range(3):
         for column in range(2):
-            ranges = [product_range((low[row, i], high[row, i]), (left[column, i], right[column, i]), gamma) for i in range(30)]
+            ranges = [
+                product_range(
+                    (low[row, i], high[row, i]), (left[column, i], right[column, i]), gamma
+                )
+                for i in range(30)
+            ]
             assert -sums[0].total[row, column] == sum(least for least, _ in ranges)
             assert sums[1].total[row, column] == sum(most for _, most in ranges)
             assert sums[0].floored[row, column] <= sum(least == gamma for least, _ in ranges)
             assert sums[1].floored[row, column] <= sum(most == -gamma for _, most in ranges)
             assert sums[0].least[row, column] <= min(-least for least, _ in ranges)
             assert sums[1].least[row, column] <= min(most for _, most in ranges)
-            (chosen,) = RecordEnds([factors], [sums[0]], clip, upper=False).clipped(np.array([row]), column)
+            (chosen,) = RecordEnds([factors], [sums[0]], clip, upper=False).clipped(
+                np.array([row]), column
+            )
             assert (-chosen[0]).tolist() == [least for least, _ in ranges]

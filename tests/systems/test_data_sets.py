@@ -1,4 +1,6 @@
-"""Records belong to a data set that its owner names: what is booked is charged to the name, however often it is fitted."""
+"""Records belong to a data set that its owner names: what is booked is charged to the name,
+however often it is fitted.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ import pytest
 from reticent.core import AddRemove, Guarantee, Scope, Unit
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput
 from reticent.ledger import Ledger
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PrivateKNNClassifier, PrivateKNNStudent
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    PrivateKNNClassifier,
+    PrivateKNNStudent,
+)
 from reticent.training.students import StudentConfig
 
 X = np.random.default_rng(0).uniform(size=(60, 8, 8))
@@ -22,26 +29,41 @@ KEYS = [f"person {number % 20}" for number in range(60)]
 PUBLIC = np.random.default_rng(1).uniform(size=(20, 8, 8))
 SCOPE = Scope(subject="hospital")
 PLAN: dict[str, Any] = {
-    **{"epsilon": 4.0, "delta": 1e-5, "neighbours": 10, "sampling_probability": 0.5, "classes": [0, 1], "feature_map": "identity"}
+    **{
+        "epsilon": 4.0,
+        "delta": 1e-5,
+        "neighbours": 10,
+        "sampling_probability": 0.5,
+        "classes": [0, 1],
+        "feature_map": "identity",
+    }
 }
 
 
 def neighbours(data_set: str | None, keys: Any = None) -> Any:
-    return PrivateKNNClassifier(queries=5, data_set=data_set, feature_range=(0.0, 1.0), **PLAN).fit(X, Y, keys)
+    return PrivateKNNClassifier(queries=5, data_set=data_set, feature_range=(0.0, 1.0), **PLAN).fit(
+        X, Y, keys
+    )
 
 
 def student(data_set: str | None, keys: Any = None, **booking: Any) -> Any:
     settings = StudentConfig(image_shape=(1, 8, 8), epochs=1, channels=(2, 2), width=4)
-    made = PrivateKNNStudent(queries=(5,), data_set=data_set, student=settings, reduce_to=None, random_state=0, **PLAN)
+    made = PrivateKNNStudent(
+        queries=(5,), data_set=data_set, student=settings, reduce_to=None, random_state=0, **PLAN
+    )
     return made.fit(X, Y, keys, public=PUBLIC, **booking)
 
 
 def certified(data_set: str | None, keys: Any = None) -> Any:
-    return CertifiedClassifier(epsilon=1.0, k_max=1, classes=[0, 1], data_set=data_set).fit(X, Y, keys)
+    return CertifiedClassifier(epsilon=1.0, k_max=1, classes=[0, 1], data_set=data_set).fit(
+        X, Y, keys
+    )
 
 
 def ensemble(data_set: str | None, keys: Any = None) -> Any:
-    return CertifiedEnsemble(epsilon=1.0, k_max=1, members=2, classes=[0, 1], data_set=data_set).fit(X, Y, keys)
+    return CertifiedEnsemble(
+        epsilon=1.0, k_max=1, members=2, classes=[0, 1], data_set=data_set
+    ).fit(X, Y, keys)
 
 
 FITS: dict[str, Callable[..., Any]] = {
@@ -54,8 +76,12 @@ FITS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
 def test_two_data_sets_do_not_add_up_and_two_fits_on_one_do(fit: Callable[..., Any]) -> None:
-    one, again, other, unnamed, nameless = (fit(name) for name in ("ward 7", "ward 7", "ward 8", None, None))
-    assert one.guarantee.compose(again.guarantee).epsilon == pytest.approx(2 * one.guarantee.epsilon)
+    one, again, other, unnamed, nameless = (
+        fit(name) for name in ("ward 7", "ward 7", "ward 8", None, None)
+    )
+    assert one.guarantee.compose(again.guarantee).epsilon == pytest.approx(
+        2 * one.guarantee.epsilon
+    )
     for first, second in ((one, other), (one, unnamed), (unnamed, nameless)):
         with pytest.raises(IncompatibleGuarantees, match="data set"):
             first.guarantee.compose(second.guarantee)
@@ -91,10 +117,14 @@ def booked(fit: Callable[..., Any], name: str | None, ledger: Ledger) -> Any:
 
 
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
-def test_a_ledger_charges_every_fit_to_the_name_and_takes_none_without(fit: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_ledger_charges_every_fit_to_the_name_and_takes_none_without(
+    fit: Callable[..., Any], tmp_path: Path
+) -> None:
     cost = fit("ward 7").guarantee
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        ledger.grant(SCOPE, Guarantee(2.5 * cost.epsilon, max(2.5 * cost.delta, 1e-9), cost.adjacency))
+        ledger.grant(
+            SCOPE, Guarantee(2.5 * cost.epsilon, max(2.5 * cost.delta, 1e-9), cost.adjacency)
+        )
         booked(fit, "ward 7", ledger)
         booked(fit, "ward 7", ledger)
         before = ledger.verify()
@@ -102,14 +132,20 @@ def test_a_ledger_charges_every_fit_to_the_name_and_takes_none_without(fit: Call
             booked(fit, "ward 7", ledger)
         with pytest.raises(IncompatibleGuarantees):
             booked(fit, "ward 8", ledger)
-        with pytest.raises(InvalidInput, match=r"data_set: expected a name of the protected records"):
+        with pytest.raises(
+            InvalidInput, match=r"data_set: expected a name of the protected records"
+        ):
             booked(fit, None, ledger)
         assert ledger.verify() == before
 
 
-@pytest.mark.parametrize("fit", [student, certified, ensemble], ids=["student", "certified", "ensemble"])
+@pytest.mark.parametrize(
+    "fit", [student, certified, ensemble], ids=["student", "certified", "ensemble"]
+)
 @pytest.mark.parametrize("name", ["ward 7", None])
-def test_a_bundle_keeps_its_data_set(fit: Callable[..., Any], name: str | None, tmp_path: Path) -> None:
+def test_a_bundle_keeps_its_data_set(
+    fit: Callable[..., Any], name: str | None, tmp_path: Path
+) -> None:
     made = fit(name)
     loaded = type(made).load(made.save(tmp_path / "bundle"))
     assert loaded.guarantee == made.guarantee
@@ -118,6 +154,8 @@ def test_a_bundle_keeps_its_data_set(fit: Callable[..., Any], name: str | None, 
 
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
 @pytest.mark.parametrize("name", ["", "a\nb", 7, "unnamed 00"])
-def test_names_of_data_sets_are_checked_before_anything_is_kept(fit: Callable[..., Any], name: Any) -> None:
+def test_names_of_data_sets_are_checked_before_anything_is_kept(
+    fit: Callable[..., Any], name: Any
+) -> None:
     with pytest.raises(InvalidInput, match="data_set"):
         fit(name)

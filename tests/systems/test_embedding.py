@@ -22,7 +22,9 @@ from reticent.training.embedder import Embedder, EmbedderConfig
 
 def beta_vae() -> BetaVaeEmbedding:
     torch.manual_seed(0)
-    return BetaVaeEmbedding(Embedder(EmbedderConfig(image_shape=(4, 4), latent_dimension=3, width=8)).eval())
+    return BetaVaeEmbedding(
+        Embedder(EmbedderConfig(image_shape=(4, 4), latent_dimension=3, width=8)).eval()
+    )
 
 
 def own_module() -> nn.Sequential:
@@ -35,7 +37,10 @@ def own_module() -> nn.Sequential:
     [
         (IdentityEmbedding(16), None),
         (beta_vae(), None),
-        (ModuleEmbedding(own_module(), (4, 4)), nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.Dropout(0.5))),
+        (
+            ModuleEmbedding(own_module(), (4, 4)),
+            nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.Dropout(0.5)),
+        ),
     ],
     ids=["identity", "beta-VAE", "module"],
 )

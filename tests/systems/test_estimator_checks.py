@@ -17,8 +17,23 @@ from reticent.systems import (
     PublicRanges,
 )
 
-SMALL = {"epsilon": 5.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "random_state": 0}
-TABLE = {"delta": 0.0, "schema": (-100.0, 100.0), "outputs": 1, "hidden": (8,), "epochs": 2, "head_epochs": 1, "random_state": 0}
+SMALL = {
+    "epsilon": 5.0,
+    "delta": 0.0,
+    "radius": 0.2,
+    "embedder": "identity",
+    "hidden": (8,),
+    "random_state": 0,
+}
+TABLE = {
+    "delta": 0.0,
+    "schema": (-100.0, 100.0),
+    "outputs": 1,
+    "hidden": (8,),
+    "epochs": 2,
+    "head_epochs": 1,
+    "random_state": 0,
+}
 
 KNN = {
     "epsilon": 20.0,
@@ -31,7 +46,8 @@ KNN = {
 }
 
 EXPECTED: dict[str, str] = {
-    "check_dtype_object": "it wants the offending entry in the message; reticent never shows values of inputs",
+    "check_dtype_object": "it wants the offending entry in the message; reticent never shows "
+    "values of inputs",
 }
 
 
@@ -48,13 +64,19 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:X. .* feature values lie beyond input_bound")  # the checks bring rows around 100
+@pytest.mark.filterwarnings(
+    "ignore:X. .* feature values lie beyond input_bound"
+)  # the checks bring rows around 100
 @parametrize_with_checks(
     [
         PosthocEncoder(**SMALL, epochs=3, head_epochs=1, outputs=2, mechanism="laplace"),
         PosthocClassifier(**SMALL, epochs=30, mechanism="softmax"),
-        CertifiedClassifier(epsilon=1.0, classes="observed", k_max=1, clip=1.0, epochs=20, random_state=0),
-        CertifiedEnsemble(epsilon=1.0, classes="observed", k_max=1, members=2, clip=1.0, epochs=20, random_state=0),
+        CertifiedClassifier(
+            epsilon=1.0, classes="observed", k_max=1, clip=1.0, epochs=20, random_state=0
+        ),
+        CertifiedEnsemble(
+            epsilon=1.0, classes="observed", k_max=1, members=2, clip=1.0, epochs=20, random_state=0
+        ),
         PrivateKNNClassifier(**KNN),
         PublicRanges((-100.0, 100.0)),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="code"),

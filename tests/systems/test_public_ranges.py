@@ -22,7 +22,11 @@ RANGES = ([-3.0, -30.0, -300.0], [3.0, 30.0, 300.0])
 
 def test_the_ranges_become_one_range_and_beyond_it_is_its_end() -> None:
     scaler = PublicRanges(([0.0, -10.0], [1.0, 30.0]), to=(0.0, 2.0)).fit([[0.0, 0.0]])
-    assert scaler.transform([[0.0, -10.0], [0.5, 10.0], [7.0, -1.7e308]]).tolist() == [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]]
+    assert scaler.transform([[0.0, -10.0], [0.5, 10.0], [7.0, -1.7e308]]).tolist() == [
+        [0.0, 0.0],
+        [1.0, 1.0],
+        [2.0, 0.0],
+    ]
     assert scaler.get_feature_names_out().tolist() == ["x0", "x1"]
 
 
@@ -49,14 +53,20 @@ def test_it_stands_in_a_pipeline_and_keeps_everything_within_the_bound() -> None
     with pytest.warns(UserWarning, match=r"X: \d+ of 900 feature values lie beyond input_bound=1"):
         bare = clone(classifier).fit(X, Y)
     assert bare.clipped_ == int((np.abs(X) > 1).sum())
-    receipt = str(bare.release(X[:2]).receipt.to_dict()) + str(bare.bundle().settings) + bare.card().to_markdown()
+    receipt = (
+        str(bare.release(X[:2]).receipt.to_dict())
+        + str(bare.bundle().settings)
+        + bare.card().to_markdown()
+    )
     assert str(bare.clipped_) not in receipt.replace(bare.bundle_identity_, "")
 
 
 def test_a_schema_is_encoded_into_the_range() -> None:
     schema = TabularSchema((Numeric("age", 0, 100), Categorical("sex", ("f", "m"))))
     scaler = PublicRanges(schema).fit([[3, "f"]])
-    np.testing.assert_allclose(scaler.transform([[50, "m"], [500, "f"]]), [[0.0, -1.0, 1.0], [1.0, 1.0, -1.0]], atol=1e-12)
+    np.testing.assert_allclose(
+        scaler.transform([[50, "m"], [500, "f"]]), [[0.0, -1.0, 1.0], [1.0, 1.0, -1.0]], atol=1e-12
+    )
     assert scaler.get_feature_names_out().tolist() == ["age_0", "sex_0", "sex_1"]
 
 
@@ -74,13 +84,17 @@ def test_a_schema_is_encoded_into_the_range() -> None:
         ({"ranges": RANGES}, np.where(X > 2, np.nan, X), InvalidInput, "contains NaN"),
     ],
 )
-def test_what_is_no_range_is_refused(settings: dict[str, Any], rows: Any, error: type[Exception], message: str) -> None:
+def test_what_is_no_range_is_refused(
+    settings: dict[str, Any], rows: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         PublicRanges(**settings).fit(rows)
 
 
 def test_another_number_of_columns_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="X has 2 features, but PublicRanges is expecting 3 features"):
+    with pytest.raises(
+        InvalidInput, match="X has 2 features, but PublicRanges is expecting 3 features"
+    ):
         PublicRanges(RANGES).fit(X).transform(X[:, :2])
     with pytest.raises(NotFittedYet):
         PublicRanges(RANGES).transform(X)

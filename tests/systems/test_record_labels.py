@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PrivateKNNClassifier, PrivateKNNStudent
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    PrivateKNNClassifier,
+    PrivateKNNStudent,
+)
 from reticent.systems.record_labels import record_labels
 
 X = np.random.default_rng(0).random((40, 2))
@@ -17,7 +22,9 @@ KNN: dict[str, Any] = {"epsilon": 9.0, "delta": 1e-5, "neighbours": 3, "sampling
 MAKERS: dict[str, Any] = {
     "certified": lambda **classes: CertifiedClassifier(epsilon=1.0, k_max=1, **classes),
     "ensemble": lambda **classes: CertifiedEnsemble(epsilon=1.0, k_max=1, members=2, **classes),
-    "neighbours": lambda **classes: PrivateKNNClassifier(**KNN, queries=5, feature_range=(0.0, 1.0), **classes),
+    "neighbours": lambda **classes: PrivateKNNClassifier(
+        **KNN, queries=5, feature_range=(0.0, 1.0), **classes
+    ),
 }
 
 
@@ -26,7 +33,9 @@ def test_nothing_is_taken_from_the_records_unless_it_is_said(name: str) -> None:
     with pytest.raises(TypeError, match="classes"):
         MAKERS[name]()
     for silent in (None, "all", b"observed", 3):
-        with pytest.raises(InvalidParameter, match="classes='observed' to publish which of them occur"):
+        with pytest.raises(
+            InvalidParameter, match="classes='observed' to publish which of them occur"
+        ):
             MAKERS[name](classes=silent).fit(X, Y)
     card = MAKERS[name](classes="observed").fit(X, Y).card().to_markdown()
     assert "which labels occur among the records: whoever sees the labels knows" in card
@@ -37,18 +46,24 @@ def test_a_student_needs_them_as_well() -> None:
     with pytest.raises(TypeError, match="classes"):
         PrivateKNNStudent(epsilon=1.0, delta=1e-5)
     with pytest.raises(InvalidParameter, match="classes="):
-        PrivateKNNStudent(epsilon=1.0, delta=1e-5, classes=None).fit(X.reshape(-1, 1, 2), Y, public=X.reshape(-1, 1, 2))
+        PrivateKNNStudent(epsilon=1.0, delta=1e-5, classes=None).fit(
+            X.reshape(-1, 1, 2), Y, public=X.reshape(-1, 1, 2)
+        )
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_one_record_with_a_label_of_its_own_changes_no_answer_s_possibility(name: str) -> None:
-    """With labels taken from the records the third label is impossible without it, at any epsilon."""
+    """With labels taken from the records the third label is impossible without it, at any
+    epsilon.
+    """
     other = Y.copy()
     other[0] = 2
     for labels in (Y, other):
         system = MAKERS[name](classes=[0, 1, 2]).fit(X, labels)
         assert system.classes_.tolist() == [0, 1, 2]
-    observed = [MAKERS[name](classes="observed").fit(X, labels).classes_.tolist() for labels in (Y, other)]
+    observed = [
+        MAKERS[name](classes="observed").fit(X, labels).classes_.tolist() for labels in (Y, other)
+    ]
     assert observed == [[0, 1], [0, 1, 2]]
 
 
@@ -75,7 +90,9 @@ def test_one_class_among_the_records_is_no_reason_to_refuse(name: str) -> None:
         ([object(), object()], [0, 1], InvalidInput, "y: "),
     ],
 )
-def test_what_is_no_label_is_refused(y: Any, classes: Any, error: type[Exception], message: str) -> None:
+def test_what_is_no_label_is_refused(
+    y: Any, classes: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         record_labels(y, 2, classes)
 

@@ -12,18 +12,36 @@ from sklearn.datasets import load_iris
 from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import InvalidInput, NotFittedYet, UnknownName
 from reticent.core.releases import Receipt, Release
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble, PosthocClassifier, PosthocEncoder
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    PosthocClassifier,
+    PosthocEncoder,
+)
 from reticent.systems.releasing_system import ReleasingSystem, inputs_as_fitted, with_class_names
 
 X, Y = load_iris(return_X_y=True)
-POSTHOC = {"delta": 0.0, "radius": 0.2, "embedder": "identity", "hidden": (8,), "epochs": 2, "random_state": 0}
-RECEIPT = Receipt("test", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "seeded", seeded=True, booked="")
+POSTHOC = {
+    "delta": 0.0,
+    "radius": 0.2,
+    "embedder": "identity",
+    "hidden": (8,),
+    "epochs": 2,
+    "random_state": 0,
+}
+RECEIPT = Receipt(
+    "test", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "seeded", seeded=True, booked=""
+)
 
 SYSTEMS = {
     "encoder": lambda: PosthocEncoder(epsilon=8.0, outputs=2, mechanism="laplace", **POSTHOC),
     "classifier": lambda: PosthocClassifier(epsilon=4.0, mechanism="softmax", **POSTHOC),
-    "certified": lambda: CertifiedClassifier(epsilon=1.0, classes=["a", "b", "c"], k_max=2, epochs=1),
-    "ensemble": lambda: CertifiedEnsemble(epsilon=1.0, classes=["a", "b", "c"], members=2, k_max=1, epochs=1),
+    "certified": lambda: CertifiedClassifier(
+        epsilon=1.0, classes=["a", "b", "c"], k_max=2, epochs=1
+    ),
+    "ensemble": lambda: CertifiedEnsemble(
+        epsilon=1.0, classes=["a", "b", "c"], members=2, k_max=1, epochs=1
+    ),
 }
 
 
@@ -38,7 +56,10 @@ def test_an_unfitted_system_answers_and_stores_nothing(name: str, tmp_path: Path
         lambda: system.bundle_identity_,
         lambda: system.save(tmp_path / "bundle"),
     ):
-        with pytest.raises(NotFittedYet, match=f"this {kind} is not fitted yet; call fit, or {kind}.load on a bundle"):
+        with pytest.raises(
+            NotFittedYet,
+            match=f"this {kind} is not fitted yet; call fit, or {kind}.load on a bundle",
+        ):
             ask()
     assert not (tmp_path / "bundle").exists()
 
@@ -62,18 +83,30 @@ def test_a_stored_system_releases_the_same_under_one_seed(name: str, tmp_path: P
     first, second = (one.simulate(X, seed=3) for one in (system, loaded))
     assert first.values.tolist() == second.values.tolist()
     assert first.receipt.bundle == system.bundle_identity_
-    with pytest.raises(InvalidInput, match=f"X has 3 features, but {type(system).__name__} is expecting 4 features"):
+    with pytest.raises(
+        InvalidInput, match=f"X has 3 features, but {type(system).__name__} is expecting 4 features"
+    ):
         system.release(X[:, :3])
     other = SYSTEMS["certified" if name == "encoder" else "encoder"]()
-    with pytest.raises(InvalidInput, match=f"holds a {type(system).__name__}, expected a {type(other).__name__}"):
+    with pytest.raises(
+        InvalidInput, match=f"holds a {type(system).__name__}, expected a {type(other).__name__}"
+    ):
         type(other).load(tmp_path / "bundle")
 
 
 @pytest.mark.parametrize(
     ("shape", "expected", "fits"),
-    [((2, 3), (2, 3), True), ((6,), (2, 3), True), ((2, 3), (6,), True), ((3, 2), (2, 3), False), ((1, 2, 3), (2, 3), False)],
+    [
+        ((2, 3), (2, 3), True),
+        ((6,), (2, 3), True),
+        ((2, 3), (6,), True),
+        ((3, 2), (2, 3), False),
+        ((1, 2, 3), (2, 3), False),
+    ],
 )
-def test_inputs_have_the_shape_of_fit_or_are_flat(shape: tuple[int, ...], expected: tuple[int, ...], fits: bool) -> None:
+def test_inputs_have_the_shape_of_fit_or_are_flat(
+    shape: tuple[int, ...], expected: tuple[int, ...], fits: bool
+) -> None:
     system, inputs = SimpleNamespace(n_features_in_=6, input_shape_=expected), np.zeros((4, 6))
     if fits:
         assert inputs_as_fitted(system, inputs, shape) is inputs

@@ -1,4 +1,6 @@
-"""A space is its map: equal maps share a budget, different ones do not, whatever they are called."""
+"""A space is its map: equal maps share a budget, different ones do not, whatever they are
+called.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,12 @@ def classifier(embedder: nn.Module | str, seed: int = 0, **changes: Any) -> Post
 
 
 def test_two_embedders_of_one_shape_do_not_share_a_budget(tmp_path: Path) -> None:
-    # Points .5 apart for the one are 10 apart for the other: both answers together tell them apart far better.
+    # Points .5 apart for the one are 10 apart for the other: both answers together tell them apart
+    # far better.
     one, other = classifier(scaling(1.0)), classifier(scaling(20.0))
     assert (
-        one.guarantee.adjacency.describe().split(" (identity")[0] == other.guarantee.adjacency.describe().split(" (identity")[0]
+        one.guarantee.adjacency.describe().split(" (identity")[0]
+        == other.guarantee.adjacency.describe().split(" (identity")[0]
     )
     with pytest.raises(IncompatibleGuarantees, match="identity"):
         one.guarantee.compose(other.guarantee)
@@ -68,9 +72,15 @@ def test_two_seeds_of_one_trained_embedder_are_two_spaces() -> None:
     pictures = np.random.default_rng(0).uniform(size=(60, 4, 4))
     labels = np.arange(60) % 2
     first, second = (
-        PosthocClassifier(**{**SMALL, "epsilon": 5.0, "latent_dimension": 2, "embedder_epochs": 1, "random_state": seed}).fit(
-            pictures, labels
-        )
+        PosthocClassifier(
+            **{
+                **SMALL,
+                "epsilon": 5.0,
+                "latent_dimension": 2,
+                "embedder_epochs": 1,
+                "random_state": seed,
+            }
+        ).fit(pictures, labels)
         for seed in (0, 1)
     )
     assert first.query_.embedding.space == second.query_.embedding.space
@@ -79,26 +89,38 @@ def test_two_seeds_of_one_trained_embedder_are_two_spaces() -> None:
 
 
 def test_an_embedding_and_a_label_of_one_embedder_share_a_budget(tmp_path: Path) -> None:
-    # Other epsilon, seed, mechanism, path, certificate, obfuscator and grid; the same embedder, rows and so the same box.
+    # Other epsilon, seed, mechanism, path, certificate, obfuscator and grid; the same embedder,
+    # rows and so the same box.
     module = scaling(1.0)
     labels = classifier(module, certificate="interval")
-    vectors = PosthocEncoder(**{**SMALL, "epsilon": 2.0, "embedder": scaling(1.0), "outputs": 2, "random_state": 7}).fit(*blobs())
+    vectors = PosthocEncoder(
+        **{**SMALL, "epsilon": 2.0, "embedder": scaling(1.0), "outputs": 2, "random_state": 7}
+    ).fit(*blobs())
     assert labels.query_.bound.kind != vectors.query_.bound.kind
     total = labels.guarantee.compose(vectors.guarantee)
     assert total.epsilon == pytest.approx(labels.guarantee.epsilon + vectors.guarantee.epsilon)
-    loaded = PosthocClassifier.load(labels.save(tmp_path / "labels"), embedder=scaling(7.0))  # takes the stored weights
+    loaded = PosthocClassifier.load(
+        labels.save(tmp_path / "labels"), embedder=scaling(7.0)
+    )  # takes the stored weights
     assert loaded.guarantee == labels.guarantee
 
 
 def test_the_metric_the_radius_and_the_box_part_spaces() -> None:
     base = classifier("identity")
-    moved = PosthocClassifier(**{**SMALL, "epsilon": 5.0, "embedder": "identity", "random_state": 0}).fit(
-        blobs()[0] * 1.5, blobs()[1]
-    )
-    for other in (classifier("identity", radius=0.4), classifier("identity", input_norm="l1"), moved):
+    moved = PosthocClassifier(
+        **{**SMALL, "epsilon": 5.0, "embedder": "identity", "random_state": 0}
+    ).fit(blobs()[0] * 1.5, blobs()[1])
+    for other in (
+        classifier("identity", radius=0.4),
+        classifier("identity", input_norm="l1"),
+        moved,
+    ):
         with pytest.raises(IncompatibleGuarantees):
             base.guarantee.compose(other.guarantee)
-    assert base.guarantee.compose(classifier("identity", seed=5).guarantee).epsilon > base.guarantee.epsilon
+    assert (
+        base.guarantee.compose(classifier("identity", seed=5).guarantee).epsilon
+        > base.guarantee.epsilon
+    )
 
 
 def test_training_a_module_further_does_not_move_a_fitted_system() -> None:
@@ -128,7 +150,9 @@ class Wider(nn.Linear):
 
 
 def plain() -> nn.Sequential:
-    return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(), ResidualSum(nn.Linear(3, 3)), nn.Linear(3, 2)).eval()
+    return nn.Sequential(
+        nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(), ResidualSum(nn.Linear(3, 3)), nn.Linear(3, 2)
+    ).eval()
 
 
 def with_attribute(module: nn.Sequential) -> None:
@@ -159,7 +183,9 @@ HIDDEN: dict[str, Callable[[nn.Sequential], Any]] = {
     "compiled": compiled,
     "forward hook": lambda module: module[0].register_forward_hook(lambda *_: None),
     "forward hook of the whole": lambda module: module.register_forward_hook(lambda *_: None),
-    "forward hook with keywords": lambda module: module[0].register_forward_hook(lambda *_: None, with_kwargs=True),
+    "forward hook with keywords": lambda module: module[0].register_forward_hook(
+        lambda *_: None, with_kwargs=True
+    ),
     "forward pre-hook": lambda module: module[0].register_forward_pre_hook(lambda *_: None),
     "backward hook": lambda module: module[0].register_full_backward_hook(lambda *_: None),
     "backward pre-hook": lambda module: module[0].register_full_backward_pre_hook(lambda *_: None),
@@ -172,7 +198,9 @@ HIDDEN: dict[str, Callable[[nn.Sequential], Any]] = {
     "child of a leaf": lambda module: module[2].add_module("more", nn.ReLU()),
     "an empty place": lambda module: module._modules.__setitem__("3", None),
     "a setting of another kind": lambda module: setattr(module[1], "eps", np.float64(1e-5)),
-    "weights of another kind": lambda module: setattr(module[0], "weight", nn.Parameter(torch.eye(3, 2).to_sparse())),
+    "weights of another kind": lambda module: setattr(
+        module[0], "weight", nn.Parameter(torch.eye(3, 2).to_sparse())
+    ),
     "brain floats": lambda module: module[0].bfloat16(),
 }
 
@@ -226,7 +254,8 @@ def test_what_cannot_be_read_has_a_serial_unless_its_owner_vouches(tmp_path: Pat
     unnamed = classifier(Scaled(1.0))
     with pytest.raises(IncompatibleGuarantees):
         unnamed.guarantee.compose(classifier(Scaled(1.0)).guarantee)
-    # The two named ones have other weights, drawn at random: the word for a module does not cover them.
+    # The two named ones have other weights, drawn at random: the word for a module does not cover
+    # them.
     with pytest.raises(IncompatibleGuarantees):
         named.guarantee.compose(again.guarantee)
     loaded = PosthocClassifier.load(unnamed.save(tmp_path / "own"), embedder=Scaled(1.0))
@@ -241,7 +270,10 @@ def test_a_name_covers_what_only_its_owner_knows() -> None:
     named = [ModuleEmbedding(module, None, name="clinic encoder 3") for module in (one, other)]
     assert named[0].identity(BOX) == named[1].identity(BOX)
     # Rows that were scaled before they came: nothing here can see it, a name can say it.
-    raw, scaled = (IdentityEmbedding(2, name=name) for name in ("blood values, mmol/l", "blood values, z-scores"))
+    raw, scaled = (
+        IdentityEmbedding(2, name=name)
+        for name in ("blood values, mmol/l", "blood values, z-scores")
+    )
     assert raw.identity(BOX) != scaled.identity(BOX)
 
 
@@ -272,7 +304,11 @@ def test_a_bundle_needs_the_layers_that_it_was_fitted_with(tmp_path: Path) -> No
     folder = classifier(scaling(1.0)).save(tmp_path / "bundle")
     hooked = scaling(1.0)
     hooked[0].register_forward_hook(lambda *_: None)
-    for wrong in (hooked, nn.Sequential(Wider(2, 2, bias=False)), nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU())):
+    for wrong in (
+        hooked,
+        nn.Sequential(Wider(2, 2, bias=False)),
+        nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU()),
+    ):
         with pytest.raises(InvalidInput, match="expected the same layers"):
             PosthocClassifier.load(folder, embedder=wrong)
 
@@ -280,15 +316,21 @@ def test_a_bundle_needs_the_layers_that_it_was_fitted_with(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "change",
     [
-        lambda settings, arrays: arrays.update({"embedder.0.weight": 1e6 * arrays["embedder.0.weight"]}),
-        lambda settings, arrays: settings["requirement"].update(space="embedding of something else"),
+        lambda settings, arrays: arrays.update(
+            {"embedder.0.weight": 1e6 * arrays["embedder.0.weight"]}
+        ),
+        lambda settings, arrays: settings["requirement"].update(
+            space="embedding of something else"
+        ),
         lambda settings, arrays: settings["requirement"].update(identity="0" * 64),
         lambda settings, arrays: arrays.update({"domain.upper": 2.0 * arrays["domain.upper"]}),
         lambda settings, arrays: settings["embedding"].update(name="another"),
     ],
     ids=["weights", "space", "identity", "box", "name"],
 )
-def test_a_bundle_whose_map_is_not_that_of_its_identity_is_refused(change: Callable[..., None], tmp_path: Path) -> None:
+def test_a_bundle_whose_map_is_not_that_of_its_identity_is_refused(
+    change: Callable[..., None], tmp_path: Path
+) -> None:
     stored = Bundle.read(classifier(scaling(1.0)).save(tmp_path / "good"))
     settings, arrays = stored.settings, dict(stored.arrays)
     change(settings, arrays)
@@ -309,4 +351,6 @@ def test_digests_of_arrays_tell_names_types_shapes_and_bytes_apart() -> None:
     ]
     assert len({arrays_digest(arrays) for arrays in (base, *others)}) == 7
     assert arrays_digest(dict(reversed(base.items()))) == arrays_digest(base)
-    assert arrays_digest({"a": np.zeros((3, 2)).T, "b": np.arange(3).astype(">i8")}) == arrays_digest(base)
+    assert arrays_digest(
+        {"a": np.zeros((3, 2)).T, "b": np.arange(3).astype(">i8")}
+    ) == arrays_digest(base)

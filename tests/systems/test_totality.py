@@ -1,4 +1,6 @@
-"""Every finite row is answered, and by nothing but itself: what one row holds shows in no other row's answer, nor in an error."""
+"""Every finite row is answered, and by nothing but itself: what one row holds shows in no other
+row's answer, nor in an error.
+"""
 
 from __future__ import annotations
 
@@ -32,26 +34,49 @@ RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.random((120, 8, 8))
 LABELS = (PICTURES[:, :4].mean(axis=(1, 2)) > PICTURES[:, 4:].mean(axis=(1, 2))).astype(int)
 SMALL: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (16,)}
-POSTHOC: dict[str, Any] = {"delta": 0.0, "radius": 0.2, "epsilon": 5.0, "embedder_epochs": 1, **SMALL}
+POSTHOC: dict[str, Any] = {
+    "delta": 0.0,
+    "radius": 0.2,
+    "epsilon": 5.0,
+    "embedder_epochs": 1,
+    **SMALL,
+}
 QUERIES = 130
 
 
 def module(*, outputs: int = 6) -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Unflatten(1, (1, 8)), nn.Conv2d(1, 5, 3), nn.ReLU(), nn.Flatten(), nn.Linear(180, outputs))
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 8)),
+        nn.Conv2d(1, 5, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(180, outputs),
+    )
 
 
 def flat_encoder() -> PosthocEncoder:
     torch.manual_seed(0)
-    obfuscator = nn.Sequential(nn.Linear(64, 12), nn.GELU(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 3))
+    obfuscator = nn.Sequential(
+        nn.Linear(64, 12), nn.GELU(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 3)
+    )
     settings = {**POSTHOC, "mechanism": "laplace", "head_epochs": 1}
-    return PosthocEncoder(**settings, embedder="identity", obfuscator=obfuscator).fit(PICTURES.reshape(-1, 64), LABELS)
+    return PosthocEncoder(**settings, embedder="identity", obfuscator=obfuscator).fit(
+        PICTURES.reshape(-1, 64), LABELS
+    )
 
 
 def local_encoder() -> PosthocEncoder:
     torch.manual_seed(0)
     obfuscator = nn.Sequential(nn.Linear(8, 12), nn.ReLU(), nn.Linear(12, 3))
-    settings = {**POSTHOC, "delta": 1e-3, "path": "local", "mechanism": "laplace", "latent_dimension": 8, "head_epochs": 1}
+    settings = {
+        **POSTHOC,
+        "delta": 1e-3,
+        "path": "local",
+        "mechanism": "laplace",
+        "latent_dimension": 8,
+        "head_epochs": 1,
+    }
     return PosthocEncoder(**settings, embedder="dense", obfuscator=obfuscator).fit(PICTURES, LABELS)
 
 
@@ -70,27 +95,47 @@ def neighbour_search(**changes: Any) -> PrivateKNNClassifier:
 MAKERS: dict[str, Callable[[], Any]] = {
     "posthoc, flat": flat_encoder,
     "posthoc, dense": local_encoder,
-    "posthoc, convolutional": lambda: PosthocClassifier(**POSTHOC, embedder="convolutional", mechanism="stability").fit(
-        PICTURES, LABELS
-    ),
-    "posthoc, own module": lambda: PosthocClassifier(**POSTHOC, embedder=module(), mechanism="softmax").fit(PICTURES, LABELS),
-    "certified": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=5, input_bound=1.0).fit(PICTURES, LABELS),
-    "certified, extractor": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1, 2], k_max=3, extractor=module()).fit(
-        PICTURES, LABELS
-    ),
-    "certified, ensemble": lambda: CertifiedEnsemble(epsilon=1.0, classes=[0, 1], k_max=3, members=3, hidden=(4,)).fit(
-        PICTURES, LABELS
-    ),
+    "posthoc, convolutional": lambda: PosthocClassifier(
+        **POSTHOC, embedder="convolutional", mechanism="stability"
+    ).fit(PICTURES, LABELS),
+    "posthoc, own module": lambda: PosthocClassifier(
+        **POSTHOC, embedder=module(), mechanism="softmax"
+    ).fit(PICTURES, LABELS),
+    "certified": lambda: CertifiedClassifier(
+        epsilon=1.0, classes=[0, 1], k_max=5, input_bound=1.0
+    ).fit(PICTURES, LABELS),
+    "certified, extractor": lambda: CertifiedClassifier(
+        epsilon=1.0, classes=[0, 1, 2], k_max=3, extractor=module()
+    ).fit(PICTURES, LABELS),
+    "certified, ensemble": lambda: CertifiedEnsemble(
+        epsilon=1.0, classes=[0, 1], k_max=3, members=3, hidden=(4,)
+    ).fit(PICTURES, LABELS),
     "power, codes": lambda: PowerEncoder(
-        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="code", outputs=1, head_epochs=1, **SMALL
+        epsilon=4.0,
+        delta=0.0,
+        radius=None,
+        schema=(0.0, 1.0),
+        mechanism="code",
+        outputs=1,
+        head_epochs=1,
+        **SMALL,
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "power, vectors": lambda: PowerEncoder(
-        epsilon=4.0, delta=0.0, radius=0.5, schema=(0.0, 1.0), mechanism="k-norm-l2", outputs=2, head_epochs=1, **SMALL
+        epsilon=4.0,
+        delta=0.0,
+        radius=0.5,
+        schema=(0.0, 1.0),
+        mechanism="k-norm-l2",
+        outputs=2,
+        head_epochs=1,
+        **SMALL,
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "neighbours, inputs": lambda: neighbour_search(feature_range=(0.0, 1.0)),
     "neighbours, gradients": lambda: neighbour_search(feature_map="hog"),
     "neighbours, upright": lambda: neighbour_search(feature_map="upright hog"),
-    "neighbours, own module": lambda: neighbour_search(feature_map=module(), feature_range=(-3.0, 3.0)),
+    "neighbours, own module": lambda: neighbour_search(
+        feature_map=module(), feature_range=(-3.0, 3.0)
+    ),
 }
 
 fitted = cache(lambda name: MAKERS[name]())
@@ -110,7 +155,11 @@ class Exact:
             lists = [block.order for block in system.search_.lists(points, depth=20)]
             return cls(np.concatenate([points, np.concatenate(lists)], axis=1))
         if isinstance(system, CertifiedClassifier | CertifiedEnsemble):
-            return cls(np.concatenate([*system.member_distances(X), *map(np.atleast_2d, system.stable_distances(X))]).T)
+            return cls(
+                np.concatenate(
+                    [*system.member_distances(X), *map(np.atleast_2d, system.stable_distances(X))]
+                ).T
+            )
         parts = [system.exact(X)]
         if isinstance(system, PosthocClassifier):
             parts += [system.embed(X), system.probabilities(X)]
@@ -132,9 +181,13 @@ def ordinary(count: int, seed: int = 1) -> np.ndarray:
 
 
 def extreme(count: int, seed: int) -> np.ndarray:
-    """Finite rows of every size: zeros, denormals, the largest doubles, mixed signs, and one wild value in a tame row."""
+    """Finite rows of every size: zeros, denormals, the largest doubles, mixed signs, and one
+    wild value in a tame row.
+    """
     random = np.random.default_rng(seed)
-    sizes = np.array([0.0, 5e-324, 1e-310, 1e-30, 1.0, 255.0, 1e30, 3.5e38, 1e39, 1e154, 1e300, 1.7e308])
+    sizes = np.array(
+        [0.0, 5e-324, 1e-310, 1e-30, 1.0, 255.0, 1e30, 3.5e38, 1e39, 1e154, 1e300, 1.7e308]
+    )
     rows = random.choice(sizes, (count, 64)) * random.choice([-1.0, 1.0], (count, 64))
     rows[::3] = random.choice(sizes, (len(rows[::3]), 1)) * random.random((len(rows[::3]), 64))
     tame = random.random((len(rows[1::3]), 64))
@@ -216,12 +269,28 @@ def test_records_of_any_size_can_be_protected() -> None:
     wild = np.concatenate([PICTURES, extreme(30, seed=5).reshape(-1, 8, 8)])
     labels = np.concatenate([LABELS, np.arange(30) % 2])
     with pytest.warns(UserWarning, match="beyond input_bound=16"):
-        certified = CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=2, extractor=module()).fit(wild, labels)
+        certified = CertifiedClassifier(
+            epsilon=1.0, classes=[0, 1], k_max=2, extractor=module()
+        ).fit(wild, labels)
     assert certified.clipped_ > 0
     assert len(certified.release(PICTURES[:3])) == 3
-    for feature_map, known in (("hog", None), ("upright hog", None), ("identity", (0.0, 1.0)), (module(), (-3.0, 3.0))):
-        settings = {"epsilon": 3.0, "delta": 1e-5, "queries": 3, "neighbours": 5, "sampling_probability": 0.5, "classes": [0, 1]}
-        neighbours = PrivateKNNClassifier(**settings, feature_map=feature_map, feature_range=known).fit(wild, labels)
+    for feature_map, known in (
+        ("hog", None),
+        ("upright hog", None),
+        ("identity", (0.0, 1.0)),
+        (module(), (-3.0, 3.0)),
+    ):
+        settings = {
+            "epsilon": 3.0,
+            "delta": 1e-5,
+            "queries": 3,
+            "neighbours": 5,
+            "sampling_probability": 0.5,
+            "classes": [0, 1],
+        }
+        neighbours = PrivateKNNClassifier(
+            **settings, feature_map=feature_map, feature_range=known
+        ).fit(wild, labels)
         assert len(neighbours.release(PICTURES[:3])) == 3
 
 
@@ -236,6 +305,8 @@ def test_a_stored_system_answers_alike(name: str, tmp_path: Path) -> None:
 
 def test_a_mechanism_that_cannot_answer_is_found_before_any_charge() -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
-        CertifiedClassifier(epsilon=1e-9, classes=[0, 1], k_max=1).fit(PICTURES, LABELS).release(PICTURES[:1])
+        CertifiedClassifier(epsilon=1e-9, classes=[0, 1], k_max=1).fit(PICTURES, LABELS).release(
+            PICTURES[:1]
+        )
     tabular = TabularSchema.numbers(64, 0.0, 1.0)
     assert tabular.encode(extreme(100, seed=7)).max() <= 1.0

@@ -1,4 +1,6 @@
-"""Columns by name: a data frame with other columns, or in another order, is refused wherever it is handed in."""
+"""Columns by name: a data frame with other columns, or in another order, is refused wherever it
+is handed in.
+"""
 
 from __future__ import annotations
 
@@ -47,17 +49,40 @@ VALUES = np.random.default_rng(0).random((60, 4))
 Y = (VALUES[:, 0] > 0.5).astype(int)
 FRAME = Frame(VALUES, NAMES)
 SMALL: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (8,)}
-POSTHOC: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", **SMALL}
-POWER: dict[str, Any] = {"epsilon": 4.0, "delta": 0.0, "radius": None, "mechanism": "code", "head_epochs": 1, **SMALL}
-KNN: dict[str, Any] = {"epsilon": 9.0, "delta": 1e-5, "neighbours": 3, "sampling_probability": 0.5, "classes": [0, 1]}
+POSTHOC: dict[str, Any] = {
+    "epsilon": 4.0,
+    "delta": 0.0,
+    "radius": 0.2,
+    "embedder": "identity",
+    **SMALL,
+}
+POWER: dict[str, Any] = {
+    "epsilon": 4.0,
+    "delta": 0.0,
+    "radius": None,
+    "mechanism": "code",
+    "head_epochs": 1,
+    **SMALL,
+}
+KNN: dict[str, Any] = {
+    "epsilon": 9.0,
+    "delta": 1e-5,
+    "neighbours": 3,
+    "sampling_probability": 0.5,
+    "classes": [0, 1],
+}
 SCHEMA = TabularSchema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES))
 
 Fit = Callable[[Any], Any]
 FITS: dict[str, Fit] = {
-    "posthoc encoder": lambda X: PosthocEncoder(**POSTHOC, outputs=2, mechanism="laplace", head_epochs=1).fit(X, Y),
+    "posthoc encoder": lambda X: PosthocEncoder(
+        **POSTHOC, outputs=2, mechanism="laplace", head_epochs=1
+    ).fit(X, Y),
     "posthoc classifier": lambda X: PosthocClassifier(**POSTHOC, mechanism="softmax").fit(X, Y),
     "certified": lambda X: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=1).fit(X, Y),
-    "neighbours": lambda X: PrivateKNNClassifier(**KNN, queries=60, feature_range=(0.0, 1.0)).fit(X, Y),
+    "neighbours": lambda X: PrivateKNNClassifier(**KNN, queries=60, feature_range=(0.0, 1.0)).fit(
+        X, Y
+    ),
     "power": lambda X: PowerEncoder(**POWER, schema=(0.0, 1.0)).fit(X, Y),
     "power with a schema": lambda X: PowerEncoder(**POWER, schema=SCHEMA).fit(X, Y),
     "ranges": lambda X: PublicRanges((0.0, 1.0)).fit(X),
@@ -89,7 +114,9 @@ def test_other_columns_and_another_order_are_refused_in_one_line(name: str) -> N
 
 @pytest.mark.parametrize("name", FITS)
 def test_an_array_goes_by_position_with_a_warning(name: str) -> None:
-    with pytest.warns(UserWarning, match="does not have valid feature names, but .* was fitted with feature names"):
+    with pytest.warns(
+        UserWarning, match="does not have valid feature names, but .* was fitted with feature names"
+    ):
         assert len(ask(on_frame(name), VALUES)) == 60
 
 
@@ -97,7 +124,9 @@ def test_an_array_goes_by_position_with_a_warning(name: str) -> None:
 def test_an_estimator_fitted_on_an_array_warns_about_names(name: str) -> None:
     system = FITS[name](VALUES)
     assert not hasattr(system, "feature_names_in_")
-    with pytest.warns(UserWarning, match="X has feature names, but .* was fitted without feature names"):
+    with pytest.warns(
+        UserWarning, match="X has feature names, but .* was fitted without feature names"
+    ):
         assert len(ask(system, FRAME)) == 60
 
 
@@ -105,8 +134,12 @@ def test_a_student_compares_private_public_and_new_rows(tmp_path: Path) -> None:
     pixels = [f"pixel {number}" for number in range(16)]
     values = np.random.default_rng(1).random((60, 16))
     config = StudentConfig(image_shape=(1, 4, 4), channels=(2, 2), width=4, epochs=1)
-    student = PrivateKNNStudent(**KNN, queries=(5,), feature_map="identity", reduce_to=None, student=config)
-    with pytest.raises(InvalidInput, match="public: has the columns of the private records in another order"):
+    student = PrivateKNNStudent(
+        **KNN, queries=(5,), feature_map="identity", reduce_to=None, student=config
+    )
+    with pytest.raises(
+        InvalidInput, match="public: has the columns of the private records in another order"
+    ):
         student.fit(Frame(values, pixels), Y, public=Frame(values, pixels[::-1]))
     student.fit(Frame(values, pixels), Y, public=Frame(values, pixels))
     for system in (student, PrivateKNNStudent.load(student.save(tmp_path / "student"))):
@@ -135,7 +168,10 @@ def test_a_schema_refuses_a_frame_with_other_columns() -> None:
             refuse(Frame(VALUES, NAMES[::-1]))
 
 
-@pytest.mark.parametrize(("columns", "found"), [(None, None), ("age", None), (7, None), ([0, 1], None), (["a", "b"], ["a", "b"])])
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [(None, None), ("age", None), (7, None), ([0, 1], None), (["a", "b"], ["a", "b"])],
+)
 def test_names_are_texts(columns: Any, found: Any) -> None:
     names = names_of(Frame([[1.0, 2.0]], columns))
     assert (None if names is None else names.tolist()) == found

@@ -1,4 +1,6 @@
-"""CSV files read by column names: against csv.DictReader and float, for every way to write a file, and every way to spoil one."""
+"""CSV files read by column names: against csv.DictReader and float, for every way to write a
+file, and every way to spoil one.
+"""
 
 from __future__ import annotations
 
@@ -84,10 +86,14 @@ def file_of(folder: Path, content: str | bytes, name: str = "rows.csv") -> Path:
     mark=st.booleans(),
     block=st.integers(1, 6),
 )
-def test_whatever_way_a_file_is_written(tmp_path, records, order, quoting, ending, packed, mark, block) -> None:
+def test_whatever_way_a_file_is_written(
+    tmp_path, records, order, quoting, ending, packed, mark, block
+) -> None:
     for record in records:
         record["zone2"] = 1 - record["zone1"]
-        if quoting == csv.QUOTE_MINIMAL:  # which leaves bare the line ending that is not its own: no reader can tell
+        if (
+            quoting == csv.QUOTE_MINIMAL
+        ):  # which leaves bare the line ending that is not its own: no reader can tell
             record["note"] = record["note"].replace("\r", "").replace("\n", "")
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, order, quoting=quoting, lineterminator=ending)
@@ -103,8 +109,14 @@ def test_whatever_way_a_file_is_written(tmp_path, records, order, quoting, endin
     np.testing.assert_array_equal(SCHEMA.encode(rows), SCHEMA.encode(expected))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400)
-@given(cells=st.lists(st.one_of(st.sampled_from(ODD), st.floats(width=64).map(repr)), min_size=1, max_size=6))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400
+)
+@given(
+    cells=st.lists(
+        st.one_of(st.sampled_from(ODD), st.floats(width=64).map(repr)), min_size=1, max_size=6
+    )
+)
 def test_the_quick_way_reads_what_the_careful_one_reads(tmp_path, cells) -> None:
     lines = [f"{first},{second}\n" for first, second in zip(cells, reversed(cells), strict=True)]
     plain = outcome(file_of(tmp_path, "a,b\n" + "".join(lines), "plain.csv"))
@@ -124,7 +136,9 @@ def outcome(path: Path) -> list[Any] | str:
 def test_the_quick_way_is_taken_and_gives_doubles(tmp_path, monkeypatch) -> None:
     numbers = np.random.default_rng(0).normal(size=(50, 2)) * 10.0 ** np.arange(-25, 25)[:, None]
     content = "b,a\n" + "".join(f"{second!r},{first!r}\n" for first, second in numbers.tolist())
-    monkeypatch.setattr(tabular_files._Reader, "table", lambda *_: pytest.fail("took the careful way"))
+    monkeypatch.setattr(
+        tabular_files._Reader, "table", lambda *_: pytest.fail("took the careful way")
+    )
     rows = read_rows(file_of(tmp_path, content), NUMBERS)
     assert rows.dtype == np.float64
     np.testing.assert_array_equal(rows, numbers)
@@ -143,11 +157,16 @@ def test_the_quick_way_is_taken_and_gives_doubles(tmp_path, monkeypatch) -> None
     ],
 )
 @pytest.mark.parametrize("block", [1, 100])
-def test_files_of_numbers_are_checked_as_closely(tmp_path, monkeypatch, block, line, message) -> None:
+def test_files_of_numbers_are_checked_as_closely(
+    tmp_path, monkeypatch, block, line, message
+) -> None:
     monkeypatch.setattr(tabular_files, "_BLOCK", block)
     schema = TabularSchema((Numeric("a", 0, 10), OneHot("kind", ("x", "y"))))
     good = "a,note,x,y\n1,2,0,1\n3,4,1,0\n"
-    assert read_rows(file_of(tmp_path, good), schema, ignore=["note"]).tolist() == [[1.0, 0.0, 1.0], [3.0, 1.0, 0.0]]
+    assert read_rows(file_of(tmp_path, good), schema, ignore=["note"]).tolist() == [
+        [1.0, 0.0, 1.0],
+        [3.0, 1.0, 0.0],
+    ]
     with pytest.raises(InvalidInput) as caught:
         read_rows(file_of(tmp_path, f"{good}{line}\n5,6,1,0\n"), schema, ignore=["note"])
     assert message in str(caught.value)
@@ -159,7 +178,9 @@ def test_blanks_missing_values_and_the_order_of_columns(tmp_path) -> None:
     rows = read_rows(file_of(tmp_path, content), SCHEMA)
     assert rows.tolist() == [[30.0, -1.0, "farm hand", 1.0, 0.0], [40.0, -1.0, "?", 0.0, 1.0]]
     encoded = SCHEMA.encode(rows)
-    np.testing.assert_array_equal(encoded, SCHEMA.encode([[30, -1, "farm hand", 1, 0], [40, -1, "?", 0, 1]]))
+    np.testing.assert_array_equal(
+        encoded, SCHEMA.encode([[30, -1, "farm hand", 1, 0], [40, -1, "?", 0, 1]])
+    )
 
 
 def test_values_out_of_range_are_clipped_by_the_encoding(tmp_path) -> None:
@@ -169,10 +190,15 @@ def test_values_out_of_range_are_clipped_by_the_encoding(tmp_path) -> None:
 
 
 def test_categories_that_are_numbers_or_stand_for_others(tmp_path) -> None:
-    schema = TabularSchema((Categorical("grade", (1, 2.5, 3)), Categorical("town", ("A", "rest"), other="rest")))
+    schema = TabularSchema(
+        (Categorical("grade", (1, 2.5, 3)), Categorical("town", ("A", "rest"), other="rest"))
+    )
     rows = read_rows(file_of(tmp_path, "grade,town\n1.0,A\n2.50,Q\n3,\n"), schema)
     assert rows.tolist() == [["1", "A"], ["2.5", "rest"], ["3", "rest"]]
-    assert schema.encode(rows).argmax(axis=1).tolist() == schema.encode([[1, "A"], [2.5, "?"], [3, ""]]).argmax(axis=1).tolist()
+    assert (
+        schema.encode(rows).argmax(axis=1).tolist()
+        == schema.encode([[1, "A"], [2.5, "?"], [3, ""]]).argmax(axis=1).tolist()
+    )
     empty = TabularSchema((Categorical("town", ("", "A")),))
     assert read_rows(file_of(tmp_path, 'town\nA\n""\nA\n'), empty).tolist() == [["A"], [""], ["A"]]
 
@@ -272,9 +298,14 @@ def test_files_and_schemas_that_are_not(tmp_path) -> None:
 
 def test_rows_of_words() -> None:
     words = np.array([["30", "", "office", "1", "0"], ["41.5", "7", " ?", "0", "1"]])
-    assert rows_of_words(words, SCHEMA, name="input").tolist() == [[30.0, -1.0, "office", 1.0, 0.0], [41.5, 7.0, "?", 0.0, 1.0]]
+    assert rows_of_words(words, SCHEMA, name="input").tolist() == [
+        [30.0, -1.0, "office", 1.0, 0.0],
+        [41.5, 7.0, "?", 0.0, 1.0],
+    ]
     words[1, 0] = "secret"
-    with pytest.raises(InvalidInput, match=r"^input: row 2, column 'age': cannot be read as a number$"):
+    with pytest.raises(
+        InvalidInput, match=r"^input: row 2, column 'age': cannot be read as a number$"
+    ):
         rows_of_words(words, SCHEMA, name="input")
     for wrong in (words[:, :4], words[:0], words[0]):
         with pytest.raises(InvalidInput, match=r"input: expected shape \(n, 5\)"):
@@ -288,7 +319,9 @@ NAMES = (
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 @given(
     people=st.lists(NAMES, min_size=1, max_size=6),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
@@ -297,14 +330,18 @@ NAMES = (
     block=st.sampled_from([1, 2, 100]),
 )
 def test_names_are_those_of_the_rows(tmp_path, people, quoting, ending, packed, block) -> None:
-    """Against csv.DictReader, with a note of several lines between the numbers, which must not shift rows against names."""
+    """Against csv.DictReader, with a note of several lines between the numbers, which must not
+    shift rows against names.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=quoting, lineterminator=ending)
     writer.writerow(["a", "note", " who ", "b"])
     for number, name in enumerate(people):
         writer.writerow([number, "x\ny," * (number % 3), f" {name} ", 1])
     content = (text.getvalue() + ending * 2).encode()
-    expected = [row[" who "].strip() for row in csv.DictReader(io.StringIO(text.getvalue(), newline=""))]
+    expected = [
+        row[" who "].strip() for row in csv.DictReader(io.StringIO(text.getvalue(), newline=""))
+    ]
     assert expected == people
     stored = gzip.compress(content) if packed else content
     with pytest.MonkeyPatch.context() as patch:
@@ -324,7 +361,10 @@ def test_names_are_those_of_the_rows(tmp_path, people, quoting, ending, packed, 
         ("who,a\n", "has a header line and no rows"),
         ("who,a\nx,1\n ,secret\n", "line 3, column 'who': is empty; expected a name"),
         ("who,a\nx,1\n,secret\n", "line 3, column 'who': is empty; expected a name"),
-        ('who,a\nx,1\n"secret\tname",2\n', "line 3, column 'who': is no name; expected up to 200 printable characters"),
+        (
+            'who,a\nx,1\n"secret\tname",2\n',
+            "line 3, column 'who': is no name; expected up to 200 printable characters",
+        ),
         ("who,a\nx,1\n" + "secret" * 34 + ",2\n", "line 3, column 'who': is no name"),
         ("who,a\nx,1\nsecret\n", "line 3 has 1 cells, expected 2 as in the header"),
         ("who,a\nx,1\n\nsecret,2\n", "line 3 is blank, and lines follow it"),
@@ -348,11 +388,18 @@ def test_no_file_has_no_names(tmp_path) -> None:
         read_names(tmp_path / "none.csv", "who")
 
 
-def test_a_packed_table_that_unpacks_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packed_table_that_unpacks_too_far_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     schema = TabularSchema((Numeric("a", 0, 1),))
     content = b"a\n" + b"0.5\n" * 1000
     path = file_of(tmp_path, gzip.compress(content))
     assert len(read_rows(path, schema, ignore=[], name="input")) == 1000
-    monkeypatch.setattr(tabular_files, "LimitedReader", partial(LimitedReader, most=len(content) - 1))
-    with pytest.raises(InvalidInput, match=r"input='.*': unpacks to more than the 4001 bytes .* pass the plain file"):
+    monkeypatch.setattr(
+        tabular_files, "LimitedReader", partial(LimitedReader, most=len(content) - 1)
+    )
+    with pytest.raises(
+        InvalidInput,
+        match=r"input='.*': unpacks to more than the 4001 bytes .* pass the plain file",
+    ):
         read_rows(path, schema, ignore=[], name="input")

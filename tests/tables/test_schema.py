@@ -1,4 +1,6 @@
-"""Schemas: public units, what is clipped and what is refused, and that one row's code never depends on another row."""
+"""Schemas: public units, what is clipped and what is refused, and that one row's code never
+depends on another row.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,14 @@ def test_one_attribute_is_at_most_one_whatever_the_other_rows(first, second, oth
 
 
 def test_no_change_of_one_attribute_is_longer_than_one_in_exact_arithmetic() -> None:
-    corners = SCHEMA.encode([[0, -1, "farm", 1, 0, 0], [100, 0, "office", 0, 1, 0], [50, 1000, "?", 0, 0, 1]])
+    corners = SCHEMA.encode(
+        [[0, -1, "farm", 1, 0, 0], [100, 0, "office", 0, 1, 0], [50, 1000, "?", 0, 0, 1]]
+    )
     for _, part, _ in SCHEMA.groups:
         for one, other in itertools.combinations(corners[:, part].tolist(), 2):
-            distance = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(one, other, strict=True))
+            distance = sum(
+                (Fraction(a) - Fraction(b)) ** 2 for a, b in zip(one, other, strict=True)
+            )
             assert distance <= 1
     assert Fraction(SCHEMA.domain.upper[-1]) ** 2 * 2 > 1 - Fraction(1, 10**15)
 
@@ -62,7 +68,9 @@ def test_encoded_values() -> None:
     encoded = SCHEMA.encode([[25, -1, "office", 0, 1, 0], [120, 999, "?", 1, 0, 0]])
     root = np.sqrt(0.5)
     np.testing.assert_allclose(encoded[0], [0.25, 0.5, np.sqrt(0.75), 0, root, 0, 0, root, 0])
-    np.testing.assert_allclose(encoded[1], [1.0, np.log(1000) / np.log(1001), 0, 0, 0, root, root, 0, 0])
+    np.testing.assert_allclose(
+        encoded[1], [1.0, np.log(1000) / np.log(1001), 0, 0, 0, root, root, 0, 0]
+    )
     assert SCHEMA.dimension == 9
     assert SCHEMA.columns == 6
     assert SCHEMA.column_names == ("age", "gain", "work", "zone1", "zone2", "zone3")
@@ -70,9 +78,18 @@ def test_encoded_values() -> None:
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 @pytest.mark.parametrize(
-    ("lower", "upper"), [(-1e308, 7.9e307), (0.0, 1.79e308), (1.0, np.nextafter(1.0, 2.0)), (0.0, 2.3e-308), (-1e300, -1e299)]
+    ("lower", "upper"),
+    [
+        (-1e308, 7.9e307),
+        (0.0, 1.79e308),
+        (1.0, np.nextafter(1.0, 2.0)),
+        (0.0, 2.3e-308),
+        (-1e300, -1e299),
+    ],
 )
-def test_every_number_lands_in_the_box_however_wide_or_narrow_the_range(lower: float, upper: float, scale: str) -> None:
+def test_every_number_lands_in_the_box_however_wide_or_narrow_the_range(
+    lower: float, upper: float, scale: str
+) -> None:
     schema = TabularSchema((Numeric("x", lower, upper, scale=scale),))
     values = np.array([lower, 0.5 * lower + 0.5 * upper, upper, -1.7e308, 1.7e308, -0.0, 5e-324])
     encoded = schema.encode(values[:, None])[:, 0]
@@ -80,9 +97,13 @@ def test_every_number_lands_in_the_box_however_wide_or_narrow_the_range(lower: f
     assert ((encoded >= 0) & (encoded <= 1)).all()
 
 
-def test_rows_that_leave_the_box_are_refused_before_anything_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_leave_the_box_are_refused_before_anything_is_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for wrong in (np.nan, 1.0 + 2.0**-52, -1e-300):
-        monkeypatch.setattr(Numeric, "encode", lambda self, rows, wrong=wrong: np.full((len(rows), 1), wrong))
+        monkeypatch.setattr(
+            Numeric, "encode", lambda self, rows, wrong=wrong: np.full((len(rows), 1), wrong)
+        )
         with pytest.raises(InvalidInput, match="2 of 2 encoded rows left the public box"):
             TabularSchema.numbers(1, 0, 1).encode([[0.5], [0.5]])
 
@@ -114,12 +135,22 @@ def one_hot(schema: TabularSchema, rows: list[list[object]]) -> np.ndarray:
     return np.array(encoded)
 
 
-WIDE = TabularSchema((*SCHEMA.attributes, Categorical("grade", (1, 2.5, "many"), other="many"), Numeric("last", -1, 1)))
+WIDE = TabularSchema(
+    (
+        *SCHEMA.attributes,
+        Categorical("grade", (1, 2.5, "many"), other="many"),
+        Numeric("last", -1, 1),
+    )
+)
 
 
 @given(
     st.lists(
-        st.tuples(ROW, st.sampled_from([1, 1.0, "1", 2.5, np.float32(2.5), True, None, "many", 7]), st.floats(-2, 2)),
+        st.tuples(
+            ROW,
+            st.sampled_from([1, 1.0, "1", 2.5, np.float32(2.5), True, None, "many", 7]),
+            st.floats(-2, 2),
+        ),
         min_size=1,
         max_size=6,
     )
@@ -135,17 +166,29 @@ def test_codes_are_the_one_hot_rows(drawn) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, np.float64, object])
 def test_a_table_of_numbers_is_coded_the_same_in_every_format(dtype) -> None:
-    schema = TabularSchema((Numeric("n", 0, 9), Categorical("grade", (1, 2, 3, "?"), other="?"), OneHot("zone", ("a", "b", "c"))))
+    schema = TabularSchema(
+        (
+            Numeric("n", 0, 9),
+            Categorical("grade", (1, 2, 3, "?"), other="?"),
+            OneHot("zone", ("a", "b", "c")),
+        )
+    )
     random = np.random.default_rng(0)
     rows = np.column_stack(
-        [random.integers(0, 10, 20_000), random.integers(0, 6, 20_000), np.eye(3)[random.integers(0, 3, 20_000)]]
+        [
+            random.integers(0, 10, 20_000),
+            random.integers(0, 6, 20_000),
+            np.eye(3)[random.integers(0, 3, 20_000)],
+        ]
     )
     expected = one_hot(schema, rows[:50].tolist())
     found = schema.encode(rows.astype(dtype))
     np.testing.assert_array_equal(found[:50], expected)
     np.testing.assert_array_equal(found, schema.encode(rows))
     rows[[3, 19_999], 2:] = 0.0  # in the first and the last block
-    with pytest.raises(InvalidInput, match="expected exactly one 1 per row, 2 of 20000 rows differ"):
+    with pytest.raises(
+        InvalidInput, match="expected exactly one 1 per row, 2 of 20000 rows differ"
+    ):
         schema.code(rows.astype(dtype))
 
 
@@ -178,7 +221,10 @@ def bad(**changes):
         (bad(age=float("nan")), "column 'age': contains NaN"),
         (bad(age=float("inf")), "column 'age': contains infinity"),
         (bad(age="old"), "column 'age': expected real numbers"),
-        (bad(age=10**400), "column 'age': expected real numbers, got entries that are not numbers, or beyond"),
+        (
+            bad(age=10**400),
+            "column 'age': expected real numbers, got entries that are not numbers, or beyond",
+        ),
         (bad(work=10**5000), "column 'work': 1 of 1"),
         (bad(age=None), "column 'age': contains NaN|column 'age': expected real numbers"),
         (bad(z2=1), "attribute 'zone': expected exactly one 1 per row, 1 of 1 rows differ"),
@@ -207,7 +253,11 @@ def test_refuses_without_showing_values(rows, message) -> None:
         (lambda: Numeric("x", 1, 1), InvalidParameter, "expected lower < upper"),
         (lambda: Numeric("x", 0, float("nan")), InvalidParameter, "expected lower < upper"),
         (lambda: Numeric("x", -1e308, 1e308), InvalidParameter, "expected upper - lower from"),
-        (lambda: Numeric("x", 0, 5e-324, scale="log"), InvalidParameter, "expected upper - lower from"),
+        (
+            lambda: Numeric("x", 0, 5e-324, scale="log"),
+            InvalidParameter,
+            "expected upper - lower from",
+        ),
         (lambda: Numeric("x", 0, 1, scale="root"), UnknownName, "scale='root'"),
         (lambda: Categorical("x", ("a",)), InvalidParameter, "two different categories"),
         (lambda: Categorical("x", ("1", 1)), InvalidParameter, "two different categories"),
@@ -215,13 +265,29 @@ def test_refuses_without_showing_values(rows, message) -> None:
         (lambda: Categorical("x", "abc"), InvalidParameter, "categories='abc': expected a list"),
         (lambda: Categorical("x", ("a", "b"), other="c"), InvalidParameter, "other='c'"),
         (lambda: Categorical("x", (1, "b"), other=True), InvalidParameter, "other=True"),
-        (lambda: Numeric("x", 0, 10**400), InvalidParameter, "column 'x': upper: expected a number below"),
-        (lambda: Numeric("x", "0", 1), InvalidParameter, "column 'x': lower='0': expected a number"),
+        (
+            lambda: Numeric("x", 0, 10**400),
+            InvalidParameter,
+            "column 'x': upper: expected a number below",
+        ),
+        (
+            lambda: Numeric("x", "0", 1),
+            InvalidParameter,
+            "column 'x': lower='0': expected a number",
+        ),
         (lambda: Numeric("x", 0, 1, missing=float("nan")), InvalidParameter, "missing=nan"),
         (lambda: OneHot("x", ("a",)), InvalidParameter, "two columns"),
         (lambda: TabularSchema(()), InvalidParameter, "at least one attribute"),
-        (lambda: TabularSchema((Numeric("x", 0, 1), Numeric("x", 0, 1))), InvalidParameter, "its own name"),
-        (lambda: TabularSchema.from_dict({"columns": []}), InvalidInput, "expected attributes of kind"),
+        (
+            lambda: TabularSchema((Numeric("x", 0, 1), Numeric("x", 0, 1))),
+            InvalidParameter,
+            "its own name",
+        ),
+        (
+            lambda: TabularSchema.from_dict({"columns": []}),
+            InvalidInput,
+            "expected attributes of kind",
+        ),
         (lambda: TabularSchema.from_dict({"attributes": [{"kind": "date"}]}), InvalidInput, "date"),
     ],
 )

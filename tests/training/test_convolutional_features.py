@@ -11,20 +11,37 @@ from sklearn.preprocessing import StandardScaler
 
 from reticent.core.errors import InvalidInput
 from reticent.datasets import load_digits
-from reticent.training.convolutional_features import ConvolutionalConfig, ConvolutionalFeatures, train_convolutional_features
+from reticent.training.convolutional_features import (
+    ConvolutionalConfig,
+    ConvolutionalFeatures,
+    train_convolutional_features,
+)
 
 
 @pytest.fixture(scope="module")
 def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     data = load_digits()
-    wide = [np.kron(images, np.ones((2, 2), np.float32)) for images in (data.train_images, data.test_images)]
+    wide = [
+        np.kron(images, np.ones((2, 2), np.float32))
+        for images in (data.train_images, data.test_images)
+    ]
     return wide[0], data.train_labels, wide[1], data.test_labels
 
 
-CONFIG = ConvolutionalConfig(image_shape=(16, 16), channels=(4, 8), width=16, pool=4, epochs=4, batch_size=32, learning_rate=5e-3)
+CONFIG = ConvolutionalConfig(
+    image_shape=(16, 16),
+    channels=(4, 8),
+    width=16,
+    pool=4,
+    epochs=4,
+    batch_size=32,
+    learning_rate=5e-3,
+)
 
 
-def test_training_makes_features_that_tell_classes_apart(digits: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]) -> None:
+def test_training_makes_features_that_tell_classes_apart(
+    digits: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     images, labels, test, truth = digits
 
     def accuracy(features: ConvolutionalFeatures) -> float:

@@ -1,4 +1,6 @@
-"""Private training: noise by an independent accountant, the size of what is added, and learning at a generous budget."""
+"""Private training: noise by an independent accountant, the size of what is added, and learning
+at a generous budget.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,24 @@ from reticent.training import dpsgd
 from reticent.training.dpsgd import PrivateTraining, step_noise, train_private
 
 pytest.importorskip("opacus", reason="needs the extra 'baselines'")
-# Opacus' gradient samples use hooks that PyTorch warns about, and its imports pass a deprecated name; neither is ours to mend.
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
+# Opacus' gradient samples use hooks that PyTorch warns about, and its imports pass a deprecated
+# name; neither is ours to mend.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"
+)
 
 
 def gaussian_delta(epsilon: float, shift: float) -> float:
-    return float(stats.norm.cdf(shift / 2 - epsilon / shift) - np.exp(epsilon) * stats.norm.cdf(-shift / 2 - epsilon / shift))
+    return float(
+        stats.norm.cdf(shift / 2 - epsilon / shift)
+        - np.exp(epsilon) * stats.norm.cdf(-shift / 2 - epsilon / shift)
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "steps"), [(10.0, 4), (1.0, 20)])
 def test_full_batch_noise_is_the_exact_gaussian_one(epsilon: float, steps: int) -> None:
-    # Steps of a Gaussian mechanism are one of larger shift: Balle and Wang 2018 give its delta in closed form.
+    # Steps of a Gaussian mechanism are one of larger shift: Balle and Wang 2018 give its delta in
+    # closed form.
     shift = optimize.brentq(lambda value: gaussian_delta(epsilon, value) - 1e-5, 1e-3, 50.0)
     noise = step_noise(epsilon=epsilon, delta=1e-5, sampling_probability=1.0, steps=steps)
     exact = np.sqrt(steps) / shift
@@ -32,17 +41,25 @@ def test_full_batch_noise_is_the_exact_gaussian_one(epsilon: float, steps: int) 
 
 
 def test_sampling_needs_less_noise() -> None:
-    whole, sampled = (step_noise(epsilon=1.0, delta=1e-5, sampling_probability=rate, steps=10) for rate in (1.0, 0.1))
+    whole, sampled = (
+        step_noise(epsilon=1.0, delta=1e-5, sampling_probability=rate, steps=10)
+        for rate in (1.0, 0.1)
+    )
     assert sampled < 0.5 * whole
 
 
 def test_noise_of_a_step_has_the_stated_size() -> None:
-    # Records with gradient zero (both logits at 0, labels balanced): what a full-batch step adds is noise alone.
+    # Records with gradient zero (both logits at 0, labels balanced): what a full-batch step adds is
+    # noise alone.
     X = np.zeros((1000, 50))
     labels = np.arange(1000) % 2
-    config = PrivateTraining(epsilon=1.0, delta=1e-5, epochs=1, batch_size=None, learning_rate=1.0, clip=0.5)
+    config = PrivateTraining(
+        epsilon=1.0, delta=1e-5, epochs=1, batch_size=None, learning_rate=1.0, clip=0.5
+    )
     model = train_private(X, labels, config, initial=[np.zeros((1, 51))])
-    weights = np.concatenate([parameter.detach().numpy().ravel() for parameter in model.network.parameters()])[:100]
+    weights = np.concatenate(
+        [parameter.detach().numpy().ravel() for parameter in model.network.parameters()]
+    )[:100]
     spread = model.noise_multiplier * 0.5 / 1000
     # 100 normal numbers: the sum of squares is chi-squared; false alarm below 1e-6.
     low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], 100)
@@ -55,9 +72,13 @@ def test_one_record_moves_a_step_by_no_more_than_the_clip(monkeypatch: pytest.Mo
     X = np.random.default_rng(0).normal(size=(20, 3))
     labels = (X[:, 0] > 0).astype(int)
     X[0] *= 1e4
-    config = PrivateTraining(epsilon=1.0, delta=1e-5, epochs=1, batch_size=None, learning_rate=20.0, clip=0.1)
+    config = PrivateTraining(
+        epsilon=1.0, delta=1e-5, epochs=1, batch_size=None, learning_rate=20.0, clip=0.1
+    )
     start = [np.zeros((1, 4))]
-    with_, without = (train_private(X[first:], labels[first:], config, initial=start) for first in (0, 1))
+    with_, without = (
+        train_private(X[first:], labels[first:], config, initial=start) for first in (0, 1)
+    )
     moved = [
         20 * a.detach().numpy() - 19 * b.detach().numpy()
         for a, b in zip(*(m.network.parameters() for m in (with_, without)), strict=True)
@@ -70,7 +91,13 @@ def test_learns_blobs(optimizer: str, hidden: tuple[int, ...]) -> None:
     data = load_blobs("separable", points=1000)
     rate = 0.5 if optimizer == "sgd" else 0.02
     config = PrivateTraining(
-        epsilon=8.0, delta=1e-5, hidden=hidden, epochs=4, batch_size=200, learning_rate=rate, optimizer=optimizer
+        epsilon=8.0,
+        delta=1e-5,
+        hidden=hidden,
+        epochs=4,
+        batch_size=200,
+        learning_rate=rate,
+        optimizer=optimizer,
     )
     model = train_private(data.train_rows, data.train_labels, config)
     assert (model.predict(data.test_rows) == data.test_labels).mean() > 0.97

@@ -14,7 +14,9 @@ from reticent.training.embedder import ARCHITECTURES, Embedder, EmbedderConfig, 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("shape", [(8, 8), (28, 28), (64, 64)])
 def test_shapes_there_and_back(architecture: str, shape: tuple[int, int]) -> None:
-    embedder = Embedder(EmbedderConfig(image_shape=shape, latent_dimension=5, architecture=architecture, width=64))
+    embedder = Embedder(
+        EmbedderConfig(image_shape=shape, latent_dimension=5, architecture=architecture, width=64)
+    )
     images = np.random.default_rng(0).random((3, *shape), dtype=np.float32)
     embeddings = embedder.embed(images, batch_size=2)
     assert embeddings.shape == (3, 5)
@@ -28,10 +30,19 @@ def test_shapes_there_and_back(architecture: str, shape: tuple[int, int]) -> Non
 def test_learns_to_reconstruct_and_repeats() -> None:
     images = load_digits().train_images[:600]
     config = EmbedderConfig(
-        image_shape=(8, 8), latent_dimension=4, learning_rate=3e-3, beta=0.2, epochs=20, batch_size=32, width=64, dropout=0.0
+        image_shape=(8, 8),
+        latent_dimension=4,
+        learning_rate=3e-3,
+        beta=0.2,
+        epochs=20,
+        batch_size=32,
+        width=64,
+        dropout=0.0,
     )
     told: list[float] = []
-    first = train_embedder(images, config, report=lambda stage, done, total, loss: told.append(loss))
+    first = train_embedder(
+        images, config, report=lambda stage, done, total, loss: told.append(loss)
+    )
     second = train_embedder(images, config)
     np.testing.assert_array_equal(first.embed(images), second.embed(images))
     assert told[-1] < told[0]
@@ -44,7 +55,9 @@ def test_embedding_is_the_posterior_mean_without_dropout() -> None:
     images = load_digits().train_images[:100]
     embedder = train_embedder(images, config)
     with torch.no_grad():
-        np.testing.assert_array_equal(embedder.embed(images), embedder(torch.from_numpy(images)).numpy())
+        np.testing.assert_array_equal(
+            embedder.embed(images), embedder(torch.from_numpy(images)).numpy()
+        )
     np.testing.assert_array_equal(embedder.embed(images), embedder.embed(images))
 
 
@@ -64,7 +77,10 @@ def test_bad_settings(changes: dict[str, object], error: type[Exception], messag
         EmbedderConfig(**{"image_shape": (8, 8), "latent_dimension": 4, **changes})
 
 
-@pytest.mark.parametrize("images", [np.zeros((2, 8, 9), np.float32), np.zeros((2, 8, 8)), np.zeros((0, 8, 8), np.float32)])
+@pytest.mark.parametrize(
+    "images",
+    [np.zeros((2, 8, 9), np.float32), np.zeros((2, 8, 8)), np.zeros((0, 8, 8), np.float32)],
+)
 def test_bad_pictures(images: np.ndarray) -> None:
     with pytest.raises(InvalidInput, match="images"):
         train_embedder(images, EmbedderConfig(image_shape=(8, 8), latent_dimension=4))

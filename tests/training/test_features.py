@@ -63,9 +63,14 @@ def test_maps_say_what_they_were_made_from() -> None:
 
 def test_gradients_are_those_of_the_library_plane_by_plane() -> None:
     planes = np.random.default_rng(1).random((2, 2, 16, 16))
-    features = HogFeatures(image_shape=(2, 16, 16), cell=4, orientations=9, upright=False).features(planes.reshape(2, -1))
+    features = HogFeatures(image_shape=(2, 16, 16), cell=4, orientations=9, upright=False).features(
+        planes.reshape(2, -1)
+    )
     for row in range(2):
-        expected = [hog(plane, orientations=9, pixels_per_cell=(4, 4), cells_per_block=(2, 2)) for plane in planes[row]]
+        expected = [
+            hog(plane, orientations=9, pixels_per_cell=(4, 4), cells_per_block=(2, 2))
+            for plane in planes[row]
+        ]
         np.testing.assert_array_equal(features[row], np.concatenate(expected))
 
 
@@ -74,7 +79,9 @@ def test_upright_undoes_a_shear() -> None:
     stroke = (np.abs(columns - 13.5) < 2) & (np.abs(rows - 13.5) < 9)
     slanted = (np.abs(columns - 13.5 - 0.5 * (rows - 13.5)) < 2) & (np.abs(rows - 13.5) < 9)
     straightened = upright(slanted.astype(float))
-    assert np.abs(straightened - stroke).mean() < 0.03 < np.abs(slanted.astype(float) - stroke).mean()
+    assert (
+        np.abs(straightened - stroke).mean() < 0.03 < np.abs(slanted.astype(float) - stroke).mean()
+    )
     empty, single = np.zeros((8, 8)), np.eye(1, 64, 20).reshape(8, 8)
     assert (upright(empty) == empty).all()
     assert (upright(single) == single).all()
@@ -86,7 +93,9 @@ def test_reduction_keeps_the_directions_of_most_variance() -> None:
     reduced = ReducedFeatures.of(IdentityFeatures(), public, dimension=2)
     assert (np.abs(reduced.directions).argmax(axis=1) == [0, 2]).all()
     np.testing.assert_allclose(reduced.directions @ reduced.directions.T, np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(reduced.features(public), (public - public.mean(axis=0)) @ reduced.directions.T, atol=1e-9)
+    np.testing.assert_allclose(
+        reduced.features(public), (public - public.mean(axis=0)) @ reduced.directions.T, atol=1e-9
+    )
 
 
 def test_what_does_not_fit_is_refused() -> None:

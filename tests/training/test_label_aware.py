@@ -10,7 +10,12 @@ from reticent.core import Norm
 from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.label_chances import CHANCES, chance_of
-from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
+from reticent.training.lipschitz_objective import (
+    SPREAD,
+    input_directions,
+    lipschitz_bound,
+    output_functionals,
+)
 
 
 def blobs() -> tuple[np.ndarray, np.ndarray]:
@@ -24,7 +29,9 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("mechanism", list(CHANCES))
 def test_spread_is_one_and_labels_are_mostly_right(mechanism: str) -> None:
     points, labels = blobs()
-    config = LabelAwareConfig(epsilon=2.0, radius=0.3, mechanism=mechanism, hidden=(16,), epochs=15, batch_size=250)
+    config = LabelAwareConfig(
+        epsilon=2.0, radius=0.3, mechanism=mechanism, hidden=(16,), epochs=15, batch_size=250
+    )
     network = train_label_release(points, labels, config)
     directions, functionals = input_directions(3, Norm.LINF), output_functionals(4, SPREAD)
     assert lipschitz_bound(network, directions, functionals).item() == pytest.approx(1.0, rel=1e-4)

@@ -9,7 +9,13 @@ import torch
 from reticent.core import Neighborhood, Norm
 from reticent.core.errors import UnknownName
 from reticent.mechanisms import SoftmaxRelease, StabilityRelease
-from reticent.training.label_chances import CHANCES, chance_of, noisy_max_chance, softmax_chance, stability_chance
+from reticent.training.label_chances import (
+    CHANCES,
+    chance_of,
+    noisy_max_chance,
+    softmax_chance,
+    stability_chance,
+)
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 LOGITS = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) * 3
@@ -19,7 +25,9 @@ LABELS = torch.arange(200) % 5
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_softmax_chance_is_the_distribution_of_the_release(epsilon: float) -> None:
     built = SoftmaxRelease(classes=5, sensitivity=1.0, epsilon=epsilon, adjacency=NEAR)
-    expected = built.probabilities(LOGITS.double().numpy() / epsilon)[np.arange(200), LABELS.numpy()]
+    expected = built.probabilities(LOGITS.double().numpy() / epsilon)[
+        np.arange(200), LABELS.numpy()
+    ]
     np.testing.assert_allclose(softmax_chance(LOGITS, LABELS, epsilon).numpy(), expected, atol=1e-4)
 
 
@@ -29,7 +37,9 @@ def test_noisy_max_chance_matches_sampling() -> None:
     logits, labels = LOGITS[:5].double().numpy(), LABELS[:5].numpy()
     wins = (logits[:, None, :] + random.exponential(size=(5, 20_000, 5))).argmax(axis=2)
     shares = (wins == labels[:, None]).mean(axis=1)
-    np.testing.assert_allclose(noisy_max_chance(LOGITS[:5], LABELS[:5], 1.0).numpy(), shares, atol=0.018)
+    np.testing.assert_allclose(
+        noisy_max_chance(LOGITS[:5], LABELS[:5], 1.0).numpy(), shares, atol=0.018
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 10, 30])

@@ -1,4 +1,6 @@
-"""The differentiable bound: an upper bound on every sampled quotient, equal to brute force, and differentiable."""
+"""The differentiable bound: an upper bound on every sampled quotient, equal to brute force, and
+differentiable.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from reticent.core import Box, Norm, operator_norm
 from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
 from reticent.lipschitz import EnumerationBound
 from reticent.networks import from_torch
-from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
+from reticent.training.lipschitz_objective import (
+    SPREAD,
+    input_directions,
+    lipschitz_bound,
+    output_functionals,
+)
 from reticent.training.networks import relu_network
 
 OUTPUTS = [Norm.L1, Norm.LINF, Norm.L2, SPREAD]
@@ -26,7 +33,9 @@ def network(sizes: list[int], seed: int = 0) -> nn.Sequential:
 
 def bound_of(module: nn.Sequential, output: Norm | str, input_norm: Norm = Norm.LINF) -> float:
     functionals = None if output is Norm.L2 else output_functionals(module[-1].out_features, output)
-    return lipschitz_bound(module, input_directions(module[0].in_features, input_norm), functionals).item()
+    return lipschitz_bound(
+        module, input_directions(module[0].in_features, input_norm), functionals
+    ).item()
 
 
 def measure(differences: np.ndarray, output: Norm | str) -> np.ndarray:
@@ -38,14 +47,19 @@ def measure(differences: np.ndarray, output: Norm | str) -> np.ndarray:
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("input_norm", [Norm.LINF, Norm.L1])
 @pytest.mark.parametrize("sizes", [[4, 12, 3], [4, 8, 8, 3]])
-def test_no_sampled_quotient_exceeds_it(output: Norm | str, input_norm: Norm, sizes: list[int]) -> None:
+def test_no_sampled_quotient_exceeds_it(
+    output: Norm | str, input_norm: Norm, sizes: list[int]
+) -> None:
     module = network(sizes)
     random = np.random.default_rng(0)
     first = random.normal(size=(20000, 4), scale=2.0)
     second = first + random.choice([-0.3, 0.0, 0.3], size=first.shape)
     keep = np.abs(first - second).max(axis=1) > 0
     with torch.no_grad():
-        values = [module(torch.from_numpy(points[keep]).float()).double().numpy() for points in (first, second)]
+        values = [
+            module(torch.from_numpy(points[keep]).float()).double().numpy()
+            for points in (first, second)
+        ]
     quotients = measure(values[0] - values[1], output) / input_norm.of(first[keep] - second[keep])
     bound = bound_of(module, output, input_norm)
     assert quotients.max() <= bound * (1 + 1e-4)
@@ -97,7 +111,13 @@ def test_descent_lowers_it() -> None:
 
 @pytest.mark.parametrize(
     "layers",
-    [[], [nn.ReLU()], [nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2)], [nn.Linear(2, 2), nn.ReLU()], [nn.Linear(2, 2)] * 2],
+    [
+        [],
+        [nn.ReLU()],
+        [nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2)],
+        [nn.Linear(2, 2), nn.ReLU()],
+        [nn.Linear(2, 2)] * 2,
+    ],
 )
 def test_other_layers_are_refused(layers: list[nn.Module]) -> None:
     with pytest.raises(UnsupportedNetwork, match="Linear and ReLU in turn"):

@@ -40,7 +40,9 @@ def test_rescale_multiplies_outputs() -> None:
         (np.zeros((2, 1)), np.array([0, 0]), "two classes"),
     ],
 )
-def test_data_that_cannot_be_trained_on(embeddings: np.ndarray, labels: np.ndarray, message: str) -> None:
+def test_data_that_cannot_be_trained_on(
+    embeddings: np.ndarray, labels: np.ndarray, message: str
+) -> None:
     with pytest.raises(InvalidInput, match=message):
         labelled(embeddings, labels)
 

@@ -32,7 +32,8 @@ def test_symmetric_in_every_coordinate(norm: Norm) -> None:
 
 @pytest.mark.parametrize(
     ("norm", "variance"),
-    # Laplace: 2. Cube: E[Gamma(m + 1)^2] / 3 = (m + 1)(m + 2) / 3. Sphere: E[Gamma(m)^2] / m = m + 1.
+    # Laplace: 2. Cube: E[Gamma(m + 1)^2] / 3 = (m + 1)(m + 2) / 3. Sphere: E[Gamma(m)^2] / m = m +
+    # 1.
     [(Norm.L1, 2.0), (Norm.LINF, 20 / 3), (Norm.L2, 4.0)],
 )
 def test_the_spread_is_that_of_the_distribution(norm: Norm, variance: float) -> None:

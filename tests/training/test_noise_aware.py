@@ -1,4 +1,6 @@
-"""Noise-aware training: constant 1, better than the plain encoder under the same guarantee, repeatable."""
+"""Noise-aware training: constant 1, better than the plain encoder under the same guarantee,
+repeatable.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ import torch
 from reticent.core import Norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.training.heads import HeadConfig, train_head
-from reticent.training.lipschitz_objective import input_directions, lipschitz_bound, output_functionals
+from reticent.training.lipschitz_objective import (
+    input_directions,
+    lipschitz_bound,
+    output_functionals,
+)
 from reticent.training.noise import training_noise
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
@@ -25,7 +31,14 @@ def blobs(rows: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def config(**changes: object) -> NoiseAwareConfig:
-    settings = {"epsilon": 2.0, "radius": 0.4, "output_norm": Norm.LINF, "outputs": 2, "hidden": (16,), "epochs": 15}
+    settings = {
+        "epsilon": 2.0,
+        "radius": 0.4,
+        "output_norm": Norm.LINF,
+        "outputs": 2,
+        "hidden": (16,),
+        "epochs": 15,
+    }
     return NoiseAwareConfig(**{**settings, "batch_size": 250, **changes})
 
 
@@ -50,16 +63,23 @@ def accuracy(network: torch.nn.Sequential, bound: float, norm: Norm) -> float:
 @pytest.mark.parametrize("norm", list(Norm))
 def test_constant_is_one_and_training_repeats(norm: Norm) -> None:
     points, labels = blobs(500)
-    first, second = (train_noise_aware(points, labels, config(output_norm=norm, epochs=2)).network for _ in range(2))
+    first, second = (
+        train_noise_aware(points, labels, config(output_norm=norm, epochs=2)).network
+        for _ in range(2)
+    )
     functionals = None if norm is Norm.L2 else output_functionals(2, norm)
-    assert lipschitz_bound(first, input_directions(4, Norm.LINF), functionals).item() == pytest.approx(1.0, rel=1e-4)
+    assert lipschitz_bound(
+        first, input_directions(4, Norm.LINF), functionals
+    ).item() == pytest.approx(1.0, rel=1e-4)
     torch.testing.assert_close(first[0].weight, second[0].weight)
 
 
 def test_beats_the_plain_encoder_at_equal_noise_to_constant_ratio() -> None:
     points, labels = blobs()
     ours = train_noise_aware(points, labels, config()).network
-    plain = train_obfuscator(points, labels, ObfuscatorConfig(hidden=(16,), outputs=2, epochs=15, batch_size=64))
+    plain = train_obfuscator(
+        points, labels, ObfuscatorConfig(hidden=(16,), outputs=2, epochs=15, batch_size=64)
+    )
     directions, functionals = input_directions(4, Norm.LINF), output_functionals(2, Norm.LINF)
     constant = lipschitz_bound(plain, directions, functionals).item()
     assert accuracy(ours, 1.0, Norm.LINF) > accuracy(plain, constant, Norm.LINF) + 0.1
@@ -69,7 +89,9 @@ def test_its_own_head_reads_released_values() -> None:
     points, labels = blobs()
     trained = train_noise_aware(points, labels, config(epsilon=20.0))
     with torch.no_grad():
-        released = trained.network(torch.from_numpy(points)) + 0.02 * training_noise(len(points), 2, output_norm=Norm.LINF)
+        released = trained.network(torch.from_numpy(points)) + 0.02 * training_noise(
+            len(points), 2, output_norm=Norm.LINF
+        )
     assert (trained.head.predict(released.numpy()) == labels).mean() > 0.9
 
 

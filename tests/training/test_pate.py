@@ -16,7 +16,9 @@ QUERIES = RNG.normal(size=(40, 3))
 
 def _teachers(keep: np.ndarray, keys: list[str] | None = None, teachers: int = 8) -> PateTeachers:
     own = None if keys is None else [keys[i] for i in keep]
-    return PateTeachers.of(X[keep], Y[keep], own, teachers=teachers, classes=2, public_features=QUERIES, ridge=1.0)
+    return PateTeachers.of(
+        X[keep], Y[keep], own, teachers=teachers, classes=2, public_features=QUERIES, ridge=1.0
+    )
 
 
 def test_one_record_retrains_one_teacher_and_moves_one_vote() -> None:

@@ -1,4 +1,6 @@
-"""The progress bar takes every report, also of a stage that starts again and of one without a loss."""
+"""The progress bar takes every report, also of a stage that starts again and of one without a
+loss.
+"""
 
 from __future__ import annotations
 

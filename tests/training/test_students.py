@@ -1,4 +1,6 @@
-"""Students learn from few labels and from pictures without any, and do not learn wrong labels by heart."""
+"""Students learn from few labels and from pictures without any, and do not learn wrong labels by
+heart.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, distort, flat_pictures, train_student
 
 CONFIG = StudentConfig(
-    image_shape=(1, 8, 8), channels=(8, 16), width=32, epochs=40, learning_rate=5e-3, turn=0.1, zoom=0.05, shift=0.05
+    image_shape=(1, 8, 8),
+    channels=(8, 16),
+    width=32,
+    epochs=40,
+    learning_rate=5e-3,
+    turn=0.1,
+    zoom=0.05,
+    shift=0.05,
 )
 
 
@@ -22,7 +31,9 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return data.train_images.reshape(-1, 64), data.train_labels
 
 
-def test_a_few_labels_and_many_pictures_make_a_classifier(digits: tuple[np.ndarray, np.ndarray]) -> None:
+def test_a_few_labels_and_many_pictures_make_a_classifier(
+    digits: tuple[np.ndarray, np.ndarray],
+) -> None:
     pictures, truth = digits
     labels = np.full(len(truth), -1)
     labels[:100] = truth[:100]
@@ -32,12 +43,16 @@ def test_a_few_labels_and_many_pictures_make_a_classifier(digits: tuple[np.ndarr
     assert (probabilities.argmax(axis=1)[100:] == truth[100:]).mean() > 0.8
 
 
-def test_training_is_repeatable_and_depends_on_its_seed(digits: tuple[np.ndarray, np.ndarray]) -> None:
+def test_training_is_repeatable_and_depends_on_its_seed(
+    digits: tuple[np.ndarray, np.ndarray],
+) -> None:
     pictures, truth = digits
     short = StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1)
     other = StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1, seed=1)
     first, again, different = (
-        train_student(pictures[:200], truth[:200], classes=10, config=config).probabilities(pictures[:5])
+        train_student(pictures[:200], truth[:200], classes=10, config=config).probabilities(
+            pictures[:5]
+        )
         for config in (short, short, other)
     )
     assert (first == again).all()
@@ -49,9 +64,9 @@ def test_pictures_are_moved_a_little_and_only_if_asked_to() -> None:
     pictures = torch.rand(50, 64)
     still = StudentConfig(image_shape=(1, 8, 8), turn=0.0, zoom=0.0, shift=0.0)
     torch.testing.assert_close(distort(pictures, still), pictures, atol=1e-5, rtol=0)
-    mirrored = distort(pictures, StudentConfig(image_shape=(1, 8, 8), turn=0.0, zoom=0.0, shift=0.0, flips=True)).reshape(
-        50, 8, 8
-    )
+    mirrored = distort(
+        pictures, StudentConfig(image_shape=(1, 8, 8), turn=0.0, zoom=0.0, shift=0.0, flips=True)
+    ).reshape(50, 8, 8)
     same = (mirrored - pictures.reshape(50, 8, 8)).abs().amax(dim=(1, 2)) < 1e-4
     turned = (mirrored.flip(2) - pictures.reshape(50, 8, 8)).abs().amax(dim=(1, 2)) < 1e-4
     assert bool((same ^ turned).all())

@@ -1,7 +1,7 @@
 """Immutable privacy events, and what answers cost together.
 
-``composition``, ``accountants`` and ``calibration`` answer "what do Q answers cost"; ``filters`` keep a total that is spent
-adaptively. ``reticent.ledger`` keeps totals on disk.
+``composition``, ``accountants`` and ``calibration`` answer "what do Q answers cost"; ``filters``
+keep a total that is spent adaptively. ``reticent.ledger`` keeps totals on disk.
 """
 
 from __future__ import annotations
@@ -35,10 +35,21 @@ if TYPE_CHECKING:
         ZeroConcentratedCost,
     )
     from reticent.accounting.exact_gaussian import GaussianAccountant
-    from reticent.accounting.filters import BasicFilter, BasicOdometer, Filter, RdpFilter, RdpOdometer
+    from reticent.accounting.filters import (
+        BasicFilter,
+        BasicOdometer,
+        Filter,
+        RdpFilter,
+        RdpOdometer,
+    )
     from reticent.accounting.loss_accountant import PldAccountant
     from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
-    from reticent.accounting.private_knn import PrivateKnnSteps, PrivateKnnTotal, private_knn_rdp, private_knn_total
+    from reticent.accounting.private_knn import (
+        PrivateKnnSteps,
+        PrivateKnnTotal,
+        private_knn_rdp,
+        private_knn_total,
+    )
     from reticent.accounting.private_knn_calibration import calibrate_private_knn
     from reticent.accounting.private_knn_filter import PrivateKnnFilter
     from reticent.accounting.screening import ScreeningDpEvent, screening_rdp

@@ -24,8 +24,9 @@ Array = npt.NDArray[np.float64]
 class Accountant(ABC):
     """Counts answers under one adjacency and states their total.
 
-    **Guarantee.** The total holds for answers whose *values* may depend on earlier answers, while the list of events is fixed in
-    advance. For events that are themselves chosen from earlier answers use ``reticent.accounting.filters``.
+    **Guarantee.** The total holds for answers whose *values* may depend on earlier answers, while
+    the list of events is fixed in advance. For events that are themselves chosen from earlier
+    answers use ``reticent.accounting.filters``.
 
     Args:
         adjacency: the one adjacency that every counted event must have.
@@ -41,13 +42,15 @@ class Accountant(ABC):
         """Counts ``answers`` answers of ``event``; all of them or, when it raises, none.
 
         Raises:
-            IncompatibleGuarantees: another adjacency or kind, or a mechanism that this accountant has no formula for.
+            IncompatibleGuarantees: another adjacency or kind, or a mechanism that this accountant
+                has no formula for.
             InvalidParameter: ``answers`` is not an integer of at least 1.
         """
         answers = count(answers, name="answers")
         if event.guarantee.adjacency != self.adjacency:
             raise IncompatibleGuarantees(
-                f"costs compose only within one adjacency: this accountant counts {self.adjacency.describe()}, "
+                "costs compose only within one adjacency: this accountant counts "
+                f"{self.adjacency.describe()}, "
                 f"{event.mechanism} protects {event.guarantee.adjacency.describe()}"
             )
         costs = elementary_costs(event)
@@ -80,8 +83,8 @@ class Accountant(ABC):
 class RdpAccountant(Accountant):
     """Rényi differential privacy on a list of orders: fast, additive, a little loose.
 
-    A part of which only (epsilon, delta) is stated is counted as randomised response with probability 1 - delta; the deltas are
-    set aside and come off the target.
+    A part of which only (epsilon, delta) is stated is counted as randomised response with
+    probability 1 - delta; the deltas are set aside and come off the target.
 
     Args:
         adjacency: see ``Accountant``.
@@ -89,7 +92,8 @@ class RdpAccountant(Accountant):
 
     Reference: Mironov 2017; conversion of Canonne, Kamath and Steinke 2020, Proposition 12.
 
-    Edge cases: without any answer epsilon is 0; delta = 0 gives infinity, since no finite order reaches it.
+    Edge cases: without any answer epsilon is 0; delta = 0 gives infinity, since no finite order
+    reaches it.
 
     Example:
         >>> from reticent.accounting import GaussianCost
@@ -103,7 +107,9 @@ class RdpAccountant(Accountant):
 
     def __init__(self, adjacency: Adjacency, orders: Sequence[float] | None = None) -> None:
         super().__init__(adjacency)
-        self.orders: Array = np.asarray(DEFAULT_ORDERS if orders is None else orders, dtype=np.float64)
+        self.orders: Array = np.asarray(
+            DEFAULT_ORDERS if orders is None else orders, dtype=np.float64
+        )
         if self.orders.size == 0 or not np.all(self.orders > 1):
             raise InvalidParameter("orders: expected at least one number, each above 1")
 
@@ -135,9 +141,13 @@ class RdpAccountant(Accountant):
 
     def _log_kept(self) -> float:
         """Logarithm of the probability that no stated delta strikes."""
-        stated = [(cost, times) for cost, times in self._counted.items() if isinstance(cost, StatedCost)]
+        stated = [
+            (cost, times) for cost, times in self._counted.items() if isinstance(cost, StatedCost)
+        ]
         return math.fsum(times * math.log1p(-cost.delta) for cost, times in stated)
 
     def _check(self, cost: Cost, mechanism: str) -> None:
         if not has_divergence(cost):
-            raise IncompatibleGuarantees(f"{mechanism}: no Rényi formula for {type(cost).__name__}; use PldAccountant")
+            raise IncompatibleGuarantees(
+                f"{mechanism}: no Rényi formula for {type(cost).__name__}; use PldAccountant"
+            )

@@ -1,4 +1,6 @@
-"""Rényi divergences that hold up to a total-variation distance, which only leaves together with them."""
+"""Rényi divergences that hold up to a total-variation distance, which only leaves together with
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,11 @@ _LARGEST_EXPONENT = 700.0
 class ApproximateRdp:
     """Rényi divergences of a release, up to a slack.
 
-    **Guarantee.** At both of any two neighbours the release's distribution is within total variation ``slack`` of another
-    one, and the divergences of those two are at most ``divergences``, in both directions. **The divergences alone bound
-    nothing**: the real ones may be larger, or infinite. So ``epsilon`` takes the slack off delta, and sums and multiples add
-    up the slacks.
+    **Guarantee.** At both of any two neighbours the release's distribution is within total
+    variation ``slack`` of another one, and the divergences of those two are at most
+    ``divergences``, in both directions. **The divergences alone bound nothing**: the real ones may
+    be larger, or infinite. So ``epsilon`` takes the slack off delta, and sums and multiples add up
+    the slacks.
 
     Attributes:
         orders: Rényi orders, each above 1.
@@ -54,7 +57,8 @@ class ApproximateRdp:
         divergences = np.array(self.divergences, dtype=np.float64)
         if not self.orders or divergences.shape != (len(self.orders),):
             raise InvalidParameter(
-                f"divergences: expected one for each of {len(self.orders)} orders, got shape={divergences.shape}"
+                f"divergences: expected one for each of {len(self.orders)} orders, got "
+                f"shape={divergences.shape}"
             )
         if not all(order > 1 for order in self.orders):
             raise InvalidParameter(f"orders={list(self.orders)}: expected numbers above 1")
@@ -66,12 +70,16 @@ class ApproximateRdp:
         object.__setattr__(self, "divergences", divergences)
 
     def __add__(self, other: ApproximateRdp) -> ApproximateRdp:
-        """Both releases, one after the other, the second possibly chosen from the answer of the first."""
+        """Both releases, one after the other, the second possibly chosen from the answer of the
+        first.
+        """
         if not isinstance(other, ApproximateRdp):
             return NotImplemented
         if other.orders != self.orders:
             raise InvalidParameter("orders: expected the same for both summands")
-        return ApproximateRdp(self.orders, self.divergences + other.divergences, self.slack + other.slack)
+        return ApproximateRdp(
+            self.orders, self.divergences + other.divergences, self.slack + other.slack
+        )
 
     def __rmul__(self, times: int) -> ApproximateRdp:
         """So many of these releases."""
@@ -79,12 +87,17 @@ class ApproximateRdp:
         return ApproximateRdp(self.orders, times * self.divergences, times * self.slack)
 
     def spare(self, *, epsilon: float, delta: float) -> float:
-        """What is left of ``delta`` for the divergences where the total has ``epsilon``; not positive where nothing is.
+        """What is left of ``delta`` for the divergences where the total has ``epsilon``; not
+        positive where nothing is.
 
-        If P is within slack of P', Q of Q', and P'(S) <= exp(epsilon) Q'(S) + d, then P(S) <= exp(epsilon) Q(S) + d +
-        (1 + exp(epsilon)) slack.
+        If P is within slack of P', Q of Q', and P'(S) <= exp(epsilon) Q'(S) + d, then P(S) <=
+        exp(epsilon) Q(S) + d + (1 + exp(epsilon)) slack.
         """
-        return delta - self.slack * (1.0 + math.exp(epsilon)) if epsilon <= _LARGEST_EXPONENT or self.slack == 0 else -math.inf
+        return (
+            delta - self.slack * (1.0 + math.exp(epsilon))
+            if epsilon <= _LARGEST_EXPONENT or self.slack == 0
+            else -math.inf
+        )
 
     def epsilon(self, *, delta: float) -> float:
         """Smallest epsilon at ``delta``, the slack taken off; infinite where it leaves nothing.
@@ -98,8 +111,9 @@ class ApproximateRdp:
         lower = self._without_slack(delta)
         if self.slack == 0 or math.isinf(lower):
             return lower
-        # A larger epsilon leaves less of delta, and less of delta needs a larger epsilon. Between the least epsilon of the
-        # divergences and the one that uses up delta, the claim "epsilon is enough" turns true at most once near the lower end.
+        # A larger epsilon leaves less of delta, and less of delta needs a larger epsilon. Between
+        # the least epsilon of the divergences and the one that uses up delta, the claim "epsilon is
+        # enough" turns true at most once near the lower end.
         step = 1e-9 * max(lower, 1e-3)
         while not self._enough(lower + step, delta):
             step *= 2

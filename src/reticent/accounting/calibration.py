@@ -15,7 +15,8 @@ _STEPS = 200
 
 
 def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
-    """Largest pure epsilon of one answer with which ``answers`` of them stay within a total of (``epsilon``, ``delta``).
+    """Largest pure epsilon of one answer with which ``answers`` of them stay within a total of
+    (``epsilon``, ``delta``).
 
     The inverse of ``composition.smallest_epsilon``, to a relative 1e-13 from below.
 
@@ -36,7 +37,9 @@ def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
 
     def fits(per_answer: float) -> bool:
         # Optimal composition is never above the others, so it alone decides.
-        spent = optimal_delta(epsilon=per_answer, answers=answers, total_epsilon=target, answer_delta=0.0)
+        spent = optimal_delta(
+            epsilon=per_answer, answers=answers, total_epsilon=target, answer_delta=0.0
+        )
         return spent <= delta
 
     lower, upper = target / answers, target + 1.0
@@ -62,10 +65,12 @@ def noise_multiplier(
     accountant: Callable[[], Accountant] | None = None,
     tolerance: float = 1e-7,
 ) -> float:
-    """Smallest noise multiplier with which ``answers`` answers of ``make_event`` stay within (``epsilon``, ``delta``).
+    """Smallest noise multiplier with which ``answers`` answers of ``make_event`` stay within
+    (``epsilon``, ``delta``).
 
     Args:
-        make_event: event of one answer at a noise multiplier; its cost must not grow with the multiplier.
+        make_event: event of one answer at a noise multiplier; its cost must not grow with the
+            multiplier.
         epsilon: of the total, above 0.
         delta: of the total, in (0, 1) for Gaussian noise.
         answers: how many, at least 1.
@@ -73,11 +78,12 @@ def noise_multiplier(
         tolerance: how far below ``epsilon`` the total may stay, above 0.
 
     Returns:
-        A multiplier whose recomputed total lies in [epsilon - tolerance, epsilon], or the smallest one tried where epsilon is
-        never reached.
+        A multiplier whose recomputed total lies in [epsilon - tolerance, epsilon], or the smallest
+        one tried where epsilon is never reached.
 
     Raises:
-        CalibrationFailed: no multiplier up to 1e9 is enough (for instance Rényi accounting asked for delta = 0).
+        CalibrationFailed: no multiplier up to 1e9 is enough (for instance Rényi accounting asked
+            for delta = 0).
 
     Example:
         >>> from reticent.accounting import GaussianCost
@@ -101,7 +107,8 @@ def noise_multiplier(
         lower, upper = upper, 4 * upper
         if upper > 1e9:
             raise CalibrationFailed(
-                f"no noise multiplier up to 1e9 brings {answers} answers to epsilon={target:g}, delta={delta:g}"
+                f"no noise multiplier up to 1e9 brings {answers} answers to "
+                f"epsilon={target:g}, delta={delta:g}"
             )
     for _ in range(_STEPS):
         if spent >= target - tolerance:

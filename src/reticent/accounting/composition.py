@@ -1,4 +1,6 @@
-"""What a series of (epsilon, delta) answers costs together: basic, advanced and optimal composition."""
+"""What a series of (epsilon, delta) answers costs together: basic, advanced and optimal
+composition.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ Array = npt.NDArray[np.float64]
 
 _BISECTIONS = 200
 SMALLEST_DELTA = 1e-280
-"""Below it nothing but basic composition is used: smaller probabilities leave the range of doubles."""
+"""Below it nothing but basic composition is used: smaller probabilities leave the range of
+doubles.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ def basic_epsilon(*, epsilon: float, answers: int) -> float:
 
 
 def advanced_epsilon(*, epsilon: float, answers: int, delta: float) -> float:
-    """Total epsilon by the better of two closed forms; ``delta`` is all theirs, the answers themselves are pure.
+    """Total epsilon by the better of two closed forms; ``delta`` is all theirs, the answers
+    themselves are pure.
 
     Args:
         epsilon: of one answer, above 0.
@@ -74,10 +79,14 @@ def advanced_epsilon(*, epsilon: float, answers: int, delta: float) -> float:
     return min(plain, small)
 
 
-def optimal_delta(*, epsilon: float, answers: int, total_epsilon: float, answer_delta: float) -> float:
-    """Smallest delta such that ``answers`` answers of (``epsilon``, ``answer_delta``) are (``total_epsilon``, delta)-private.
+def optimal_delta(
+    *, epsilon: float, answers: int, total_epsilon: float, answer_delta: float
+) -> float:
+    """Smallest delta such that ``answers`` answers of (``epsilon``, ``answer_delta``) are
+    (``total_epsilon``, delta)-private.
 
-    No smaller number holds for every series of such answers, adaptive ones included: randomised response attains it.
+    No smaller number holds for every series of such answers, adaptive ones included: randomised
+    response attains it.
 
     Args:
         epsilon: of one answer, above 0.
@@ -86,24 +95,30 @@ def optimal_delta(*, epsilon: float, answers: int, total_epsilon: float, answer_
         answer_delta: delta of one answer, in [0, 1).
 
     Returns:
-        The closed form, rounded up by a relative 1e-12 + 1e-14 ``answers``; what is below 1e-300 may come out as 0.
+        The closed form, rounded up by a relative 1e-12 + 1e-14 ``answers``; what is below 1e-300
+        may come out as 0.
 
-    Reference: Kairouz, Oh and Viswanath 2015, Theorem 3.3, for any total epsilon instead of their grid.
+    Reference: Kairouz, Oh and Viswanath 2015, Theorem 3.3, for any total epsilon instead of their
+    grid.
 
-    Edge cases: with no spare answers ``answers=1`` gives ``answer_delta`` at ``total_epsilon=epsilon``.
+    Edge cases: with no spare answers ``answers=1`` gives ``answer_delta`` at
+    ``total_epsilon=epsilon``.
     """
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     answer_delta = probability(answer_delta, name="answer_delta")
     if not total_epsilon >= 0:
         raise InvalidParameter(f"total_epsilon={total_epsilon!r}: expected a number of at least 0")
-    return with_failures(_pure_delta(epsilon, answers)(total_epsilon), answers * math.log1p(-answer_delta))
+    return with_failures(
+        _pure_delta(epsilon, answers)(total_epsilon), answers * math.log1p(-answer_delta)
+    )
 
 
 def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta: float) -> float:
     """Smallest total epsilon at ``delta``; the inverse of ``optimal_delta``, rounded up.
 
     Returns:
-        Total epsilon, or infinity where the answers' own delta already exceeds ``delta``. For delta below 1e-280 the sum of
+        Total epsilon, or infinity where the answers' own delta already exceeds ``delta``. For delta
+        below 1e-280 the sum of
         epsilons: smaller probabilities leave the range of doubles.
 
     Example:
@@ -114,7 +129,8 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
     delta = probability(delta, name="delta")
     log_kept = answers * math.log1p(-probability(answer_delta, name="answer_delta"))
     if delta < SMALLEST_DELTA:
-        # Probabilities that a double rounds to 0 are not 0: without any delta to speak of, only the sum holds.
+        # Probabilities that a double rounds to 0 are not 0: without any delta to speak of, only the
+        # sum holds.
         return answers * epsilon if with_failures(0.0, log_kept) <= delta else math.inf
     pure = _pure_delta(epsilon, answers)
 
@@ -124,14 +140,18 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
     return smallest_without(excess, answers * epsilon)
 
 
-def smallest_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta: float) -> Composition:
-    """Smallest of basic, advanced and optimal composition of ``answers`` equal answers at a total of ``delta``.
+def smallest_epsilon(
+    *, epsilon: float, answers: int, delta: float, answer_delta: float
+) -> Composition:
+    """Smallest of basic, advanced and optimal composition of ``answers`` equal answers at a total
+    of ``delta``.
 
     Args:
         epsilon: of one answer, above 0.
         answers: how many, at least 1.
         delta: of the total, in [0, 1).
-        answer_delta: delta of one answer, in [0, 1); the answers' share is set aside before the rest goes to the theorems.
+        answer_delta: delta of one answer, in [0, 1); the answers' share is set aside before the
+            rest goes to the theorems.
 
     Raises:
         InvalidParameter: the answers' own delta adds up to more than ``delta`` under every theorem.
@@ -145,8 +165,12 @@ def smallest_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta
     spare = probability(delta, name="delta") - own
     candidates = {
         "basic": basic_epsilon(epsilon=epsilon, answers=answers) if spare >= 0 else math.inf,
-        "advanced": advanced_epsilon(epsilon=epsilon, answers=answers, delta=spare) if spare >= 0 else math.inf,
-        "optimal": optimal_epsilon(epsilon=epsilon, answers=answers, delta=delta, answer_delta=answer_delta),
+        "advanced": advanced_epsilon(epsilon=epsilon, answers=answers, delta=spare)
+        if spare >= 0
+        else math.inf,
+        "optimal": optimal_epsilon(
+            epsilon=epsilon, answers=answers, delta=delta, answer_delta=answer_delta
+        ),
     }
     winner = min(candidates, key=lambda name: candidates[name])
     if math.isinf(candidates[winner]):
@@ -158,14 +182,18 @@ def smallest_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta
 
 
 def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
-    """Delta of ``answers`` pure answers as a function of total epsilon, rounded up, on precomputed binomial weights."""
+    """Delta of ``answers`` pure answers as a function of total epsilon, rounded up, on
+    precomputed binomial weights.
+    """
     lies = np.arange(answers + 1)
     losses = np.asarray((answers - 2.0 * lies) * epsilon, dtype=np.float64)
-    # A lie has probability 1/(1 + e^epsilon); the logarithmic weights neither overflow nor cancel at any number of answers.
+    # A lie has probability 1/(1 + e^epsilon); the logarithmic weights neither overflow nor cancel
+    # at any number of answers.
     lie = 1.0 / (1.0 + math.exp(min(epsilon, 700.0)))
     weights = binomial_weights(answers, lie)
 
-    # More than the errors of logarithms of binomial coefficients, which grow with the number of answers.
+    # More than the errors of logarithms of binomial coefficients, which grow with the number of
+    # answers.
     rounding = 1.0 + 1e-12 + 1e-14 * answers
 
     def delta(total: float) -> float:
@@ -176,7 +204,8 @@ def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
 
 
 def binomial_weights(answers: int, lie: float) -> Array:
-    """Probabilities of 0, 1, ..., ``answers`` lies, each with probability ``lie``; shape (answers + 1,).
+    """Probabilities of 0, 1, ..., ``answers`` lies, each with probability ``lie``; shape (answers +
+    1,).
 
     Example:
         >>> binomial_weights(2, 0.25).round(4).tolist()
@@ -184,17 +213,28 @@ def binomial_weights(answers: int, lie: float) -> Array:
     """
     # The formula of scipy.stats, which takes a second to import.
     lies = np.arange(answers + 1, dtype=np.float64)
-    log_ways = special.gammaln(answers + 1) - special.gammaln(lies + 1) - special.gammaln(answers - lies + 1)
-    return np.asarray(np.exp(log_ways + special.xlogy(lies, lie) + special.xlog1py(answers - lies, -lie)), dtype=np.float64)
+    log_ways = (
+        special.gammaln(answers + 1)
+        - special.gammaln(lies + 1)
+        - special.gammaln(answers - lies + 1)
+    )
+    return np.asarray(
+        np.exp(log_ways + special.xlogy(lies, lie) + special.xlog1py(answers - lies, -lie)),
+        dtype=np.float64,
+    )
 
 
 def with_failures(pure: float, log_kept: float) -> float:
-    """Total delta where answers fail with probability 1 - exp(``log_kept``) and cost ``pure`` otherwise."""
+    """Total delta where answers fail with probability 1 - exp(``log_kept``) and cost ``pure``
+    otherwise.
+    """
     return -math.expm1(log_kept) + math.exp(log_kept) * pure
 
 
 def smallest_without(excess: Callable[[float], bool], upper: float) -> float:
-    """Smallest number in [0, ``upper``] without ``excess``, from above; infinite if ``upper`` itself has it."""
+    """Smallest number in [0, ``upper``] without ``excess``, from above; infinite if ``upper``
+    itself has it.
+    """
     if excess(upper):
         return math.inf
     if not excess(0.0):

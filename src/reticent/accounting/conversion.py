@@ -13,13 +13,17 @@ from reticent.core.errors import InvalidParameter
 Array = npt.NDArray[np.float64]
 
 _ROUNDING = 2e-15
-"""More than the rounding of the few operations of a conversion, relative to the sum of their magnitudes."""
+"""More than the rounding of the few operations of a conversion, relative to the sum of their
+magnitudes.
+"""
 
 _LEAST_ORDER = 1.01
 """Closer to 1 the conversion of an order cancels, and is never the best one."""
 
 
-def epsilon_of_rdp(orders: npt.ArrayLike, divergences: npt.ArrayLike, delta: float) -> tuple[float, float]:
+def epsilon_of_rdp(
+    orders: npt.ArrayLike, divergences: npt.ArrayLike, delta: float
+) -> tuple[float, float]:
     """Smallest epsilon at ``delta`` that one of the orders proves, and that order.
 
     Args:
@@ -33,10 +37,11 @@ def epsilon_of_rdp(orders: npt.ArrayLike, divergences: npt.ArrayLike, delta: flo
     Raises:
         InvalidParameter: orders, divergences or delta out of their range.
 
-    Edge cases: delta = 0 gives infinity unless a divergence is 0. Where 1 - exp(-divergence) < delta^2 epsilon is 0, because
-    total variation is at most sqrt(1 - exp(-KL)).
+    Edge cases: delta = 0 gives infinity unless a divergence is 0. Where 1 - exp(-divergence) <
+    delta^2 epsilon is 0, because total variation is at most sqrt(1 - exp(-KL)).
 
-    Reference: Canonne, Kamath and Steinke 2020, Proposition 12; Bretagnolle and Huber 1979 for epsilon = 0.
+    Reference: Canonne, Kamath and Steinke 2020, Proposition 12; Bretagnolle and Huber 1979 for
+    epsilon = 0.
 
     Example:
         >>> epsilon, order = epsilon_of_rdp([2.0, 8.0, 32.0], [0.01, 0.04, 0.16], 1e-5)
@@ -56,7 +61,9 @@ def epsilon_of_rdp(orders: npt.ArrayLike, divergences: npt.ArrayLike, delta: flo
     return max(0.0, float(found[best])), float(alphas[best])
 
 
-def delta_of_rdp(orders: npt.ArrayLike, divergences: npt.ArrayLike, epsilon: float) -> tuple[float, float]:
+def delta_of_rdp(
+    orders: npt.ArrayLike, divergences: npt.ArrayLike, epsilon: float
+) -> tuple[float, float]:
     """Smallest delta at ``epsilon`` that one of the orders proves, and that order.
 
     Args:
@@ -108,5 +115,7 @@ def _checked(orders: npt.ArrayLike, divergences: npt.ArrayLike) -> tuple[Array, 
     if alphas.ndim != 1 or alphas.size == 0 or not np.all(alphas > 1):
         raise InvalidParameter("orders: expected at least one number, each above 1")
     if rdp.shape != alphas.shape or not np.all(rdp >= 0):
-        raise InvalidParameter(f"divergences: expected {alphas.size} numbers of at least 0, got shape={rdp.shape}")
+        raise InvalidParameter(
+            f"divergences: expected {alphas.size} numbers of at least 0, got shape={rdp.shape}"
+        )
     return alphas, rdp

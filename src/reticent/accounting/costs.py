@@ -1,4 +1,6 @@
-"""Privacy events taken apart into elementary costs, each checked against its adjacency before anybody counts it."""
+"""Privacy events taken apart into elementary costs, each checked against its adjacency before
+anybody counts it.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,12 @@ _LARGEST_EXPONENT = 700.0
 def elementary_costs(event: PrivacyEvent) -> list[tuple[Cost, int]]:
     """The elementary costs of one answer of ``event``, with their multiplicities.
 
-    Elementary is what an accountant has a formula for: a cost without parts, or ``PoissonSampled`` of one, or ``PoissonSampled``
-    of several that see one sample.
+    Elementary is what an accountant has a formula for: a cost without parts, or ``PoissonSampled``
+    of one, or ``PoissonSampled`` of several that see one sample.
 
     Raises:
-        IncompatibleGuarantees: the event promises no differential privacy, or its parts do not make sense under its adjacency.
+        IncompatibleGuarantees: the event promises no differential privacy, or its parts do not
+            make sense under its adjacency.
     """
     guarantee = event.guarantee
     if guarantee.kind is not GuaranteeKind.DIFFERENTIAL_PRIVACY:
@@ -57,16 +60,21 @@ def _parts(cost: Cost, adjacency: Adjacency, mechanism: str) -> list[tuple[Cost,
         _need_one_record(adjacency, mechanism, "Poisson sampling")
         inner = _parts(cost.of, adjacency, mechanism)
         return (
-            inner if cost.sampling_probability == 1 or not inner else [(_sampled(inner, cost.sampling_probability, mechanism), 1)]
+            inner
+            if cost.sampling_probability == 1 or not inner
+            else [(_sampled(inner, cost.sampling_probability, mechanism), 1)]
         )
     if isinstance(cost, ScreeningDpEvent | NoisyArgmaxDpEvent):
         _need_one_record(adjacency, mechanism, "a vote of neighbours")
     elif isinstance(cost, RandomizedResponseCost):
         if not isinstance(adjacency, Neighborhood | Replace):
             raise _refused(mechanism, "randomised response", adjacency, "Replace or Neighborhood")
-    elif not isinstance(cost, GaussianCost | LaplaceCost | DiscreteLaplaceCost | ZeroConcentratedCost | StatedCost):
+    elif not isinstance(
+        cost, GaussianCost | LaplaceCost | DiscreteLaplaceCost | ZeroConcentratedCost | StatedCost
+    ):
         raise IncompatibleGuarantees(
-            f"{mechanism}: no accountant for {type(cost).__name__}; expected a cost of reticent.accounting.events, or None to "
+            f"{mechanism}: no accountant for {type(cost).__name__}; expected a cost of "
+            "reticent.accounting.events, or None to "
             "count (epsilon, delta)"
         )
     return [(cost, 1)]
@@ -76,8 +84,8 @@ def _sampled(inner: list[tuple[Cost, int]], rate: float, mechanism: str) -> Cost
     """What ``inner`` costs on one Poisson sample."""
     gaussians = [(cost, times) for cost, times in inner if isinstance(cost, GaussianCost)]
     if len(gaussians) == len(inner):
-        # Several Gaussian steps on one sample are one Gaussian step on it: mean shifts add in squares. They are *not* several
-        # independently sampled steps.
+        # Several Gaussian steps on one sample are one Gaussian step on it: mean shifts add in
+        # squares. They are *not* several independently sampled steps.
         precision = math.fsum(times / cost.noise_multiplier**2 for cost, times in gaussians)
         return PoissonSampled(rate, GaussianCost(1.0 / math.sqrt(precision)))
     if len(inner) == 1 and inner[0][1] == 1:
@@ -87,9 +95,12 @@ def _sampled(inner: list[tuple[Cost, int]], rate: float, mechanism: str) -> Cost
         if isinstance(only, LaplaceCost | ScreeningDpEvent | NoisyArgmaxDpEvent):
             return PoissonSampled(rate, only)
     for cost, _ in inner:
-        if isinstance(cost, PoissonSampled | DiscreteLaplaceCost) or (isinstance(cost, StatedCost) and cost.delta > 0):
+        if isinstance(cost, PoissonSampled | DiscreteLaplaceCost) or (
+            isinstance(cost, StatedCost) and cost.delta > 0
+        ):
             raise IncompatibleGuarantees(
-                f"{mechanism}: cannot sample a composition with {type(cost).__name__}; expected parts with a Rényi divergence"
+                f"{mechanism}: cannot sample a composition with {type(cost).__name__}; "
+                "expected parts with a Rényi divergence"
             )
     return PoissonSampled(rate, Composed(tuple(SelfComposed(cost, times) for cost, times in inner)))
 
@@ -107,5 +118,9 @@ def _need_one_record(adjacency: Adjacency, mechanism: str, what: str) -> None:
         raise _refused(mechanism, what, adjacency, "AddRemove(records=1)")
 
 
-def _refused(mechanism: str, what: str, adjacency: Adjacency, expected: str) -> IncompatibleGuarantees:
-    return IncompatibleGuarantees(f"{mechanism}: {what} is accounted for under {expected}, got {adjacency.describe()}")
+def _refused(
+    mechanism: str, what: str, adjacency: Adjacency, expected: str
+) -> IncompatibleGuarantees:
+    return IncompatibleGuarantees(
+        f"{mechanism}: {what} is accounted for under {expected}, got {adjacency.describe()}"
+    )

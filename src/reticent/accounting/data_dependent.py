@@ -1,7 +1,9 @@
-"""A diagnostic for whoever may see the private data: what the votes that really occurred would have cost.
+"""A diagnostic for whoever may see the private data: what the votes that really occurred would have
+cost.
 
-These numbers depend on private data through more than the releases, so they are themselves private. Nothing here can reach a
-guarantee, a card, an event or a ledger, and every function wants to hear that its caller knows.
+These numbers depend on private data through more than the releases, so they are themselves
+private. Nothing here can reach a guarantee, a card, an event or a ledger, and every function
+wants to hear that its caller knows.
 """
 
 from __future__ import annotations
@@ -19,14 +21,18 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 Array = npt.NDArray[np.float64]
 
 
-def data_dependent_label_rdp(votes: npt.ArrayLike, orders: npt.ArrayLike, *, sigma: float, private: bool) -> Array:
-    """Rényi divergence of a noisy label at these very votes, without sampling. *Private: never to be published.*
+def data_dependent_label_rdp(
+    votes: npt.ArrayLike, orders: npt.ArrayLike, *, sigma: float, private: bool
+) -> Array:
+    """Rényi divergence of a noisy label at these very votes, without sampling. *Private: never to
+    be published.*
 
     Args:
         votes: shape (classes,), of one query, not negative.
         orders: shape (k,), each above 1.
         sigma: Gaussian noise of every vote.
-        private: True, by which the caller states that the result stays with those who may see the data.
+        private: True, by which the caller states that the result stays with those who may see the
+            data.
 
     Returns:
         Shape (k,), never above the cost orders / sigma**2 that holds for all data.
@@ -35,8 +41,8 @@ def data_dependent_label_rdp(votes: npt.ArrayLike, orders: npt.ArrayLike, *, sig
         InvalidParameter: ``private`` is not True, or another parameter is out of its range.
         InvalidInput: votes of another shape or negative.
 
-    Edge cases: what it means on a subsample is an open problem, and it is not offered there: the divergence at the sample that
-    happened to be drawn is not the one at other samples.
+    Edge cases: what it means on a subsample is an open problem, and it is not offered there: the
+    divergence at the sample that happened to be drawn is not the one at other samples.
 
     Reference: Papernot et al. 2018, Theorem 6 with the orders of Proposition 10.
 
@@ -55,20 +61,25 @@ def data_dependent_label_rdp(votes: npt.ArrayLike, orders: npt.ArrayLike, *, sig
     if second <= 1:
         return cost
     first = second + 1
-    room = (second - 1) * second / sigma**2 - second * (math.log1p(1 / (first - 1)) + math.log1p(1 / (second - 1)))
+    room = (second - 1) * second / sigma**2 - second * (
+        math.log1p(1 / (first - 1)) + math.log1p(1 / (second - 1))
+    )
     if log_q > room or -log_q <= second / sigma**2:
         return cost
     log_right = math.log(-math.expm1(log_q))
     usual = log_right - math.log(-math.expm1((log_q + second / sigma**2) * (1 - 1 / second)))
     unusual = first / sigma**2 - log_q / (first - 1)
-    better = np.logaddexp(log_right + (alphas - 1) * usual, log_q + (alphas - 1) * unusual) / (alphas - 1)
+    better = np.logaddexp(log_right + (alphas - 1) * usual, log_q + (alphas - 1) * unusual) / (
+        alphas - 1
+    )
     return np.where(alphas < first, np.minimum(cost, better), cost)
 
 
 def data_dependent_screening_rdp(
     votes: npt.ArrayLike, orders: npt.ArrayLike, *, threshold: float, sigma: float, private: bool
 ) -> Array:
-    """Rényi divergence of a screening bit at these very votes, without sampling. *Private: never to be published.*
+    """Rényi divergence of a screening bit at these very votes, without sampling. *Private: never to
+    be published.*
 
     Args:
         votes: shape (classes,), of one query, whole numbers, not negative.
@@ -78,7 +89,8 @@ def data_dependent_screening_rdp(
         private: see ``data_dependent_label_rdp``.
 
     Returns:
-        Shape (k,), the larger divergence of the bit from that at a largest vote of one more or one less.
+        Shape (k,), the larger divergence of the bit from that at a largest vote of one more or one
+        less.
 
     Raises:
         InvalidParameter: ``private`` is not True, or another parameter is out of its range.
@@ -90,23 +102,30 @@ def data_dependent_screening_rdp(
     most = round(float(_votes(votes).max()))
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     # The pairs of two neighbouring counts are (lower, higher) and then (higher, lower).
-    base, other = screening_pairs(ScreeningDpEvent(most, most + 1, threshold, sigma), sampling_probability=1.0)
+    base, other = screening_pairs(
+        ScreeningDpEvent(most, most + 1, threshold, sigma), sampling_probability=1.0
+    )
     cost = largest_divergence(base[:, :1], other[:, :1], alphas)
     if most > 0:
-        base, other = screening_pairs(ScreeningDpEvent(most - 1, most, threshold, sigma), sampling_probability=1.0)
+        base, other = screening_pairs(
+            ScreeningDpEvent(most - 1, most, threshold, sigma), sampling_probability=1.0
+        )
         cost = np.maximum(cost, largest_divergence(base[:, 1:], other[:, 1:], alphas))
     return cost
 
 
 def log_probability_of_another(votes: npt.ArrayLike, *, sigma: float) -> float:
-    """Logarithm of a bound on the probability that noise makes another class win than the one with the most votes.
+    """Logarithm of a bound on the probability that noise makes another class win than the one with
+    the most votes.
 
     Example:
         >>> round(log_probability_of_another([150, 150], sigma=40.0), 3)
         -0.693
     """
     counts = np.sort(_votes(votes))
-    losses = stats.norm.logsf((counts[-1] - counts[:-1]) / (math.sqrt(2) * positive(sigma, name="sigma")))
+    losses = stats.norm.logsf(
+        (counts[-1] - counts[:-1]) / (math.sqrt(2) * positive(sigma, name="sigma"))
+    )
     return float(min(special.logsumexp(losses), math.log1p(-1 / counts.size)))
 
 
@@ -120,6 +139,7 @@ def _votes(votes: npt.ArrayLike) -> Array:
 def _acknowledged(private: bool) -> None:
     if private is not True:
         raise InvalidParameter(
-            f"private={private!r}: expected True, by which you state that this number, which depends on private data, "
+            f"private={private!r}: expected True, by which you state that this number, which "
+            "depends on private data, "
             "is not published, booked or put on a card"
         )

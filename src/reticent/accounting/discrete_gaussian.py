@@ -1,4 +1,6 @@
-"""The discrete Gaussian distribution that releases draw: its tails, and its Rényi cost on a Poisson sample."""
+"""The discrete Gaussian distribution that releases draw: its tails, and its Rényi cost on a
+Poisson sample.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _REACH = 40.0
 
 
 def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
-    """Log-probabilities of N >= m and of N < m, for integers m and P(N = v) proportional to exp(-v**2 / (2 sigma**2)).
+    """Log-probabilities of N >= m and of N < m, for integers m and P(N = v) proportional to
+    exp(-v**2 / (2 sigma**2)).
 
     Args:
         points: shape (n,), int64, at most 2**22 in magnitude.
@@ -29,8 +32,9 @@ def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
     Returns:
         Two arrays of shape (n,).
 
-    Edge cases: both tails are summed from their far end in logarithms, so a tail of 1e-300 has full relative accuracy; the part
-    beyond 40 sigma from the farthest point is left out, which changes no digit.
+    Edge cases: both tails are summed from their far end in logarithms, so a tail of 1e-300 has full
+    relative accuracy; the part beyond 40 sigma from the farthest point is left out, which changes
+    no digit.
 
     Example:
         >>> above, below = log_tails(np.array([0, 1]), sigma=3.0)
@@ -40,7 +44,10 @@ def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
     sigma = positive(sigma, name="sigma")
     reach = int(np.abs(points).max(initial=0)) + math.ceil(_REACH * sigma) + 2
     if reach > 2**24:
-        raise InvalidParameter(f"sigma={sigma!r}: expected distributions that reach at most 2**24; coarsen the grid of votes")
+        raise InvalidParameter(
+            f"sigma={sigma!r}: expected distributions that reach at most 2**24; coarsen the "
+            "grid of votes"
+        )
     values = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = -0.5 * (values / sigma) ** 2
     weights -= np.logaddexp.reduce(weights)
@@ -50,13 +57,17 @@ def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
     return above[at], above[2 * reach + 1 - at]
 
 
-def sampled_gaussian_rdp(orders: npt.ArrayLike, *, noise_multiplier: float, sampling_probability: float) -> Array:
-    """Rényi divergence, in both directions, of Gaussian noise on a Poisson sample; for continuous and for discrete noise.
+def sampled_gaussian_rdp(
+    orders: npt.ArrayLike, *, noise_multiplier: float, sampling_probability: float
+) -> Array:
+    """Rényi divergence, in both directions, of Gaussian noise on a Poisson sample; for continuous
+    and for discrete noise.
 
-    At integer orders the closed form of the continuous distribution holds for the discrete Gaussian too, shifted by integers: its
-    E_Q[(P/Q)^j] is exactly exp(j (j - 1) |shift|^2 / (2 sigma^2)) for integer j, because the sum over the integers is that of the
-    distribution moved by j times the shift. The larger direction is the one with the sampled distribution on top, because
-    mirroring exchanges the two distributions.
+    At integer orders the closed form of the continuous distribution holds for the discrete Gaussian
+    too, shifted by integers: its E_Q[(P/Q)^j] is exactly exp(j (j - 1) |shift|^2 / (2 sigma^2)) for
+    integer j, because the sum over the integers is that of the distribution moved by j times the
+    shift. The larger direction is the one with the sampled distribution on top, because mirroring
+    exchanges the two distributions.
 
     Args:
         orders: shape (k,), integers of at least 2.
@@ -67,9 +78,11 @@ def sampled_gaussian_rdp(orders: npt.ArrayLike, *, noise_multiplier: float, samp
         Shape (k,).
 
     Raises:
-        InvalidParameter: an order that is not such an integer: in between, the closed form is not proved for discrete noise.
+        InvalidParameter: an order that is not such an integer: in between, the closed form is not
+            proved for discrete noise.
 
-    Reference: Mironov, Talwar and Zhang 2019, section 3.3 and Theorem 5; Canonne, Kamath and Steinke 2020, Proposition 5.
+    Reference: Mironov, Talwar and Zhang 2019, section 3.3 and Theorem 5; Canonne, Kamath and
+    Steinke 2020, Proposition 5.
 
     Example:
         >>> float(sampled_gaussian_rdp([8], noise_multiplier=1.0, sampling_probability=0.01)[0])
@@ -77,12 +90,17 @@ def sampled_gaussian_rdp(orders: npt.ArrayLike, *, noise_multiplier: float, samp
     """
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     if not (np.all(alphas >= 2) and np.all(alphas == np.round(alphas))):
-        raise InvalidParameter("orders: expected integers of at least 2, for which discrete Gaussian noise has a closed form")
+        raise InvalidParameter(
+            "orders: expected integers of at least 2, for which discrete Gaussian noise has a "
+            "closed form"
+        )
     multiplier = positive(noise_multiplier, name="noise_multiplier")
     rate = positive(sampling_probability, name="sampling_probability")
     if rate >= 1:
         if rate > 1:
-            raise InvalidParameter(f"sampling_probability={sampling_probability!r}: expected a number in (0, 1]")
+            raise InvalidParameter(
+                f"sampling_probability={sampling_probability!r}: expected a number in (0, 1]"
+            )
         return np.asarray(alphas / (2 * multiplier**2))
     rate = probability(rate, name="sampling_probability")
     return np.asarray([_sampled_order(int(a), multiplier, rate) for a in alphas])

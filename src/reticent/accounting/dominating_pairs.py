@@ -1,5 +1,5 @@
-"""Privacy-loss distributions of Private-kNN steps, from the largest hockey-stick divergences of the distributions that are
-drawn.
+"""Privacy-loss distributions of Private-kNN steps, from the largest hockey-stick divergences of
+the distributions that are drawn.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from reticent.core.extras import require
 Array = npt.NDArray[np.float64]
 
 _REACH = 12.0
-"""Standard deviations of a difference of noises that are looked at; the rest, below 1e-32, counts as a certain disclosure."""
+"""Standard deviations of a difference of noises that are looked at; the rest, below 1e-32,
+counts as a certain disclosure.
+"""
 
 _SMOOTH = 4.0
-"""From here on the difference of two discrete Gaussians is a discrete Gaussian in double precision."""
+"""From here on the difference of two discrete Gaussians is a discrete Gaussian in double
+precision.
+"""
 
 LARGEST_SIGMA = 10_000.0
 """Wider distributions have losses far below any grid, and more values than can be looked at."""
@@ -31,19 +35,24 @@ _CELLS = 2**22
 
 
 @lru_cache(maxsize=256)
-def screening_loss_distribution(event: ScreeningDpEvent, *, sampling_probability: float, interval: float) -> Any:
-    """Privacy-loss distribution that dominates a screening bit for every pair of neighbouring counts, in both directions.
+def screening_loss_distribution(
+    event: ScreeningDpEvent, *, sampling_probability: float, interval: float
+) -> Any:
+    """Privacy-loss distribution that dominates a screening bit for every pair of neighbouring
+    counts, in both directions.
 
-    The curve of the largest hockey-stick divergence over all pairs is that of one pair of distributions, which dominates each of
-    them; so its compositions dominate theirs. There is little in it over the Gaussian step that the bit post-processes: for each
-    loss some count has the threshold at just that loss. ``screening_rdp`` is the better bound of many bits.
+    The curve of the largest hockey-stick divergence over all pairs is that of one pair of
+    distributions, which dominates each of them; so its compositions dominate theirs. There is
+    little in it over the Gaussian step that the bit post-processes: for each loss some count has
+    the threshold at just that loss. ``screening_rdp`` is the better bound of many bits.
 
     Args:
         event: the screening step.
         sampling_probability: of Poisson sampling, in (0, 1].
         interval: width of the grid of losses.
 
-    Reference: Zhu, Dong and Wang 2022, Proposition 8 (dominating pairs from suprema); Doroshenko et al. 2022.
+    Reference: Zhu, Dong and Wang 2022, Proposition 8 (dominating pairs from suprema); Doroshenko
+    et al. 2022.
     """
     base, mixed = screening_pairs(event, sampling_probability=sampling_probability)
     remove = _connect_dots(np.exp(mixed), np.exp(base), interval, 0.0)
@@ -52,10 +61,11 @@ def screening_loss_distribution(event: ScreeningDpEvent, *, sampling_probability
 
 @lru_cache(maxsize=256)
 def votes_loss_distribution(sigma: float, *, sampling_probability: float, interval: float) -> Any:
-    """Privacy-loss distribution of one vote that moves between two classes, each with discrete Gaussian noise.
+    """Privacy-loss distribution of one vote that moves between two classes, each with discrete
+    Gaussian noise.
 
-    The likelihood ratio depends on the votes through the difference of the two noises alone. A vote that only comes, or only
-    goes, is post-processing of one that moves.
+    The likelihood ratio depends on the votes through the difference of the two noises alone. A vote
+    that only comes, or only goes, is post-processing of one that moves.
 
     Args:
         sigma: parameter of the noise of each vote.
@@ -67,13 +77,16 @@ def votes_loss_distribution(sigma: float, *, sampling_probability: float, interv
     """
     spread = math.sqrt(2) * positive(sigma, name="sigma")
     if sigma > LARGEST_SIGMA:
-        raise InvalidParameter(f"sigma={sigma!r}: expected at most {LARGEST_SIGMA:g} votes; use Rényi divergences")
+        raise InvalidParameter(
+            f"sigma={sigma!r}: expected at most {LARGEST_SIGMA:g} votes; use Rényi divergences"
+        )
     reach = math.ceil(_REACH * spread) + 2
     if sigma < _SMOOTH:
         distribution = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
         difference = np.convolve(distribution, distribution, mode="same")
     else:
-        # The sum over x of exp(-(x - s/2)**2 / sigma**2) does not depend on s, to a relative exp(-pi**2 sigma**2).
+        # The sum over x of exp(-(x - s/2)**2 / sigma**2) does not depend on s, to a relative
+        # exp(-pi**2 sigma**2).
         difference = np.exp(-0.5 * (np.arange(-reach, reach + 1) / spread) ** 2)
     difference /= difference.sum()
     base, moved = difference[2:], difference[:-2]
@@ -85,11 +98,15 @@ def votes_loss_distribution(sigma: float, *, sampling_probability: float, interv
 
 
 def _both_ways(remove: Any, add: Any) -> Any:
-    return require("dp_accounting.pld.privacy_loss_distribution", extra="accounting").PrivacyLossDistribution(remove, add)
+    return require(
+        "dp_accounting.pld.privacy_loss_distribution", extra="accounting"
+    ).PrivacyLossDistribution(remove, add)
 
 
 def _connect_dots(upper: Array, lower: Array, interval: float, outside: float) -> Any:
-    """Pessimistic distribution on the grid from the largest hockey-stick divergence over the columns, plus ``outside``."""
+    """Pessimistic distribution on the grid from the largest hockey-stick divergence over the
+    columns, plus ``outside``.
+    """
     losses = np.log(upper / lower)
     first, last = math.floor(losses.min() / interval), math.ceil(losses.max() / interval)
     growth = np.exp(interval * np.arange(first, last + 1))

@@ -15,8 +15,9 @@
     ├── Composed                  several costs together
     └── SelfComposed              one cost many times
 
-A noise multiplier is noise over sensitivity *under the event's own adjacency*: unsampled noise is then the same pair of
-distributions whatever the adjacency, and only sampling has to know what a record is.
+A noise multiplier is noise over sensitivity *under the event's own adjacency*: unsampled noise
+is then the same pair of distributions whatever the adjacency, and only sampling has to know what
+a record is.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from reticent.core.guarantees import Guarantee
 
 
 class Cost:
-    """What an accountant adds up; see the module's tree. Subclasses are frozen dataclasses, equal where their fields are."""
+    """What an accountant adds up; see the module's tree. Subclasses are frozen dataclasses,
+    equal where their fields are.
+    """
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class PrivacyEvent:
     Attributes:
         mechanism: name of the mechanism that causes the cost.
         guarantee: the (epsilon, delta, adjacency) of one answer.
-        cost: the same in finer terms, from which a tighter total of many answers is computed; None where ``guarantee`` is all
-            that is known.
+        cost: the same in finer terms, from which a tighter total of many answers is computed;
+            None where ``guarantee`` is all that is known.
     """
 
     mechanism: str
@@ -50,7 +53,10 @@ class PrivacyEvent:
 
     def __post_init__(self) -> None:
         if not isinstance(self.cost, Cost | None):
-            raise InvalidParameter(f"cost: expected one of reticent.accounting.events or None, got {type(self.cost).__name__}")
+            raise InvalidParameter(
+                "cost: expected one of reticent.accounting.events or None, got "
+                f"{type(self.cost).__name__}"
+            )
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,8 @@ class DiscreteLaplaceCost(Cost):
 
 @dataclass(frozen=True)
 class RandomizedResponseCost(Cost):
-    """With probability ``noise_parameter`` a uniform one of ``num_buckets`` answers, otherwise the true one.
+    """With probability ``noise_parameter`` a uniform one of ``num_buckets`` answers, otherwise the
+    true one.
 
     Attributes:
         noise_parameter: in (0, 1].
@@ -112,7 +119,9 @@ class RandomizedResponseCost(Cost):
 
     def __post_init__(self) -> None:
         if positive(self.noise_parameter, name="noise_parameter") > 1:
-            raise InvalidParameter(f"noise_parameter={self.noise_parameter!r}: expected a number in (0, 1]")
+            raise InvalidParameter(
+                f"noise_parameter={self.noise_parameter!r}: expected a number in (0, 1]"
+            )
         count(self.num_buckets, name="num_buckets", minimum=2)
 
 
@@ -141,8 +150,8 @@ class ZeroConcentratedCost(Cost):
 class StatedCost(Cost):
     """Only (epsilon, delta) is known.
 
-    With probability delta the answer is taken to give everything away; otherwise it is two-way randomised response, of which
-    every (epsilon, 0)-private mechanism is a post-processing.
+    With probability delta the answer is taken to give everything away; otherwise it is two-way
+    randomised response, of which every (epsilon, 0)-private mechanism is a post-processing.
 
     Attributes:
         epsilon: above 0.
@@ -161,7 +170,8 @@ class StatedCost(Cost):
 
 @dataclass(frozen=True)
 class PoissonSampled(Cost):
-    """``of`` on a Poisson sample: every record takes part with ``sampling_probability``, independently.
+    """``of`` on a Poisson sample: every record takes part with ``sampling_probability``,
+    independently.
 
     Several parts in ``of`` see *one* sample; that is not the same as several samples.
 
@@ -175,7 +185,9 @@ class PoissonSampled(Cost):
 
     def __post_init__(self) -> None:
         if positive(self.sampling_probability, name="sampling_probability") > 1:
-            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+            raise InvalidParameter(
+                f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]"
+            )
         _check_cost(self.of)
 
 
@@ -214,4 +226,6 @@ class SelfComposed(Cost):
 
 def _check_cost(part: object) -> None:
     if not isinstance(part, Cost):
-        raise InvalidParameter(f"part of a cost: expected one of reticent.accounting.events, got {type(part).__name__}")
+        raise InvalidParameter(
+            f"part of a cost: expected one of reticent.accounting.events, got {type(part).__name__}"
+        )

@@ -26,7 +26,8 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
         noise_multiplier: sigma over the l2 sensitivity, above 0.
         epsilon: at least 0.
 
-    Edge cases: it is above 0 at every epsilon; where it is below the smallest double, 5e-324 comes out.
+    Edge cases: it is above 0 at every epsilon; where it is below the smallest double, 5e-324 comes
+    out.
 
     Reference: Balle and Wang 2018, Theorem 8.
 
@@ -34,7 +35,10 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
         >>> round(gaussian_delta(noise_multiplier=1.0, epsilon=1.0), 6)
         0.126937
     """
-    multiplier, epsilon = positive(noise_multiplier, name="noise_multiplier"), checked_epsilon(epsilon)
+    multiplier, epsilon = (
+        positive(noise_multiplier, name="noise_multiplier"),
+        checked_epsilon(epsilon),
+    )
     half, slope = 0.5 / multiplier, epsilon * multiplier
     if slope - half > _NEVER:
         return math.nextafter(0.0, 1.0)
@@ -50,9 +54,10 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
 class GaussianAccountant(Accountant):
     """Unsampled Gaussian noise only: the exact total of its composition.
 
-    Answers of multipliers s_1, s_2, ... are together one Gaussian answer of multiplier (sum of 1 / s_i^2)^(-1/2), so this total
-    is the optimum, below that of ``RdpAccountant``. ``GaussianCost`` stands for *continuous* noise; mechanisms that draw
-    discrete noise state zCDP, which is refused here.
+    Answers of multipliers s_1, s_2, ... are together one Gaussian answer of multiplier (sum of 1 /
+    s_i^2)^(-1/2), so this total is the optimum, below that of ``RdpAccountant``. ``GaussianCost``
+    stands for *continuous* noise; mechanisms that draw discrete noise state zCDP, which is refused
+    here.
 
     Args:
         adjacency: see ``Accountant``.
@@ -82,20 +87,29 @@ class GaussianAccountant(Accountant):
         upper = 1.0
         while gaussian_delta(noise_multiplier=multiplier, epsilon=upper) > delta:
             upper *= 2
-        return smallest_without(lambda total: gaussian_delta(noise_multiplier=multiplier, epsilon=total) > delta, upper)
+        return smallest_without(
+            lambda total: gaussian_delta(noise_multiplier=multiplier, epsilon=total) > delta, upper
+        )
 
     def delta(self, *, epsilon: float) -> float:
         """See ``Accountant.delta``."""
         epsilon = checked_epsilon(epsilon)
-        return gaussian_delta(noise_multiplier=self._multiplier(), epsilon=epsilon) if self._counted else 0.0
+        return (
+            gaussian_delta(noise_multiplier=self._multiplier(), epsilon=epsilon)
+            if self._counted
+            else 0.0
+        )
 
     def _multiplier(self) -> float:
-        steps = ((cost, times) for cost, times in self._counted.items() if isinstance(cost, GaussianCost))
+        steps = (
+            (cost, times) for cost, times in self._counted.items() if isinstance(cost, GaussianCost)
+        )
         precision = math.fsum(times / cost.noise_multiplier**2 for cost, times in steps)
         return (1 - 4 * _ULPS) / math.sqrt(precision)
 
     def _check(self, cost: Cost, mechanism: str) -> None:
         if not isinstance(cost, GaussianCost):
             raise IncompatibleGuarantees(
-                f"{mechanism}: expected unsampled Gaussian noise, got {type(cost).__name__}; use RdpAccountant"
+                f"{mechanism}: expected unsampled Gaussian noise, got {type(cost).__name__}; "
+                "use RdpAccountant"
             )

@@ -1,7 +1,9 @@
-"""Filters and odometers: totals that hold even when every next event is chosen from earlier answers.
+"""Filters and odometers: totals that hold even when every next event is chosen from earlier
+answers.
 
-A *filter* is given a total in advance and refuses what would go over it. An *odometer* has no total in advance and can be read
-at any time. Both are fully adaptive: events, their number and the moment to stop may depend on what was released before.
+A *filter* is given a total in advance and refuses what would go over it. An *odometer* has no
+total in advance and can be read at any time. Both are fully adaptive: events, their number and
+the moment to stop may depend on what was released before.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ Array = npt.NDArray[np.float64]
 class Filter(ABC):
     """Refuses what would go over a total; a refusal spends nothing.
 
-    A filter counts in the memory of one process. A forked child, a copy and an unpickled filter have nothing left: each would go
-    on counting by itself. Several processes count together in a ledger.
+    A filter counts in the memory of one process. A forked child, a copy and an unpickled filter
+    have nothing left: each would go on counting by itself. Several processes count together in a
+    ledger.
 
     Args:
         total: the most that may be spent; its adjacency and kind are those of every event.
@@ -40,7 +43,9 @@ class Filter(ABC):
 
     def __init__(self, total: Guarantee) -> None:
         if total.kind is GuaranteeKind.NO_PRIVACY:
-            raise IncompatibleGuarantees("a filter needs a total that promises something; got kind='no differential privacy'")
+            raise IncompatibleGuarantees(
+                "a filter needs a total that promises something; got kind='no differential privacy'"
+            )
         self.total = total
         self._home = HomeProcess()
 
@@ -57,12 +62,15 @@ class Filter(ABC):
         """
         if not self._home.is_here:
             raise BudgetExceeded(
-                f"{answers} answer(s) of {event.mechanism}: expected the filter that was made, in its process; this is a "
-                "forked or copied one, which has nothing left. Count in a ledger, where all processes count together"
+                f"{answers} answer(s) of {event.mechanism}: expected the filter that was made, "
+                "in its process; this is a "
+                "forked or copied one, which has nothing left. Count in a ledger, where all "
+                "processes count together"
             )
         if not self.fits(event, answers):
             raise BudgetExceeded(
-                f"{answers} answer(s) of {event.mechanism} do not fit into what is left of {self.total.describe()}; "
+                f"{answers} answer(s) of {event.mechanism} do not fit into what is left of "
+                f"{self.total.describe()}; "
                 f"the largest request that would fit is {self.largest(event)} answer(s)"
             )
         self._charge(event, answers)
@@ -75,10 +83,13 @@ class Filter(ABC):
         """
         answers = count(answers, name="answers")
         if event.guarantee.kind is not self.total.kind:
-            raise IncompatibleGuarantees(f"cannot charge {event.guarantee.kind.value} to a total of {self.total.kind.value}")
+            raise IncompatibleGuarantees(
+                f"cannot charge {event.guarantee.kind.value} to a total of {self.total.kind.value}"
+            )
         if event.guarantee.adjacency != self.total.adjacency:
             raise IncompatibleGuarantees(
-                f"costs compose only within one adjacency: the total is for {self.total.adjacency.describe()}, "
+                "costs compose only within one adjacency: the total is for "
+                f"{self.total.adjacency.describe()}, "
                 f"{event.mechanism} protects {event.guarantee.adjacency.describe()}"
             )
         return self._home.is_here and self._fits(event, answers)
@@ -103,15 +114,17 @@ class Filter(ABC):
 
 
 class BasicFilter(Filter):
-    """Adds epsilon and delta, exactly; the filter for pure costs, and the one that the ledger keeps on disk.
+    """Adds epsilon and delta, exactly; the filter for pure costs, and the one that the ledger keeps
+    on disk.
 
-    **Guarantee.** Everything released through the filter together is (total.epsilon, total.delta)-private, fully adaptively.
-    Also for Lipschitz privacy, whose epsilon per unit of distance adds up in the same way.
+    **Guarantee.** Everything released through the filter together is (total.epsilon,
+    total.delta)-private, fully adaptively. Also for Lipschitz privacy, whose epsilon per unit of
+    distance adds up in the same way.
 
     Reference: Rogers, Roth, Ullman and Vadhan 2016 (basic composition is a valid privacy filter).
 
-    Edge cases: a float stands for its shortest decimal, which is what the caller wrote, and decimals are added as fractions; a
-    hundred answers of 0.01 fit into 1 exactly.
+    Edge cases: a float stands for its shortest decimal, which is what the caller wrote, and
+    decimals are added as fractions; a hundred answers of 0.01 fit into 1 exactly.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -129,9 +142,9 @@ class BasicFilter(Filter):
 
     def _fits(self, event: PrivacyEvent, answers: int) -> bool:
         epsilon, delta = _exact(event.guarantee.epsilon), _exact(event.guarantee.delta)
-        return self.epsilon + answers * epsilon <= _exact(self.total.epsilon) and self.delta + answers * delta <= _exact(
-            self.total.delta
-        )
+        return self.epsilon + answers * epsilon <= _exact(
+            self.total.epsilon
+        ) and self.delta + answers * delta <= _exact(self.total.delta)
 
     def _charge(self, event: PrivacyEvent, answers: int) -> None:
         self.epsilon += answers * _exact(event.guarantee.epsilon)
@@ -139,22 +152,26 @@ class BasicFilter(Filter):
 
 
 class RdpFilter(Filter):
-    """Adds Rényi divergences; for Gaussian noise and for many small costs it lets several times more answers through.
+    """Adds Rényi divergences; for Gaussian noise and for many small costs it lets several times
+    more answers through.
 
-    **Guarantee.** Everything released through the filter together is (total.epsilon, total.delta)-differentially private, fully
-    adaptively, whatever order the run ends on.
+    **Guarantee.** Everything released through the filter together is (total.epsilon,
+    total.delta)-differentially private, fully adaptively, whatever order the run ends on.
 
-    At one order a, spending at most B(a) in sum is (a, B(a))-RDP although costs are chosen adaptively, which converts to
-    (epsilon, delta). With several orders a run may continue while *any* order has room. Which one is left at the end depends on
-    the released answers, a choice that the theorem for one order does not cover. Split the outcomes by the order they end on:
-    each part is an event of the single-order run, so the deltas of the orders *add*. Each therefore gets delta / len(orders).
+    At one order a, spending at most B(a) in sum is (a, B(a))-RDP although costs are chosen
+    adaptively, which converts to (epsilon, delta). With several orders a run may continue while
+    *any* order has room. Which one is left at the end depends on the released answers, a choice
+    that the theorem for one order does not cover. Split the outcomes by the order they end on: each
+    part is an event of the single-order run, so the deltas of the orders *add*. Each therefore gets
+    delta / len(orders).
 
     Args:
         total: delta above 0, kind differential privacy.
-        orders: Rényi orders above 1, fixed before anything is released. Few well-placed ones are better than many.
+        orders: Rényi orders above 1, fixed before anything is released. Few well-placed ones are
+            better than many.
 
-    Reference: Feldman and Zrnic 2021 and Lécuyer 2021 (the Rényi filter of one order); Canonne, Kamath and Steinke 2020,
-    Proposition 12 (conversion).
+    Reference: Feldman and Zrnic 2021 and Lécuyer 2021 (the Rényi filter of one order); Canonne,
+    Kamath and Steinke 2020, Proposition 12 (conversion).
 
     **Differs from the paper**: several orders, and the split of delta over them.
 
@@ -169,16 +186,24 @@ class RdpFilter(Filter):
     def __init__(self, total: Guarantee, orders: Sequence[float]) -> None:
         super().__init__(total)
         if total.kind is not GuaranteeKind.DIFFERENTIAL_PRIVACY:
-            raise IncompatibleGuarantees(f"Rényi costs are differential privacy, got kind={total.kind.value!r}")
+            raise IncompatibleGuarantees(
+                f"Rényi costs are differential privacy, got kind={total.kind.value!r}"
+            )
         if total.delta == 0:
-            raise InvalidParameter("delta=0: a Rényi filter needs a total with delta above 0; use BasicFilter")
+            raise InvalidParameter(
+                "delta=0: a Rényi filter needs a total with delta above 0; use BasicFilter"
+            )
         self._spent = RdpAccountant(total.adjacency, orders)
         alphas = self._spent.orders
         share = total.delta / alphas.size
-        self.budget: Array = total.epsilon - np.log1p(-1 / alphas) + np.log(share * alphas) / (alphas - 1)
+        self.budget: Array = (
+            total.epsilon - np.log1p(-1 / alphas) + np.log(share * alphas) / (alphas - 1)
+        )
         """Rényi budget B(a) per order, shape (k,); orders with a negative one never have room."""
         if not np.any(self.budget > 0):
-            raise InvalidParameter(f"no order in {alphas.tolist()} has room for {total.describe()}; add larger orders")
+            raise InvalidParameter(
+                f"no order in {alphas.tolist()} has room for {total.describe()}; add larger orders"
+            )
 
     @property
     def room(self) -> Array:
@@ -186,7 +211,9 @@ class RdpFilter(Filter):
         return np.asarray(self.budget - self._spent.rdp)
 
     def _fits(self, event: PrivacyEvent, answers: int) -> bool:
-        return bool(np.any(self._spent.rdp + answers * _curve(event, self._spent.orders) <= self.budget))
+        return bool(
+            np.any(self._spent.rdp + answers * _curve(event, self._spent.orders) <= self.budget)
+        )
 
     def _charge(self, event: PrivacyEvent, answers: int) -> None:
         self._spent.compose(event, answers)
@@ -195,7 +222,8 @@ class RdpFilter(Filter):
 class BasicOdometer:
     """Running sums of epsilon and delta, valid at every moment at once.
 
-    **Guarantee.** Stopped at any time, chosen adaptively, what was released so far is (epsilon, delta)-private for the reading.
+    **Guarantee.** Stopped at any time, chosen adaptively, what was released so far is (epsilon,
+    delta)-private for the reading.
 
     Reference: Rogers, Roth, Ullman and Vadhan 2016 (basic composition, read as an odometer).
     """
@@ -213,11 +241,21 @@ class BasicOdometer:
         """
         answers = count(answers, name="answers")
         one = event.guarantee
-        if one.adjacency != self.adjacency or one.kind is not self.kind or one.kind is GuaranteeKind.NO_PRIVACY:
+        if (
+            one.adjacency != self.adjacency
+            or one.kind is not self.kind
+            or one.kind is GuaranteeKind.NO_PRIVACY
+        ):
             raise IncompatibleGuarantees(
-                f"this odometer reads {self.kind.value} for {self.adjacency.describe()}, got {one.describe()}"
+                f"this odometer reads {self.kind.value} for {self.adjacency.describe()}, got "
+                f"{one.describe()}"
             )
-        cost = Guarantee(answers * one.epsilon, min(answers * one.delta, math.nextafter(1.0, 0.0)), one.adjacency, one.kind)
+        cost = Guarantee(
+            answers * one.epsilon,
+            min(answers * one.delta, math.nextafter(1.0, 0.0)),
+            one.adjacency,
+            one.kind,
+        )
         self._reading = cost if self._reading is None else self._reading.compose(cost)
 
     @property
@@ -229,12 +267,14 @@ class BasicOdometer:
 class RdpOdometer:
     """Rényi sums, readable at any time as a bound on the privacy loss.
 
-    **Guarantee.** For every pair of neighbours, with probability at least 1 - delta over what is released, the privacy loss of
-    everything released so far is at most the reading, *at every moment at once*.
+    **Guarantee.** For every pair of neighbours, with probability at least 1 - delta over what is
+    released, the privacy loss of everything released so far is at most the reading, *at every
+    moment at once*.
 
-    For each order a and each level B = unit * 2**k the run that stops when it would exceed B is (a, B)-RDP, so by Markov its loss
-    exceeds B + ln(1/d)/(a - 1) with probability at most d. The levels and orders share delta: d = delta w_k / len(orders) with
-    w_k = 6 / (pi (k + 1))**2, which sums to delta. The reading is the best order at the smallest level that holds its sum.
+    For each order a and each level B = unit * 2**k the run that stops when it would exceed B is (a,
+    B)-RDP, so by Markov its loss exceeds B + ln(1/d)/(a - 1) with probability at most d. The levels
+    and orders share delta: d = delta w_k / len(orders) with w_k = 6 / (pi (k + 1))**2, which sums
+    to delta. The reading is the best order at the smallest level that holds its sum.
 
     Args:
         adjacency: of every event.
@@ -242,19 +282,31 @@ class RdpOdometer:
         unit: smallest level, a Rényi divergence above 0.
         orders: Rényi orders above 1, or None for ``DEFAULT_ORDERS``.
 
-    Reference: Lécuyer 2021 (a Rényi odometer from filters of doubling budgets, with a union bound).
+    Reference: Lécuyer 2021 (a Rényi odometer from filters of doubling budgets, with a union
+    bound).
     """
 
-    def __init__(self, adjacency: Adjacency, *, delta: float, unit: float, orders: Sequence[float] | None = None) -> None:
+    def __init__(
+        self,
+        adjacency: Adjacency,
+        *,
+        delta: float,
+        unit: float,
+        orders: Sequence[float] | None = None,
+    ) -> None:
         self.target_delta = probability(delta, name="delta", allow_zero=False)
         self.unit = positive(unit, name="unit")
         self._spent = RdpAccountant(adjacency, DEFAULT_ORDERS if orders is None else orders)
         self._empty = True
 
     def add(self, event: PrivacyEvent, answers: int = 1) -> None:
-        """Counts ``answers`` answers of ``event``; see ``Accountant.compose`` for what it refuses."""
+        """Counts ``answers`` answers of ``event``; see ``Accountant.compose`` for what it
+        refuses.
+        """
         if any(event_delta > 0 for event_delta in _stated_deltas(event)):
-            raise IncompatibleGuarantees(f"{event.mechanism}: only (epsilon, delta) is stated, which has no Rényi divergence")
+            raise IncompatibleGuarantees(
+                f"{event.mechanism}: only (epsilon, delta) is stated, which has no Rényi divergence"
+            )
         self._spent.compose(event, answers)
         self._empty = False
 
@@ -266,8 +318,15 @@ class RdpOdometer:
         alphas, spent = self._spent.orders, self._spent.rdp
         levels = np.maximum(0.0, np.ceil(np.log2(np.maximum(spent, 1e-300) / self.unit)))
         budgets = self.unit * np.exp2(levels)
-        budgets = np.where(budgets < spent, 2 * budgets, budgets)  # the logarithm may have rounded down
-        shares = self.target_delta * 6 / (math.pi * (np.log2(budgets / self.unit) + 1)) ** 2 / alphas.size
+        budgets = np.where(
+            budgets < spent, 2 * budgets, budgets
+        )  # the logarithm may have rounded down
+        shares = (
+            self.target_delta
+            * 6
+            / (math.pi * (np.log2(budgets / self.unit) + 1)) ** 2
+            / alphas.size
+        )
         return float(np.min(budgets - np.log(shares) / (alphas - 1)))
 
 

@@ -1,4 +1,6 @@
-"""An accountant by privacy-loss distributions, which dp-accounting composes: the extra ``accounting``."""
+"""An accountant by privacy-loss distributions, which dp-accounting composes: the extra
+``accounting``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ from typing import Any, Self
 
 from reticent.accounting.accountants import Accountant
 from reticent.accounting.conversion import checked_epsilon
-from reticent.accounting.dominating_pairs import screening_loss_distribution, votes_loss_distribution
+from reticent.accounting.dominating_pairs import (
+    screening_loss_distribution,
+    votes_loss_distribution,
+)
 from reticent.accounting.events import (
     Composed,
     Cost,
@@ -29,18 +34,21 @@ from reticent.core.guarantees import Adjacency
 
 
 class PldAccountant(Accountant):
-    """Privacy-loss distributions on a grid, rounded against us: close to the optimum, slower. Needs the extra ``accounting``.
+    """Privacy-loss distributions on a grid, rounded against us: close to the optimum, slower. Needs
+    the extra ``accounting``.
 
     Nothing uses it unless it is named: no total depends on whether the extra is installed.
 
     Args:
         adjacency: see ``Accountant``.
-        interval: width of the grid of losses; the total errs upward by at most about this much per distinct event.
+        interval: width of the grid of losses; the total errs upward by at most about this much per
+            distinct event.
 
     Raises:
         MissingExtra: dp-accounting is not installed.
 
-    Reference: Koskela, Jälkö and Honkela 2020; Doroshenko et al. 2022 (connect the dots); dp-accounting's implementation.
+    Reference: Koskela, Jälkö and Honkela 2020; Doroshenko et al. 2022 (connect the dots);
+    dp-accounting's implementation.
 
     Edge cases: delta = 0 gives the largest possible loss, infinite for Gaussian noise.
 
@@ -84,20 +92,27 @@ class PldAccountant(Accountant):
 
     def _check(self, cost: Cost, mechanism: str) -> None:
         if isinstance(cost, ZeroConcentratedCost):
-            raise IncompatibleGuarantees(f"{mechanism}: no single worst pair of distributions for zCDP; use RdpAccountant")
+            raise IncompatibleGuarantees(
+                f"{mechanism}: no single worst pair of distributions for zCDP; use RdpAccountant"
+            )
         if isinstance(cost, PoissonSampled) and isinstance(cost.of, Composed):
             raise IncompatibleGuarantees(
-                f"{mechanism}: no privacy-loss distribution for several steps on one sample unless all are Gaussian; "
+                f"{mechanism}: no privacy-loss distribution for several steps on one sample "
+                "unless all are Gaussian; "
                 "use RdpAccountant"
             )
 
 
 def _loss_distribution(build: Any, cost: Cost, times: int, interval: float) -> Any:
     """Privacy-loss distribution of ``times`` independent costs."""
-    step, rate = (cost.of, cost.sampling_probability) if isinstance(cost, PoissonSampled) else (cost, 1.0)
+    step, rate = (
+        (cost.of, cost.sampling_probability) if isinstance(cost, PoissonSampled) else (cost, 1.0)
+    )
     if isinstance(cost, GaussianCost):
         # Gaussian steps add up exactly, which saves the convolutions and their rounding.
-        return build.from_gaussian_mechanism(cost.noise_multiplier / math.sqrt(times), value_discretization_interval=interval)
+        return build.from_gaussian_mechanism(
+            cost.noise_multiplier / math.sqrt(times), value_discretization_interval=interval
+        )
     if isinstance(cost, StatedCost):
         common = require("dp_accounting.pld.common", extra="accounting")
         pair = common.DifferentialPrivacyParameters(cost.epsilon, cost.delta)
@@ -107,14 +122,22 @@ def _loss_distribution(build: Any, cost: Cost, times: int, interval: float) -> A
             cost.parameter, sensitivity=cost.sensitivity, value_discretization_interval=interval
         )
     elif isinstance(cost, RandomizedResponseCost):
-        one = build.from_randomized_response(cost.noise_parameter, cost.num_buckets, value_discretization_interval=interval)
+        one = build.from_randomized_response(
+            cost.noise_parameter, cost.num_buckets, value_discretization_interval=interval
+        )
     elif isinstance(step, ScreeningDpEvent):
         one = screening_loss_distribution(step, sampling_probability=rate, interval=interval)
     elif isinstance(step, NoisyArgmaxDpEvent):
         one = votes_loss_distribution(step.sigma, sampling_probability=rate, interval=interval)
     elif isinstance(step, GaussianCost | LaplaceCost):
-        make = build.from_gaussian_mechanism if isinstance(step, GaussianCost) else build.from_laplace_mechanism
-        one = make(step.noise_multiplier, sampling_prob=rate, value_discretization_interval=interval)
+        make = (
+            build.from_gaussian_mechanism
+            if isinstance(step, GaussianCost)
+            else build.from_laplace_mechanism
+        )
+        one = make(
+            step.noise_multiplier, sampling_prob=rate, value_discretization_interval=interval
+        )
     else:
         raise IncompatibleGuarantees(f"no privacy-loss distribution for {type(cost).__name__}")
     return one.self_compose(times)

@@ -1,7 +1,8 @@
 """The Rényi cost of a noisy label: only the winner of a vote is released, never the votes.
 
-The votes with their noise would be a Gaussian mechanism of sensitivity sqrt(2). The label is post-processing of it, and costs
-about 0.64 of it at the orders that matter; one sign would cost 2/pi of it.
+The votes with their noise would be a Gaussian mechanism of sensitivity sqrt(2). The label is
+post-processing of it, and costs about 0.64 of it at the orders that matter; one sign would cost
+2/pi of it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from reticent.accounting.winner_search import largest_winner_divergence
 from reticent.core.checks import positive
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 0.5, 150.0
-"""Below, noise hides so little that the noisy votes are charged. Above, where a search takes long, that of ``LARGEST_SIGMA``
-stands in until the noisy votes cost less."""
+"""Below, noise hides so little that the noisy votes are charged. Above, where a search takes
+long, that of ``LARGEST_SIGMA`` stands in until the noisy votes cost less."""
 
 _REACH = 12.0
 _SPARE = 3
@@ -28,8 +29,8 @@ _SPARE = 3
 
 _APART = 9.0
 _SPLIT = 1e-60
-"""From this difference of sigma**2 on, a discrete Gaussian is a narrower one plus another, to a relative 1e-70 and so certainly
-to a total variation of 1e-60."""
+"""From this difference of sigma**2 on, a discrete Gaussian is a narrower one plus another, to a
+relative 1e-70 and so certainly to a total variation of 1e-60."""
 
 _ROUNDING = 1e-9
 """Added to every excess, relative to it: sums of positive terms, each some 1e-13 off."""
@@ -37,10 +38,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class NoisyArgmaxDpEvent(Cost):
-    """One label: the class with the most votes after discrete Gaussian noise on every vote; any number of classes.
+    """One label: the class with the most votes after discrete Gaussian noise on every vote; any
+    number of classes.
 
-    One record more or less moves at most one vote from one class to another. Ties go by an order of the classes that is fixed, or
-    random but drawn without looking at the data.
+    One record more or less moves at most one vote from one class to another. Ties go by an order of
+    the classes that is fixed, or random but drawn without looking at the data.
 
     Attributes:
         sigma: parameter of the noise of each vote, in votes.
@@ -52,19 +54,24 @@ class NoisyArgmaxDpEvent(Cost):
         positive(self.sigma, name="sigma")
 
 
-def noisy_argmax_rdp(event: NoisyArgmaxDpEvent, orders: npt.ArrayLike, *, sampling_probability: float) -> ApproximateRdp:
-    """Rényi divergences, up to a slack, of a noisy label between two data sets that differ by adding or removing one record.
+def noisy_argmax_rdp(
+    event: NoisyArgmaxDpEvent, orders: npt.ArrayLike, *, sampling_probability: float
+) -> ApproximateRdp:
+    """Rényi divergences, up to a slack, of a noisy label between two data sets that differ by
+    adding or removing one record.
 
-    Say the record moves a vote from class 2 to class 1. Tell the observer the largest noisy vote M of all other classes, and
-    whose it is; neither depends on the record. What is left is which of 1, 2 and "another" wins, a distribution on three
-    outcomes that depends only on u = n_1 - M and v = n_2 - M. So the divergence is at most the largest one over all integers
-    u, v of the pair (u, v) and (u + 1, v - 1), in both directions, for each way in which the order of the classes breaks ties.
-    Sampling mixes each pair as in ``screening_rdp``. ``largest_winner_divergence`` finds the largest. The result is the smaller
-    of this and the Gaussian cost of the votes.
+    Say the record moves a vote from class 2 to class 1. Tell the observer the largest noisy vote M
+    of all other classes, and whose it is; neither depends on the record. What is left is which of
+    1, 2 and "another" wins, a distribution on three outcomes that depends only on u = n_1 - M and v
+    = n_2 - M. So the divergence is at most the largest one over all integers u, v of the pair (u,
+    v) and (u + 1, v - 1), in both directions, for each way in which the order of the classes breaks
+    ties. Sampling mixes each pair as in ``screening_rdp``. ``largest_winner_divergence`` finds the
+    largest. The result is the smaller of this and the Gaussian cost of the votes.
 
-    **Guarantee.** That of ``ApproximateRdp``: every label's distribution is within total variation ``slack`` of one whose
-    divergence is at most the returned one, at both neighbours. Margins beyond 12 sigma are replaced by nearer ones of nearly
-    the same distribution. Slack is below 2e-31.
+    **Guarantee.** That of ``ApproximateRdp``: every label's distribution is within total variation
+    ``slack`` of one whose divergence is at most the returned one, at both neighbours. Margins
+    beyond 12 sigma are replaced by nearer ones of nearly the same distribution. Slack is below
+    2e-31.
 
     Args:
         event: the label.
@@ -74,9 +81,10 @@ def noisy_argmax_rdp(event: NoisyArgmaxDpEvent, orders: npt.ArrayLike, *, sampli
     Raises:
         InvalidParameter: a parameter out of its range.
 
-    Edge cases: from ``LARGEST_SIGMA`` on a label costs no more than one of ``LARGEST_SIGMA`` (more noise is post-processing),
-    and no more than its noisy votes, which are the cheaper ones from about 1.25 times ``LARGEST_SIGMA``, and are all that is
-    looked at from twice of it. Below ``SMALLEST_SIGMA`` the noisy votes are charged.
+    Edge cases: from ``LARGEST_SIGMA`` on a label costs no more than one of ``LARGEST_SIGMA`` (more
+    noise is post-processing), and no more than its noisy votes, which are the cheaper ones from
+    about 1.25 times ``LARGEST_SIGMA``, and are all that is looked at from twice of it. Below
+    ``SMALLEST_SIGMA`` the noisy votes are charged.
 
     Reference: own; docs/private-knn-accounting.md, theorem 3, has the proof.
 
@@ -87,7 +95,11 @@ def noisy_argmax_rdp(event: NoisyArgmaxDpEvent, orders: npt.ArrayLike, *, sampli
         >>> cost.slack < 1e-32
         True
     """
-    votes = sampled_gaussian_rdp(orders, noise_multiplier=event.sigma / math.sqrt(2), sampling_probability=sampling_probability)
+    votes = sampled_gaussian_rdp(
+        orders,
+        noise_multiplier=event.sigma / math.sqrt(2),
+        sampling_probability=sampling_probability,
+    )
     alphas = tuple(int(order) for order in np.atleast_1d(np.asarray(orders)))
     if not SMALLEST_SIGMA <= event.sigma <= 2 * LARGEST_SIGMA:
         return ApproximateRdp(alphas, votes, 0.0)
@@ -98,9 +110,16 @@ def noisy_argmax_rdp(event: NoisyArgmaxDpEvent, orders: npt.ArrayLike, *, sampli
     labels: dict[int, float] = {}
     left = sorted(set(alphas))
     while left:
-        # Orders within a factor of 2 have their worst pairs close together, so that one search serves them all.
+        # Orders within a factor of 2 have their worst pairs close together, so that one search
+        # serves them all.
         group = tuple(order for order in left if 2 * order >= left[-1])
-        labels.update(zip(group, largest_winner_divergence(sigma, box, float(sampling_probability), group), strict=True))
+        labels.update(
+            zip(
+                group,
+                largest_winner_divergence(sigma, box, float(sampling_probability), group),
+                strict=True,
+            )
+        )
         left = left[: -len(group)]
     found = (1 + _ROUNDING) * np.array([labels[order] for order in alphas])
     slack = 3.0 * math.exp(float(log_tails(np.array([box - _SPARE]), sigma=sigma)[0][0]))

@@ -1,4 +1,6 @@
-"""What a Private-kNN release costs: screening bits and noisy labels on Poisson samples, by the smallest of several bounds."""
+"""What a Private-kNN release costs: screening bits and noisy labels on Poisson samples, by the
+smallest of several bounds.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ import numpy.typing as npt
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.conversion import epsilon_of_rdp
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
-from reticent.accounting.dominating_pairs import LARGEST_SIGMA, screening_loss_distribution, votes_loss_distribution
+from reticent.accounting.dominating_pairs import (
+    LARGEST_SIGMA,
+    screening_loss_distribution,
+    votes_loss_distribution,
+)
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.accounting.screening import ScreeningDpEvent, pass_ratio, screening_rdp
 from reticent.core.checks import count, positive, probability
@@ -20,28 +26,41 @@ from reticent.core.errors import InvalidParameter
 
 Array = npt.NDArray[np.float64]
 
-ORDERS: tuple[int, ...] = (*range(2, 65), *sorted({round(64 * 2 ** (step / 16)) for step in range(1, 65)}))
-"""Integer orders from 2 to 1024: in between, nothing is proved for discrete Gaussian noise on a sample."""
+ORDERS: tuple[int, ...] = (
+    *range(2, 65),
+    *sorted({round(64 * 2 ** (step / 16)) for step in range(1, 65)}),
+)
+"""Integer orders from 2 to 1024: in between, nothing is proved for discrete Gaussian noise on a
+sample.
+"""
 
 _NEAR = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.45, 1.6)
-"""Where the best order of the exact costs is looked for, relative to that of the Gaussian ones, which cost half as much again."""
+"""Where the best order of the exact costs is looked for, relative to that of the Gaussian ones,
+which cost half as much again.
+"""
 
 
 @dataclass(frozen=True)
 class PrivateKnnSteps:
-    """The noisy steps of a Private-kNN release; sigmas, threshold and sensitivity in votes, noise discrete Gaussian on integers.
+    """The noisy steps of a Private-kNN release; sigmas, threshold and sensitivity in votes, noise
+    discrete Gaussian on integers.
 
     Attributes:
-        queries: public queries that are looked at, at most; each is screened unless ``threshold`` is None.
-        answers: labels released, at most, and no more than ``queries``. Once so many queries passed, none is looked at any more.
+        queries: public queries that are looked at, at most; each is screened unless ``threshold``
+            is None.
+        answers: labels released, at most, and no more than ``queries``. Once so many queries
+            passed, none is looked at any more.
         neighbours: k, the number of included records that vote.
         sampling_probability: with which every record enters a query's Poisson subsample, in (0, 1].
         sigma_votes: noise of every class's votes.
         threshold: votes that the noisy largest vote must reach, or None without screening.
         sigma_screening: noise of the largest vote, or None without screening.
-        shared_subsample: whether screening and voting of a query see one subsample; otherwise each draws its own.
-        vote_sensitivity: l2 distance that one record moves the vector of votes, sqrt(2) where every neighbour has one vote.
-        one_label: whether only the class with the most noisy votes is released; otherwise any function of the noisy votes.
+        shared_subsample: whether screening and voting of a query see one subsample; otherwise each
+            draws its own.
+        vote_sensitivity: l2 distance that one record moves the vector of votes, sqrt(2) where every
+            neighbour has one vote.
+        one_label: whether only the class with the most noisy votes is released; otherwise any
+            function of the noisy votes.
     """
 
     queries: int
@@ -58,10 +77,14 @@ class PrivateKnnSteps:
     def __post_init__(self) -> None:
         count(self.queries, name="queries")
         if count(self.answers, name="answers") > self.queries:
-            raise InvalidParameter(f"answers={self.answers}: expected at most queries={self.queries}")
+            raise InvalidParameter(
+                f"answers={self.answers}: expected at most queries={self.queries}"
+            )
         count(self.neighbours, name="neighbours")
         if not 0 < self.sampling_probability <= 1:
-            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+            raise InvalidParameter(
+                f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]"
+            )
         positive(self.sigma_votes, name="sigma_votes")
         positive(self.vote_sensitivity, name="vote_sensitivity")
         if (self.threshold is None) != (self.sigma_screening is None):
@@ -70,7 +93,8 @@ class PrivateKnnSteps:
             positive(self.sigma_screening, name="sigma_screening")
         if self.one_label and self.vote_sensitivity != math.sqrt(2.0):
             raise InvalidParameter(
-                f"vote_sensitivity={self.vote_sensitivity!r}: expected sqrt(2) for one label; set one_label=False for other votes"
+                f"vote_sensitivity={self.vote_sensitivity!r}: expected sqrt(2) for one label; "
+                "set one_label=False for other votes"
             )
 
     @property
@@ -78,14 +102,18 @@ class PrivateKnnSteps:
         """The screening bit, for any number of included neighbours from none to k."""
         if self.threshold is None or self.sigma_screening is None:
             return None
-        return ScreeningDpEvent(0, self.neighbours, self.threshold, self.sigma_screening, discrete=True)
+        return ScreeningDpEvent(
+            0, self.neighbours, self.threshold, self.sigma_screening, discrete=True
+        )
 
     @property
     def vote_rate(self) -> float:
-        """Probability, at most, that a record takes part in a vote, given that the query passed its screening.
+        """Probability, at most, that a record takes part in a vote, given that the query passed its
+        screening.
 
-        With a subsample of its own this is the sampling probability g. With the subsample of the screening it is
-        g r / (1 - g + g r), where r is the largest ratio of the probabilities to pass at neighbouring counts.
+        With a subsample of its own this is the sampling probability g. With the subsample of the
+        screening it is g r / (1 - g + g r), where r is the largest ratio of the probabilities to
+        pass at neighbouring counts.
         """
         event, rate = self.screening, self.sampling_probability
         if event is None or not self.shared_subsample:
@@ -111,27 +139,33 @@ class PrivateKnnTotal:
     considered: tuple[tuple[str, float], ...]
 
 
-def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float | None = None) -> PrivateKnnTotal:
+def private_knn_total(
+    steps: PrivateKnnSteps, *, delta: float, interval: float | None = None
+) -> PrivateKnnTotal:
     """The smallest epsilon of ``steps`` that one of the bounds proves.
 
-    **Guarantee.** All screening bits and labels together are (epsilon, delta)-differentially private under the addition or
-    removal of one record. Queries may be chosen from earlier answers, and a query that fails its screening pays for no vote:
-    each bound holds for every adaptive order of at most ``queries`` bits and ``answers`` labels. The numbers of both are capped
-    in advance, so no share of delta is lost to a filter (docs/private-knn-accounting.md, theorem 4).
+    **Guarantee.** All screening bits and labels together are (epsilon, delta)-differentially
+    private under the addition or removal of one record. Queries may be chosen from earlier answers,
+    and a query that fails its screening pays for no vote: each bound holds for every adaptive order
+    of at most ``queries`` bits and ``answers`` labels. The numbers of both are capped in advance,
+    so no share of delta is lost to a filter (docs/private-knn-accounting.md, theorem 4).
 
     The bounds are
 
-    - ``Rényi, noisy votes``: every bit and label as the sampled Gaussian step that it post-processes. On a shared subsample every
-      query counts as one step of 1/sigma_eff^2 = 1/sigma_screening^2 + sensitivity^2/sigma_votes^2.
-    - ``Rényi, bits and labels``: ``screening_rdp`` and ``noisy_argmax_rdp``, the cost of what is really released.
-    - ``privacy-loss distributions``: dominating pairs of both, numerically composed; for one label only, and only where
-      ``interval`` asks for it, so that no total depends on what is installed.
+    - ``Rényi, noisy votes``: every bit and label as the sampled Gaussian step that it
+      post-processes. On a shared subsample every query counts as one step of 1/sigma_eff^2 =
+      1/sigma_screening^2 + sensitivity^2/sigma_votes^2.
+    - ``Rényi, bits and labels``: ``screening_rdp`` and ``noisy_argmax_rdp``, the cost of what is
+      really released.
+    - ``privacy-loss distributions``: dominating pairs of both, numerically composed; for one label
+      only, and only where ``interval`` asks for it, so that no total depends on what is installed.
 
     Args:
         steps: the steps.
         delta: of the total, in (0, 1).
-        interval: width of the grid of losses, 1e-4 for instance, or None to leave out privacy-loss distributions, which need the
-            extra ``accounting``. They are never the smallest where many labels are released.
+        interval: width of the grid of losses, 1e-4 for instance, or None to leave out privacy-loss
+            distributions, which need the extra ``accounting``. They are never the smallest where
+            many labels are released.
 
     Raises:
         InvalidParameter: ``delta`` or ``interval`` out of range.
@@ -146,16 +180,22 @@ def private_knn_total(steps: PrivateKnnSteps, *, delta: float, interval: float |
     """
     delta = probability(delta, name="delta", allow_zero=False)
     gaussian, order = _epsilon_of_votes(steps, delta)
-    found = {"Rényi, noisy votes": gaussian, "Rényi, bits and labels": _epsilon_of_labels(steps, delta, order)}
+    found = {
+        "Rényi, noisy votes": gaussian,
+        "Rényi, bits and labels": _epsilon_of_labels(steps, delta, order),
+    }
     if interval is not None and steps.one_label and steps.sigma_votes <= LARGEST_SIGMA:
-        found["privacy-loss distributions"] = _epsilon_of_losses(steps, delta, positive(interval, name="interval"))
+        found["privacy-loss distributions"] = _epsilon_of_losses(
+            steps, delta, positive(interval, name="interval")
+        )
     considered = tuple(sorted(found.items(), key=lambda item: item[1]))
     bound, epsilon = considered[0]
     return PrivateKnnTotal(epsilon, delta, bound, considered)
 
 
 def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> ApproximateRdp:
-    """Rényi divergences of the whole release by ``Rényi, bits and labels``, with the slack of all its labels.
+    """Rényi divergences of the whole release by ``Rényi, bits and labels``, with the slack of all
+    its labels.
 
     Args:
         steps: the steps.
@@ -167,16 +207,22 @@ def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> A
         >>> round(private_knn_rdp(steps).epsilon(delta=1e-5), 3)
         0.758
     """
-    return steps.queries * screening_bit_rdp(steps, orders) + steps.answers * label_rdp(steps, orders)
+    return steps.queries * screening_bit_rdp(steps, orders) + steps.answers * label_rdp(
+        steps, orders
+    )
 
 
 def epsilon_of_noisy_votes(steps: PrivateKnnSteps, *, delta: float) -> float:
-    """Epsilon of ``steps`` by ``Rényi, noisy votes`` alone, which is quick; see ``private_knn_total``."""
+    """Epsilon of ``steps`` by ``Rényi, noisy votes`` alone, which is quick; see
+    ``private_knn_total``.
+    """
     return _epsilon_of_votes(steps, probability(delta, name="delta", allow_zero=False))[0]
 
 
 def screening_bit_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> ApproximateRdp:
-    """Rényi divergences of one screening bit; zero without screening, and without slack in any case."""
+    """Rényi divergences of one screening bit; zero without screening, and without slack in any
+    case.
+    """
     event = steps.screening
     curve = np.zeros(len(orders))
     if event is not None:
@@ -187,13 +233,17 @@ def screening_bit_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Approxim
 def label_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> ApproximateRdp:
     """Rényi divergences of what one query's votes release, with the slack of a label."""
     if steps.one_label:
-        return noisy_argmax_rdp(NoisyArgmaxDpEvent(steps.sigma_votes), orders, sampling_probability=steps.vote_rate)
+        return noisy_argmax_rdp(
+            NoisyArgmaxDpEvent(steps.sigma_votes), orders, sampling_probability=steps.vote_rate
+        )
     return ApproximateRdp(tuple(orders), _votes_rdp(steps, orders), 0.0)
 
 
 def _votes_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
     multiplier = steps.sigma_votes / steps.vote_sensitivity
-    return sampled_gaussian_rdp(orders, noise_multiplier=multiplier, sampling_probability=steps.vote_rate)
+    return sampled_gaussian_rdp(
+        orders, noise_multiplier=multiplier, sampling_probability=steps.vote_rate
+    )
 
 
 def _epsilon_of_votes(steps: PrivateKnnSteps, delta: float) -> tuple[float, int]:
@@ -203,9 +253,13 @@ def _epsilon_of_votes(steps: PrivateKnnSteps, delta: float) -> tuple[float, int]
         return _epsilon(steps.answers * _votes_rdp(steps, ORDERS), ORDERS, delta)
     if steps.shared_subsample:
         precision = 1 / sigma**2 + (steps.vote_sensitivity / steps.sigma_votes) ** 2
-        together = sampled_gaussian_rdp(ORDERS, noise_multiplier=1 / math.sqrt(precision), sampling_probability=rate)
+        together = sampled_gaussian_rdp(
+            ORDERS, noise_multiplier=1 / math.sqrt(precision), sampling_probability=rate
+        )
         return _epsilon(steps.queries * together, ORDERS, delta)
-    bits = steps.queries * sampled_gaussian_rdp(ORDERS, noise_multiplier=sigma, sampling_probability=rate)
+    bits = steps.queries * sampled_gaussian_rdp(
+        ORDERS, noise_multiplier=sigma, sampling_probability=rate
+    )
     return _epsilon(bits + steps.answers * _votes_rdp(steps, ORDERS), ORDERS, delta)
 
 
@@ -215,12 +269,14 @@ def _epsilon_of_labels(steps: PrivateKnnSteps, delta: float, order: int) -> floa
 
 
 def _epsilon_of_losses(steps: PrivateKnnSteps, delta: float, interval: float) -> float:
-    total = votes_loss_distribution(steps.sigma_votes, sampling_probability=steps.vote_rate, interval=interval).self_compose(
-        steps.answers
-    )
+    total = votes_loss_distribution(
+        steps.sigma_votes, sampling_probability=steps.vote_rate, interval=interval
+    ).self_compose(steps.answers)
     event = steps.screening
     if event is not None:
-        bits = screening_loss_distribution(event, sampling_probability=steps.sampling_probability, interval=interval)
+        bits = screening_loss_distribution(
+            event, sampling_probability=steps.sampling_probability, interval=interval
+        )
         total = total.compose(bits.self_compose(steps.queries))
     return float(total.get_epsilon_for_delta(delta))
 

@@ -1,4 +1,6 @@
-"""Noise for a Private-kNN release of a required total: the least noise with which all screening bits and labels fit."""
+"""Noise for a Private-kNN release of a required total: the least noise with which all screening
+bits and labels fit.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,11 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from reticent.accounting.private_knn import PrivateKnnSteps, epsilon_of_noisy_votes, private_knn_total
+from reticent.accounting.private_knn import (
+    PrivateKnnSteps,
+    epsilon_of_noisy_votes,
+    private_knn_total,
+)
 from reticent.core.checks import positive, probability
 from reticent.core.errors import CalibrationFailed, InvalidParameter
 
@@ -17,7 +23,9 @@ _STEPS = 20
 _LEAST, _LARGEST = 1e-3, 1e5
 
 _EXACT, _POWER = 0.8005, 0.9
-"""First guess of exact over Gaussian noise, and by which power of the noise epsilon falls; both only make the search short."""
+"""First guess of exact over Gaussian noise, and by which power of the noise epsilon falls; both
+only make the search short.
+"""
 
 
 def calibrate_private_knn(
@@ -36,19 +44,22 @@ def calibrate_private_knn(
 ) -> PrivateKnnSteps:
     """The steps with the least noise whose total is at most (``epsilon``, ``delta``).
 
-    Screening gets ``noise_ratio`` times the noise of the votes, so one number is searched for, and the total falls with it. The
-    total is that of ``private_knn_total`` without privacy-loss distributions.
+    Screening gets ``noise_ratio`` times the noise of the votes, so one number is searched for, and
+    the total falls with it. The total is that of ``private_knn_total`` without privacy-loss
+    distributions.
 
     Args:
         epsilon: of the total, above 0.
         delta: of the total, in (0, 1).
-        queries, answers, neighbours, sampling_probability, threshold, shared_subsample, vote_sensitivity, one_label: see
+        queries, answers, neighbours, sampling_probability, threshold, shared_subsample,
+        vote_sensitivity, one_label: see
             ``PrivateKnnSteps``.
-        noise_ratio: sigma_screening / sigma_votes, above 0; None without screening. A larger one leaves more of the budget for
-            labels; the paper has 3 on MNIST.
+        noise_ratio: sigma_screening / sigma_votes, above 0; None without screening. A larger one
+            leaves more of the budget for labels; the paper has 3 on MNIST.
 
     Returns:
-        Steps whose recomputed total is at most ``epsilon``, and within 0.2 % of it wherever the bound is continuous there.
+        Steps whose recomputed total is at most ``epsilon``, and within 0.2 % of it wherever the
+        bound is continuous there.
 
     Raises:
         InvalidParameter: a parameter out of its range.
@@ -79,10 +90,12 @@ def calibrate_private_knn(
     )
 
     def at(sigma: float) -> PrivateKnnSteps:
-        return replace(template, sigma_votes=sigma, sigma_screening=None if ratio is None else ratio * sigma)
+        return replace(
+            template, sigma_votes=sigma, sigma_screening=None if ratio is None else ratio * sigma
+        )
 
-    # The exact cost is never above the Gaussian one, which is quick to invert. It is nearly a power of the noise, so that few of
-    # its slower evaluations come close.
+    # The exact cost is never above the Gaussian one, which is quick to invert. It is nearly a power
+    # of the noise, so that few of its slower evaluations come close.
     lower, upper = 0.0, _least_gaussian(at, target, delta)
     sigma = _EXACT * upper
     for _ in range(_STEPS):
@@ -103,10 +116,15 @@ def _least_gaussian(at: Callable[[float], PrivateKnnSteps], target: float, delta
         lower, upper = upper, 4 * upper
         if upper > _LARGEST:
             raise CalibrationFailed(
-                f"no noise up to {_LARGEST:g} votes brings {at(1.0).answers} answers to epsilon={target:g}, delta={delta:g}; "
+                f"no noise up to {_LARGEST:g} votes brings {at(1.0).answers} answers to "
+                f"epsilon={target:g}, delta={delta:g}; "
                 "ask fewer queries or sample fewer records"
             )
     while upper > 1.0003 * lower and upper > _LEAST:
         middle = 0.5 * upper if lower == 0 else math.sqrt(lower * upper)
-        lower, upper = (lower, middle) if epsilon_of_noisy_votes(at(middle), delta=delta) <= target else (middle, upper)
+        lower, upper = (
+            (lower, middle)
+            if epsilon_of_noisy_votes(at(middle), delta=delta) <= target
+            else (middle, upper)
+        )
     return upper

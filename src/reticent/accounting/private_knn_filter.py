@@ -1,4 +1,6 @@
-"""A Private-kNN budget that is spent as queries come: every query pays for its bit, and for a label only where it passed."""
+"""A Private-kNN budget that is spent as queries come: every query pays for its bit, and for a
+label only where it passed.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,26 @@ from reticent.core.processes import HomeProcess
 class PrivateKnnFilter:
     """Lets queries through while a bit and a label still fit into a total.
 
-    How many bits and labels there will be need not be known: few passed queries leave room for more queries, and the other way
-    round. ``private_knn_total`` is the better choice where both numbers are known, because it shares no delta between orders.
+    How many bits and labels there will be need not be known: few passed queries leave room for more
+    queries, and the other way round. ``private_knn_total`` is the better choice where both numbers
+    are known, because it shares no delta between orders.
 
-    **Guarantee.** Everything released through the filter together is (epsilon, delta)-differentially private under the addition
-    or removal of one record, fully adaptively. The argument is that of ``RdpFilter``: each order gets delta / len(orders), and a
-    run goes on while any order has room. The slack of at most ``steps.answers`` labels (``ApproximateRdp``) comes off delta
-    beforehand.
+    **Guarantee.** Everything released through the filter together is (epsilon,
+    delta)-differentially private under the addition or removal of one record, fully adaptively. The
+    argument is that of ``RdpFilter``: each order gets delta / len(orders), and a run goes on while
+    any order has room. The slack of at most ``steps.answers`` labels (``ApproximateRdp``) comes off
+    delta beforehand.
 
     Args:
-        steps: noise and sampling; its ``queries`` and ``answers`` are caps on what the filter lets through.
+        steps: noise and sampling; its ``queries`` and ``answers`` are caps on what the filter lets
+            through.
         epsilon: of the total, above 0.
         delta: of the total, in (0, 1).
         orders: few integers of at least 2, fixed in advance.
 
     Raises:
-        InvalidParameter: no order has room for one bit and one label, or a parameter is out of its range.
+        InvalidParameter: no order has room for one bit and one label, or a parameter is out of its
+            range.
 
     Reference: Feldman and Zrnic 2021 and Lécuyer 2021 (the Rényi filter of one order).
 
@@ -46,7 +52,9 @@ class PrivateKnnFilter:
         (1, 1, True)
     """
 
-    def __init__(self, steps: PrivateKnnSteps, *, epsilon: float, delta: float, orders: Sequence[int]) -> None:
+    def __init__(
+        self, steps: PrivateKnnSteps, *, epsilon: float, delta: float, orders: Sequence[int]
+    ) -> None:
         self.steps = steps
         self.asked = 0
         self.answered = 0
@@ -58,15 +66,19 @@ class PrivateKnnFilter:
         spare = (steps.queries * bit + steps.answers * label).spare(epsilon=epsilon, delta=delta)
         if spare <= 0:
             raise InvalidParameter(
-                f"delta={delta!r}: expected more than the slack of {steps.answers} labels at epsilon={epsilon:g}"
+                f"delta={delta!r}: expected more than the slack of {steps.answers} labels at "
+                f"epsilon={epsilon:g}"
             )
         self._bit, self._label = bit.divergences, label.divergences
         alphas = np.asarray(orders, dtype=np.float64)
         share = spare / alphas.size
-        self._budget: Array = epsilon - np.log1p(-1 / alphas) + np.log(share * alphas) / (alphas - 1)
+        self._budget: Array = (
+            epsilon - np.log1p(-1 / alphas) + np.log(share * alphas) / (alphas - 1)
+        )
         if not self.has_room:
             raise InvalidParameter(
-                f"orders={list(orders)}: expected one with room for a bit and a label in epsilon={epsilon:g}, delta={delta:g}"
+                f"orders={list(orders)}: expected one with room for a bit and a label in "
+                f"epsilon={epsilon:g}, delta={delta:g}"
             )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -75,7 +87,9 @@ class PrivateKnnFilter:
 
     @property
     def has_room(self) -> bool:
-        """Whether another query may be asked: its bit and, should it pass, its label both fit; never in a child or a copy."""
+        """Whether another query may be asked: its bit and, should it pass, its label both fit;
+        never in a child or a copy.
+        """
         if not self._home.is_here:
             return False
         if self.asked >= self.steps.queries or self.answered >= self.steps.answers:
@@ -98,7 +112,8 @@ class PrivateKnnFilter:
         self._passed = True
 
     def answer(self) -> None:
-        """Charges the label of the query that was asked last, to be called before it is drawn; once per query.
+        """Charges the label of the query that was asked last, to be called before it is drawn; once
+        per query.
 
         Raises:
             BudgetExceeded: no query was asked since the last label; nothing was charged.

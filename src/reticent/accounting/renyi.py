@@ -53,15 +53,17 @@ def has_divergence(cost: Cost) -> bool:
 
 @lru_cache(maxsize=1024)
 def rdp_curve(cost: Cost, orders: tuple[float, ...]) -> Array:
-    """Rényi divergence of one elementary cost at ``orders``, shape (k,), read-only; a stated delta is left to the caller.
+    """Rényi divergence of one elementary cost at ``orders``, shape (k,), read-only; a stated delta
+    is left to the caller.
 
     - Gaussian and zCDP: a / (2 multiplier^2) and xi + rho a.
     - Laplace: the exact divergence of two distributions a sensitivity apart.
     - randomised response, and (epsilon, 0): the exact divergence of two answers.
-    - Gaussian or Laplace noise on a Poisson sample: exact at integer orders. In between, Gaussian noise by quadrature with a
-      proved error, Laplace noise by chords.
+    - Gaussian or Laplace noise on a Poisson sample: exact at integer orders. In between, Gaussian
+      noise by quadrature with a proved error, Laplace noise by chords.
     - anything else, or several things, on one Poisson sample: the general bound.
-    - screening bits and noisy labels: see ``screening_rdp`` and ``noisy_argmax_rdp``; a label is counted as its noisy votes.
+    - screening bits and noisy labels: see ``screening_rdp`` and ``noisy_argmax_rdp``; a label is
+      counted as its noisy votes.
 
     Args:
         cost: an elementary cost, see ``reticent.accounting.costs``.
@@ -70,8 +72,8 @@ def rdp_curve(cost: Cost, orders: tuple[float, ...]) -> Array:
     Raises:
         IncompatibleGuarantees: no formula for ``cost``.
 
-    Reference: Mironov 2017, Propositions 5 to 7 (randomised response, Laplace, Gaussian); Mironov, Talwar and Zhang 2019
-    (sampled Gaussian); Zhu and Wang 2019 (other sampled mechanisms).
+    Reference: Mironov 2017, Propositions 5 to 7 (randomised response, Laplace, Gaussian); Mironov,
+    Talwar and Zhang 2019 (sampled Gaussian); Zhu and Wang 2019 (other sampled mechanisms).
 
     Example:
         >>> rdp_curve(GaussianCost(2.0), (2.0, 8.0)).round(6)
@@ -99,7 +101,9 @@ def _divergence(cost: Cost, orders: Array) -> Array:
     if isinstance(cost, NoisyArgmaxDpEvent):
         return _votes(cost, orders, 1.0)
     if isinstance(cost, Composed):
-        return np.asarray(sum((_divergence(part, orders) for part in cost.parts), np.zeros_like(orders)))
+        return np.asarray(
+            sum((_divergence(part, orders) for part in cost.parts), np.zeros_like(orders))
+        )
     if isinstance(cost, SelfComposed):
         return cost.times * _divergence(cost.of, orders)
     if isinstance(cost, PoissonSampled):
@@ -121,40 +125,56 @@ def _on_a_sample(step: Cost, rate: float, orders: Array) -> Array:
             )
         return found
     return general_sampled_rdp(
-        orders, lambda whole: _divergence(step, whole), sampling_probability=rate, symmetric=isinstance(step, LaplaceCost)
+        orders,
+        lambda whole: _divergence(step, whole),
+        sampling_probability=rate,
+        symmetric=isinstance(step, LaplaceCost),
     )
 
 
 def _votes(label: NoisyArgmaxDpEvent, orders: Array, rate: float) -> Array:
-    # The label's own smaller cost comes with a slack in delta, which only private_knn_total takes off. Between integer orders
-    # nothing but convexity is proved for discrete noise on a sample.
+    # The label's own smaller cost comes with a slack in delta, which only private_knn_total takes
+    # off. Between integer orders nothing but convexity is proved for discrete noise on a sample.
     return _between(label.sigma / math.sqrt(2), rate, orders)
 
 
 def _between(multiplier: float, rate: float, orders: Array) -> Array:
     return between_integers(
-        orders, lambda whole: sampled_gaussian_rdp(whole, noise_multiplier=multiplier, sampling_probability=rate)
+        orders,
+        lambda whole: sampled_gaussian_rdp(
+            whole, noise_multiplier=multiplier, sampling_probability=rate
+        ),
     )
 
 
 def _laplace(shift: float, orders: Array) -> Array:
     """Noise of scale 1 at two values ``shift`` apart."""
-    # E - 1 = (a g((a - 1) s) + (a - 1) g(-a s)) / (2 a - 1), g(x) = exp(x) - 1 - x, whose linear terms cancel exactly. For large
-    # exponents E = (a exp((a - 1) s) + (a - 1) exp(-a s)) / (2 a - 1) is taken in logarithms.
+    # E - 1 = (a g((a - 1) s) + (a - 1) g(-a s)) / (2 a - 1), g(x) = exp(x) - 1 - x, whose linear
+    # terms cancel exactly. For large exponents E = (a exp((a - 1) s) + (a - 1) exp(-a s)) / (2 a -
+    # 1) is taken in logarithms.
     up, down = (orders - 1) * shift, -orders * shift
     near = np.minimum(up, 1.0)
-    excess = (orders * exp_excess(near) + (orders - 1) * exp_excess(-near * orders / (orders - 1))) / (2 * orders - 1)
-    plain = np.logaddexp(np.log(orders / (2 * orders - 1)) + up, np.log((orders - 1) / (2 * orders - 1)) + down)
+    excess = (
+        orders * exp_excess(near) + (orders - 1) * exp_excess(-near * orders / (orders - 1))
+    ) / (2 * orders - 1)
+    plain = np.logaddexp(
+        np.log(orders / (2 * orders - 1)) + up, np.log((orders - 1) / (2 * orders - 1)) + down
+    )
     return np.where(up < 1.0, np.log1p(excess), plain) / (orders - 1)
 
 
 def _two_answers(epsilon: float, log_share: float, orders: Array) -> Array:
-    """Two distributions that exchange the probabilities exp(``log_share``) and exp(``log_share`` + epsilon) of two answers."""
+    """Two distributions that exchange the probabilities exp(``log_share``) and exp(``log_share``
+    + epsilon) of two answers.
+    """
     # E - 1 = share exp(epsilon) (1 - exp(-a epsilon)) (exp((a - 1) epsilon) - 1).
     if epsilon == 0:
         return np.zeros_like(orders)
     with np.errstate(under="ignore"):
         log_excess = (
-            log_share + orders * epsilon + np.log(-np.expm1(-orders * epsilon)) + np.log(-np.expm1(-(orders - 1) * epsilon))
+            log_share
+            + orders * epsilon
+            + np.log(-np.expm1(-orders * epsilon))
+            + np.log(-np.expm1(-(orders - 1) * epsilon))
         )
     return np.logaddexp(0.0, log_excess) / (orders - 1)

@@ -1,7 +1,9 @@
-"""Rényi divergences of mechanisms on a Poisson sample of the records, under the addition or removal of one record.
+"""Rényi divergences of mechanisms on a Poisson sample of the records, under the addition or removal
+of one record.
 
-All functions bound E_Q[(M/Q)^a] - 1, M = (1 - rate) Q + rate P, in place of E itself: every summand is positive, so that the tiny
-divergences of one step keep their digits, and rounding has a proved share in the result.
+All functions bound E_Q[(M/Q)^a] - 1, M = (1 - rate) Q + rate P, in place of E itself: every
+summand is positive, so that the tiny divergences of one step keep their digits, and rounding has
+a proved share in the result.
 """
 
 from __future__ import annotations
@@ -18,13 +20,19 @@ Array = npt.NDArray[np.float64]
 
 SMALLEST_MULTIPLIER = 0.05
 LARGEST_FRACTION = 1000.0
-"""Beyond these quadrature needs too many points; chords between integer orders do, where divergences are too large to matter."""
+"""Beyond these quadrature needs too many points; chords between integer orders do, where
+divergences are too large to matter.
+"""
 
 _EXPONENT, _QUADRATURE_ERROR = 100.0, -85.0
-"""Quadrature is made to err by a few thousand times exp(-100) of the moment; exp(-85) of it is added."""
+"""Quadrature is made to err by a few thousand times exp(-100) of the moment; exp(-85) of it is
+added.
+"""
 
 _ROUNDING = 1e-10
-"""Relative error of quadrature's summands, more than three digits above what is seen against 50 digits."""
+"""Relative error of quadrature's summands, more than three digits above what is seen against 50
+digits.
+"""
 
 _ULPS = 2e-15
 """Error of a logarithm of a summand, relative to the sum of its parts' magnitudes."""
@@ -33,7 +41,8 @@ _SERIES = (13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3)
 
 
 def between_integers(orders: Array, at_integers: Callable[[Array], Array]) -> Array:
-    """Bound at any order above 1 from bounds at integer orders of at least 2: (a - 1) D_a is convex and 0 at 1.
+    """Bound at any order above 1 from bounds at integer orders of at least 2: (a - 1) D_a is convex
+    and 0 at 1.
 
     Args:
         orders: shape (k,), each above 1.
@@ -49,7 +58,9 @@ def between_integers(orders: Array, at_integers: Callable[[Array], Array]) -> Ar
     whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders), [2.0]]))
     whole = whole[whole >= 2]
     curve = at_integers(whole)
-    moments = np.interp(orders, np.concatenate([[1.0], whole]), np.concatenate([[0.0], (whole - 1) * curve]))
+    moments = np.interp(
+        orders, np.concatenate([[1.0], whole]), np.concatenate([[0.0], (whole - 1) * curve])
+    )
     found = moments / (orders - 1)
     integer = orders == np.round(orders)
     found[integer] = curve[np.searchsorted(whole, orders[integer])]
@@ -57,22 +68,29 @@ def between_integers(orders: Array, at_integers: Callable[[Array], Array]) -> Ar
 
 
 def general_sampled_rdp(
-    orders: Array, at_integers: Callable[[Array], Array], *, sampling_probability: float, symmetric: bool = False
+    orders: Array,
+    at_integers: Callable[[Array], Array],
+    *,
+    sampling_probability: float,
+    symmetric: bool = False,
 ) -> Array:
     """Rényi divergence, in both directions, of any mechanism on a Poisson sample.
 
     Args:
         orders: shape (k,), each above 1.
-        at_integers: the mechanism's own Rényi divergence at the integer orders that it is given, shape (j,).
+        at_integers: the mechanism's own Rényi divergence at the integer orders that it is given,
+            shape (j,).
         sampling_probability: in (0, 1).
-        symmetric: whether ``at_integers`` is the divergence of one worst pair of distributions that a measure-preserving
-            involution exchanges, as a reflection does for Laplace and Gaussian noise. Then the binomial sum is exact;
-            otherwise its terms from the third on count three times.
+        symmetric: whether ``at_integers`` is the divergence of one worst pair of distributions that
+            a measure-preserving involution exchanges, as a reflection does for Laplace and Gaussian
+            noise. Then the binomial sum is exact; otherwise its terms from the third on count three
+            times.
 
     Returns:
         Shape (k,).
 
-    Reference: Zhu and Wang 2019, Theorem 6 (any mechanism); Mironov, Talwar and Zhang 2019, Theorem 5 (symmetric pairs).
+    Reference: Zhu and Wang 2019, Theorem 6 (any mechanism); Mironov, Talwar and Zhang 2019,
+    Theorem 5 (symmetric pairs).
     """
     if orders.size == 0:
         return np.empty(0)
@@ -83,17 +101,22 @@ def general_sampled_rdp(
     with np.errstate(divide="ignore"):
         log_excess = log_moments + np.log(-np.expm1(-log_moments))
     return between_integers(
-        orders, lambda whole: np.array([binomial_divergence(int(a), sampling_probability, log_excess) for a in whole])
+        orders,
+        lambda whole: np.array(
+            [binomial_divergence(int(a), sampling_probability, log_excess) for a in whole]
+        ),
     )
 
 
 def binomial_divergence(order: int, rate: float, log_excess: Array) -> float:
-    """log(1 + sum over j = 2 .. order of C(order, j) (1 - rate)^(order - j) rate^j x_j) / (order - 1), rounded up.
+    """log(1 + sum over j = 2 .. order of C(order, j) (1 - rate)^(order - j) rate^j x_j) / (order -
+    1), rounded up.
 
     Args:
         order: at least 2.
         rate: in (0, 1).
-        log_excess: log x_j for j = 2, 3, ..., at least order - 1 of them; x_j is the moment E_Q[(P/Q)^j] less 1.
+        log_excess: log x_j for j = 2, 3, ..., at least order - 1 of them; x_j is the moment
+            E_Q[(P/Q)^j] less 1.
     """
     # The terms j = 0 and 1 have mean-one ratios and cancel exactly against the binomial sum of 1.
     j = np.arange(2, order + 1, dtype=np.float64)
@@ -111,14 +134,18 @@ def binomial_divergence(order: int, rate: float, log_excess: Array) -> float:
     return softplus(log_sum(log_terms)) / (order - 1)
 
 
-def sampled_gaussian_rdp_between(orders: Array, *, noise_multiplier: float, sampling_probability: float) -> Array:
-    """Rényi divergence, in both directions, of continuous Gaussian noise on a Poisson sample, at orders that are not integers.
+def sampled_gaussian_rdp_between(
+    orders: Array, *, noise_multiplier: float, sampling_probability: float
+) -> Array:
+    """Rényi divergence, in both directions, of continuous Gaussian noise on a Poisson sample, at
+    orders that are not integers.
 
-    The trapezoidal rule on E_Q[(M/Q)^a - 1 - a (M/Q - 1)], Q = N(0, s^2), P = N(1, s^2), whose integrand is positive and analytic
-    for |Im x| < pi s^2. There |M/Q| is at most its value at Re x, so on the line Im x = y the integrand is at most
-    exp(y^2 / (2 s^2)) times that of Re x, and a step h errs by at most 2 exp(y^2 / (2 s^2)) / (exp(2 pi y / h) - 1) times
-    E_Q[(M/Q)^a] + 1 + 2 a. What lies K s below 0 or above a is at most 2^(a + 1) exp(-K^2 / 2) times E_Q[(M/Q)^a], because
-    (x + y)^a <= 2^(a - 1) (x^a + y^a). Both shares are added.
+    The trapezoidal rule on E_Q[(M/Q)^a - 1 - a (M/Q - 1)], Q = N(0, s^2), P = N(1, s^2), whose
+    integrand is positive and analytic for |Im x| < pi s^2. There |M/Q| is at most its value at Re
+    x, so on the line Im x = y the integrand is at most exp(y^2 / (2 s^2)) times that of Re x, and a
+    step h errs by at most 2 exp(y^2 / (2 s^2)) / (exp(2 pi y / h) - 1) times E_Q[(M/Q)^a] + 1 + 2
+    a. What lies K s below 0 or above a is at most 2^(a + 1) exp(-K^2 / 2) times E_Q[(M/Q)^a],
+    because (x + y)^a <= 2^(a - 1) (x^a + y^a). Both shares are added.
 
     Args:
         orders: shape (k,), each above 1 and at most ``LARGEST_FRACTION``.
@@ -128,13 +155,16 @@ def sampled_gaussian_rdp_between(orders: Array, *, noise_multiplier: float, samp
     Returns:
         Shape (k,).
 
-    Reference: Trefethen and Weideman 2014, Theorem 5.1 (the trapezoidal rule); Mironov, Talwar and Zhang 2019, Theorem 5.
+    Reference: Trefethen and Weideman 2014, Theorem 5.1 (the trapezoidal rule); Mironov, Talwar and
+    Zhang 2019, Theorem 5.
 
     Example:
         >>> sampled_gaussian_rdp_between(np.array([7.5, 8.5]), noise_multiplier=1.0, sampling_probability=0.01)
         array([0.00079..., 0.00108...])
     """
-    return np.array([_fraction(float(order), noise_multiplier, sampling_probability) for order in orders])
+    return np.array(
+        [_fraction(float(order), noise_multiplier, sampling_probability) for order in orders]
+    )
 
 
 @lru_cache(maxsize=65536)
@@ -144,18 +174,31 @@ def _fraction(order: float, multiplier: float, rate: float) -> float:
     if step > 2:
         step = math.pi * multiplier * math.sqrt(2 / _EXPONENT)
     reach = multiplier * math.sqrt(2 * (_EXPONENT + order * math.log(2)))
-    x = np.asarray(step * np.arange(math.floor(-reach / step), math.ceil((order + reach) / step) + 1), dtype=np.float64)
-    log_distribution = -0.5 * x**2 / variance - 0.5 * math.log(2 * math.pi * variance) + math.log(step)
+    x = np.asarray(
+        step * np.arange(math.floor(-reach / step), math.ceil((order + reach) / step) + 1),
+        dtype=np.float64,
+    )
+    log_distribution = (
+        -0.5 * x**2 / variance - 0.5 * math.log(2 * math.pi * variance) + math.log(step)
+    )
     shift = (2 * x - 1) / (2 * variance)
-    log_excess = log_sum(log_distribution + _log_moment_excess(order, _log_ratio(shift, rate))) + _ROUNDING
-    return softplus(np.logaddexp(log_excess, softplus(log_excess) + _QUADRATURE_ERROR)) / (order - 1)
+    log_excess = (
+        log_sum(log_distribution + _log_moment_excess(order, _log_ratio(shift, rate))) + _ROUNDING
+    )
+    return softplus(np.logaddexp(log_excess, softplus(log_excess) + _QUADRATURE_ERROR)) / (
+        order - 1
+    )
 
 
 def _log_ratio(shift: Array, rate: float) -> Array:
     """log(1 - rate + rate exp(shift)), near 0 without cancellation."""
     growth = rate * np.expm1(np.minimum(shift, 1.0))
     near = (shift < 1.0) & (growth > -0.5)
-    return np.where(near, np.log1p(np.maximum(growth, -0.5)), np.logaddexp(math.log1p(-rate), math.log(rate) + shift))
+    return np.where(
+        near,
+        np.log1p(np.maximum(growth, -0.5)),
+        np.logaddexp(math.log1p(-rate), math.log(rate) + shift),
+    )
 
 
 def _log_moment_excess(order: float, log_ratio: Array) -> Array:
@@ -165,11 +208,16 @@ def _log_moment_excess(order: float, log_ratio: Array) -> Array:
     with np.errstate(divide="ignore"):
         plain = np.log(np.maximum(exp_excess(near) - order * exp_excess(near / order), 0.0))
     far = np.maximum(power, 1.0)
-    return np.where(power < 1.0, plain, far + np.log1p(-np.exp(-far) - order * (np.exp(far / order - far) - np.exp(-far))))
+    return np.where(
+        power < 1.0,
+        plain,
+        far + np.log1p(-np.exp(-far) - order * (np.exp(far / order - far) - np.exp(-far))),
+    )
 
 
 def exp_excess(x: Array) -> Array:
-    """exp(x) - 1 - x, which is never negative, to full relative accuracy; infinite where it overflows.
+    """exp(x) - 1 - x, which is never negative, to full relative accuracy; infinite where it
+    overflows.
 
     Example:
         >>> exp_excess(np.array([1e-8, 1.0]))
@@ -184,7 +232,9 @@ def exp_excess(x: Array) -> Array:
 
 
 def log_sum(log_terms: Array) -> float:
-    """Logarithm of the sum of exp(``log_terms``), to a few ulps of the sum; -inf where every term is."""
+    """Logarithm of the sum of exp(``log_terms``), to a few ulps of the sum; -inf where every
+    term is.
+    """
     largest = float(log_terms.max())
     if not math.isfinite(largest):
         return largest

@@ -1,4 +1,6 @@
-"""The exact Rényi cost of noisy screening: one bit, "the largest vote plus Gaussian noise reaches the threshold"."""
+"""The exact Rényi cost of noisy screening: one bit, "the largest vote plus Gaussian noise
+reaches the threshold".
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,17 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScreeningDpEvent(Cost):
-    """One screening bit: whether the largest vote of a query plus Gaussian noise is at least the threshold.
+    """One screening bit: whether the largest vote of a query plus Gaussian noise is at least the
+    threshold.
 
     Attributes:
-        fewest: smallest largest-vote that can occur; 0 is always safe, and needed where fewer than ``most`` neighbours may vote.
+        fewest: smallest largest-vote that can occur; 0 is always safe, and needed where fewer than
+            ``most`` neighbours may vote.
         most: largest one, the number of neighbours that vote.
         threshold: the public threshold.
         sigma: parameter of the noise, in votes.
-        discrete: whether the noise is the discrete Gaussian on the integers, which releases draw, or the continuous one.
+        discrete: whether the noise is the discrete Gaussian on the integers, which releases
+            draw, or the continuous one.
     """
 
     fewest: int
@@ -41,15 +46,21 @@ class ScreeningDpEvent(Cost):
         count(self.most, name="most", minimum=self.fewest + 1)
         positive(self.sigma, name="sigma")
         if not math.isfinite(self.threshold):
-            raise InvalidParameter(f"threshold={self.threshold!r}: expected a finite number of votes")
+            raise InvalidParameter(
+                f"threshold={self.threshold!r}: expected a finite number of votes"
+            )
 
 
-def screening_rdp(event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_probability: float) -> Array:
-    """Rényi divergence of the bit between two data sets that differ by adding or removing one record.
+def screening_rdp(
+    event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_probability: float
+) -> Array:
+    """Rényi divergence of the bit between two data sets that differ by adding or removing one
+    record.
 
-    One record changes the largest vote by at most 1, so the bit is Bernoulli with a pass probability that moves to that of a
-    neighbouring count. The worst pair of counts is found by trying all. Under Poisson sampling the record takes part with
-    probability g, and exp((a - 1) D_a) is jointly convex, so mixing over everybody else's sampling cannot exceed the worst fixed
+    One record changes the largest vote by at most 1, so the bit is Bernoulli with a pass
+    probability that moves to that of a neighbouring count. The worst pair of counts is found by
+    trying all. Under Poisson sampling the record takes part with probability g, and exp((a - 1)
+    D_a) is jointly convex, so mixing over everybody else's sampling cannot exceed the worst fixed
     pair of P and (1 - g) P + g P'.
 
     Args:
@@ -58,14 +69,17 @@ def screening_rdp(event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_pr
         sampling_probability: of Poisson sampling, in (0, 1]; 1 means no sampling.
 
     Returns:
-        Shape (k,). Never above the Gaussian mechanism of the same sigma, of which the bit is post-processing.
+        Shape (k,). Never above the Gaussian mechanism of the same sigma, of which the bit is
+        post-processing.
 
-    Edge cases: pass probabilities are kept as logarithms, so a threshold far outside the counts is exact too.
+    Edge cases: pass probabilities are kept as logarithms, so a threshold far outside the counts is
+    exact too.
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), Theorem 1; the pairs stay within [fewest, most].
+    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), Theorem 1; the pairs stay within
+    [fewest, most].
 
-    **Differs from the paper**: its shortcut, trying only counts at the threshold and at ``most``, is not used; it misses the
-    worst pair by 8 % at order 80 of the paper's own setting.
+    **Differs from the paper**: its shortcut, trying only counts at the threshold and at ``most``,
+    is not used; it misses the worst pair by 8 % at order 80 of the paper's own setting.
 
     Example:
         >>> step = ScreeningDpEvent(fewest=0, most=300, threshold=210, sigma=85)
@@ -74,11 +88,14 @@ def screening_rdp(event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_pr
     """
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     base, mixed = screening_pairs(event, sampling_probability=sampling_probability)
-    return np.maximum(largest_divergence(mixed, base, alphas), largest_divergence(base, mixed, alphas))
+    return np.maximum(
+        largest_divergence(mixed, base, alphas), largest_divergence(base, mixed, alphas)
+    )
 
 
 def screening_pairs(event: ScreeningDpEvent, *, sampling_probability: float) -> tuple[Array, Array]:
-    """Distributions of the bit without and with one more record, for every pair of neighbouring counts.
+    """Distributions of the bit without and with one more record, for every pair of neighbouring
+    counts.
 
     Args:
         event: the screening step.
@@ -92,7 +109,9 @@ def screening_pairs(event: ScreeningDpEvent, *, sampling_probability: float) -> 
     """
     rate = positive(sampling_probability, name="sampling_probability")
     if rate > 1:
-        raise InvalidParameter(f"sampling_probability={sampling_probability!r}: expected a number in (0, 1]")
+        raise InvalidParameter(
+            f"sampling_probability={sampling_probability!r}: expected a number in (0, 1]"
+        )
     outcomes = _outcomes(event)
     base = np.concatenate([outcomes[:, :-1], outcomes[:, 1:]], axis=1)
     other = np.concatenate([outcomes[:, 1:], outcomes[:, :-1]], axis=1)
@@ -111,7 +130,8 @@ def pass_ratio(event: ScreeningDpEvent) -> float:
 
 
 def largest_divergence(log_p: Array, log_q: Array, alphas: Array) -> Array:
-    """Largest Rényi divergence D_a(P || Q) over pairs of distributions on few outcomes, one per order.
+    """Largest Rényi divergence D_a(P || Q) over pairs of distributions on few outcomes, one per
+    order.
 
     Args:
         log_p: shape (outcomes, pairs), log-probabilities.
@@ -121,9 +141,10 @@ def largest_divergence(log_p: Array, log_q: Array, alphas: Array) -> Array:
     Returns:
         Shape (k,).
     """
-    # E_Q[(P/Q)^a] is 1 + a small number. Its excess over 1 is summed as q (expm1(a r) - a expm1(r)), r = log(P/Q), whose second
-    # term has mean zero: each summand is then non-negative, so that nothing cancels at the tiny divergences of one screening.
-    # Where a r is large the exponentials could overflow; there the same summand is p^a q^(1 - a) + (a - 1) q - a p.
+    # E_Q[(P/Q)^a] is 1 + a small number. Its excess over 1 is summed as q (expm1(a r) - a
+    # expm1(r)), r = log(P/Q), whose second term has mean zero: each summand is then non-negative,
+    # so that nothing cancels at the tiny divergences of one screening. Where a r is large the
+    # exponentials could overflow; there the same summand is p^a q^(1 - a) + (a - 1) q - a p.
     ratio = log_p - log_q
     p, q = np.exp(log_p), np.exp(log_q)
     worst = np.empty(alphas.size)
@@ -148,6 +169,8 @@ def _outcomes(event: ScreeningDpEvent) -> Array:
         at_least, below = log_tails(np.ceil(gaps).astype(np.int64), sigma=event.sigma)
         outcomes = np.stack([at_least, below])
     else:
-        outcomes = np.stack([stats.norm.logsf(gaps, scale=event.sigma), stats.norm.logcdf(gaps, scale=event.sigma)])
+        outcomes = np.stack(
+            [stats.norm.logsf(gaps, scale=event.sigma), stats.norm.logcdf(gaps, scale=event.sigma)]
+        )
     outcomes.setflags(write=False)
     return outcomes

@@ -1,4 +1,6 @@
-"""Sparse-vector screening: queries below a threshold are free, each one above it costs a whole run."""
+"""Sparse-vector screening: queries below a threshold are free, each one above it costs a whole
+run.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +19,28 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AboveThreshold:
-    """One run: queries are asked until the first whose noisy largest vote reaches the noisy threshold; then all noise is new.
+    """One run: queries are asked until the first whose noisy largest vote reaches the noisy
+    threshold; then all noise is new.
 
-    **Guarantee.** All bits of one run together, however many queries it takes, are (epsilon_threshold + epsilon_queries,
-    0)-private under the addition or removal of one record, which moves every largest vote by at most 1. Queries may be chosen
-    from earlier bits. The caller draws discrete Laplace noise of ``threshold_scale`` once per run and of ``query_scale`` for
-    each query, adds it to whole votes and a whole threshold, and ends the run at the first bit that says yes.
+    **Guarantee.** All bits of one run together, however many queries it takes, are
+    (epsilon_threshold + epsilon_queries, 0)-private under the addition or removal of one record,
+    which moves every largest vote by at most 1. Queries may be chosen from earlier bits. The caller
+    draws discrete Laplace noise of ``threshold_scale`` once per run and of ``query_scale`` for each
+    query, adds it to whole votes and a whole threshold, and ends the run at the first bit that says
+    yes.
 
-    With *one* Poisson subsample for the whole run, of rate g, a run is log(1 + g (exp(epsilon) - 1))-private. With a subsample
-    for
-    each query the run is not amplified: its threshold is compared with all of them.
+    With *one* Poisson subsample for the whole run, of rate g, a run is log(1 + g (exp(epsilon) -
+    1))-private. With a subsample for each query the run is not amplified: its threshold is compared
+    with all of them.
 
     Attributes:
         epsilon_threshold: share of the threshold's noise.
         epsilon_queries: share of the queries' noise.
 
-    Reference: Dwork and Roth 2014, Theorem 3.23, with the split of Lyu, Su and Li 2017, Theorem 4, at one answer; new threshold
-    noise after every answer makes runs compose like any other mechanisms. Li, Qardaji and Su 2012 (sampling). The proof compares
-    sums over integers in place of integrals, so it is the same for discrete noise.
+    Reference: Dwork and Roth 2014, Theorem 3.23, with the split of Lyu, Su and Li 2017, Theorem 4,
+    at one answer; new threshold noise after every answer makes runs compose like any other
+    mechanisms. Li, Qardaji and Su 2012 (sampling). The proof compares sums over integers in place
+    of integrals, so it is the same for discrete noise.
 
     Example:
         >>> run = AboveThreshold(epsilon_threshold=0.1, epsilon_queries=0.2)
@@ -56,7 +62,9 @@ class AboveThreshold:
 
     @property
     def query_scale(self) -> float:
-        """Scale of every query's discrete Laplace noise, in votes; twice over, as votes may move against the threshold."""
+        """Scale of every query's discrete Laplace noise, in votes; twice over, as votes may move
+        against the threshold.
+        """
         return 2.0 / self.epsilon_queries
 
     def run_epsilon(self, *, sampling_probability: float) -> float:
@@ -68,16 +76,24 @@ class AboveThreshold:
         """
         rate = positive(sampling_probability, name="sampling_probability")
         if rate > 1:
-            raise InvalidParameter(f"sampling_probability={sampling_probability!r}: expected a number in (0, 1]")
+            raise InvalidParameter(
+                f"sampling_probability={sampling_probability!r}: expected a number in (0, 1]"
+            )
         return math.log1p(rate * math.expm1(self.epsilon_threshold + self.epsilon_queries))
 
     def total(self, *, runs: int, sampling_probability: float, delta: float) -> Composition:
-        """Smallest total of ``runs`` runs at ``delta``; runs are as many as queries may pass, the unfinished one counted."""
+        """Smallest total of ``runs`` runs at ``delta``; runs are as many as queries may pass,
+        the unfinished one counted.
+        """
         one = self.run_epsilon(sampling_probability=sampling_probability)
-        return smallest_epsilon(epsilon=one, answers=runs, delta=probability(delta, name="delta"), answer_delta=0.0)
+        return smallest_epsilon(
+            epsilon=one, answers=runs, delta=probability(delta, name="delta"), answer_delta=0.0
+        )
 
     def rdp(self, orders: npt.ArrayLike, *, sampling_probability: float) -> Array:
-        """Rényi divergence of one run at ``orders``, shape (k,), to be added to that of the labels."""
+        """Rényi divergence of one run at ``orders``, shape (k,), to be added to that of the
+        labels.
+        """
         alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
         one = self.run_epsilon(sampling_probability=sampling_probability)
         # The worst of all mechanisms of one pure epsilon is randomised response.

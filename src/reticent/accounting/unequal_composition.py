@@ -1,4 +1,6 @@
-"""Optimal composition of answers that differ in (epsilon, delta), rounded up on a grid of losses."""
+"""Optimal composition of answers that differ in (epsilon, delta), rounded up on a grid of
+losses.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.composition import SMALLEST_DELTA, binomial_weights, smallest_without, with_failures
+from reticent.accounting.composition import (
+    SMALLEST_DELTA,
+    binomial_weights,
+    smallest_without,
+    with_failures,
+)
 from reticent.core.checks import positive, probability
 
 Array = npt.NDArray[np.float64]
@@ -18,7 +25,9 @@ Array = npt.NDArray[np.float64]
 _CELLS = 2**18
 _FEWEST_CELLS = 2**12
 _WORK = 2**31
-"""Grid cells, and additions of one cell, that a composition takes at most; the grid is coarser for very many different parts."""
+"""Grid cells, and additions of one cell, that a composition takes at most; the grid is coarser
+for very many different parts.
+"""
 
 _NEGLIGIBLE = 1e-12
 """Share of delta that may be moved to an infinite loss."""
@@ -44,17 +53,22 @@ class _Losses:
         """Hockey-stick divergence at exp(``epsilon``)."""
         losses = self.step * (self.first + np.arange(self.masses.size))
         above = losses > epsilon
-        return self.infinite + float(np.sum(self.masses[above] * -np.expm1(epsilon - losses[above])))
+        return self.infinite + float(
+            np.sum(self.masses[above] * -np.expm1(epsilon - losses[above]))
+        )
 
     def plus(self, losses: Array, masses: Array, *, lower: float, upper: float) -> _Losses:
         """With an independent loss added, cut to [``lower``, ``upper``].
 
-        A loss between two points of the grid is split between them, so that both its probability and its probability without
-        the record stay what they are. Merging the two undoes the split, so the pair of distributions before is a
-        post-processing of the one after. Losses below ``lower`` are raised to it, those above ``upper`` to infinity.
+        A loss between two points of the grid is split between them, so that both its probability
+        and its probability without the record stay what they are. Merging the two undoes the
+        split, so the pair of distributions before is a post-processing of the one after. Losses
+        below ``lower`` are raised to it, those above ``upper`` to infinity.
         """
         below = np.floor(losses / self.step).astype(np.int64)
-        shares = np.clip(np.expm1((below + 1) * self.step - losses) / math.expm1(self.step), 0.0, 1.0)
+        shares = np.clip(
+            np.expm1((below + 1) * self.step - losses) / math.expm1(self.step), 0.0, 1.0
+        )
         shifts = np.concatenate([below, below + 1])
         weights = np.concatenate([masses * shares, masses * (1 - shares)])
         start = int(shifts.min())
@@ -77,19 +91,21 @@ class _Losses:
 def optimal_epsilon_of(parts: Sequence[tuple[float, float]], *, delta: float) -> float:
     """Optimal total epsilon at ``delta`` of answers that differ in (epsilon, delta), rounded up.
 
-    Exact composition of unequal answers is #P-hard. Here equal answers are composed exactly, as binomial distributions of their
-    privacy loss, and these are added on a grid, each loss split between two points of it. The result is an upper bound; it lies
-    a few millionths above the optimum, or less.
+    Exact composition of unequal answers is #P-hard. Here equal answers are composed exactly, as
+    binomial distributions of their privacy loss, and these are added on a grid, each loss split
+    between two points of it. The result is an upper bound; it lies a few millionths above the
+    optimum, or less.
 
     Args:
-        parts: (epsilon, delta) of each answer, in any order; adaptive choice of the *order* is covered, of the values is not.
+        parts: (epsilon, delta) of each answer, in any order; adaptive choice of the *order* is
+            covered, of the values is not.
         delta: of the total, in [0, 1).
 
     Returns:
         Total epsilon, never above the sum; infinite where the answers' own delta exceeds ``delta``.
 
-    Reference: Murtagh and Vadhan 2016 (hardness); Kairouz, Oh and Viswanath 2015, Theorem 3.3 (equal answers); Doroshenko et al.
-    2022 (splitting losses between the points of a grid).
+    Reference: Murtagh and Vadhan 2016 (hardness); Kairouz, Oh and Viswanath 2015, Theorem 3.3
+    (equal answers); Doroshenko et al. 2022 (splitting losses between the points of a grid).
 
     Edge cases: no parts cost 0. For delta below 1e-280 the sum of epsilons.
 
@@ -97,7 +113,10 @@ def optimal_epsilon_of(parts: Sequence[tuple[float, float]], *, delta: float) ->
         >>> round(optimal_epsilon_of([(0.1, 0.0)] * 60 + [(0.2, 0.0)] * 20, delta=1e-5), 2)
         5.13
     """
-    counted = Counter((positive(epsilon, name="epsilon"), probability(own, name="delta")) for epsilon, own in parts)
+    counted = Counter(
+        (positive(epsilon, name="epsilon"), probability(own, name="delta"))
+        for epsilon, own in parts
+    )
     delta = probability(delta, name="delta")
     if not counted:
         return 0.0
@@ -110,12 +129,21 @@ def optimal_epsilon_of(parts: Sequence[tuple[float, float]], *, delta: float) ->
     def excess(total: float) -> bool:
         return with_failures(pure(total), log_kept) > delta
 
-    return min(basic, smallest_without(excess, math.fsum(times * epsilon for (epsilon, _), times in counted.items())))
+    return min(
+        basic,
+        smallest_without(
+            excess, math.fsum(times * epsilon for (epsilon, _), times in counted.items())
+        ),
+    )
 
 
 def _basic(counted: Counter[tuple[float, float]], delta: float) -> float:
     own = math.fsum(times * own for (_, own), times in counted.items())
-    return math.fsum(times * epsilon for (epsilon, _), times in counted.items()) if own <= delta else math.inf
+    return (
+        math.fsum(times * epsilon for (epsilon, _), times in counted.items())
+        if own <= delta
+        else math.inf
+    )
 
 
 def _pure_delta(counted: Counter[tuple[float, float]], delta: float) -> Callable[[float], float]:
@@ -123,8 +151,9 @@ def _pure_delta(counted: Counter[tuple[float, float]], delta: float) -> Callable
     groups: Counter[float] = Counter()
     for (epsilon, _), times in counted.items():
         groups[epsilon] += times
-    # By Hoeffding's inequality the sum of the losses of any of the groups is farther than ``reach`` from its mean with a
-    # probability of at most 2 exp(-z^2 / 2), however they are cut off; what really lies there is added up, not assumed.
+    # By Hoeffding's inequality the sum of the losses of any of the groups is farther than ``reach``
+    # from its mean with a probability of at most 2 exp(-z^2 / 2), however they are cut off; what
+    # really lies there is added up, not assumed.
     z = math.sqrt(2 * math.log(4 * len(groups) / (_NEGLIGIBLE * delta)))
     most = math.fsum(times * epsilon for epsilon, times in groups.items())
     reach = z * math.sqrt(math.fsum(times * epsilon**2 for epsilon, times in groups.items()))
@@ -137,7 +166,8 @@ def _pure_delta(counted: Counter[tuple[float, float]], delta: float) -> Callable
         mean += groups[epsilon] * epsilon * math.tanh(epsilon / 2)
         added = found.plus(losses, masses, lower=mean - reach, upper=mean + reach)
         found = _Losses(step, added.first, added.masses, min(1.0, added.infinite + infinite))
-    # As in optimal composition of equal answers, the errors of logarithms of binomial coefficients; and one rounding a sum.
+    # As in optimal composition of equal answers, the errors of logarithms of binomial coefficients;
+    # and one rounding a sum.
     rounding = 1.0 + 1e-12 + 1e-14 * sum(groups.values()) + 1e-15 * work
     slack = 4e-15 * most
 
@@ -148,7 +178,9 @@ def _pure_delta(counted: Counter[tuple[float, float]], delta: float) -> Callable
 
 
 def _binomial_losses(epsilon: float, times: int, z: float) -> tuple[Array, Array, float]:
-    """Losses of so many equal pure answers, their probabilities, and that of losses too large and improbable to be kept."""
+    """Losses of so many equal pure answers, their probabilities, and that of losses too large
+    and improbable to be kept.
+    """
     lies = np.arange(times + 1)
     losses = np.asarray((times - 2.0 * lies) * epsilon, dtype=np.float64)
     lie = 1.0 / (1.0 + math.exp(min(epsilon, 700.0)))

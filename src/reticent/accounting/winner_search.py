@@ -1,4 +1,6 @@
-"""The largest divergence that one moved vote can cause in who wins a noisy vote, by branch and bound over all margins."""
+"""The largest divergence that one moved vote can cause in who wins a noisy vote, by branch and
+bound over all margins.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +24,23 @@ _FIRST = 32
 
 
 @lru_cache(maxsize=1024)
-def largest_winner_divergence(sigma: float, box: int, rate: float, orders: tuple[int, ...]) -> Array:
-    """Largest Rényi divergence of who wins among u + N1, v + N2 and 0 when a vote moves, over whole u, v up to ``box``.
+def largest_winner_divergence(
+    sigma: float, box: int, rate: float, orders: tuple[int, ...]
+) -> Array:
+    """Largest Rényi divergence of who wins among u + N1, v + N2 and 0 when a vote moves, over whole
+    u, v up to ``box``.
 
-    With Z(u, v) the distribution of the winner, the pairs are those of Z(u, v) and its mixture with Z(u + 1, v - 1), and of
-    Z(u + 1, v - 1) and its mixture with Z(u, v), in both directions; class 1 goes before class 2 where they tie, the third
-    stands before, between or after them.
+    With Z(u, v) the distribution of the winner, the pairs are those of Z(u, v) and its mixture with
+    Z(u + 1, v - 1), and of Z(u + 1, v - 1) and its mixture with Z(u, v), in both directions; class
+    1 goes before class 2 where they tie, the third stands before, between or after them.
 
-    **Why blocks can be bounded.** All three probabilities of Z are monotone in u and in v. The ratio of each in Z(u + 1, v - 1)
-    to that in Z(u, v) falls with u and rises with v, because the noise is log-concave: sums of products of log-concave terms
-    are log-concave in u and in v, and totally positive of order 2 in both (Karlin 1968). The excess E[(P/Q)^a] - 1 is a sum
-    over outcomes of q phi(ratio), phi convex and 0 at ratio 1. So over a rectangle each q and each phi is at most its largest
-    value at two corners. Rectangles that cannot beat the largest excess found are dropped, the others are divided, down to
-    single pairs.
+    **Why blocks can be bounded.** All three probabilities of Z are monotone in u and in v. The
+    ratio of each in Z(u + 1, v - 1) to that in Z(u, v) falls with u and rises with v, because the
+    noise is log-concave: sums of products of log-concave terms are log-concave in u and in v, and
+    totally positive of order 2 in both (Karlin 1968). The excess E[(P/Q)^a] - 1 is a sum over
+    outcomes of q phi(ratio), phi convex and 0 at ratio 1. So over a rectangle each q and each phi
+    is at most its largest value at two corners. Rectangles that cannot beat the largest excess
+    found are dropped, the others are divided, down to single pairs.
 
     Args:
         sigma: parameter of the noise of each vote.
@@ -43,7 +49,8 @@ def largest_winner_divergence(sigma: float, box: int, rate: float, orders: tuple
         orders: increasing integers of at least 2.
 
     Returns:
-        Shape (k,), read-only; at least the largest divergence, and with an excess within ``TOLERANCE`` of the largest one.
+        Shape (k,), read-only; at least the largest divergence, and with an excess within
+        ``TOLERANCE`` of the largest one.
 
     Reference: own; docs/private-knn-accounting.md, theorem 3.
     """
@@ -57,7 +64,8 @@ def largest_winner_divergence(sigma: float, box: int, rate: float, orders: tuple
         while True:
             found, above = search.bounds(blocks, side)
             best = np.maximum(best, found.max(axis=1))
-            # A block stays while one order may have its largest excess there. An infinite excess cannot be beaten.
+            # A block stays while one order may have its largest excess there. An infinite excess
+            # cannot be beaten.
             with np.errstate(invalid="ignore"):
                 open_ = ((above > (1 + TOLERANCE) * best[:, None]) & (side > 1)).any(axis=0)
             bound = np.maximum(bound, above[:, ~open_].max(axis=1, initial=0.0))
@@ -81,17 +89,22 @@ class _Search:
     between: bool
 
     def bounds(self, blocks: Integers, side: int) -> tuple[Array, Array]:
-        """Excess at one corner of every block, and a bound on those of all its pairs; each of shape (orders, blocks)."""
+        """Excess at one corner of every block, and a bound on those of all its pairs; each of
+        shape (orders, blocks).
+        """
         low = blocks
         high = np.minimum(blocks + side - 1, self.box)
-        # Class 1 is likeliest and ratios are smallest at the first corner; class 2 is likeliest and ratios are largest at the
-        # second; the third class is likeliest at the third.
+        # Class 1 is likeliest and ratios are smallest at the first corner; class 2 is likeliest and
+        # ratios are largest at the second; the third class is likeliest at the third.
         corners = [np.stack([high[:, 0], low[:, 1]]), np.stack([low[:, 0], high[:, 1]]), low.T]
         first, second, third = self._at(corners) if side > 1 else 3 * self._at(corners[2:])
         found, above = np.zeros((2, self.orders.size, len(blocks)))
         for before, after in ((0, 1), (1, 0)):
             largest = np.stack([first[before, 0], second[before, 1], third[before, 2]])
-            smaller, greater = self._logs(first[after] / first[before]), self._logs(second[after] / second[before])
+            smaller, greater = (
+                self._logs(first[after] / first[before]),
+                self._logs(second[after] / second[before]),
+            )
             exact = self._logs(third[after] / third[before]) if side > 1 else None
             for index, order in enumerate(self.orders):
                 for power in (order, 1 - order):
@@ -117,7 +130,8 @@ class _Search:
         place = np.concatenate([u, u + 1]) + self.box
         margin = np.concatenate([u - v, u - v + 2])
         values = np.empty((3, place.size))
-        # Points of one diagonal are looked up in one table, which costs the same for one point as for all.
+        # Points of one diagonal are looked up in one table, which costs the same for one point as
+        # for all.
         order = np.argsort(margin, kind="stable")
         diagonals, starts = np.unique(margin[order], return_index=True)
         parts = np.split(order, starts[1:])
@@ -131,23 +145,28 @@ class _Search:
 
 
 def _excess(log_x: Array, shift: Array, power: float) -> Array:
-    """x**power - 1 - power (x - 1): linear terms, which have mean zero, are taken off, so that nothing cancels in the sum."""
+    """x**power - 1 - power (x - 1): linear terms, which have mean zero, are taken off, so that
+    nothing cancels in the sum.
+    """
     with np.errstate(over="ignore"):
         return np.asarray(np.maximum(np.expm1(power * log_x) - power * shift, 0.0))
 
 
 def winner_distributions(sigma: float, box: int, differences: Integers, *, between: bool) -> Array:
-    """Probabilities that class 1, class 2 or another wins, class 1 going before class 2 where they tie.
+    """Probabilities that class 1, class 2 or another wins, class 1 going before class 2 where they
+    tie.
 
     Args:
         sigma: parameter of the noise.
         box: largest vote difference.
         differences: shape (r,), integers u - v.
-        between: whether the best other class stands between classes 1 and 2 in the order that breaks ties, or on one side of
-            both. Class 2 must then exceed it, and class 1 only reach it.
+        between: whether the best other class stands between classes 1 and 2 in the order that
+            breaks ties, or on one side of both. Class 2 must then exceed it, and class 1 only reach
+            it.
 
     Returns:
-        Shape (3, r, 2 box + 2), for u = -box .. box + 1 along the last axis; the best other class has 0 votes, noise included.
+        Shape (3, r, 2 box + 2), for u = -box .. box + 1 along the last axis; the best other
+        class has 0 votes, noise included.
     """
     # Beyond these values a summand is below 1e-30 of the sum that it belongs to.
     far = box + math.ceil(12 * sigma)
@@ -166,7 +185,9 @@ def winner_distributions(sigma: float, box: int, differences: Integers, *, betwe
     # Along a diagonal of constant u - v each probability grows by one summand per step.
     values = np.arange(0, far)[None, :]
     first = (mass(values - u[0, 0]) * at_most(values - v[:, :1])).sum(axis=1, keepdims=True)
-    second = (mass(values + need - v[:, :1]) * at_most(values + need - 1 - u[0, 0])).sum(axis=1, keepdims=True)
+    second = (mass(values + need - v[:, :1]) * at_most(values + need - 1 - u[0, 0])).sum(
+        axis=1, keepdims=True
+    )
     table = np.empty((3, *v.shape))
     table[0, :, :1], table[1, :, :1] = first, second
     np.multiply(mass(-1 - u[:, :-1]), at_most(-1 - v[:, :-1]), out=table[0, :, 1:])

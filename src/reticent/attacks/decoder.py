@@ -1,4 +1,6 @@
-"""What the attacks that train a decoder share: its settings, its scaling of released values, and its training."""
+"""What the attacks that train a decoder share: its settings, its scaling of released values, and
+its training.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ class Decoder(nn.Module):
         self.register_buffer("guess", torch.zeros(outputs))
 
     def adapt(self, seen: torch.Tensor, guess: npt.NDArray[np.floating]) -> None:
-        """Sets the scaling by released values ``seen`` (n, inputs), and the ``guess`` (outputs,) in place of a withheld row."""
+        """Sets the scaling by released values ``seen`` (n, inputs), and the ``guess`` (outputs,)
+        in place of a withheld row.
+        """
         self.center.copy_(seen.mean(dim=0))
         self.spread.copy_(seen.std(dim=0, correction=0).clamp(min=1e-6))
         self.guess.copy_(torch.from_numpy(guess))
@@ -78,17 +82,22 @@ class Decoder(nn.Module):
         return self.forward(released)
 
     def decoded(self, released: npt.ArrayLike) -> Array:
-        """Decoded rows, shape (n, outputs); about a withheld row (NaN) nothing is known, and ``guess`` stands there.
+        """Decoded rows, shape (n, outputs); about a withheld row (NaN) nothing is known, and
+        ``guess`` stands there.
 
         Raises:
             InvalidInput: another number of released values than the decoder was trained on.
         """
         values = np.asarray(released, dtype=np.float32)
         if values.ndim != 2 or values.shape[1] != len(self.center):
-            raise InvalidInput(f"released: expected shape (n, {len(self.center)}), got shape={values.shape}")
+            raise InvalidInput(
+                f"released: expected shape (n, {len(self.center)}), got shape={values.shape}"
+            )
         withheld = np.asarray(~np.isfinite(values).all(axis=1), dtype=np.bool_)
         with torch.no_grad():
-            rows: Array = self.decode(torch.from_numpy(np.where(withheld[:, None], np.float32(0), values))).numpy()
+            rows: Array = self.decode(
+                torch.from_numpy(np.where(withheld[:, None], np.float32(0), values))
+            ).numpy()
         rows[withheld] = self.guess.numpy()
         return rows
 

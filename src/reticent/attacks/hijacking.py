@@ -1,7 +1,9 @@
-"""Feature-space hijacking of released tables: a decoder, trained on public rows and their releases, draws the records.
+"""Feature-space hijacking of released tables: a decoder, trained on public rows and their releases,
+draws the records.
 
-The attacker owns rows of the same kind, may release as many of them as it likes with the same encoder, and learns to turn
-released values back into rows. Categories are read off as the largest entry of each one-hot group, as in the paper.
+The attacker owns rows of the same kind, may release as many of them as it likes with the same
+encoder, and learns to turn released values back into rows. Categories are read off as the
+largest entry of each one-hot group, as in the paper.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Hijacker(Decoder):
         return self.guess + super().forward(released)
 
     def reconstruct(self, released: npt.ArrayLike) -> Array:
-        """Encoded rows, shape (n, outputs); for a withheld row (NaN) the mean of the attacker's own rows.
+        """Encoded rows, shape (n, outputs); for a withheld row (NaN) the mean of the attacker's own
+        rows.
 
         Raises:
             InvalidInput: another number of released values than the attack was trained on.
@@ -53,7 +56,13 @@ class Hijacker(Decoder):
         return self.decoded(released).astype(np.float64)
 
 
-def train_hijacker(released: npt.ArrayLike, rows: npt.ArrayLike, config: HijackingConfig, *, report: Report = silent) -> Hijacker:
+def train_hijacker(
+    released: npt.ArrayLike,
+    rows: npt.ArrayLike,
+    config: HijackingConfig,
+    *,
+    report: Report = silent,
+) -> Hijacker:
     """A decoder trained to the least squared error, whose minimum is the posterior mean of the row.
 
     Args:
@@ -68,7 +77,10 @@ def train_hijacker(released: npt.ArrayLike, rows: npt.ArrayLike, config: Hijacki
     targets = finite_array(rows, name="rows", ndim=2)
     values = np.asarray(released, dtype=np.float64)
     if values.ndim != 2 or len(values) != len(targets):
-        raise InvalidInput(f"released: expected shape ({len(targets)}, m) as there are rows, got shape={values.shape}")
+        raise InvalidInput(
+            f"released: expected shape ({len(targets)}, m) as there are rows, got "
+            f"shape={values.shape}"
+        )
     kept = np.isfinite(values).all(axis=1)
     if not kept.any():
         raise InvalidInput("released: expected at least one released row, every row is withheld")
@@ -102,13 +114,16 @@ class HijackingQuality:
     squared_error: float
 
 
-def hijacking_quality(found: npt.ArrayLike, rows: npt.ArrayLike, groups: Sequence[Group]) -> HijackingQuality:
+def hijacking_quality(
+    found: npt.ArrayLike, rows: npt.ArrayLike, groups: Sequence[Group]
+) -> HijackingQuality:
     """How near ``found`` (shape (n, d)) is to the true encoded ``rows``.
 
     Args:
         found: the attacker's rows.
         rows: the true ones.
-        groups: name, coordinates and whether they are one-hot, for each attribute (``TabularSchema.groups``).
+        groups: name, coordinates and whether they are one-hot, for each attribute
+            (``TabularSchema.groups``).
 
     Raises:
         InvalidInput: shapes that do not fit, or values that are not finite.
@@ -119,7 +134,11 @@ def hijacking_quality(found: npt.ArrayLike, rows: npt.ArrayLike, groups: Sequenc
     truth = finite_array(rows, name="rows", ndim=2, columns=guess.shape[1])
     if len(guess) != len(truth):
         raise InvalidInput(f"found: expected {len(truth)} rows, got {len(guess)}")
-    right = [guess[:, part].argmax(axis=1) == truth[:, part].argmax(axis=1) for _, part, one_hot in groups if one_hot]
+    right = [
+        guess[:, part].argmax(axis=1) == truth[:, part].argmax(axis=1)
+        for _, part, one_hot in groups
+        if one_hot
+    ]
     table = np.stack(right, axis=1) if right else np.full((len(truth), 1), np.nan)
     squared = np.square(guess - truth)
     return HijackingQuality(
@@ -131,9 +150,11 @@ def hijacking_quality(found: npt.ArrayLike, rows: npt.ArrayLike, groups: Sequenc
 
 
 def majority_guess(rows: npt.ArrayLike, count_of: int) -> Array:
-    """The guess of one who sees nothing: the mean of public ``rows`` (shape (n, d)), ``count_of`` times.
+    """The guess of one who sees nothing: the mean of public ``rows`` (shape (n, d)), ``count_of``
+    times.
 
-    The largest entry of the mean of a one-hot code is its most frequent category, so this is the majority guess too.
+    The largest entry of the mean of a one-hot code is its most frequent category, so this is the
+    majority guess too.
     """
     mean = finite_array(rows, name="rows", ndim=2).mean(axis=0)
     return np.tile(mean, (count_of, 1))

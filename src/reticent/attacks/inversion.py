@@ -1,8 +1,10 @@
-"""Inversion of a power encoder: x from z = G(x), by Newton's method, for anyone who holds the encoder.
+"""Inversion of a power encoder: x from z = G(x), by Newton's method, for anyone who holds the
+encoder.
 
-Nothing is learnt. Where the encoder is a diffeomorphism, as the paper's theorem demands of it, z determines x, and it takes
-a few linear systems to find it. Where training bent the map so much that several points have the embedding z, rows of the
-same kind tell which one is a row: the iteration starts from those whose embeddings are nearest to z.
+Nothing is learnt. Where the encoder is a diffeomorphism, as the paper's theorem demands of it, z
+determines x, and it takes a few linear systems to find it. Where training bent the map so much
+that several points have the embedding z, rows of the same kind tell which one is a row: the
+iteration starts from those whose embeddings are nearest to z.
 """
 
 from __future__ import annotations
@@ -25,14 +27,20 @@ _PLAUSIBLE = 1e-4  # relative; embeddings in single precision leave about 1e-6
 
 
 def invert(
-    network: PowerNetwork, released: npt.ArrayLike, *, steps: int = 40, public: npt.ArrayLike | None = None, tries: int = 5
+    network: PowerNetwork,
+    released: npt.ArrayLike,
+    *,
+    steps: int = 40,
+    public: npt.ArrayLike | None = None,
+    tries: int = 5,
 ) -> Array:
     """Rows whose embeddings are ``released``, shape (n, d), float64.
 
-    Damped Newton from w = z, one application of the encoder after the other, the last one first: a step is halved until
-    the residual falls. With ``public`` rows, an answer that lies outside their box, or does not have the embedding, is
-    sought again from the public rows with the nearest embeddings. Rows released with noise, or withheld (NaN: left as
-    NaN), have no exact preimage; the answer for the former is where the iteration ends.
+    Damped Newton from w = z, one application of the encoder after the other, the last one first: a
+    step is halved until the residual falls. With ``public`` rows, an answer that lies outside their
+    box, or does not have the embedding, is sought again from the public rows with the nearest
+    embeddings. Rows released with noise, or withheld (NaN: left as NaN), have no exact preimage;
+    the answer for the former is where the iteration ends.
 
     Args:
         network: the encoder, as published.
@@ -48,7 +56,9 @@ def invert(
     count(tries, name="tries")
     values = np.array(released, dtype=np.float64, ndmin=2)
     known = np.isfinite(values).all(axis=1)
-    finite_array(values[known], name="released", ndim=2, columns=network.dimension, allow_empty=True)
+    finite_array(
+        values[known], name="released", ndim=2, columns=network.dimension, allow_empty=True
+    )
     double = copy.deepcopy(network).double()
     found = np.full_like(values, np.nan)
     found[known] = _from_images(double, values[known], steps)
@@ -56,7 +66,11 @@ def invert(
         return found
     starts = finite_array(public, name="public", ndim=2, columns=network.dimension)
     embedded = double.embed(starts)
-    nearest = NearestNeighbors(n_neighbors=min(tries, len(starts))).fit(embedded).kneighbors(values[known], return_distance=False)
+    nearest = (
+        NearestNeighbors(n_neighbors=min(tries, len(starts)))
+        .fit(embedded)
+        .kneighbors(values[known], return_distance=False)
+    )
     rows = np.flatnonzero(known)
     lower, upper = starts.min(axis=0), starts.max(axis=0)
     doubt = _doubt(double, found[rows], values[rows], lower, upper)
@@ -73,7 +87,9 @@ def invert(
 
 
 def relative_errors(found: npt.ArrayLike, rows: npt.ArrayLike) -> Array:
-    """l2 distance of ``found`` to the true ``rows``, over the l2 norm of the latter; shape (n,). NaN stays NaN."""
+    """l2 distance of ``found`` to the true ``rows``, over the l2 norm of the latter; shape (n,).
+    NaN stays NaN.
+    """
     truth = np.asarray(rows, dtype=np.float64)
     distance = np.linalg.norm(np.asarray(found, dtype=np.float64) - truth, axis=1)
     return np.asarray(distance / np.maximum(np.linalg.norm(truth, axis=1), np.finfo(float).tiny))
@@ -92,7 +108,9 @@ def _from_images(network: PowerNetwork, values: Array, steps: int) -> Array:
 
 
 def _from_starts(network: PowerNetwork, values: Array, starts: Array, steps: int) -> Array:
-    """Preimages of ``values``, the searches started at ``starts`` and at what the applications make of them."""
+    """Preimages of ``values``, the searches started at ``starts`` and at what the applications
+    make of them.
+    """
     parts = []
     for start in range(0, len(values), _ROWS_AT_ONCE):
         image = torch.from_numpy(values[start : start + _ROWS_AT_ONCE])
@@ -107,16 +125,22 @@ def _from_starts(network: PowerNetwork, values: Array, starts: Array, steps: int
 
 
 def _doubt(network: PowerNetwork, found: Array, values: Array, lower: Array, upper: Array) -> Array:
-    """Relative distance of the embeddings of ``found`` to ``values`` plus that of ``found`` to the box of plausible rows."""
+    """Relative distance of the embeddings of ``found`` to ``values`` plus that of ``found`` to
+    the box of plausible rows.
+    """
     finite = np.isfinite(found).all(axis=1)
     doubt = np.full(len(found), np.inf)
     if finite.any():
         rows = found[finite]
-        doubt[finite] = relative_errors(network.embed(rows), values[finite]) + relative_errors(rows, np.clip(rows, lower, upper))
+        doubt[finite] = relative_errors(network.embed(rows), values[finite]) + relative_errors(
+            rows, np.clip(rows, lower, upper)
+        )
     return doubt
 
 
-def _invert_step(network: PowerNetwork, image: torch.Tensor, guess: torch.Tensor, steps: int) -> torch.Tensor:
+def _invert_step(
+    network: PowerNetwork, image: torch.Tensor, guess: torch.Tensor, steps: int
+) -> torch.Tensor:
     """w with g(w) = ``image``, searched from ``guess``."""
     guess = guess.clone()
     reached, jacobian = network.step(guess)

@@ -12,7 +12,9 @@ from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
 
 SMALLEST_SIDE = 6
-"""Fewest pixels a side for which structural similarity is defined: its window reflects 5 pixels at each edge."""
+"""Fewest pixels a side for which structural similarity is defined: its window reflects 5 pixels
+at each edge.
+"""
 
 
 _PIXELS_AT_ONCE = 2**16
@@ -27,10 +29,10 @@ class PictureQuality:
         ssim: structural similarity, in [-1, 1], Gaussian window of 11 x 11 pixels with sigma 1.5.
         l1: absolute difference per pixel, in [0, 1].
         l2: squared difference per pixel, in [0, 1].
-        psnr_peak_1: peak signal-to-noise ratio in dB for a peak of 1, the true one of pixels in [0, 1]; infinite
-            where a picture is exact.
-        psnr_peak_255: the same for a peak of 255, which is 48.13 dB more. Papers that report about 60 dB on
-            pixels in [0, 1] used this one.
+        psnr_peak_1: peak signal-to-noise ratio in dB for a peak of 1, the true one of pixels in [0,
+            1]; infinite where a picture is exact.
+        psnr_peak_255: the same for a peak of 255, which is 48.13 dB more. Papers that report about
+            60 dB on pixels in [0, 1] used this one.
         pictures: number of pictures.
     """
 
@@ -46,16 +48,20 @@ class PictureQuality:
         return asdict(self)
 
 
-def picture_quality(originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *, batch_size: int | None = None) -> PictureQuality:
+def picture_quality(
+    originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *, batch_size: int | None = None
+) -> PictureQuality:
     """How close ``reconstructions`` are to ``originals``, averaged over pictures.
 
     Args:
         originals: shape (n, height, width), finite, in [0, 1].
         reconstructions: same shape, finite; values outside [0, 1] are clipped.
-        batch_size: pictures at a time; None for as many as keep the similarity's windows within a few hundred megabytes.
+        batch_size: pictures at a time; None for as many as keep the similarity's windows within a
+            few hundred megabytes.
 
     Raises:
-        InvalidInput: shapes that differ, no picture, pictures below 6 pixels a side, or values that are not finite.
+        InvalidInput: shapes that differ, no picture, pictures below 6 pixels a side, or values that
+            are not finite.
         MissingExtra: torchmetrics is not installed.
 
     Example:
@@ -65,19 +71,29 @@ def picture_quality(originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *,
     """
     first, second = _pictures(originals, "originals"), _pictures(reconstructions, "reconstructions")
     if first.shape != second.shape:
-        raise InvalidInput(f"reconstructions: expected shape {_shape(first)} as originals, got {_shape(second)}")
+        raise InvalidInput(
+            f"reconstructions: expected shape {_shape(first)} as originals, got {_shape(second)}"
+        )
     if first.min() < 0 or first.max() > 1:
         raise InvalidInput("originals: expected values in [0, 1]; divide pixels in 0..255 by 255")
     measures = require("torchmetrics.functional.image", extra="attacks")
     second = second.clamp(0.0, 1.0)
     difference = second - first
     batch_size = batch_size or max(1, _PIXELS_AT_ONCE // first[0].numel())
-    parts = [(first[i : i + batch_size], second[i : i + batch_size]) for i in range(0, len(first), batch_size)]
+    parts = [
+        (first[i : i + batch_size], second[i : i + batch_size])
+        for i in range(0, len(first), batch_size)
+    ]
     each = {"reduction": "none"}
-    similarity, ratio = measures.structural_similarity_index_measure, measures.peak_signal_noise_ratio
+    similarity, ratio = (
+        measures.structural_similarity_index_measure,
+        measures.peak_signal_noise_ratio,
+    )
     ssim = [similarity(there, here, data_range=1.0, **each) for here, there in parts]
     psnr = {
-        peak: torch.cat([ratio(there, here, data_range=peak, dim=(1, 2, 3), **each) for here, there in parts])
+        peak: torch.cat(
+            [ratio(there, here, data_range=peak, dim=(1, 2, 3), **each) for here, there in parts]
+        )
         for peak in (1.0, 255.0)
     }
     return PictureQuality(
@@ -94,7 +110,8 @@ def _pictures(values: npt.ArrayLike, name: str) -> torch.Tensor:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 3 or len(array) == 0 or min(array.shape[1:]) < SMALLEST_SIDE:
         raise InvalidInput(
-            f"{name}: expected shape (n, height, width), n at least 1, {SMALLEST_SIDE} pixels a side, got shape={array.shape}"
+            f"{name}: expected shape (n, height, width), n at least 1, {SMALLEST_SIDE} pixels "
+            f"a side, got shape={array.shape}"
         )
     if not np.isfinite(array).all():
         raise InvalidInput(f"{name}: contains values that are not finite")

@@ -1,8 +1,9 @@
 """The reconstruction attack: a decoder trained to draw the picture from what was released about it.
 
-The attacker is as strong as the setting allows: it knows the embedder, the obfuscator, the noise distribution and its
-scale, owns pictures of the same kind, and can release as many of them as it likes, so that every batch of its
-training carries fresh noise. What it does not have is the private picture.
+The attacker is as strong as the setting allows: it knows the embedder, the obfuscator, the noise
+distribution and its scale, owns pictures of the same kind, and can release as many of them as it
+likes, so that every batch of its training carries fresh noise. What it does not have is the
+private picture.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Reconstructor(Decoder):
     def reconstruct(self, released: npt.ArrayLike) -> Images:
         """Pictures in [0, 1], shape (n, height, width), of released values of shape (n, inputs).
 
-        About a withheld row (NaN) the attacker knows nothing; its guess is the mean of its own pictures.
+        About a withheld row (NaN) the attacker knows nothing; its guess is the mean of its own
+        pictures.
 
         Raises:
             InvalidInput: another number of released values than the attack was trained on.
@@ -69,12 +71,13 @@ def train_reconstructor(
 ) -> Reconstructor:
     """A decoder from released values to pictures, trained on the attacker's own pictures.
 
-    The loss is the cross entropy per pixel; its minimum is the posterior mean of the picture, which is also the
-    minimum of the squared error.
+    The loss is the cross entropy per pixel; its minimum is the posterior mean of the picture, which
+    is also the minimum of the squared error.
 
     Args:
-        values: shape (n, m). Without ``noise`` these are released values: withheld rows (NaN) are left out. With
-            ``noise`` they are noise-free outputs of the obfuscator on the attacker's pictures.
+        values: shape (n, m). Without ``noise`` these are released values: withheld rows (NaN) are
+            left out. With ``noise`` they are noise-free outputs of the obfuscator on the attacker's
+            pictures.
         images: shape (n, height, width), in [0, 1]: the picture of each row.
         config: widths and settings.
         noise: adds fresh release noise to a batch, or None when ``values`` carry it already.
@@ -91,7 +94,10 @@ def train_reconstructor(
         raise InvalidInput("images: expected values in [0, 1]; divide pixels in 0..255 by 255")
     raw = np.asarray(values, dtype=np.float32)
     if raw.ndim != 2 or len(raw) != len(pictures):
-        raise InvalidInput(f"values: expected shape ({len(pictures)}, m) as there are pictures, got shape={raw.shape}")
+        raise InvalidInput(
+            f"values: expected shape ({len(pictures)}, m) as there are pictures, got "
+            f"shape={raw.shape}"
+        )
     mean = pictures.mean(axis=0)
     if noise is None:
         kept = np.isfinite(raw).all(axis=1)
@@ -109,5 +115,7 @@ def train_reconstructor(
         batch = points[rows] if noise is None else noise(points[rows])
         return functional.binary_cross_entropy_with_logits(decoder(batch), targets[rows])
 
-    train_decoder(decoder, loss, config, rows=len(points), stage="reconstruction attack", report=report)
+    train_decoder(
+        decoder, loss, config, rows=len(points), stage="reconstruction attack", report=report
+    )
     return decoder

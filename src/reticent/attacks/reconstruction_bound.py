@@ -1,12 +1,13 @@
 """The van Trees bound: how far any reconstruction of a row must stay from the row, on average.
 
-Let x have a density f on R^d, and let z be released with a density p(z | x). For *every* estimator A, biased or not,
+Let x have a density f on R^d, and let z be released with a density p(z | x). For *every* estimator
+A, biased or not,
 
     E ||A(z) - x||^2  >=  d^2 / (E tr I(z | x) + tr I(f)),
 
-with I(z | x) the Fisher information of the release and I(f) that of the prior, provided that f is smooth and vanishes at
-infinity (Gill and Levit 1995, the trace form). An epsilon-Lipschitz release has ||grad_x log p(z | x)|| <= epsilon, so
-tr I(z | x) <= epsilon^2.
+with I(z | x) the Fisher information of the release and I(f) that of the prior, provided that f
+is smooth and vanishes at infinity (Gill and Levit 1995, the trace form). An epsilon-Lipschitz
+release has ||grad_x log p(z | x)|| <= epsilon, so tr I(z | x) <= epsilon^2.
 """
 
 from __future__ import annotations
@@ -20,23 +21,28 @@ from reticent.core.errors import InvalidParameter
 Array = npt.NDArray[np.float64]
 
 
-def reconstruction_bound(dimension: int, *, lipschitz_epsilon: float, prior_information: float) -> float:
+def reconstruction_bound(
+    dimension: int, *, lipschitz_epsilon: float, prior_information: float
+) -> float:
     """Least mean squared l2 error of any estimate of a row.
 
-    **Guarantee.** Holds for rows drawn from a prior with Fisher information ``prior_information`` or less, and an additive
-    release whose log-density has a gradient of norm at most ``lipschitz_epsilon`` in x. *Assumed:* that prior. Tables have
-    categories and so no density; the bound speaks of rows drawn from a kernel density estimate of them, that is of rows plus
-    Gaussian noise of the bandwidth h. With the information d / h^2 of such an estimate the bound never exceeds d h^2, the error
-    of someone who is told the row and only misses the noise: where rows are farther apart than h, it says next to nothing
-    about the row itself. The grid form of the distribution has no Fisher information; its errors are at least e^(-2 o) times the
-    bound, with the offset o of ``KNormMechanism.metric_offset`` (about 1e-6, docs/power.md). *Differs from the paper:* the paper
-    proves it for unbiased estimators and adds an unknown constant for the error of the estimated prior; with the estimate itself
-    as the prior nothing is left to be estimated.
+    **Guarantee.** Holds for rows drawn from a prior with Fisher information ``prior_information``
+    or less, and an additive release whose log-density has a gradient of norm at most
+    ``lipschitz_epsilon`` in x. *Assumed:* that prior. Tables have categories and so no density; the
+    bound speaks of rows drawn from a kernel density estimate of them, that is of rows plus Gaussian
+    noise of the bandwidth h. With the information d / h^2 of such an estimate the bound never
+    exceeds d h^2, the error of someone who is told the row and only misses the noise: where rows
+    are farther apart than h, it says next to nothing about the row itself. The grid form of the
+    distribution has no Fisher information; its errors are at least e^(-2 o) times the bound, with
+    the offset o of ``KNormMechanism.metric_offset`` (about 1e-6, docs/power.md). *Differs from the
+    paper:* the paper proves it for unbiased estimators and adds an unknown constant for the error
+    of the estimated prior; with the estimate itself as the prior nothing is left to be estimated.
 
     Args:
         dimension: d, coordinates of a row.
         lipschitz_epsilon: epsilon per unit of distance: epsilon over the radius.
-        prior_information: tr I(f) or more; ``training.power.density.fisher_bound`` for a kernel density estimate.
+        prior_information: tr I(f) or more; ``training.power.density.fisher_bound`` for a kernel
+            density estimate.
 
     Raises:
         InvalidParameter: a number out of its range.
@@ -48,11 +54,19 @@ def reconstruction_bound(dimension: int, *, lipschitz_epsilon: float, prior_info
     count(dimension, name="dimension")
     positive(lipschitz_epsilon, name="lipschitz_epsilon")
     if not (np.isfinite(prior_information) and prior_information >= 0):
-        raise InvalidParameter(f"prior_information={prior_information!r}: expected a finite number of at least 0")
+        raise InvalidParameter(
+            f"prior_information={prior_information!r}: expected a finite number of at least 0"
+        )
     return dimension**2 / (lipschitz_epsilon**2 + prior_information)
 
 
 def smoothed(rows: npt.ArrayLike, *, bandwidth: float, seed: int) -> Array:
-    """``rows`` (shape (n, d)) plus Gaussian noise of the bandwidth: draws from the prior that the bound speaks of."""
+    """``rows`` (shape (n, d)) plus Gaussian noise of the bandwidth: draws from the prior that
+    the bound speaks of.
+    """
     points = np.asarray(rows, dtype=np.float64)
-    return np.asarray(points + positive(bandwidth, name="bandwidth") * np.random.default_rng(seed).normal(size=points.shape))
+    return np.asarray(
+        points
+        + positive(bandwidth, name="bandwidth")
+        * np.random.default_rng(seed).normal(size=points.shape)
+    )

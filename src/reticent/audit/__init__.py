@@ -1,4 +1,6 @@
-"""Statistical lower bounds on epsilon: evidence against a claim, and planted faults that must be caught."""
+"""Statistical lower bounds on epsilon: evidence against a claim, and planted faults that must be
+caught.
+"""
 
 from reticent.audit.certified_cases import binary_response_case, distance_to_instability_case
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound

@@ -36,14 +36,21 @@ def binary_response_case(
     ratio = logs[0] - logs[1]
 
     def scores(label: int, level: int) -> Scores:
-        return lambda runs, sampler: ratio[mechanism.release(np.full(runs, label), np.full(runs, level), sampler=sampler)]
+        return lambda runs, sampler: ratio[
+            mechanism.release(np.full(runs, label), np.full(runs, level), sampler=sampler)
+        ]
 
     name = f"{mechanism.name}, labels {labels}, distances {levels}"
     return AuditCase(name, epsilon, 0.0, scores(labels[0], levels[0]), scores(labels[1], levels[1]))
 
 
 def distance_to_instability_case(
-    mechanism: DistanceToInstability, *, answers: tuple[int, int], levels: tuple[int, int], epsilon: float, delta: float
+    mechanism: DistanceToInstability,
+    *,
+    answers: tuple[int, int],
+    levels: tuple[int, int],
+    epsilon: float,
+    delta: float,
 ) -> AuditCase:
     """Neighbours whose answers (integers of at least 0) and stable distances are given.
 
@@ -52,7 +59,9 @@ def distance_to_instability_case(
         answers, levels: of the two neighbours.
         epsilon, delta: the claim to be examined.
     """
-    passing = [float(mechanism.pass_probabilities[min(level, mechanism.max_level)]) for level in levels]
+    passing = [
+        float(mechanism.pass_probabilities[min(level, mechanism.max_level)]) for level in levels
+    ]
     withheld = _log_ratio(1.0 - passing[0], 1.0 - passing[1])
     scores = {-1: withheld}
     if answers[0] == answers[1]:
@@ -62,7 +71,9 @@ def distance_to_instability_case(
 
     def run(answer: int, level: int) -> Callable[[int, Sampler], npt.NDArray[np.float64]]:
         def score(runs: int, sampler: Sampler) -> npt.NDArray[np.float64]:
-            released, _ = mechanism.release(np.full(runs, answer), np.full(runs, level), sampler=sampler)
+            released, _ = mechanism.release(
+                np.full(runs, answer), np.full(runs, level), sampler=sampler
+            )
             return np.array([scores[value] for value in released.tolist()])
 
         return score

@@ -1,9 +1,10 @@
 """A lower confidence bound on epsilon, from many runs of a mechanism on two neighbours.
 
-If M is (epsilon, delta)-private, every event S has P(M(x) in S) <= e^epsilon P(M(x') in S) + delta. So
-ln((P(M(x) in S) - delta) / P(M(x') in S)) is a lower bound on epsilon, and with exact binomial limits in place of the two
-probabilities it becomes one that counting can establish. A bound above the claim refutes the claim; a bound below it
-does not prove it, so an audit is only worth what it catches: see the planted faults in the tests.
+If M is (epsilon, delta)-private, every event S has P(M(x) in S) <= e^epsilon P(M(x') in S) +
+delta. So ln((P(M(x) in S) - delta) / P(M(x') in S)) is a lower bound on epsilon, and with exact
+binomial limits in place of the two probabilities it becomes one that counting can establish. A
+bound above the claim refutes the claim; a bound below it does not prove it, so an audit is only
+worth what it catches: see the planted faults in the tests.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class AuditResult:
     """What an audit found.
 
     Attributes:
-        epsilon_lower: the mechanism's epsilon at ``delta`` is at least this, with probability ``confidence``; at least 0.
+        epsilon_lower: the mechanism's epsilon at ``delta`` is at least this, with probability
+            ``confidence``; at least 0.
         delta: the delta that was granted.
         confidence: probability, over the runs, that the statement holds.
         runs: runs on each of the two neighbours.
@@ -47,13 +49,16 @@ class AuditResult:
         return self.epsilon_lower > epsilon
 
 
-def epsilon_lower_bound(first: npt.ArrayLike, second: npt.ArrayLike, *, delta: float, confidence: float) -> AuditResult:
+def epsilon_lower_bound(
+    first: npt.ArrayLike, second: npt.ArrayLike, *, delta: float, confidence: float
+) -> AuditResult:
     """Lower confidence bound on epsilon from scores of runs on two neighbours.
 
-    A score is any number computed from one answer; large should mean "more likely from the first". The best score is the
-    log-likelihood ratio. Events are "score at least t" (for the first) and "score at most t" (for the second). The first
-    half of the runs selects one threshold in each direction, the second half confirms it with exact limits, so selecting
-    costs nothing in confidence; what is left of 1 - confidence is shared by the four binomial limits.
+    A score is any number computed from one answer; large should mean "more likely from the first".
+    The best score is the log-likelihood ratio. Events are "score at least t" (for the first) and
+    "score at most t" (for the second). The first half of the runs selects one threshold in each
+    direction, the second half confirms it with exact limits, so selecting costs nothing in
+    confidence; what is left of 1 - confidence is shared by the four binomial limits.
 
     Args:
         first: shape (n,), scores of independent runs on x; infinities are allowed, NaN is not.
@@ -71,13 +76,17 @@ def epsilon_lower_bound(first: npt.ArrayLike, second: npt.ArrayLike, *, delta: f
         >>> bool(1.0 < result.epsilon_lower < np.log(3))
         True
 
-    Reference: Jagielski, Ullman and Oprea (2020), algorithm 2; limits by Clopper and Pearson (1934).
+    Reference: Jagielski, Ullman and Oprea (2020), algorithm 2; limits by Clopper and Pearson
+    (1934).
     """
     probability(delta, name="delta")
     probability(confidence, name="confidence", allow_zero=False)
     scores = [np.asarray(values, dtype=np.float64) for values in (first, second)]
     if scores[0].ndim != 1 or scores[0].shape != scores[1].shape or len(scores[0]) < 100:
-        raise InvalidInput(f"scores: expected two lists of equal length from 100 on, got {scores[0].shape} and {scores[1].shape}")
+        raise InvalidInput(
+            f"scores: expected two lists of equal length from 100 on, got {scores[0].shape} "
+            f"and {scores[1].shape}"
+        )
     if any(np.isnan(values).any() for values in scores):
         raise InvalidInput("scores: contain NaN")
     level = (1.0 - confidence) / 4.0
@@ -86,12 +95,15 @@ def epsilon_lower_bound(first: npt.ArrayLike, second: npt.ArrayLike, *, delta: f
     for own, other in ((scores[0], scores[1]), (-scores[1], -scores[0])):
         candidates = _thresholds(own[:half], other[:half])
         chosen = candidates[np.argmax(_bounds(own[:half], other[:half], candidates, delta, level))]
-        best = max(best, float(_bounds(own[half:], other[half:], np.array([chosen]), delta, level)[0]))
+        best = max(
+            best, float(_bounds(own[half:], other[half:], np.array([chosen]), delta, level)[0])
+        )
     return AuditResult(best, delta, confidence, len(scores[0]))
 
 
 def binomial_limits(successes: npt.ArrayLike, trials: int, *, level: float) -> tuple[Array, Array]:
-    """Exact lower and upper limits of a success probability, each wrong with probability at most ``level``.
+    """Exact lower and upper limits of a success probability, each wrong with probability at most
+    ``level``.
 
     Args:
         successes: any shape, integers in 0 .. trials.
@@ -118,9 +130,14 @@ def _thresholds(own: Array, other: Array) -> Array:
 
 
 def _bounds(own: Array, other: Array, thresholds: Array, delta: float, level: float) -> Array:
-    """For each event "score >= threshold": ln((lower limit under own - delta) / upper limit under other), at least 0."""
+    """For each event "score >= threshold": ln((lower limit under own - delta) / upper limit
+    under other), at least 0.
+    """
     trials = len(own)
-    hits = [trials - np.searchsorted(np.sort(values), thresholds, side="left") for values in (own, other)]
+    hits = [
+        trials - np.searchsorted(np.sort(values), thresholds, side="left")
+        for values in (own, other)
+    ]
     low = binomial_limits(hits[0], trials, level=level)[0] - delta
     high = binomial_limits(hits[1], trials, level=level)[1]
     return np.log(np.maximum(low, high) / high)

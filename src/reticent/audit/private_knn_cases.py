@@ -1,4 +1,6 @@
-"""Worst adjacent pairs of Private-kNN steps, sampling included: the record's own coin is part of the run."""
+"""Worst adjacent pairs of Private-kNN steps, sampling included: the record's own coin is part of
+the run.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Integers = npt.NDArray[np.int64]
 _REACH = 12.0
 
 
-def noisy_screening_case(mechanism: NoisyScreening, *, votes: int, epsilon: float, delta: float) -> AuditCase:
+def noisy_screening_case(
+    mechanism: NoisyScreening, *, votes: int, epsilon: float, delta: float
+) -> AuditCase:
     """A largest vote of ``votes``, against one more wherever the record is sampled.
 
     Args:
@@ -38,14 +42,20 @@ def noisy_screening_case(mechanism: NoisyScreening, *, votes: int, epsilon: floa
         return np.asarray(logs[mechanism.release(counts, sampler=sampler).astype(np.int64)])
 
     name = f"{mechanism.name}, {votes} votes"
-    return AuditCase(name, epsilon, delta, lambda n, s: run(True, n, s), lambda n, s: run(False, n, s))
+    return AuditCase(
+        name, epsilon, delta, lambda n, s: run(True, n, s), lambda n, s: run(False, n, s)
+    )
 
 
-def noisy_argmax_case(mechanism: NoisyArgmax, *, votes: Integers, epsilon: float, delta: float) -> AuditCase:
-    """``votes``, against one vote moved from the second class to the first wherever the record is sampled.
+def noisy_argmax_case(
+    mechanism: NoisyArgmax, *, votes: Integers, epsilon: float, delta: float
+) -> AuditCase:
+    """``votes``, against one vote moved from the second class to the first wherever the record is
+    sampled.
 
     Args:
-        mechanism: the vote, of two classes, so that the distribution of the label has a closed form.
+        mechanism: the vote, of two classes, so that the distribution of the label has a closed
+            form.
         votes: shape (2,), without the record; the second at least 1.
         epsilon, delta: the claim.
     """
@@ -62,7 +72,9 @@ def noisy_argmax_case(mechanism: NoisyArgmax, *, votes: Integers, epsilon: float
         return np.asarray(logs[mechanism.release(here, sampler=sampler)])
 
     name = f"{mechanism.name}, {votes.tolist()} votes"
-    return AuditCase(name, epsilon, delta, lambda n, s: run(True, n, s), lambda n, s: run(False, n, s))
+    return AuditCase(
+        name, epsilon, delta, lambda n, s: run(True, n, s), lambda n, s: run(False, n, s)
+    )
 
 
 def _noise_distribution(sigma: float) -> tuple[Integers, Array]:

@@ -59,7 +59,9 @@ class Query(Protocol[AskedInputs]):
     def bound(self) -> Certificate:
         """The certificate that its noise rests on."""
 
-    def answer(self, inputs: AskedInputs, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    def answer(
+        self, inputs: AskedInputs, *, sampler: Sampler
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """One answer for each row of checked ``inputs``, and which of them are withheld."""
 
 
@@ -74,30 +76,39 @@ def answer_and_book(
 ) -> Release:
     """One answer for each row of checked ``inputs``, charged durably before anything is computed.
 
-    Every row costs one answer, withheld or not. If answering fails after the charge, the charge stays.
+    Every row costs one answer, withheld or not. If answering fails after the charge, the charge
+    stays.
 
     Args:
         query: the fitted query.
         inputs: n rows as the query takes them, checked.
         sampler: source of randomness.
         bundle: identity of the bundle that answers.
-        ledger, scope: where to book, both or neither; without them the receipt says that nothing was booked. A sequence has one
-            scope for each row, whose answer must depend on that row only: then all are charged, or none.
+        ledger, scope: where to book, both or neither; without them the receipt says that nothing
+            was booked. A sequence has one scope for each row, whose answer must depend on that row
+            only: then all are charged, or none.
 
     Raises:
-        InvalidInput: only one of ``ledger`` and ``scope``, another number of scopes than of rows, a ledger together with a
-            seeded sampler, or with records of a data set without a name.
-        BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve`` and ``reserve_each``; nothing is
-            answered.
+        InvalidInput: only one of ``ledger`` and ``scope``, another number of scopes than of rows, a
+            ledger together with a seeded sampler, or with records of a data set without a name.
+        BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve`` and
+            ``reserve_each``; nothing is answered.
     """
     if (ledger is None) != (scope is None):
         raise InvalidInput("ledger and scope: expected both or neither")
     if ledger is not None and sampler.seeded:
-        raise InvalidInput("ledger: seeded answers are not private and cannot be booked; use release without a seed")
+        raise InvalidInput(
+            "ledger: seeded answers are not private and cannot be booked; use release without "
+            "a seed"
+        )
     mechanism = query.mechanism
     if ledger is not None:
         check_bookable(mechanism.guarantee.adjacency)
-    with nullcontext(None) if ledger is None or scope is None else _reserved(ledger, scope, mechanism, len(inputs)) as booked:
+    with (
+        nullcontext(None)
+        if ledger is None or scope is None
+        else _reserved(ledger, scope, mechanism, len(inputs)) as booked
+    ):
         values, withheld = query.answer(inputs, sampler=sampler)
         receipt = Receipt(
             mechanism=mechanism.name,
@@ -119,15 +130,16 @@ def answer_and_book(
 def check_bookable(adjacency: Adjacency) -> None:
     """Nothing, if a ledger can know whose budget pays for ``adjacency``.
 
-    Two fits on the same records are two releases of one data set. Without a name a ledger would take them for two data sets,
-    each with a budget of its own.
+    Two fits on the same records are two releases of one data set. Without a name a ledger would
+    take them for two data sets, each with a budget of its own.
 
     Raises:
         InvalidInput: it protects records of a data set that its owner has not named.
     """
     if not isinstance(adjacency, Neighborhood) and adjacency.unnamed:
         raise InvalidInput(
-            "data_set: expected a name of the protected records, to book their cost under; got none. Fit again with "
+            "data_set: expected a name of the protected records, to book their cost under; got "
+            "none. Fit again with "
             "data_set='...', the same name whenever the records are the same"
         )
 
@@ -138,11 +150,13 @@ def same_records_again(adjacency: Adjacency) -> str:
         raise InvalidInput(f"adjacency: expected one of data sets, got {adjacency.describe()}")
     if adjacency.unnamed:
         return (
-            "another fit on the same records, which is another release of them: the costs add up, and no ledger can count them, "
+            "another fit on the same records, which is another release of them: the costs add "
+            "up, and no ledger can count them, "
             "since the data set has no name"
         )
     return (
-        "another fit on the same records, which is another release of them: the costs add up; a ledger charges both to the data "
+        "another fit on the same records, which is another release of them: the costs add up; "
+        "a ledger charges both to the data "
         f"set {adjacency.data_set!r}, if both fits name it so"
     )
 
@@ -153,5 +167,7 @@ def _reserved(ledger: Ledger, scope: Scopes, mechanism: Mechanism, rows: int) ->
     scopes = tuple(scope) if isinstance(scope, Iterable) and not isinstance(scope, str) else None
     if scopes is None or len(scopes) != rows:
         got = type(scope).__name__ if scopes is None else f"{len(scopes)} of them"
-        raise InvalidInput(f"scope: expected one Scope, or one for each of the {rows} rows, got {got}")
+        raise InvalidInput(
+            f"scope: expected one Scope, or one for each of the {rows} rows, got {got}"
+        )
     return ledger.reserve_each(scopes, mechanism.event)

@@ -1,10 +1,13 @@
-"""A bundle: a folder with a system's settings (JSON), weights (safetensors) and card (Markdown). No pickle.
+"""A bundle: a folder with a system's settings (JSON), weights (safetensors) and card (Markdown). No
+pickle.
 
-``manifest.json`` has the digest and size of the other three and the identity of the bundle. Like all JSON here it has one
-spelling, so that no byte of a bundle can change unnoticed. A digest finds damage, not intent: whoever edits a bundle can write a
-manifest to it. Against that there are signatures (``sign_bundle``), and whatever a load can recompute is recomputed and compared.
+``manifest.json`` has the digest and size of the other three and the identity of the bundle. Like
+all JSON here it has one spelling, so that no byte of a bundle can change unnoticed. A digest finds
+damage, not intent: whoever edits a bundle can write a manifest to it. Against that there are
+signatures (``sign_bundle``), and whatever a load can recompute is recomputed and compared.
 
-A folder is written under another name and renamed into place, so a bundle is there whole or not at all.
+A folder is written under another name and renamed into place, so a bundle is there whole or not
+at all.
 """
 
 from __future__ import annotations
@@ -63,17 +66,21 @@ class Bundle:
 
     @property
     def identity(self) -> str:
-        """SHA-256 of what decides an answer: system, settings and weights; names the bundle in receipts and scopes.
+        """SHA-256 of what decides an answer: system, settings and weights; names the bundle in
+        receipts and scopes.
 
-        The card follows from these. It has no part in the name, so that a clearer sentence in a later version does not
-        part a bundle from the budget that was granted to it.
+        The card follows from these. It has no part in the name, so that a clearer sentence in a
+        later version does not part a bundle from the budget that was granted to it.
 
-        A serial stands for the weights. A digest of weights that hold private records tells whoever can compute them for a
-        guess of the records whether the guess is right, and receipts are let out.
+        A serial stands for the weights. A digest of weights that hold private records tells
+        whoever can compute them for a guess of the records whether the guess is right, and
+        receipts are let out.
         """
         weights = b"" if self.serial else self._weights()
         head = strict_dumps([self.system, self.settings, self.serial])
-        return hashlib.sha256(hashlib.sha256(head).digest() + hashlib.sha256(weights).digest()).hexdigest()
+        return hashlib.sha256(
+            hashlib.sha256(head).digest() + hashlib.sha256(weights).digest()
+        ).hexdigest()
 
     @property
     def private(self) -> bool:
@@ -81,38 +88,50 @@ class Bundle:
         return bool(self.serial)
 
     def same_content(self, other: Bundle) -> bool:
-        """Whether both hold the same system, settings, serial and weights, to the last bit; cards may differ in their words."""
+        """Whether both hold the same system, settings, serial and weights, to the last bit;
+        cards may differ in their words.
+        """
         return self._settings() == other._settings() and self._weights() == other._weights()
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """The folder, written whole; a private bundle's for its owner alone, another's as the umask says.
+        """The folder, written whole; a private bundle's for its owner alone, another's as the umask
+        says.
 
         Raises:
-            InvalidInput: the folder exists and ``overwrite`` is False, or is not a bundle; or the bundle is too large.
+            InvalidInput: the folder exists and ``overwrite`` is False, or is not a bundle; or the
+                bundle is too large.
             WriteFailed: the disk is full or not writable; nothing is left behind.
         """
         files = self._files()
         for name, content in files.items():
             if len(content) > MOST_BYTES[name]:
-                raise InvalidInput(f"bundle: {name} takes {len(content)} bytes; expected at most {MOST_BYTES[name]}")
-        with output_folder(folder, marker=_SETTINGS, overwrite=overwrite, private=self.private) as output:
+                raise InvalidInput(
+                    f"bundle: {name} takes {len(content)} bytes; expected at most "
+                    f"{MOST_BYTES[name]}"
+                )
+        with output_folder(
+            folder, marker=_SETTINGS, overwrite=overwrite, private=self.private
+        ) as output:
             for name, content in files.items():
                 output.write(name, content)
         return output.target
 
     @classmethod
-    def read(cls, folder: str | Path, *, system: str | None = None, trusted_key: str | Path | None = None) -> Bundle:
+    def read(
+        cls, folder: str | Path, *, system: str | None = None, trusted_key: str | Path | None = None
+    ) -> Bundle:
         """The bundle in ``folder``, every byte accounted for.
 
         Args:
             folder: where it was written.
             system: name of the class that must have written it, or None for any.
-            trusted_key: file with the public key that must have signed it, checked before anything else is read; None for a
-                bundle that is trusted as its folder is.
+            trusted_key: file with the public key that must have signed it, checked before anything
+                else is read; None for a bundle that is trusted as its folder is.
 
         Raises:
             InvalidInput: no such folder, or a bundle of another system.
-            CorruptBundle: a file is missing, damaged, no plain file, too large, or of another format or version.
+            CorruptBundle: a file is missing, damaged, no plain file, too large, or of another
+                format or version.
             UntrustedSignature: not signed by ``trusted_key``.
         """
         source = Path(folder)
@@ -122,7 +141,10 @@ class Bundle:
         if trusted_key is not None:
             verify(manifest, _read_signature(source), purpose="bundle", trusted_key=trusted_key)
         try:
-            contents = {name: read_regular(source / name, most=MOST_BYTES[name]) for name in (_SETTINGS, _WEIGHTS, _CARD)}
+            contents = {
+                name: read_regular(source / name, most=MOST_BYTES[name])
+                for name in (_SETTINGS, _WEIGHTS, _CARD)
+            }
             identity = _checked_manifest(manifest, contents)
             found = _parsed(contents)
         except InvalidInput as error:
@@ -130,11 +152,15 @@ class Bundle:
         if found.identity != identity:
             raise _corrupt(source, "its identity is not that of its settings and weights")
         if system is not None and found.system != system:
-            raise InvalidInput(f"folder={str(folder)!r}: holds a {found.system}, expected a {system}")
+            raise InvalidInput(
+                f"folder={str(folder)!r}: holds a {found.system}, expected a {system}"
+            )
         return found
 
     def _weights(self) -> bytes:
-        weights: bytes = save_tensors({name: np.ascontiguousarray(array) for name, array in sorted(self.arrays.items())})
+        weights: bytes = save_tensors(
+            {name: np.ascontiguousarray(array) for name, array in sorted(self.arrays.items())}
+        )
         return weights
 
     def _settings(self) -> bytes:
@@ -148,7 +174,11 @@ class Bundle:
         return strict_dumps(head)
 
     def _files(self) -> dict[str, bytes]:
-        contents = {_SETTINGS: self._settings(), _WEIGHTS: self._weights(), _CARD: self.card.encode()}
+        contents = {
+            _SETTINGS: self._settings(),
+            _WEIGHTS: self._weights(),
+            _CARD: self.card.encode(),
+        }
         return {**contents, _MANIFEST: _manifest(contents, self.identity)}
 
 
@@ -179,8 +209,9 @@ def sign_bundle(folder: str | Path, *, key: str | Path) -> Path:
 def rebuilding() -> Iterator[None]:
     """Turns whatever is raised over values that no fitted system has into ``CorruptBundle``.
 
-    For the code that builds a system from what a bundle holds. Its settings can be edited to any JSON and its weights to any
-    arrays; what numpy, torch or a constructor raises over them is not foreseen one by one.
+    For the code that builds a system from what a bundle holds. Its settings can be edited to any
+    JSON and its weights to any arrays; what numpy, torch or a constructor raises over them is not
+    foreseen one by one.
 
     Raises:
         CorruptBundle: in place of any other exception.
@@ -192,26 +223,34 @@ def rebuilding() -> Iterator[None]:
     except Exception as error:
         reason = str(error).splitlines()[0][:200] if str(error) else ""
         raise CorruptBundle(
-            f"bundle: its settings do not fit together ({type(error).__name__}: {reason}); fetch or fit it again"
+            f"bundle: its settings do not fit together ({type(error).__name__}: {reason}); "
+            "fetch or fit it again"
         ) from error
 
 
 def check_rebuilt(stored: Bundle, rebuilt: Bundle) -> None:
     """Nothing, if the system that was built from ``stored`` would be stored as it was.
 
-    So no setting is unknown, missing, of another type, or without effect, and nothing that a system derives from its weights,
-    such as the identity of its space, can be stated differently.
+    So no setting is unknown, missing, of another type, or without effect, and nothing that a system
+    derives from its weights, such as the identity of its space, can be stated differently.
 
     Raises:
         CorruptBundle: it would be stored differently.
     """
     if not stored.same_content(rebuilt):
-        raise CorruptBundle("bundle: holds settings or weights that its system does not have; fetch or fit it again")
+        raise CorruptBundle(
+            "bundle: holds settings or weights that its system does not have; fetch or fit it again"
+        )
 
 
 def _manifest(contents: dict[str, bytes], identity: str) -> bytes:
-    files = {name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)} for name, content in contents.items()}
-    return strict_dumps({"format": FORMAT, "version": VERSION, "identity": identity, "files": files})
+    files = {
+        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        for name, content in contents.items()
+    }
+    return strict_dumps(
+        {"format": FORMAT, "version": VERSION, "identity": identity, "files": files}
+    )
 
 
 def _read_manifest(source: Path) -> bytes:
@@ -221,7 +260,8 @@ def _read_manifest(source: Path) -> bytes:
         if not (source / _MANIFEST).exists() and (source / _SETTINGS).is_file():
             raise _corrupt(
                 source,
-                f"has no {_MANIFEST}; expected format {FORMAT} version {VERSION}, and this may be one of version 1, whose "
+                f"has no {_MANIFEST}; expected format {FORMAT} version {VERSION}, and this may "
+                "be one of version 1, whose "
                 "settings no checksum covers",
             ) from error
         raise _corrupt(source, f"{_MANIFEST}: {error}") from error
@@ -238,11 +278,17 @@ def _checked_manifest(manifest: bytes, contents: dict[str, bytes]) -> str:
     """The identity that a manifest states, if it is the manifest of ``contents``."""
     stated = strict_loads(manifest)
     identity = words(stated.get("identity"), name="identity") if isinstance(stated, dict) else ""
-    if not isinstance(stated, dict) or (stated.get("format"), stated.get("version")) != (FORMAT, VERSION):
+    if not isinstance(stated, dict) or (stated.get("format"), stated.get("version")) != (
+        FORMAT,
+        VERSION,
+    ):
         raise InvalidInput(f"expected format {FORMAT} version {VERSION}")
     for name, content in contents.items():
         expected = stated["files"].get(name) if isinstance(stated.get("files"), dict) else None
-        if not isinstance(expected, dict) or expected.get("sha256") != hashlib.sha256(content).hexdigest():
+        if (
+            not isinstance(expected, dict)
+            or expected.get("sha256") != hashlib.sha256(content).hexdigest()
+        ):
             raise InvalidInput(f"{name} does not match its checksum")
     if manifest != _manifest(contents, identity):
         raise InvalidInput(f"{_MANIFEST} does not match the files")
@@ -251,15 +297,29 @@ def _checked_manifest(manifest: bytes, contents: dict[str, bytes]) -> str:
 
 def _parsed(contents: dict[str, bytes]) -> Bundle:
     head = strict_loads(contents[_SETTINGS])
-    if not isinstance(head, dict) or set(head) != _HEAD or (head["format"], head["version"]) != (FORMAT, VERSION):
-        raise InvalidInput(f"{_SETTINGS}: expected format {FORMAT} version {VERSION}, with {', '.join(sorted(_HEAD))}")
+    if (
+        not isinstance(head, dict)
+        or set(head) != _HEAD
+        or (head["format"], head["version"]) != (FORMAT, VERSION)
+    ):
+        raise InvalidInput(
+            f"{_SETTINGS}: expected format {FORMAT} version {VERSION}, with "
+            f"{', '.join(sorted(_HEAD))}"
+        )
     if not isinstance(head["settings"], dict):
         raise InvalidInput(f"{_SETTINGS}: expected settings by name")
     serial = words(head["serial"], name="serial", minimum=0)
     system = words(head["system"], name="system")
     try:
         arrays, card = load_tensors(contents[_WEIGHTS]), contents[_CARD].decode()
-    except (SafetensorError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+    except (
+        SafetensorError,
+        AttributeError,
+        KeyError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise InvalidInput(f"{_WEIGHTS} or {_CARD}: damaged ({type(error).__name__})") from error
     return Bundle(system, head["settings"], arrays, card, serial)
 

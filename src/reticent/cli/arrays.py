@@ -25,7 +25,9 @@ _ROOM_FOR_THE_REST = 16384
 
 
 def starts_with(path: Path, mark: bytes) -> bool:
-    """Whether ``mark`` is how the file begins; False for one that cannot be read, or only once, as a pipe."""
+    """Whether ``mark`` is how the file begins; False for one that cannot be read, or only once,
+    as a pipe.
+    """
     if not path.is_file():
         return False
     try:
@@ -42,17 +44,25 @@ def read_array(path: Path, *, name: str) -> npt.NDArray[Any]:
         InvalidInput: no such file, not an .npy file, cut short, or one that holds Python objects.
     """
     try:
-        with path.open("rb") as file:  # a pipe may be read too; a device without end is no .npy file from its first bytes on
+        with (
+            path.open("rb") as file
+        ):  # a pipe may be read too; a device without end is no .npy file from its first bytes on
             content = file.read(len(NPY))
             if content != NPY:
-                raise InvalidInput(f"{name}={str(path)!r}: not an .npy file; write one with numpy.save")
+                raise InvalidInput(
+                    f"{name}={str(path)!r}: not an .npy file; write one with numpy.save"
+                )
             content += file.read()
     except OSError as error:
-        raise InvalidInput(f"{name}={str(path)!r}: cannot be read ({error.strerror}); expected an .npy file") from error
+        raise InvalidInput(
+            f"{name}={str(path)!r}: cannot be read ({error.strerror}); expected an .npy file"
+        ) from error
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError, OSError, MemoryError) as error:  # a header may state any shape
-        raise InvalidInput(f"{name}={str(path)!r}: damaged, cut short, or holding Python objects; write it again") from error
+        raise InvalidInput(
+            f"{name}={str(path)!r}: damaged, cut short, or holding Python objects; write it again"
+        ) from error
     return np.asarray(array)
 
 
@@ -62,7 +72,8 @@ def release_size(rows: int, outputs: int) -> int:
 
 
 def release_content(release: Release, *, key: Path | None = None) -> bytes:
-    """An .npz file with ``values``, ``withheld`` and ``receipt`` (JSON text); and, by a private key, the receipt's ``signature``.
+    """An .npz file with ``values``, ``withheld`` and ``receipt`` (JSON text); and, by a private
+    key, the receipt's ``signature``.
 
     Raises:
         InvalidInput: no such key.
@@ -91,13 +102,28 @@ def read_signed_receipt(path: Path) -> tuple[bytes, bytes | None]:
         content = read_regular(path, most=_LARGEST_RELEASE)
         with zipfile.ZipFile(io.BytesIO(content)) as stored:
             names = set(stored.namelist())
-            texts = [_text(stored, f"{name}.npy") if f"{name}.npy" in names else None for name in ("receipt", "signature")]
+            texts = [
+                _text(stored, f"{name}.npy") if f"{name}.npy" in names else None
+                for name in ("receipt", "signature")
+            ]
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from error
-    except (ValueError, EOFError, OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise InvalidInput(f"{where}: expected an .npz file that `reticent release` wrote") from error
+    except (
+        ValueError,
+        EOFError,
+        OSError,
+        RuntimeError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise InvalidInput(
+            f"{where}: expected an .npz file that `reticent release` wrote"
+        ) from error
     if texts[0] is None:
-        raise InvalidInput(f"{where}: holds no receipt; expected an .npz file that `reticent release` wrote")
+        raise InvalidInput(
+            f"{where}: holds no receipt; expected an .npz file that `reticent release` wrote"
+        )
     return texts[0], texts[1]
 
 

@@ -1,4 +1,6 @@
-"""`reticent demo certified`: a model trained without noise, and labels that no single record can change by much."""
+"""`reticent demo certified`: a model trained without noise, and labels that no single record can
+change by much.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ MARKER = "results.json"
 
 
 class CertifiedData(StrEnum):
-    """Data sets of the demonstration: blobs are generated, digits are bundled, the others are read from RETICENT_DATA."""
+    """Data sets of the demonstration: blobs are generated, digits are bundled, the others are
+    read from RETICENT_DATA.
+    """
 
     BLOBS_CLOSE = "blobs-close"
     BLOBS = "blobs"
@@ -27,15 +31,26 @@ class CertifiedData(StrEnum):
 
 def certified(
     data: Annotated[
-        CertifiedData, typer.Option(help="blobs are generated, digits need no file; the others are read from $RETICENT_DATA.")
+        CertifiedData,
+        typer.Option(
+            help="blobs are generated, digits need no file; the others are read from "
+            "$RETICENT_DATA."
+        ),
     ] = CertifiedData.BLOBS_CLOSE,
-    epsilon: Annotated[float | None, typer.Option(help="Of one answer; by default one that suits the data.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write; an earlier demonstration there is replaced.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Of one answer; by default one that suits the data.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write; an earlier demonstration there is replaced."),
+    ] = None,
 ) -> None:
-    """Labels from a model of private records: train, certify every number of changed records, release.
+    """Labels from a model of private records: train, certify every number of changed records,
+    release.
 
-    Writes index.html (open it), figure.png, results.json, card.md, the queries and the fitted bundle, which is as private as the
-    records. The privacy parameters are suggestions for looking around; a release of your own has to name its own.
+    Writes index.html (open it), figure.png, results.json, card.md, the queries and the fitted
+    bundle, which is as private as the records. The privacy parameters are suggestions for
+    looking around; a release of your own has to name its own.
     """
     import torch
 
@@ -45,7 +60,9 @@ def certified(
     from reticent.training.progress import bar
 
     target = out if out is not None else Path("runs") / f"certified-{data.value}"
-    torch.set_num_threads(1)  # features are computed one input at a time, where a second thread only waits
+    torch.set_num_threads(
+        1
+    )  # features are computed one input at a time, where a second thread only waits
     with output_folder(target, marker=MARKER, overwrite=True) as folder:
         with bar() as report:
             outcome = run_certified_demo(data.value, epsilon=epsilon, report=report)
@@ -57,7 +74,8 @@ def certified(
         folder.write(MARKER, json.dumps(outcome.results, indent=2, allow_nan=False).encode())
     results = outcome.results
     typer.echo(
-        f"released labels {results['accuracy_released']:.1%} right at epsilon {results['epsilon']:g} each, "
+        f"released labels {results['accuracy_released']:.1%} right at epsilon "
+        f"{results['epsilon']:g} each, "
         f"{results['accuracy_noise_free']:.1%} without protection"
     )
     typer.echo(f"Open {target / 'index.html'}")

@@ -13,14 +13,20 @@ from reticent.cli.certified import certified
 from reticent.cli.knn import knn
 from reticent.core.files import output_folder
 
-app = typer.Typer(no_args_is_help=True, help="Demonstrations that end with a page to look at.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Demonstrations that end with a page to look at.",
+    rich_markup_mode=None,
+)
 
 MARKER = "results.json"
 """A folder that holds this file was written by a demonstration, and may be replaced by one."""
 
 
 class Data(StrEnum):
-    """Data sets that have a demonstration; all but digits are read from the folder that RETICENT_DATA names."""
+    """Data sets that have a demonstration; all but digits are read from the folder that
+    RETICENT_DATA names.
+    """
 
     DIGITS = "digits"
     MNIST = "mnist"
@@ -35,14 +41,22 @@ def demonstrations() -> None:
 
 @app.command()
 def posthoc(
-    data: Annotated[Data, typer.Option(help="digits needs no file; the others are read from $RETICENT_DATA.")] = Data.DIGITS,
-    out: Annotated[Path | None, typer.Option(help="Folder to write; an earlier demonstration there is replaced.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of training. The noise of releases is never seeded.")] = 0,
+    data: Annotated[
+        Data, typer.Option(help="digits needs no file; the others are read from $RETICENT_DATA.")
+    ] = Data.DIGITS,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write; an earlier demonstration there is replaced."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of training. The noise of releases is never seeded.")
+    ] = 0,
 ) -> None:
     """Private pictures to an untrusted server: train, certify, calibrate, release, learn, attack.
 
-    Writes index.html (open it), results.json, figure.png, card.md, the fitted bundle and the held-out pictures. The
-    privacy parameters are suggestions for looking around; a release of your own has to name its own.
+    Writes index.html (open it), results.json, figure.png, card.md, the fitted bundle and the
+    held-out pictures. The privacy parameters are suggestions for looking around; a release of
+    your own has to name its own.
     """
     import torch
 

@@ -16,7 +16,9 @@ MARKER = "results.json"
 
 
 class KnnData(StrEnum):
-    """Data sets of the demonstration; all but digits are read from the folder that RETICENT_DATA names."""
+    """Data sets of the demonstration; all but digits are read from the folder that RETICENT_DATA
+    names.
+    """
 
     DIGITS = "digits"
     MNIST = "mnist"
@@ -27,13 +29,19 @@ def knn(
     data: Annotated[
         KnnData, typer.Option(help="digits needs no file; the others are read from $RETICENT_DATA.")
     ] = KnnData.DIGITS,
-    out: Annotated[Path | None, typer.Option(help="Folder to write; an earlier demonstration there is replaced.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of training. Samples and noise are never seeded.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write; an earlier demonstration there is replaced."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of training. Samples and noise are never seeded.")
+    ] = 0,
 ) -> None:
     """Labels and a student model from private records, under one total for everything.
 
-    Writes index.html (open it), figure.png, results.json, card.md and the student's bundle. The privacy parameters are
-    suggestions for looking around; a release of your own has to name its own.
+    Writes index.html (open it), figure.png, results.json, card.md and the student's bundle. The
+    privacy parameters are suggestions for looking around; a release of your own has to name its
+    own.
     """
     import torch
 

@@ -1,4 +1,6 @@
-"""Commands on a ledger: init, grant, preview, report, verify, export. Those of its operator are in ``ledger_care``."""
+"""Commands on a ledger: init, grant, preview, report, verify, export. Those of its operator are
+in ``ledger_care``.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
     from reticent.ledger import Budget, Ledger, LedgerReport
 
 ledger_app = typer.Typer(
-    help="Budgets that cannot be overspent: who has spent how much of whose privacy, and what is left.",
+    help="Budgets that cannot be overspent: who has spent how much of whose privacy, and what "
+    "is left.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -55,10 +58,17 @@ class ExportFormat(StrEnum):
 
 
 LedgerUrl = Annotated[
-    str, typer.Option("--ledger", envvar="RETICENT_LEDGER", help="A file, or sqlite:///FILE, or postgresql://USER@HOST/NAME.")
+    str,
+    typer.Option(
+        "--ledger",
+        envvar="RETICENT_LEDGER",
+        help="A file, or sqlite:///FILE, or postgresql://USER@HOST/NAME.",
+    ),
 ]
 Principal = Annotated[str, typer.Option(help="The client that asks; empty for any.")]
-Subject = Annotated[str, typer.Option(help="The person, record or data set whose privacy is spent; empty for any.")]
+Subject = Annotated[
+    str, typer.Option(help="The person, record or data set whose privacy is spent; empty for any.")
+]
 Bundle = Annotated[str, typer.Option(help="The bundle that answers; empty for any.")]
 
 
@@ -67,15 +77,22 @@ def init(
     ledger: LedgerUrl,
     require: Annotated[
         list[str] | None,
-        typer.Option(metavar="PART", help="Of a new ledger: what requests must name, of principal, subject, bundle; repeatable."),
+        typer.Option(
+            metavar="PART",
+            help="Of a new ledger: what requests must name, of principal, subject, bundle; "
+            "repeatable.",
+        ),
     ] = None,
     require_nothing: Annotated[
-        bool, typer.Option("--require-nothing", help="Of a new ledger: they may leave out anything.")
+        bool,
+        typer.Option("--require-nothing", help="Of a new ledger: they may leave out anything."),
     ] = False,
 ) -> None:
-    """Make a ledger, or bring an older one up to date; what is booked stays, and so does its policy.
+    """Make a ledger, or bring an older one up to date; what is booked stays, and so does its
+    policy.
 
-    Unless told otherwise every request to a new ledger must name its subject, and a budget must name it too.
+    Unless told otherwise every request to a new ledger must name its subject, and a budget must
+    name it too.
     """
     from reticent.ledger import Ledger
 
@@ -84,7 +101,10 @@ def init(
     book = Ledger.create(ledger, required=() if require_nothing else tuple(require or ("subject",)))
     try:
         report = book.report()
-        typer.echo(f"ledger {report.ledger} at {book.store.name}: {report.entries} entries, {len(report.budgets)} budgets")
+        typer.echo(
+            f"ledger {report.ledger} at {book.store.name}: {report.entries} entries, "
+            f"{len(report.budgets)} budgets"
+        )
         typer.echo(f"{report.policy.describe()}; its anchor is kept at {book.anchor_file().path}")
     finally:
         book.close()
@@ -100,10 +120,14 @@ def grant(
     principal: Principal = "",
     subject: Subject = "",
     subjects_from: Annotated[
-        Path | None, typer.Option(help="CSV file that names subjects: each different one gets a budget of its own.")
+        Path | None,
+        typer.Option(
+            help="CSV file that names subjects: each different one gets a budget of its own."
+        ),
     ] = None,
     subject_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --subjects-from: the column with the subjects.")
+        str | None,
+        typer.Option(metavar="NAME", help="With --subjects-from: the column with the subjects."),
     ] = None,
     bundle: Bundle = "",
     records: Records = 1,
@@ -133,19 +157,28 @@ def grant(
         identity=identity,
         kind=kind,
     )
-    if (subjects_from is None) != (subject_column is None) or (subject and subjects_from is not None):
-        raise InvalidInput("subjects_from, subject_column: expected both or neither, and no --subject with them")
+    if (subjects_from is None) != (subject_column is None) or (
+        subject and subjects_from is not None
+    ):
+        raise InvalidInput(
+            "subjects_from, subject_column: expected both or neither, and no --subject with them"
+        )
     if subjects_from is None or subject_column is None:
         with opened(ledger) as book:
             typer.echo(book.grant(_scope(principal, subject, bundle), total).describe())
         return
     from reticent.tables.files import read_names
 
-    scopes = [_scope(principal, name, bundle) for name in read_names(subjects_from, subject_column, name="subjects_from")]
+    scopes = [
+        _scope(principal, name, bundle)
+        for name in read_names(subjects_from, subject_column, name="subjects_from")
+    ]
     with opened(ledger) as book:
         budgets = book.grant_each(scopes, total)
     least = min(budgets, key=lambda budget: (budget.left_epsilon, budget.left_delta))
-    typer.echo(f"granted to each of {len(budgets)} subject(s); the least is left to {least.describe()}")
+    typer.echo(
+        f"granted to each of {len(budgets)} subject(s); the least is left to {least.describe()}"
+    )
 
 
 @ledger_app.command()
@@ -156,7 +189,9 @@ def preview(
     adjacency_of: AdjacencyOf = None,
     adjacency: AdjacencyOption = None,
     answers: Annotated[int, typer.Option(help="Answers in the request.")] = 1,
-    slack_delta: Annotated[float, typer.Option(help="Extra delta for optimal composition of the request's answers.")] = 0.0,
+    slack_delta: Annotated[
+        float, typer.Option(help="Extra delta for optimal composition of the request's answers.")
+    ] = 0.0,
     principal: Principal = "",
     subject: Subject = "",
     bundle: Bundle = "",
@@ -196,7 +231,9 @@ def preview(
         found = book.preview(scope, event, answers=answers, slack_delta=slack_delta)
     cost = f"epsilon={epsilon_value(found.charge.epsilon):g}, delta={delta_value(found.charge.delta):g} ({found.charge.rule})"
     verdict = "would be answered" if found.fits else "would be refused"
-    typer.echo(f"{answers} answer(s) at {cost} {verdict}; at most {found.largest} answer(s) fit now")
+    typer.echo(
+        f"{answers} answer(s) at {cost} {verdict}; at most {found.largest} answer(s) fit now"
+    )
     for budget in found.budgets:
         typer.echo(f"  {budget.describe()}")
     if not found.fits:
@@ -209,10 +246,18 @@ def report(
     principal: Principal = "",
     subject: Subject = "",
     bundle: Bundle = "",
-    limit: Annotated[int, typer.Option(help="Accounts listed at most, the largest spenders first.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON with whole units instead of tables.")] = False,
-    plot: Annotated[Path | None, typer.Option(help=".png file for a figure of spending over time.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the figure if it exists.")] = False,
+    limit: Annotated[
+        int, typer.Option(help="Accounts listed at most, the largest spenders first.")
+    ] = 20,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON with whole units instead of tables.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help=".png file for a figure of spending over time.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the figure if it exists.")
+    ] = False,
 ) -> None:
     """Show what is granted, spent and left, and by whom it was spent."""
     scope = _scope(principal, subject, bundle) if principal or subject or bundle else None
@@ -235,10 +280,16 @@ def report(
 @ledger_app.command()
 def verify(
     ledger: LedgerUrl,
-    anchor: Annotated[str | None, typer.Option(help="Anchor of an earlier report: nothing up to there may have changed.")] = None,
+    anchor: Annotated[
+        str | None,
+        typer.Option(help="Anchor of an earlier report: nothing up to there may have changed."),
+    ] = None,
     receipt: Annotated[
         list[Path] | None,
-        typer.Option(help="A client's receipt, as JSON or in a released .npz file: its entry must be there. May be repeated."),
+        typer.Option(
+            help="A client's receipt, as JSON or in a released .npz file: its entry must be "
+            "there. May be repeated."
+        ),
     ] = None,
 ) -> None:
     """Recompute the chain and every total, and compare them with the anchor and with receipts.
@@ -253,7 +304,8 @@ def verify(
     store = Store(ledger)
     try:
         store.check()
-        # Not opened as for a request: a ledger that is older than its anchor is what this is to tell.
+        # Not opened as for a request: a ledger that is older than its anchor is what this is to
+        # tell.
         found = Ledger(store).verify(anchor=anchor, receipts=receipts)
     finally:
         store.close()
@@ -261,18 +313,26 @@ def verify(
         for problem in found.problems:
             typer.echo(problem, err=True)
         raise CorruptLedger(
-            f"ledger: {len(found.problems)} thing(s) do not match its entries or its anchor; release nothing. "
+            f"ledger: {len(found.problems)} thing(s) do not match its entries or its anchor; "
+            "release nothing. "
             "`reticent ledger restore` puts a backup in its place and says what that loses"
         )
-    typer.echo(f"{found.entries} entries in order; every total is the sum of its entries; anchor {found.anchor}")
+    typer.echo(
+        f"{found.entries} entries in order; every total is the sum of its entries; anchor "
+        f"{found.anchor}"
+    )
 
 
 @ledger_app.command()
 def export(
     ledger: LedgerUrl,
     output: Annotated[str, typer.Option(help="File to write, or - for standard output.")],
-    format_: Annotated[ExportFormat, typer.Option("--format", help="One JSON object per line, or a table.")] = ExportFormat.JSONL,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+    format_: Annotated[
+        ExportFormat, typer.Option("--format", help="One JSON object per line, or a table.")
+    ] = ExportFormat.JSONL,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
+    ] = False,
 ) -> None:
     """Write every entry with its digest."""
     from reticent.ledger.exports import write_entries
@@ -311,7 +371,10 @@ def _print_tables(found: LedgerReport) -> None:
     console = Console()
     # Statements are long sentences and few: a letter in the table, the sentence below it.
     statements = sorted({budget.statement for budget in found.budgets})
-    letters = {statement: chr(ord("a") + number % 26) * (1 + number // 26) for number, statement in enumerate(statements)}
+    letters = {
+        statement: chr(ord("a") + number % 26) * (1 + number // 26)
+        for number, statement in enumerate(statements)
+    }
     console.print(_budget_table(found, letters))
     for statement, letter in letters.items():
         console.print(f"{letter}: {describe_statement(statement)}", highlight=False, markup=False)
@@ -332,7 +395,10 @@ def _budget_table(found: LedgerReport, letters: dict[str, str]) -> Table:
     for budget in found.budgets:
         table.add_row(
             *(escape(budget.scope.describe()), letters[budget.statement]),
-            *(f"{epsilon_value(n):g}" for n in (budget.granted_epsilon, budget.spent_epsilon, budget.left_epsilon)),
+            *(
+                f"{epsilon_value(n):g}"
+                for n in (budget.granted_epsilon, budget.spent_epsilon, budget.left_epsilon)
+            ),
             f"{budget.left_epsilon / budget.granted_epsilon:.0%}",
             f"{delta_value(budget.left_delta):g}",
         )
@@ -345,7 +411,11 @@ def _account_table(found: LedgerReport) -> Table:
 
     from reticent.ledger.units import delta_value, epsilon_value
 
-    shown = f" ({len(found.accounts)} of {found.accounts_total})" if found.accounts_total > len(found.accounts) else ""
+    shown = (
+        f" ({len(found.accounts)} of {found.accounts_total})"
+        if found.accounts_total > len(found.accounts)
+        else ""
+    )
     table = Table(title=f"Spent by whom, on whom{shown}")
     table.add_column("account", overflow="fold")
     for name in ("ε", "δ", "answers", "calls", "open", "last (UTC)"):
@@ -355,7 +425,14 @@ def _account_table(found: LedgerReport) -> Table:
         table.add_row(
             escape(account.scope.describe()),
             *(f"{epsilon_value(account.spent_epsilon):g}", f"{delta_value(account.spent_delta):g}"),
-            *(str(n) for n in (account.answers, account.reservations, account.reservations - account.commits)),
+            *(
+                str(n)
+                for n in (
+                    account.answers,
+                    account.reservations,
+                    account.reservations - account.commits,
+                )
+            ),
             last.strftime("%Y-%m-%d %H:%M"),
         )
     table.caption = "open: calls without a receipt, because they failed, crashed or are under way; they stay spent"
@@ -368,7 +445,10 @@ def _report_dict(found: LedgerReport) -> dict[str, Any]:
         values["statement"] = json.loads(budget.statement)
         return {**values, "left_epsilon": budget.left_epsilon, "left_delta": budget.left_delta}
 
-    accounts = [{**asdict(account), "statement": json.loads(account.statement)} for account in found.accounts]
+    accounts = [
+        {**asdict(account), "statement": json.loads(account.statement)}
+        for account in found.accounts
+    ]
     return {
         "ledger": found.ledger,
         "entries": found.entries,

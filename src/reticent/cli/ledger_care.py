@@ -18,7 +18,8 @@ ChargeLost = Annotated[
     bool | None,
     typer.Option(
         "--charge-lost/--forget-lost",
-        help="Whether every budget is charged with all that the lost entries spent, or gets it back, which is right only where "
+        help="Whether every budget is charged with all that the lost entries spent, or gets it "
+        "back, which is right only where "
         "nothing of it was released.",
     ),
 ]
@@ -28,11 +29,19 @@ ChargeLost = Annotated[
 def policy(
     ledger: LedgerUrl,
     require: Annotated[
-        list[str] | None, typer.Option(metavar="PART", help="principal, subject or bundle; may be repeated. Replaces the policy.")
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="principal, subject or bundle; may be repeated. Replaces the policy.",
+        ),
     ] = None,
-    require_nothing: Annotated[bool, typer.Option("--require-nothing", help="Requests may leave out what they like.")] = False,
+    require_nothing: Annotated[
+        bool, typer.Option("--require-nothing", help="Requests may leave out what they like.")
+    ] = False,
 ) -> None:
-    """Show what every request must name, or set it. A budget that names it too must cover the request."""
+    """Show what every request must name, or set it. A budget that names it too must cover the
+    request.
+    """
     if require and require_nothing:
         raise InvalidInput("require, require_nothing: expected one of them")
     with opened(ledger) as book:
@@ -44,7 +53,9 @@ def policy(
 def backup(
     ledger: LedgerUrl,
     output: Annotated[Path, typer.Option(help="File to write.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
+    ] = False,
 ) -> None:
     """Copy a ledger's file into another, while others write to it, and verify the copy."""
     from reticent.ledger.backups import backup as copy
@@ -60,7 +71,9 @@ def restore(
     source: Annotated[Path, typer.Option("--from", help="The backup.")],
     charge_lost: ChargeLost = None,
 ) -> None:
-    """Put a backup in the ledger's place. One that is older than the ledger was ever seen needs a choice."""
+    """Put a backup in the ledger's place. One that is older than the ledger was ever seen needs
+    a choice.
+    """
     from reticent.ledger.backups import restore as put_back
     from reticent.ledger.store import Store
 
@@ -76,9 +89,14 @@ def restore(
 
 @ledger_app.command(name="accept-rollback")
 def accept_rollback(ledger: LedgerUrl, charge_lost: ChargeLost = None) -> None:
-    """Go on with a ledger that is older than it was ever seen, as its operator. One entry says so for good."""
+    """Go on with a ledger that is older than it was ever seen, as its operator. One entry says
+    so for good.
+    """
     if charge_lost is None:
-        raise InvalidInput("charge_lost: expected --charge-lost or --forget-lost; what is lost is not decided by default")
+        raise InvalidInput(
+            "charge_lost: expected --charge-lost or --forget-lost; what is lost is not decided "
+            "by default"
+        )
     book = _unchecked(ledger)
     try:
         charged = book.accept_rollback(charge=charge_lost)

@@ -1,4 +1,6 @@
-"""The command line: which commands there are, and how every error becomes one line and an exit status."""
+"""The command line: which commands there are, and how every error becomes one line and an exit
+status.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="reticent",
-    help="Release what a neural network computed from private data, with a guarantee that can be proved.\n\n"
+    help="Release what a neural network computed from private data, with a guarantee that can "
+    "be proved.\n\n"
     "The exit status is 0, or the code of the error: reticent.core.errors lists them.",
     no_args_is_help=True,
     add_completion=False,
@@ -46,8 +49,12 @@ app.command()(signatures.verify)
 
 
 @app.callback(invoke_without_command=True)
-def options(version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False) -> None:
-    """Release what a neural network computed from private data, with a guarantee that can be proved."""
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+) -> None:
+    """Release what a neural network computed from private data, with a guarantee that can be
+    proved.
+    """
     if version:
         _show_version()
         raise Exit(0)
@@ -62,7 +69,8 @@ def run(arguments: Sequence[str]) -> int:
         0
     """
     if list(arguments) == ["--version"]:
-        # typer reads options by pydantic, which takes several times as long to import as typer itself.
+        # typer reads options by pydantic, which takes several times as long to import as typer
+        # itself.
         _show_version()
         return 0
     try:
@@ -85,7 +93,8 @@ def run(arguments: Sequence[str]) -> int:
             raise
         # Neither message nor traceback: either may hold a private value that a library put into it.
         return _complain(
-            f"internal error ({type(error).__name__}); nothing more was released. {TRACEBACK_VARIABLE}=1 shows the traceback, "
+            f"internal error ({type(error).__name__}); nothing more was released. "
+            f"{TRACEBACK_VARIABLE}=1 shows the traceback, "
             "which may hold private values",
             _INTERNAL,
         )

@@ -25,16 +25,24 @@ def power(
     data: Annotated[
         PowerData,
         typer.Option(
-            help="adult-sample and breast-cancer need no file; adult is read from $RETICENT_DATA, or downloaded from OpenML."
+            help="adult-sample and breast-cancer need no file; adult is read from "
+            "$RETICENT_DATA, or downloaded from OpenML."
         ),
     ] = PowerData.ADULT_SAMPLE,
-    out: Annotated[Path | None, typer.Option(help="Folder to write; an earlier demonstration there is replaced.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of training. The noise of releases is never seeded.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write; an earlier demonstration there is replaced."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of training. The noise of releases is never seeded.")
+    ] = 0,
 ) -> None:
-    """Private table rows to an untrusted server: encode by a public schema, release, learn; and two attacks.
+    """Private table rows to an untrusted server: encode by a public schema, release, learn; and two
+    attacks.
 
-    Writes index.html (open it), results.json, figure.png, card.md, the fitted bundle and the held-out rows. The privacy
-    parameters are suggestions for looking around; a release of your own has to name its own.
+    Writes index.html (open it), results.json, figure.png, card.md, the fitted bundle and the
+    held-out rows. The privacy parameters are suggestions for looking around; a release of your
+    own has to name its own.
     """
     import torch
 

@@ -27,14 +27,18 @@ def read_receipt(path: Path, *, name: str) -> dict[str, Any]:
         with path.open("rb") as file:
             if file.peek(2)[:2] == b"PK":
                 with zipfile.ZipFile(file) as archive, archive.open("receipt.npy") as member:
-                    content = np.load(io.BytesIO(member.read(_LARGEST)), allow_pickle=False).tobytes()
+                    content = np.load(
+                        io.BytesIO(member.read(_LARGEST)), allow_pickle=False
+                    ).tobytes()
             else:
                 content = file.read(_LARGEST)
         found = json.loads(content)
     except OSError as error:
         raise InvalidInput(f"{where}: cannot be read ({error.strerror})") from error
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"{where}: expected a receipt as JSON, or a file that `reticent release` wrote") from error
+        raise InvalidInput(
+            f"{where}: expected a receipt as JSON, or a file that `reticent release` wrote"
+        ) from error
     if not isinstance(found, dict):
         raise InvalidInput(f"{where}: expected a receipt, an object in JSON")
     return found

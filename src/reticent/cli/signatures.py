@@ -10,11 +10,15 @@ import typer
 
 def sign(
     bundle: Annotated[Path, typer.Argument(help="Folder of a fitted bundle.")],
-    key: Annotated[Path, typer.Option(metavar="PEM", help="Private Ed25519 key, without a password.")],
+    key: Annotated[
+        Path, typer.Option(metavar="PEM", help="Private Ed25519 key, without a password.")
+    ],
 ) -> None:
-    """Sign a bundle, so that others can tell that nobody else has changed it. An earlier signature is replaced.
+    """Sign a bundle, so that others can tell that nobody else has changed it. An earlier signature
+    is replaced.
 
-    The signature covers every file of the bundle. A checksum finds damage; only a signature finds a bundle that was edited.
+    The signature covers every file of the bundle. A checksum finds damage; only a signature
+    finds a bundle that was edited.
     """
     from reticent.bundles.bundle import sign_bundle
 
@@ -22,10 +26,17 @@ def sign(
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(help="Folder of a bundle, or .npz file that `reticent release` wrote.")],
-    trusted_key: Annotated[Path, typer.Option(metavar="PEM", help="Public Ed25519 key of the one who should have signed.")],
+    path: Annotated[
+        Path, typer.Argument(help="Folder of a bundle, or .npz file that `reticent release` wrote.")
+    ],
+    trusted_key: Annotated[
+        Path,
+        typer.Option(metavar="PEM", help="Public Ed25519 key of the one who should have signed."),
+    ],
 ) -> None:
-    """Check that a bundle, or the receipt of released values, was signed by a key. The exit status is 18 where it was not."""
+    """Check that a bundle, or the receipt of released values, was signed by a key. The exit
+    status is 18 where it was not.
+    """
     if path.is_dir():
         from reticent.bundles.bundle import Bundle
 

@@ -34,13 +34,17 @@ def finite_array(
         allow_empty: whether an array without elements is accepted.
 
     Raises:
-        InvalidInput: not numeric, wrong shape, empty, or with NaN or infinity. Values are never shown.
+        InvalidInput: not numeric, wrong shape, empty, or with NaN or infinity. Values are never
+            shown.
     """
-    import numpy as np  # here, because checks of numbers serve the command line, which starts without numpy
+    # here, because checks of numbers serve the command line, which starts without numpy
+    import numpy as np
 
     array = as_array(values, name=name)
     if array.dtype.kind == "c":
-        raise InvalidInput(f"{name}: Complex data not supported; expected real numbers, got dtype={array.dtype}")
+        raise InvalidInput(
+            f"{name}: Complex data not supported; expected real numbers, got dtype={array.dtype}"
+        )
     if array.dtype.kind == "O":
         array = _numbers(array, name)
     if array.dtype.kind not in "fiub":
@@ -49,13 +53,17 @@ def finite_array(
     if ndim is not None and array.ndim != ndim:
         raise InvalidInput(f"{name}: expected {ndim} axes, got shape={array.shape}")
     if columns is not None and (array.ndim == 0 or array.shape[-1] != columns):
-        raise InvalidInput(f"{name}: expected {columns} features in the last axis, got shape={array.shape}")
+        raise InvalidInput(
+            f"{name}: expected {columns} features in the last axis, got shape={array.shape}"
+        )
     if array.size == 0 and not allow_empty:
         raise InvalidInput(f"{name}: expected at least one value, got shape={array.shape}")
     bad = ~np.isfinite(array)
     if bad.any():
         kind = "NaN" if np.isnan(array).any() else "infinity"
-        raise InvalidInput(f"{name}: contains {kind} ({int(bad.sum())} of {array.size} values are not finite)")
+        raise InvalidInput(
+            f"{name}: contains {kind} ({int(bad.sum())} of {array.size} values are not finite)"
+        )
     return array
 
 
@@ -77,7 +85,8 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
         raise
     except Exception as error:  # whatever an array-like raises when it is read, as a tensor that requires a gradient does
         raise InvalidInput(
-            f"{name}: expected an array of numbers, got {type(values).__name__}, which numpy cannot read; turn it into an array "
+            f"{name}: expected an array of numbers, got {type(values).__name__}, which numpy "
+            "cannot read; turn it into an array "
             "first (a tensor by detach().cpu().numpy())"
         ) from error
     if masked:
@@ -93,7 +102,9 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
         raise
     except Exception:
         # The original error would show the entry; values of inputs are never shown.
-        raise InvalidInput(f"{name}: expected real numbers, got entries that are not numbers, or beyond 1.8e308") from None
+        raise InvalidInput(
+            f"{name}: expected real numbers, got entries that are not numbers, or beyond 1.8e308"
+        ) from None
 
 
 def positive(value: Any, *, name: str) -> float:
@@ -120,7 +131,9 @@ def probability(value: Any, *, name: str, allow_zero: bool = True) -> float:
     """
     number = real(value, name=name)
     if not (0 <= number < 1) or (number == 0 and not allow_zero):
-        raise InvalidParameter(f"{name}={value!r}: expected a number in {'[0' if allow_zero else '(0'}, 1)")
+        raise InvalidParameter(
+            f"{name}={value!r}: expected a number in {'[0' if allow_zero else '(0'}, 1)"
+        )
     return number
 
 
@@ -176,7 +189,9 @@ def words(value: Any, *, name: str, minimum: int = 1, most: int = 200) -> str:
     """
     if not isinstance(value, str) or not minimum <= len(value) <= most or not value.isprintable():
         shown = type(value).__name__ if not isinstance(value, str) else f"{len(value)} characters"
-        raise InvalidParameter(f"{name}: expected {minimum} to {most} printable characters, got {shown}")
+        raise InvalidParameter(
+            f"{name}: expected {minimum} to {most} printable characters, got {shown}"
+        )
     return value
 
 

@@ -1,4 +1,6 @@
-"""Encoded table rows without their zeros: numbers in fixed coordinates, and for each category the coordinate of its one."""
+"""Encoded table rows without their zeros: numbers in fixed coordinates, and for each category
+the coordinate of its one.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,14 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """Rows of ``dimension`` coordinates, of which those that are neither ``places`` nor among the row's ``codes`` are 0.
+    """Rows of ``dimension`` coordinates, of which those that are neither ``places`` nor among the
+    row's ``codes`` are 0.
 
     Attributes:
         numbers: shape (n, a), float64.
         places: shape (a,), int32, the coordinates that the numbers stand in.
-        codes: shape (n, b), int32, further coordinates, each of which is ``one``; no coordinate twice in a row.
+        codes: shape (n, b), int32, further coordinates, each of which is ``one``; no coordinate
+            twice in a row.
         one: what the coordinates of codes hold.
         dimension: coordinates of a whole row.
 
@@ -41,7 +45,8 @@ class CodedRows:
     def __post_init__(self) -> None:
         if self.numbers.shape != (len(self.codes), len(self.places)) or self.codes.ndim != 2:
             raise InvalidInput(
-                f"coded rows: expected a number for each of {len(self.places)} places in each of {len(self.codes)} rows, got "
+                f"coded rows: expected a number for each of {len(self.places)} places in each "
+                f"of {len(self.codes)} rows, got "
                 f"numbers of shape {self.numbers.shape}"
             )
 
@@ -49,14 +54,22 @@ class CodedRows:
     def of(cls, rows: Array) -> CodedRows:
         """Dense rows, shape (n, dimension), as numbers alone."""
         places = np.arange(rows.shape[1], dtype=np.int32)
-        return cls(np.asarray(rows, dtype=np.float64), places, np.empty((len(rows), 0), dtype=np.int32), 1.0, rows.shape[1])
+        return cls(
+            np.asarray(rows, dtype=np.float64),
+            places,
+            np.empty((len(rows), 0), dtype=np.int32),
+            1.0,
+            rows.shape[1],
+        )
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def part(self, rows: slice) -> CodedRows:
         """Some of the rows."""
-        return CodedRows(self.numbers[rows], self.places, self.codes[rows], self.one, self.dimension)
+        return CodedRows(
+            self.numbers[rows], self.places, self.codes[rows], self.one, self.dimension
+        )
 
     def dense(self) -> Array:
         """Whole rows, shape (n, dimension)."""
@@ -68,13 +81,19 @@ class CodedRows:
     def times(self, matrix: Array) -> Array:
         """These rows times ``matrix`` of shape (dimension, m), shape (n, m).
 
-        A row's result is the sum of its entries times rows of the matrix, added one after the other, numbers first: it does not
-        depend on the other rows, and a number that is 0 does not change it.
+        A row's result is the sum of its entries times rows of the matrix, added one after the
+        other, numbers first: it does not depend on the other rows, and a number that is 0 does
+        not change it.
         """
         values = np.full((len(self), len(self.places) + self.codes.shape[1]), self.one)
         values[:, : len(self.places)] = self.numbers
         coordinates = np.empty(values.shape, dtype=np.int32)
-        coordinates[:, : len(self.places)], coordinates[:, len(self.places) :] = self.places, self.codes
+        coordinates[:, : len(self.places)], coordinates[:, len(self.places) :] = (
+            self.places,
+            self.codes,
+        )
         ends = np.arange(len(self) + 1, dtype=np.int32) * np.int32(values.shape[1])
-        rows = csr_array((values.ravel(), coordinates.ravel(), ends), shape=(len(self), self.dimension))
+        rows = csr_array(
+            (values.ravel(), coordinates.ravel(), ends), shape=(len(self), self.dimension)
+        )
         return np.asarray(rows @ matrix)

@@ -1,4 +1,6 @@
-"""Optional dependencies: the one place where they are imported, and where a missing one says what to install."""
+"""Optional dependencies: the one place where they are imported, and where a missing one says
+what to install.
+"""
 
 from __future__ import annotations
 
@@ -31,5 +33,7 @@ def require(module: str, *, extra: str, instead: str = "") -> Any:
         if error.name != package:
             raise
         without = f", or {instead}" if instead else ""
-        raise MissingExtra(f'{package} is not installed: pip install "reticent[{extra}]"{without}') from error
+        raise MissingExtra(
+            f'{package} is not installed: pip install "reticent[{extra}]"{without}'
+        ) from error
     return importlib.import_module(module)

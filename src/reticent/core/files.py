@@ -1,4 +1,6 @@
-"""Files that cannot surprise: outputs that are there whole or not at all, inputs that are plain and of bounded size."""
+"""Files that cannot surprise: outputs that are there whole or not at all, inputs that are plain
+and of bounded size.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,28 @@ from secrets import token_hex
 from reticent.core.errors import InvalidInput, WriteFailed
 
 MOST_UNPACKED = 2**30
-"""Bytes that a gzip file may unpack to, unless its reader knows better; a plain file may be larger."""
+"""Bytes that a gzip file may unpack to, unless its reader knows better; a plain file may be
+larger.
+"""
 
-_READ_ONLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_READ_ONLY = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def read_regular(path: str | Path, *, most: int) -> bytes:
     """The content of a plain file of at most ``most`` bytes.
 
-    Links, folders, pipes, sockets and devices are refused before anything is read from them, so that no file can block the
-    reader or feed it without end.
+    Links, folders, pipes, sockets and devices are refused before anything is read from them, so
+    that no file can block the reader or feed it without end.
 
     Raises:
-        InvalidInput: no such file, not a plain one, larger, or not readable; the message does not repeat the path.
+        InvalidInput: no such file, not a plain one, larger, or not readable; the message does not
+            repeat the path.
 
     Example:
         >>> read_regular("/dev/zero", most=10)
@@ -51,14 +61,17 @@ def read_regular(path: str | Path, *, most: int) -> bytes:
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+        raise InvalidInput(
+            f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from error
     if content is None or len(content) > most:
         raise InvalidInput(f"larger than the {most} bytes that are expected at most")
     return content
 
 
 def unpacked(content: bytes, *, most: int = MOST_UNPACKED) -> bytes:
-    """What a gzip file holds, if that is at most ``most`` bytes: a small file may unpack to any size.
+    """What a gzip file holds, if that is at most ``most`` bytes: a small file may unpack to any
+    size.
 
     Raises:
         InvalidInput: not a whole gzip file, or one that unpacks to more.
@@ -106,16 +119,20 @@ class LimitedReader(io.RawIOBase):
         found = self._stream.read(len(buffer))
         self._left -= len(found)
         if self._left < 0:
-            raise UnpacksTooFar(f"unpacks to more than the {self._most} bytes that are expected at most")
+            raise UnpacksTooFar(
+                f"unpacks to more than the {self._most} bytes that are expected at most"
+            )
         buffer[: len(found)] = found
         return len(found)
 
 
 def check_replaceable(target: Path, *, overwrite: bool) -> None:
-    """Nothing, if an output may be put at ``target``: nothing is there, or a plain file that may be replaced.
+    """Nothing, if an output may be put at ``target``: nothing is there, or a plain file that may be
+    replaced.
 
     Raises:
-        InvalidInput: a folder, a file that may not be replaced, or a device, pipe or socket, which never is.
+        InvalidInput: a folder, a file that may not be replaced, or a device, pipe or socket,
+            which never is.
     """
     where = f"output={str(target)!r}"
     if target.is_dir():
@@ -123,15 +140,20 @@ def check_replaceable(target: Path, *, overwrite: bool) -> None:
     if not os.path.lexists(target):
         return
     if target.exists() and not target.is_file():
-        raise InvalidInput(f"{where}: is a device, pipe or socket, which is never replaced; expected the name of a file")
+        raise InvalidInput(
+            f"{where}: is a device, pipe or socket, which is never replaced; expected the name "
+            "of a file"
+        )
     if not overwrite:
         raise InvalidInput(f"{where}: exists already; choose another name, or ask to overwrite it")
 
 
 def new_file_beside(target: Path, *, private: bool = False) -> tuple[int, Path]:
-    """An open descriptor and the path of a new, empty file in the folder of ``target``, to be renamed to it.
+    """An open descriptor and the path of a new, empty file in the folder of ``target``, to be
+    renamed to it.
 
-    Its mode follows the umask, or is that of the file that it will replace; a private one is for its owner alone (0600).
+    Its mode follows the umask, or is that of the file that it will replace; a private one is for
+    its owner alone (0600).
 
     Raises:
         OSError: the folder is missing or not writable.
@@ -146,12 +168,15 @@ def new_file_beside(target: Path, *, private: bool = False) -> tuple[int, Path]:
 
 
 @contextmanager
-def output_file(path: str | Path, *, size: int, overwrite: bool, private: bool = False) -> Iterator[Callable[[bytes], None]]:
+def output_file(
+    path: str | Path, *, size: int, overwrite: bool, private: bool = False
+) -> Iterator[Callable[[bytes], None]]:
     """A function that puts the content in place; ``size`` bytes are set aside for it beforehand.
 
-    The content goes to a temporary file beside the target, is flushed to the disk, and is renamed. A folder that is
-    not writable or a disk without ``size`` free bytes is found out on entry, before the caller computes and spends. Who may
-    read the file is up to the umask, or to the file that it replaces.
+    The content goes to a temporary file beside the target, is flushed to the disk, and is renamed.
+    A folder that is not writable or a disk without ``size`` free bytes is found out on entry,
+    before the caller computes and spends. Who may read the file is up to the umask, or to the file
+    that it replaces.
 
     Args:
         path: where the file shall stand; its folder is made if missing.
@@ -160,7 +185,8 @@ def output_file(path: str | Path, *, size: int, overwrite: bool, private: bool =
         private: whether the file is for its owner alone (0600), whatever the umask.
 
     Raises:
-        InvalidInput: ``path`` is a folder, a file that may not be replaced, or a device, pipe or socket.
+        InvalidInput: ``path`` is a folder, a file that may not be replaced, or a device, pipe or
+            socket.
         WriteFailed: not writable, or no room; whatever stood at ``path`` stands there still.
 
     Example:
@@ -215,7 +241,12 @@ class OutputFolder:
         Raises:
             WriteFailed: no room, or not writable.
         """
-        with _reported(self.target), os.fdopen(os.open(self.path / name, _NEW, 0o600 if self.private else 0o666), "wb") as file:
+        with (
+            _reported(self.target),
+            os.fdopen(
+                os.open(self.path / name, _NEW, 0o600 if self.private else 0o666), "wb"
+            ) as file,
+        ):
             if self.private:
                 (self.path / name).chmod(0o600)  # whatever the umask is
             file.write(content)
@@ -224,14 +255,19 @@ class OutputFolder:
 
 
 @contextmanager
-def output_folder(path: str | Path, *, marker: str, overwrite: bool, private: bool = False) -> Iterator[OutputFolder]:
-    """A folder to fill; it gets its name when the caller is done without an error, and is removed otherwise.
+def output_folder(
+    path: str | Path, *, marker: str, overwrite: bool, private: bool = False
+) -> Iterator[OutputFolder]:
+    """A folder to fill; it gets its name when the caller is done without an error, and is removed
+    otherwise.
 
     Args:
         path: where the folder shall stand; the folders above it are made if missing.
-        marker: name of a file that every folder of this kind holds; only such a folder is ever replaced.
+        marker: name of a file that every folder of this kind holds; only such a folder is ever
+            replaced.
         overwrite: whether a folder of this kind may be replaced.
-        private: whether folder and files are for their owner alone (0700 and 0600), whatever the umask; otherwise it decides.
+        private: whether folder and files are for their owner alone (0700 and 0600), whatever the
+            umask; otherwise it decides.
 
     Raises:
         InvalidInput: something that may not be replaced stands at ``path``.
@@ -239,9 +275,14 @@ def output_folder(path: str | Path, *, marker: str, overwrite: bool, private: bo
     """
     target = Path(path)
     if os.path.lexists(target) and not overwrite:
-        raise InvalidInput(f"folder={str(target)!r}: exists already; choose another, or ask to overwrite it")
+        raise InvalidInput(
+            f"folder={str(target)!r}: exists already; choose another, or ask to overwrite it"
+        )
     if os.path.lexists(target) and not (target / marker).is_file():
-        raise InvalidInput(f"folder={str(target)!r}: exists and holds no {marker}, so it will not be replaced; choose another")
+        raise InvalidInput(
+            f"folder={str(target)!r}: exists and holds no {marker}, so it will not be "
+            "replaced; choose another"
+        )
     with _reported(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = _scratch(target)
@@ -257,7 +298,9 @@ def output_folder(path: str | Path, *, marker: str, overwrite: bool, private: bo
 
 
 def _put_in_place(scratch: Path, target: Path) -> None:
-    """Rename ``scratch`` to ``target``; an older folder there is moved aside first and removed afterwards."""
+    """Rename ``scratch`` to ``target``; an older folder there is moved aside first and removed
+    afterwards.
+    """
     if not target.exists():
         scratch.rename(target)
         return
@@ -272,7 +315,9 @@ def _put_in_place(scratch: Path, target: Path) -> None:
 
 
 def _scratch(target: Path) -> Path:
-    """A name in the folder of ``target`` that nothing has yet; cut, so that it is no longer than the system allows."""
+    """A name in the folder of ``target`` that nothing has yet; cut, so that it is no longer than
+    the system allows.
+    """
     return target.with_name(f".{target.name[:50]}-{token_hex(8)}")
 
 
@@ -296,4 +341,7 @@ def _set_aside(descriptor: int, size: int) -> None:
 
 
 def _failed(target: Path, error: OSError) -> WriteFailed:
-    return WriteFailed(f"output={str(target)!r}: could not be written ({error.strerror or error}); nothing was left behind")
+    return WriteFailed(
+        f"output={str(target)!r}: could not be written ({error.strerror or error}); nothing "
+        "was left behind"
+    )

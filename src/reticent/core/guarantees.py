@@ -21,16 +21,17 @@ _UNNAMED = "unnamed "
 class Neighborhood:
     """Neighbours are two points of one space, at most ``radius`` apart in ``metric``.
 
-    Two neighbourhoods are the same only if a pair that is adjacent under one is adjacent under the other. Words do not
-    decide that: two embedders of one shape put the same two pictures at different distances. So ``identity`` has a part in
-    the comparison beside ``space``.
+    Two neighbourhoods are the same only if a pair that is adjacent under one is adjacent under the
+    other. Words do not decide that: two embedders of one shape put the same two pictures at
+    different distances. So ``identity`` has a part in the comparison beside ``space``.
 
     Attributes:
         metric: the norm that distance is measured in.
         radius: largest distance of two neighbours, above 0, in the units of ``space``.
         space: what the points are, in plain words ("8-dimensional embedding of the picture").
-        identity: digest of everything that maps a protected input to the point whose distance is measured. "" leaves it to
-            whoever wrote ``space`` that equal words mean equal maps; no estimator does.
+        identity: digest of everything that maps a protected input to the point whose distance is
+            measured. "" leaves it to whoever wrote ``space`` that equal words mean equal maps; no
+            estimator does.
 
     Example:
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding", identity="6f1c")
@@ -66,14 +67,15 @@ class Unit(StrEnum):
 class _Records:
     """What ``AddRemove`` and ``Replace`` share: how much of which data set neighbours differ in.
 
-    Costs for persons and for records do not add up, nor do those of two data sets: a pair that differs in all records of one
-    person is no pair that differs in one record.
+    Costs for persons and for records do not add up, nor do those of two data sets: a pair that
+    differs in all records of one person is no pair that differs in one record.
 
     Attributes:
         records: how many units neighbours differ in.
         unit: one record, or one person, who may own any number of records.
-        data_set: the owner's name for the data set; a serial from ``data_set_name(None)`` where the owner gave none; "" where
-            the records are those that a release is given, whoever owns them.
+        data_set: the owner's name for the data set; a serial from ``data_set_name(None)`` where
+            the owner gave none; "" where the records are those that a release is given, whoever
+            owns them.
     """
 
     records: int = 1
@@ -93,7 +95,11 @@ class _Records:
         return unnamed(self.data_set)
 
     def _what(self) -> str:
-        what = f"{self.records} record(s)" if self.unit is Unit.RECORD else f"all records of {self.records} person(s)"
+        what = (
+            f"{self.records} record(s)"
+            if self.unit is Unit.RECORD
+            else f"all records of {self.records} person(s)"
+        )
         if not self.data_set:
             return what
         if self.unnamed:
@@ -104,7 +110,8 @@ class _Records:
 
 @dataclass(frozen=True)
 class AddRemove(_Records):
-    """Neighbours are two data sets, one of which has ``records`` records (or persons) more than the other.
+    """Neighbours are two data sets, one of which has ``records`` records (or persons) more than the
+    other.
 
     Attributes:
         records: how many units neighbours differ in.
@@ -123,7 +130,8 @@ class AddRemove(_Records):
 
 @dataclass(frozen=True)
 class Replace(_Records):
-    """Neighbours are two data sets of the same size that differ in ``records`` records (or persons).
+    """Neighbours are two data sets of the same size that differ in ``records`` records (or
+    persons).
 
     Attributes:
         records: how many units neighbours differ in.
@@ -142,9 +150,11 @@ def unnamed(data_set: str) -> bool:
 
 
 def data_set_name(name: str | None) -> str:
-    """``name`` as the owner gave it, or a serial drawn at random for None, which is no other data set's.
+    """``name`` as the owner gave it, or a serial drawn at random for None, which is no other data
+    set's.
 
-    A name is the owner's word and never a digest: a digest of records tells whoever can guess them whether the guess is right.
+    A name is the owner's word and never a digest: a digest of records tells whoever can guess them
+    whether the guess is right.
 
     Raises:
         InvalidParameter: no name of 1 to 200 printable characters, or one that looks like a serial.
@@ -158,7 +168,9 @@ def data_set_name(name: str | None) -> str:
     if name is None:
         return f"{_UNNAMED}{token_hex(16)}"
     if unnamed(words(name, name="data_set")):
-        raise InvalidParameter(f"data_set={name!r}: names that begin with {_UNNAMED!r} stand for data sets without one")
+        raise InvalidParameter(
+            f"data_set={name!r}: names that begin with {_UNNAMED!r} stand for data sets without one"
+        )
     return name
 
 
@@ -175,7 +187,8 @@ class GuaranteeKind(StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A privacy statement: for neighbours x, x' and every set S of outputs, Pr[M(x) in S] <= e^epsilon Pr[M(x') in S] + delta.
+    """A privacy statement: for neighbours x, x' and every set S of outputs, Pr[M(x) in S] <=
+    e^epsilon Pr[M(x') in S] + delta.
 
     Attributes:
         epsilon: above 0. For Lipschitz privacy it is per unit of distance.
@@ -202,12 +215,17 @@ class Guarantee:
         if self.kind is not other.kind:
             raise IncompatibleGuarantees(f"cannot add {self.kind.value} to {other.kind.value}")
         if self.kind is GuaranteeKind.NO_PRIVACY:
-            raise IncompatibleGuarantees("cannot add statements that promise no differential privacy")
+            raise IncompatibleGuarantees(
+                "cannot add statements that promise no differential privacy"
+            )
         if self.adjacency != other.adjacency:
             raise IncompatibleGuarantees(
-                f"costs compose only within one adjacency: {self.adjacency.describe()} is not {other.adjacency.describe()}"
+                f"costs compose only within one adjacency: {self.adjacency.describe()} is not "
+                f"{other.adjacency.describe()}"
             )
-        return Guarantee(self.epsilon + other.epsilon, self.delta + other.delta, self.adjacency, self.kind)
+        return Guarantee(
+            self.epsilon + other.epsilon, self.delta + other.delta, self.adjacency, self.kind
+        )
 
     def describe(self) -> str:
         """The statement as one sentence."""
@@ -235,12 +253,17 @@ class Guarantee:
             adjacency = adjacency_from_dict(values["adjacency"])
             return cls(values["epsilon"], values["delta"], adjacency, GuaranteeKind(values["kind"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"guarantee: not a description written by to_dict ({error})") from error
+            raise InvalidInput(
+                f"guarantee: not a description written by to_dict ({error})"
+            ) from error
 
 
 def adjacency_to_dict(adjacency: Adjacency) -> dict[str, Any]:
     """Plain values for JSON; ``adjacency_from_dict`` reads them back."""
-    fields = {name: str(value) if isinstance(value, StrEnum) else value for name, value in asdict(adjacency).items()}
+    fields = {
+        name: str(value) if isinstance(value, StrEnum) else value
+        for name, value in asdict(adjacency).items()
+    }
     return {"type": type(adjacency).__name__, **fields}
 
 
@@ -261,7 +284,9 @@ def adjacency_from_dict(values: dict[str, Any]) -> Adjacency:
         fields = dict(values)
         return types[fields.pop("type")](**fields)
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"adjacency: not a description written by adjacency_to_dict ({error})") from error
+        raise InvalidInput(
+            f"adjacency: not a description written by adjacency_to_dict ({error})"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -288,7 +313,14 @@ class GuaranteeCard:
 
     def to_markdown(self) -> str:
         """The card as Markdown."""
-        lines = [f"# {self.title}", "", f"**Protected:** {self.protected}", "", f"**From whom:** {self.from_whom}", ""]
+        lines = [
+            f"# {self.title}",
+            "",
+            f"**Protected:** {self.protected}",
+            "",
+            f"**From whom:** {self.from_whom}",
+            "",
+        ]
         lines += [f"**Statement:** {self.guarantee.describe()}", "", "**Assumed:**", ""]
         lines += [f"- {item}" for item in self.assumptions]
         lines += ["", "**Not protected:**", ""]

@@ -11,8 +11,9 @@ from typing import Any
 def lazy_names(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
     """A ``__getattr__`` for ``package``, after PEP 562.
 
-    Importing one module of a package imports the package first. Where that only says which names there are, a module costs what
-    it needs itself, and neither numpy nor torch is loaded for a help text.
+    Importing one module of a package imports the package first. Where that only says which names
+    there are, a module costs what it needs itself, and neither numpy nor torch is loaded for a help
+    text.
 
     Args:
         package: its full name.

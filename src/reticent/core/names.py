@@ -1,18 +1,22 @@
 """Names of clients, subjects and bundles: what one reads is what the ledger compares.
 
-Two names that look alike and differ in their characters would have two budgets. So a name is in the composed normal form, has no
-character that is invisible or stands for another one, and mixes no scripts, by the "highly restrictive" level of Unicode
-Technical Standard 39: one script, or Latin together with the scripts of Japanese, Chinese or Korean. Letters, marks and digits of
-every script are legal, and printable ASCII; other symbols are not.
+Two names that look alike and differ in their characters would have two budgets. So a name is in the
+composed normal form, has no character that is invisible or stands for another one, and mixes no
+scripts, by the "highly restrictive" level of Unicode Technical Standard 39: one script, or Latin
+together with the scripts of Japanese, Chinese or Korean. Letters, marks and digits of every script
+are legal, and printable ASCII; other symbols are not.
 
-``scripts.txt`` lists the property Script_Extensions of the Unicode Character Database, version 14.0.0, as ``Unicode::UCD`` of
-Perl 5.36 reports it, for the letters, marks and digits that a name may hold; what is Common or Inherited goes with every script.
+``scripts.txt`` lists the property Script_Extensions of the Unicode Character Database, version
+14.0.0, as ``Unicode::UCD`` of Perl 5.36 reports it, for the letters, marks and digits that a name
+may hold; what is Common or Inherited goes with every script.
 
-What is left: names in one script that look like names in another ("раураl" in Cyrillic letters alone), capitals and small
-letters. A policy that requires a budget on the subject refuses those too, because no budget names them; see ``Policy``.
+What is left: names in one script that look like names in another ("раураl" in Cyrillic letters
+alone), capitals and small letters. A policy that requires a budget on the subject refuses those
+too, because no budget names them; see ``Policy``.
 
 Reference:
-    M. Davis, M. Suignard. Unicode Technical Standard 39: Unicode Security Mechanisms. Section 5.2.
+    M. Davis, M. Suignard. Unicode Technical Standard 39: Unicode Security Mechanisms. Section
+    5.2.
 """
 
 from __future__ import annotations
@@ -31,7 +35,9 @@ _IGNORABLE = (
     *((0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x3164, 0x3164)),
     *((0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
 )
-"""Default_Ignorable_Code_Point among what ``str.isprintable`` lets through: fillers, joiners and variation selectors."""
+"""Default_Ignorable_Code_Point among what ``str.isprintable`` lets through: fillers, joiners and
+variation selectors.
+"""
 
 _WRITING_SYSTEMS = {
     "Japanese": frozenset({"Han", "Hiragana", "Katakana"}),
@@ -50,7 +56,8 @@ def checked_name(value: str, *, name: str) -> str:
         name: what the caller calls it; used in messages.
 
     Raises:
-        InvalidInput: too long, or with a character or a mixture of scripts that is not legal; says which.
+        InvalidInput: too long, or with a character or a mixture of scripts that is not legal; says
+            which.
 
     Example:
         >>> checked_name("Zoë-7", name="subject")
@@ -61,14 +68,16 @@ def checked_name(value: str, *, name: str) -> str:
     """
     if len(value) > LONGEST_NAME or not value.isprintable() or value != " ".join(value.split()):
         raise InvalidInput(
-            f"{name}: expected up to {LONGEST_NAME} printable characters, without spaces at the ends and without two in a row, "
+            f"{name}: expected up to {LONGEST_NAME} printable characters, without spaces at "
+            "the ends and without two in a row, "
             f"got {value!a:.60}"
         )
     if value.isascii():
         return value
     if unicodedata.normalize("NFC", value) != value:
         raise InvalidInput(
-            f"{name}={value!a:.60}: expected the composed normal form; use unicodedata.normalize('NFC', name) on every name"
+            f"{name}={value!a:.60}: expected the composed normal form; use "
+            "unicodedata.normalize('NFC', name) on every name"
         )
     for character in value:
         _check_character(character, name)
@@ -96,17 +105,29 @@ def _check_character(character: str, name: str) -> None:
 def _check_scripts(value: str, name: str) -> None:
     found = {extensions for extensions in map(_extensions, map(ord, value)) if extensions}
     written = [_with_writing_systems(extensions) for extensions in found]
-    beside_latin = [_with_writing_systems(extensions) for extensions in found if "Latin" not in extensions]
+    beside_latin = [
+        _with_writing_systems(extensions) for extensions in found if "Latin" not in extensions
+    ]
     one = frozenset.intersection(*written) if written else True
-    together = frozenset.intersection(*beside_latin) & _WRITING_SYSTEMS.keys() if beside_latin else True
+    together = (
+        frozenset.intersection(*beside_latin) & _WRITING_SYSTEMS.keys() if beside_latin else True
+    )
     if not one and not together:
         scripts = ", ".join(sorted({"/".join(sorted(extensions)) for extensions in found}))
         raise InvalidInput(
-            f"{name}={value!r:.60}: expected letters of one script, got {scripts}; names that look alike are refused"
+            f"{name}={value!r:.60}: expected letters of one script, got {scripts}; names that "
+            "look alike are refused"
         )
-    zeros = {ord(character) - unicodedata.decimal(character) for character in value if character.isdecimal()}
+    zeros = {
+        ord(character) - unicodedata.decimal(character)
+        for character in value
+        if character.isdecimal()
+    }
     if len(zeros) > 1:
-        raise InvalidInput(f"{name}={value!r:.60}: expected the digits of one script; names that look alike are refused")
+        raise InvalidInput(
+            f"{name}={value!r:.60}: expected the digits of one script; names that look alike "
+            "are refused"
+        )
 
 
 def _with_writing_systems(scripts: frozenset[str]) -> frozenset[str]:
@@ -114,7 +135,9 @@ def _with_writing_systems(scripts: frozenset[str]) -> frozenset[str]:
 
 
 def _extensions(code: int) -> frozenset[str] | None:
-    """The scripts that a character is used in; none for what goes with every script, None for what the table does not know."""
+    """The scripts that a character is used in; none for what goes with every script, None for
+    what the table does not know.
+    """
     if code < 128:
         return frozenset({"Latin"}) if chr(code).isalpha() else frozenset()
     starts, ranges = _table()
@@ -126,12 +149,16 @@ def _extensions(code: int) -> frozenset[str] | None:
 
 @cache
 def _table() -> tuple[list[int], list[tuple[int, frozenset[str]]]]:
-    """First characters of all ranges, ascending, and for each its last character and its scripts."""
+    """First characters of all ranges, ascending, and for each its last character and its
+    scripts.
+    """
     rows: list[tuple[int, int, frozenset[str]]] = []
     for line in (files("reticent.core") / "scripts.txt").read_text(encoding="ascii").splitlines():
         scripts, *ranges = line.split()
         for span in ranges:
             first, _, last = span.partition("-")
-            rows.append((int(first, 16), int(last or first, 16), frozenset(scripts.split("+")) - {"Common"}))
+            rows.append(
+                (int(first, 16), int(last or first, 16), frozenset(scripts.split("+")) - {"Common"})
+            )
     rows.sort(key=lambda row: row[0])
     return [first for first, _, _ in rows], [(last, scripts) for _, last, scripts in rows]

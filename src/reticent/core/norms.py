@@ -51,7 +51,9 @@ class Norm(StrEnum):
             >>> Norm.L1.of([[3.0, -4.0]]).tolist()
             [7.0]
         """
-        import numpy as np  # here and below, because the names of norms serve the command line, which starts without numpy
+        # here and below, because the names of norms serve the command line, which starts without
+        # numpy
+        import numpy as np
 
         array = np.abs(np.asarray(values, dtype=np.float64))
         if self is Norm.L1:
@@ -61,7 +63,9 @@ class Norm(StrEnum):
         return np.asarray(array.max(axis=axis, initial=0.0))
 
     def of_ones(self, dimension: int) -> float:
-        """Norm of the all-ones vector of ``dimension`` entries: 1 per entry in l1, 1 in l-infinity."""
+        """Norm of the all-ones vector of ``dimension`` entries: 1 per entry in l1, 1 in
+        l-infinity.
+        """
         return {Norm.L1: float(dimension), Norm.L2: math.sqrt(dimension), Norm.LINF: 1.0}[self]
 
 
@@ -82,7 +86,9 @@ def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
     import numpy as np
 
     if not 1 <= bits <= MAX_SIGN_BITS:
-        raise UnsupportedNorm(f"sign enumeration over {bits} coordinates: expected 1 to {MAX_SIGN_BITS}")
+        raise UnsupportedNorm(
+            f"sign enumeration over {bits} coordinates: expected 1 to {MAX_SIGN_BITS}"
+        )
     free = bits - 1 if up_to_sign else bits
     codes = np.arange(2**free, dtype=np.int64)
     signs = 1.0 - 2.0 * ((codes[:, None] >> np.arange(free)[::-1]) & 1)
@@ -92,7 +98,8 @@ def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
 
 
 def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) -> float:
-    """Exact operator norm of ``matrix``: the largest ``output_norm`` of M x over ``input_norm`` of x at most 1.
+    """Exact operator norm of ``matrix``: the largest ``output_norm`` of M x over ``input_norm`` of
+    x at most 1.
 
     Args:
         matrix: shape (m, n).
@@ -103,7 +110,8 @@ def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) ->
         The norm, up to floating-point rounding.
 
     Raises:
-        UnsupportedNorm: the pair needs a sign enumeration over more than ``MAX_SIGN_BITS`` coordinates.
+        UnsupportedNorm: the pair needs a sign enumeration over more than ``MAX_SIGN_BITS``
+            coordinates.
 
     Example:
         >>> operator_norm([[1.0, 2.0], [0.0, 1.0]], Norm.LINF, Norm.L1)
@@ -118,7 +126,9 @@ def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) ->
         return float(input_norm.dual.of(array, axis=1).max(initial=0.0))
     if input_norm is Norm.L2 and output_norm is Norm.L2:
         return float(np.linalg.norm(array, 2))
-    by_inputs = input_norm is Norm.LINF and (array.shape[1] <= array.shape[0] or output_norm is Norm.L2)
+    by_inputs = input_norm is Norm.LINF and (
+        array.shape[1] <= array.shape[0] or output_norm is Norm.L2
+    )
     factor, measure = (array.T, output_norm) if by_inputs else (array, input_norm.dual)
     signs = sign_patterns(len(factor), up_to_sign=True)
     # In parts: 2**19 patterns times a wide layer would not fit in memory.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 _here: object = object()
-"""Stands for this process. A child gets one of its own, so a number that the system uses again cannot be mistaken for it."""
+"""Stands for this process. A child gets one of its own, so a number that the system uses again
+cannot be mistaken for it.
+"""
 
 
 def _renew() -> None:
@@ -20,8 +22,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 class HomeProcess:
     """Remembers the process that made it.
 
-    After a fork the parent and every child hold one copy each of every object, and a count in memory goes on in each of them by
-    itself. Whatever such a count limits (queries of a plan) has to ask first whether it is at home.
+    After a fork the parent and every child hold one copy each of every object, and a count in
+    memory goes on in each of them by itself. Whatever such a count limits (queries of a plan) has
+    to ask first whether it is at home.
 
     Example:
         >>> HomeProcess().is_here
@@ -34,7 +37,9 @@ class HomeProcess:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process, and the object, that was made; False in a forked child and in every copy."""
+        """Whether this is the process, and the object, that was made; False in a forked child
+        and in every copy.
+        """
         return self._token is _here and self._number == os.getpid()
 
     def __reduce__(self) -> tuple[type[HomeProcess], tuple[()], dict[str, object]]:

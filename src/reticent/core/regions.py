@@ -1,4 +1,6 @@
-"""Boxes: the public domains that inputs are clipped to, and the neighbourhoods that are certified."""
+"""Boxes: the public domains that inputs are clipped to, and the neighbourhoods that are
+certified.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Box:
         lower = finite_array(self.lower, name="lower", ndim=1)
         upper = finite_array(self.upper, name="upper", ndim=1)
         if lower.shape != upper.shape:
-            raise InvalidInput(f"box: lower has shape {lower.shape}, upper {upper.shape}; expected the same")
+            raise InvalidInput(
+                f"box: lower has shape {lower.shape}, upper {upper.shape}; expected the same"
+            )
         if np.any(lower > upper):
             where = int(np.argmax(lower > upper))
             raise InvalidInput(f"box: lower > upper at coordinate {where}")
@@ -63,7 +67,9 @@ class Box:
         return np.asarray(0.5 * (self.upper - self.lower))
 
     def clip(self, points: npt.ArrayLike) -> Array:
-        """``points`` moved to their nearest point of the box; shape kept. 1-Lipschitz in every norm here."""
+        """``points`` moved to their nearest point of the box; shape kept. 1-Lipschitz in every
+        norm here.
+        """
         return np.asarray(np.clip(np.asarray(points, dtype=np.float64), self.lower, self.upper))
 
     def contains(self, points: npt.ArrayLike) -> npt.NDArray[np.bool_]:

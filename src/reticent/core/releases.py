@@ -21,15 +21,17 @@ class Receipt:
         mechanism: name of the mechanism.
         guarantee: cost of *each* answer, withheld ones included.
         answers: number of inputs in the call, withheld ones included.
-        bundle: identity of the bundle that answered, from nothing that is private, or "" for a bare mechanism.
+        bundle: identity of the bundle that answered, from nothing that is private, or "" for a bare
+            mechanism.
         certificate: kind of certificate ("enumeration", "interval", "exact", "global", "none").
         sampler: where the noise came from.
         seeded: whether a caller's seed drove the noise; such values are *not private*.
-        booked: ledger entry, or the first and last of those that charged every row to a scope of its own; "" when no ledger was
-            given.
+        booked: ledger entry, or the first and last of those that charged every row to a scope of
+            its own; "" when no ledger was given.
         position: of the last of these entries in the ledger's chain; 0 when no ledger was given.
-        digest: of that entry, 64 hexadecimal digits, or "". Whoever keeps the receipt can show later that the entry was there: a
-            ledger that does not hold it was rewritten, or is an older copy.
+        digest: of that entry, 64 hexadecimal digits, or "". Whoever keeps the receipt can show
+            later that the entry was there: a ledger that does not hold it was rewritten, or is an
+            older copy.
         identifier: random name of this receipt.
     """
 

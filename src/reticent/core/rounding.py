@@ -1,4 +1,6 @@
-"""What a floating-point sum or norm can be off by, from the number of its terms: bounds that hold with their rounding."""
+"""What a floating-point sum or norm can be off by, from the number of its terms: bounds that
+hold with their rounding.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ _MOST_COLUMNS = 4096
 
 
 def sum_error(terms: int) -> float:
-    """gamma_n = n u / (1 - n u), rounded up: a float64 sum of n products in any order is off by at most gamma_n times the
-    sum of their magnitudes.
+    """gamma_n = n u / (1 - n u), rounded up: a float64 sum of n products in any order is off by at
+    most gamma_n times the sum of their magnitudes.
 
     Args:
         terms: n, the number of rounded operations that one term can pass through, 0 to 2**40.
@@ -28,7 +30,8 @@ def sum_error(terms: int) -> float:
     Raises:
         InvalidParameter: more terms than that.
 
-    Reference: Higham 2002, *Accuracy and Stability of Numerical Algorithms*, section 3.1. Underflow is not covered.
+    Reference: Higham 2002, *Accuracy and Stability of Numerical Algorithms*, section 3.1. Underflow
+    is not covered.
 
     Example:
         >>> sum_error(2**13) > 2.0**-40
@@ -40,15 +43,18 @@ def sum_error(terms: int) -> float:
 
 
 def operator_norm_bound(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) -> float:
-    """At least the operator norm of ``matrix``: ``operator_norm`` with a proved margin for all of its rounding.
+    """At least the operator norm of ``matrix``: ``operator_norm`` with a proved margin for all of
+    its rounding.
 
     Args:
-        matrix: shape (m, n), entries 0 or from 2**-400 to 2**400 in magnitude, for which nothing over- or underflows.
+        matrix: shape (m, n), entries 0 or from 2**-400 to 2**400 in magnitude, for which nothing
+            over- or underflows.
         input_norm: norm of the n inputs.
         output_norm: norm of the m outputs.
 
     Raises:
-        UnsupportedNorm: see ``operator_norm``; or singular values of more than 4,096 columns and rows.
+        UnsupportedNorm: see ``operator_norm``; or singular values of more than 4,096 columns and
+            rows.
 
     Example:
         >>> operator_norm_bound([[3.0, 4.0]], Norm.L2, Norm.LINF) >= 5.0
@@ -57,8 +63,9 @@ def operator_norm_bound(matrix: npt.ArrayLike, input_norm: Norm, output_norm: No
     array = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
     if input_norm is Norm.L2 and output_norm is Norm.L2:
         return spectral_norm_bound(array)
-    # Signs are enumerated over at most 20 rows or columns. Their sums may cancel, but the largest over all signs is at least a
-    # seventh of the sum of all magnitudes that one of them is off against (Khinchine: 1 / sqrt(2 * 20)).
+    # Signs are enumerated over at most 20 rows or columns. Their sums may cancel, but the largest
+    # over all signs is at least a seventh of the sum of all magnitudes that one of them is off
+    # against (Khinchine: 1 / sqrt(2 * 20)).
     terms = 8 * (sum(array.shape) + 8)
     return operator_norm(array, input_norm, output_norm) * (1.0 + sum_error(terms))
 
@@ -66,9 +73,9 @@ def operator_norm_bound(matrix: npt.ArrayLike, input_norm: Norm, output_norm: No
 def spectral_norm_bound(matrix: npt.ArrayLike) -> float:
     """At least the largest singular value of ``matrix``, whatever the routine that computed it.
 
-    With V any computed right singular vectors, ||A|| <= ||A V|| ||V^-1||; ||A V||^2 is at most the largest row sum of the
-    magnitudes of (A V)' (A V), which is nearly diagonal, and ||V^-1||^2 at most 1 / (1 - ||V' V - I||). Rounding is charged
-    in every product.
+    With V any computed right singular vectors, ||A|| <= ||A V|| ||V^-1||; ||A V||^2 is at most the
+    largest row sum of the magnitudes of (A V)' (A V), which is nearly diagonal, and ||V^-1||^2 at
+    most 1 / (1 - ||V' V - I||). Rounding is charged in every product.
 
     Args:
         matrix: shape (m, n), entries 0 or from 2**-400 to 2**400 in magnitude.
@@ -76,7 +83,8 @@ def spectral_norm_bound(matrix: npt.ArrayLike) -> float:
     Raises:
         UnsupportedNorm: more than 4,096 columns and rows.
 
-    Reference: Rump 2011, Verified bounds for singular values, in particular for the spectral norm of a matrix and its inverse.
+    Reference: Rump 2011, Verified bounds for singular values, in particular for the spectral norm
+    of a matrix and its inverse.
 
     Example:
         >>> 0 <= spectral_norm_bound([[3.0, 4.0], [0.0, 0.0]]) - 5.0 < 1e-12
@@ -87,7 +95,10 @@ def spectral_norm_bound(matrix: npt.ArrayLike) -> float:
         tall = tall.T
     rows, columns = tall.shape
     if columns > _MOST_COLUMNS:
-        raise UnsupportedNorm(f"singular values of {rows} x {columns} entries: expected at most {_MOST_COLUMNS} columns or rows")
+        raise UnsupportedNorm(
+            f"singular values of {rows} x {columns} entries: expected at most {_MOST_COLUMNS} "
+            "columns or rows"
+        )
     largest = float(np.abs(tall).max(initial=0.0))
     if largest == 0.0:
         return 0.0
@@ -95,14 +106,24 @@ def spectral_norm_bound(matrix: npt.ArrayLike) -> float:
     tall = np.ldexp(tall, -exponent)
     rotation = np.linalg.svd(tall.T @ tall)[2].T
     turned = tall @ rotation
-    frobenius = float(np.linalg.norm(tall) * np.linalg.norm(rotation)) * (1.0 + sum_error(2 * tall.size + 2 * columns**2))
+    frobenius = float(np.linalg.norm(tall) * np.linalg.norm(rotation)) * (
+        1.0 + sum_error(2 * tall.size + 2 * columns**2)
+    )
     identity = np.abs(rotation.T @ rotation - np.eye(columns)).sum(axis=1).max()
     skew = float(identity) * (1.0 + sum_error(columns)) + sum_error(columns + 2) * float(
         (np.abs(rotation.T) @ np.abs(rotation)).sum(axis=1).max() + 1.0
     ) * (1.0 + sum_error(2 * columns))
     gram, magnitude = np.abs(turned.T @ turned), np.abs(turned).T @ np.abs(turned)
-    row_sums = (gram + 2.0 * sum_error(rows) * magnitude).sum(axis=1).max() * (1.0 + sum_error(columns + 4))
+    row_sums = (gram + 2.0 * sum_error(rows) * magnitude).sum(axis=1).max() * (
+        1.0 + sum_error(columns + 4)
+    )
     if not skew < 0.5:
-        raise UnsupportedNorm("singular vectors that are not orthogonal: this machine's linear algebra is not float64")
-    bound = (math.sqrt(row_sums) + sum_error(columns) * frobenius) / math.sqrt(1.0 - skew) * (1.0 + 2.0**-45)
+        raise UnsupportedNorm(
+            "singular vectors that are not orthogonal: this machine's linear algebra is not float64"
+        )
+    bound = (
+        (math.sqrt(row_sums) + sum_error(columns) * frobenius)
+        / math.sqrt(1.0 - skew)
+        * (1.0 + 2.0**-45)
+    )
     return math.ldexp(bound, exponent)

@@ -15,12 +15,14 @@ _ALIGNMENT = 64  # bytes; of a cache line and of the widest vector registers
 def each_row(compute: Callable[[Array], Array], rows: Array) -> Array:
     """What ``compute`` gives for every row by itself, one call per row.
 
-    A matrix product or a convolution adds in an order that may depend on how many rows there are and where one stands among
-    them, so a library's result for a row of a batch can differ in its last bits from that for the row alone. Some libraries
-    also choose by the address of their operands; so every row is first copied to one and the same aligned buffer.
+    A matrix product or a convolution adds in an order that may depend on how many rows there are
+    and where one stands among them, so a library's result for a row of a batch can differ in its
+    last bits from that for the row alone. Some libraries also choose by the address of their
+    operands; so every row is first copied to one and the same aligned buffer.
 
     Args:
-        compute: from (1, d) to (1, m), the same m for every row; it may not keep or change its argument.
+        compute: from (1, d) to (1, m), the same m for every row; it may not keep or change its
+            argument.
         rows: shape (n, d), at least one row.
 
     Returns:

@@ -1,4 +1,6 @@
-"""Scopes: whose request it is, whose data it touches, which bundle answers; and what a ledger insists that they name."""
+"""Scopes: whose request it is, whose data it touches, which bundle answers; and what a ledger
+insists that they name.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,10 @@ PARTS = ("principal", "subject", "bundle")
 class Scope:
     """What a request is booked under, or what a budget covers.
 
-    A budget covers every request that agrees with it in the names it gives: ``Scope(subject="patient-7")`` covers all clients'
-    requests about patient 7, ``Scope(principal="acme", subject="patient-7")`` only those of acme. A request must fit into *every*
-    budget that covers it, and is refused where none does.
+    A budget covers every request that agrees with it in the names it gives:
+    ``Scope(subject="patient-7")`` covers all clients' requests about patient 7,
+    ``Scope(principal="acme", subject="patient-7")`` only those of acme. A request must fit into
+    *every* budget that covers it, and is refused where none does.
 
     Attributes:
         principal: the client that asks; "" for any.
@@ -28,7 +31,8 @@ class Scope:
         bundle: the model that answers; "" for any.
 
     Raises:
-        InvalidInput: no name at all, or one that could be mistaken for another; see ``names.checked_name``.
+        InvalidInput: no name at all, or one that could be mistaken for another; see
+            ``names.checked_name``.
 
     Example:
         >>> Scope(subject="patient-7").covers(Scope(principal="acme", subject="patient-7"))
@@ -49,7 +53,9 @@ class Scope:
 
     @classmethod
     def stored(cls, principal: str, subject: str, bundle: str) -> Self:
-        """The scope that a row of a ledger names, whatever it says: what is stored must be shown, not refused."""
+        """The scope that a row of a ledger names, whatever it says: what is stored must be
+        shown, not refused.
+        """
         scope = object.__new__(cls)
         for name, value in zip(PARTS, (principal, subject, bundle), strict=True):
             object.__setattr__(scope, name, value)
@@ -62,7 +68,10 @@ class Scope:
 
     def covers(self, request: Scope) -> bool:
         """Whether a budget for this scope counts a request made under ``request``."""
-        return all(mine in ("", theirs) for mine, theirs in zip(self.parts.values(), request.parts.values(), strict=True))
+        return all(
+            mine in ("", theirs)
+            for mine, theirs in zip(self.parts.values(), request.parts.values(), strict=True)
+        )
 
     def describe(self) -> str:
         """The scope as one phrase."""
@@ -73,9 +82,10 @@ class Scope:
 class Policy:
     """What every request to a ledger must name, and be covered by a budget that names it too.
 
-    Without a required part a request that leaves the part out, or misspells it, meets only the budgets that leave it open: with
-    a budget for each patient and one for each client, a request without a patient would be charged to the client alone. Where
-    ``subject`` is required that request is refused, and so is one whose subject no budget names.
+    Without a required part a request that leaves the part out, or misspells it, meets only the
+    budgets that leave it open: with a budget for each patient and one for each client, a request
+    without a patient would be charged to the client alone. Where ``subject`` is required that
+    request is refused, and so is one whose subject no budget names.
 
     Attributes:
         required: of "principal", "subject", "bundle", in this order; () requires nothing.

@@ -1,4 +1,6 @@
-"""Where the randomness of *training* starts: a seed that is given, or the operating system; never numpy's global generator."""
+"""Where the randomness of *training* starts: a seed that is given, or the operating system;
+never numpy's global generator.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,14 @@ _LARGEST = 2**32 - 1
 def training_generator(random_state: Any) -> np.random.RandomState:
     """A generator for starting weights, order and splits.
 
-    ``None`` means fresh bits of the operating system. scikit-learn reads it as numpy's *global* generator, whose state may
-    follow from private records: after ``np.random.rand(len(X))`` it tells how many there were, and so neighbouring data sets
-    would start from different weights. For the same reason the global generator is refused where it is handed over by name.
+    ``None`` means fresh bits of the operating system. scikit-learn reads it as numpy's *global*
+    generator, whose state may follow from private records: after ``np.random.rand(len(X))`` it
+    tells how many there were, and so neighbouring data sets would start from different weights. For
+    the same reason the global generator is refused where it is handed over by name.
 
     Args:
-        random_state: an integer from 0 to 2^32 - 1, a ``numpy.random.RandomState`` of the caller's own, or None.
+        random_state: an integer from 0 to 2^32 - 1, a ``numpy.random.RandomState`` of the caller's
+            own, or None.
 
     Raises:
         InvalidParameter: anything else, or the global generator.
@@ -34,12 +38,15 @@ def training_generator(random_state: Any) -> np.random.RandomState:
     # numpy gives its global generator no public name.
     if random_state is np.random or random_state is getattr(np.random.mtrand, "_rand", None):
         raise InvalidParameter(
-            "random_state: numpy's global generator may depend on private records; expected an integer, a RandomState of your "
+            "random_state: numpy's global generator may depend on private records; expected an "
+            "integer, a RandomState of your "
             "own, or None for the operating system"
         )
     if isinstance(random_state, np.random.RandomState):
         return random_state
-    is_integer = isinstance(random_state, numbers.Integral) and not isinstance(random_state, (bool, np.bool_))
+    is_integer = isinstance(random_state, numbers.Integral) and not isinstance(
+        random_state, (bool, np.bool_)
+    )
     if not is_integer or not 0 <= random_state <= _LARGEST:
         raise InvalidParameter(
             f"random_state: expected an integer from 0 to {_LARGEST}, a numpy RandomState or None, "

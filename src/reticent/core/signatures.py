@@ -1,7 +1,8 @@
 """Signatures by Ed25519: who made a bundle, and who answered.
 
-A digest that lies beside what it is of finds damage and not intent: whoever changes the one can write the other anew. A signature
-can only be made with a private key, and is worth what the way is worth on which its public key came.
+A digest that lies beside what it is of finds damage and not intent: whoever changes the one can
+write the other anew. A signature can only be made with a private key, and is worth what the way
+is worth on which its public key came.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from reticent.core.releases import Receipt
 from reticent.core.strict_json import strict_dumps, strict_loads
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
 
 ALGORITHM = "Ed25519"
 _LARGEST_KEY = 16384
@@ -28,7 +32,8 @@ def sign(content: bytes, *, purpose: str, key: str | Path) -> bytes:
 
     Args:
         content: what is signed.
-        purpose: what kind of thing it is ("bundle", "receipt"); a signature for one purpose holds for no other.
+        purpose: what kind of thing it is ("bundle", "receipt"); a signature for one purpose holds
+            for no other.
         key: file with a private Ed25519 key in PEM, without a password.
 
     Raises:
@@ -44,7 +49,9 @@ def sign(content: bytes, *, purpose: str, key: str | Path) -> bytes:
     return strict_dumps(values)
 
 
-def verify(content: bytes, signature: bytes | None, *, purpose: str, trusted_key: str | Path) -> None:
+def verify(
+    content: bytes, signature: bytes | None, *, purpose: str, trusted_key: str | Path
+) -> None:
     """Nothing, if ``signature`` is one of ``content`` by ``trusted_key``.
 
     Args:
@@ -61,7 +68,9 @@ def verify(content: bytes, signature: bytes | None, *, purpose: str, trusted_key
     from_extra = _cryptography()
     public = _public_key(trusted_key)
     if signature is None:
-        raise UntrustedSignature(f"{purpose}: not signed; expected a signature by {_name_of(public)}")
+        raise UntrustedSignature(
+            f"{purpose}: not signed; expected a signature by {_name_of(public)}"
+        )
     try:
         values = strict_loads(signature)
         if set(values) != {"algorithm", "key", "signature"} or values["algorithm"] != ALGORITHM:
@@ -70,7 +79,9 @@ def verify(content: bytes, signature: bytes | None, *, purpose: str, trusted_key
     except (AttributeError, TypeError, ValueError) as error:
         raise UntrustedSignature(f"{purpose}: its signature is damaged") from error
     if stated != _name_of(public):
-        raise UntrustedSignature(f"{purpose}: signed by another key than the trusted one, {_name_of(public)}")
+        raise UntrustedSignature(
+            f"{purpose}: signed by another key than the trusted one, {_name_of(public)}"
+        )
     try:
         public.verify(value, _message(content, purpose))
     except from_extra.exceptions.InvalidSignature as error:
@@ -93,7 +104,8 @@ def receipt_content(receipt: Receipt) -> bytes:
 
 
 def sign_receipt(receipt: Receipt, *, key: str | Path) -> bytes:
-    """A signature of a receipt: whoever has the public key can tell who answered, at what cost, and where it was booked.
+    """A signature of a receipt: whoever has the public key can tell who answered, at what cost, and
+    where it was booked.
 
     The released values are no part of it. See ``sign`` for the arguments and errors.
     """
@@ -101,7 +113,9 @@ def sign_receipt(receipt: Receipt, *, key: str | Path) -> bytes:
 
 
 def verify_receipt(receipt: Receipt, signature: bytes | None, *, trusted_key: str | Path) -> None:
-    """Nothing, if ``signature`` is one of this receipt by ``trusted_key``; see ``verify`` for the errors."""
+    """Nothing, if ``signature`` is one of this receipt by ``trusted_key``; see ``verify`` for
+    the errors.
+    """
     verify(receipt_content(receipt), signature, purpose="receipt", trusted_key=trusted_key)
 
 
@@ -117,9 +131,13 @@ def _name_of(key: Ed25519PublicKey) -> str:
 def _private_key(path: str | Path) -> Ed25519PrivateKey:
     cryptography, content = _cryptography(), _content(path)
     try:
-        key = cryptography.hazmat.primitives.serialization.load_pem_private_key(content, password=None)
+        key = cryptography.hazmat.primitives.serialization.load_pem_private_key(
+            content, password=None
+        )
     except (ValueError, TypeError, cryptography.exceptions.UnsupportedAlgorithm) as error:
-        raise InvalidInput(f"key={str(path)!r}: expected a private {ALGORITHM} key in PEM, without a password") from error
+        raise InvalidInput(
+            f"key={str(path)!r}: expected a private {ALGORITHM} key in PEM, without a password"
+        ) from error
     if not isinstance(key, cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PrivateKey):
         raise InvalidInput(f"key={str(path)!r}: holds another kind of key; expected {ALGORITHM}")
     return key  # type: ignore[no-any-return]
@@ -130,9 +148,13 @@ def _public_key(path: str | Path) -> Ed25519PublicKey:
     try:
         key = cryptography.hazmat.primitives.serialization.load_pem_public_key(content)
     except (ValueError, TypeError, cryptography.exceptions.UnsupportedAlgorithm) as error:
-        raise InvalidInput(f"trusted_key={str(path)!r}: expected a public {ALGORITHM} key in PEM") from error
+        raise InvalidInput(
+            f"trusted_key={str(path)!r}: expected a public {ALGORITHM} key in PEM"
+        ) from error
     if not isinstance(key, cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PublicKey):
-        raise InvalidInput(f"trusted_key={str(path)!r}: holds another kind of key; expected {ALGORITHM}")
+        raise InvalidInput(
+            f"trusted_key={str(path)!r}: holds another kind of key; expected {ALGORITHM}"
+        )
     return key  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,6 @@
-"""JSON from files that anyone may have edited: one spelling for every value, and nothing beyond the standard."""
+"""JSON from files that anyone may have edited: one spelling for every value, and nothing beyond
+the standard.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ LARGEST_INTEGER = 2**64 - 1
 
 
 def strict_dumps(value: Any) -> bytes:
-    """The one spelling of ``value``: keys sorted, indented by two, no NaN and no infinity, a line feed at the end.
+    """The one spelling of ``value``: keys sorted, indented by two, no NaN and no infinity, a line
+    feed at the end.
 
     Raises:
         InvalidInput: a value that JSON does not have, or that ``strict_loads`` would refuse.
@@ -29,14 +32,16 @@ def strict_dumps(value: Any) -> bytes:
     try:
         return json.dumps(value, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"JSON: expected plain finite values ({type(error).__name__})") from error
+        raise InvalidInput(
+            f"JSON: expected plain finite values ({type(error).__name__})"
+        ) from error
 
 
 def strict_loads(content: bytes) -> Any:
     """What ``strict_dumps`` wrote, and nothing else.
 
-    Every byte counts: text that a change of one byte leaves with the same meaning is refused, and so are repeated keys, NaN,
-    infinities, numbers beyond 64 bits and deep nesting.
+    Every byte counts: text that a change of one byte leaves with the same meaning is refused, and
+    so are repeated keys, NaN, infinities, numbers beyond 64 bits and deep nesting.
 
     Raises:
         InvalidInput: other bytes than ``strict_dumps`` gives for the same value.
@@ -48,9 +53,13 @@ def strict_loads(content: bytes) -> Any:
     try:
         value = json.loads(content.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"JSON: damaged, or nested too deeply ({type(error).__name__})") from error
+        raise InvalidInput(
+            f"JSON: damaged, or nested too deeply ({type(error).__name__})"
+        ) from error
     if strict_dumps(value) != content:
-        raise InvalidInput("JSON: expected keys in order, each once, and the spelling that reticent writes")
+        raise InvalidInput(
+            "JSON: expected keys in order, each once, and the spelling that reticent writes"
+        )
     return value
 
 
@@ -78,7 +87,9 @@ def _check(value: Any) -> None:
             elif isinstance(entry, str) and not _has_bytes(entry):
                 raise InvalidInput("JSON: expected text without half characters")
             elif isinstance(entry, int) and abs(entry) > LARGEST_INTEGER:
-                raise InvalidInput(f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value")
+                raise InvalidInput(
+                    f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value"
+                )
             elif isinstance(entry, float) and not math.isfinite(entry):
                 raise InvalidInput("JSON: expected finite numbers")
         if not deeper:

@@ -58,7 +58,8 @@ def load(name: str, *, folder: str | Path | None = None) -> Dataset:
 
     Args:
         name: one of ``DATASETS``.
-        folder: folder with data files; default: the one that the environment variable ``RETICENT_DATA`` names.
+        folder: folder with data files; default: the one that the environment variable
+            ``RETICENT_DATA`` names.
 
     Raises:
         UnknownName: no data set has that name.

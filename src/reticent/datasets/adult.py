@@ -1,4 +1,6 @@
-"""Adult (census income): 48,842 records of 14 columns; does a person earn more than 50,000 dollars a year?"""
+"""Adult (census income): 48,842 records of 14 columns; does a person earn more than 50,000
+dollars a year?
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,15 @@ def load_adult(folder: str | Path | None = None) -> Table:
     """Census records with the official held-out part; "?" stands where a word is missing.
 
     Args:
-        folder: folder with ``adult.data.gz`` and ``adult.test.gz``; default: the one that ``RETICENT_DATA`` names, and
-            without one a download from OpenML.
+        folder: folder with ``adult.data.gz`` and ``adult.test.gz``; default: the one that
+            ``RETICENT_DATA`` names, and without one a download from OpenML.
 
     Returns:
         32,561 training and 16,281 held-out records; numeric columns hold floats, the others words.
 
     Raises:
-        DataUnavailable: files are missing, damaged or not the expected ones, or the download failed.
+        DataUnavailable: files are missing, damaged or not the expected ones, or the download
+            failed.
     """
     place = data_folder(folder)
     if place is None:
@@ -66,18 +69,23 @@ def load_adult(folder: str | Path | None = None) -> Table:
     for (found, target), (name, (count, rich)) in zip(parts, _FILES.items(), strict=True):
         if len(found) != count or int(target.sum()) != rich:
             raise DataUnavailable(
-                f"{name}: expected {count} records, {rich} of them above 50K, got {len(found)} and {int(target.sum())}; "
+                f"{name}: expected {count} records, {rich} of them above 50K, got {len(found)} "
+                f"and {int(target.sum())}; "
                 "fetch the file again"
             )
     (train_rows, train_labels), (test_rows, test_labels) = parts
-    return Table("adult", COLUMNS, train_rows, train_labels, test_rows, test_labels, _CLASSES, _ORIGIN)
+    return Table(
+        "adult", COLUMNS, train_rows, train_labels, test_rows, test_labels, _CLASSES, _ORIGIN
+    )
 
 
 def load_adult_sample() -> Table:
-    """A random sample of Adult that comes with the package, so nothing is downloaded; a fixed fifth of it is held out.
+    """A random sample of Adult that comes with the package, so nothing is downloaded; a fixed fifth
+    of it is held out.
 
-    All 8,000 records are from the official *training* part (``reticent.datasets.draw_adult_sample`` draws them again), so
-    figures from this sample's held-out part are not figures on Adult's official one.
+    All 8,000 records are from the official *training* part (``reticent.datasets.draw_adult_sample``
+    draws them again), so figures from this sample's held-out part are not figures on Adult's
+    official one.
 
     Returns:
         6,400 training and 1,600 held-out records, typed as ``load_adult`` types them.
@@ -91,19 +99,42 @@ def load_adult_sample() -> Table:
         ((6400, 14), (1600, 14))
     """
     try:
-        lines = unpacked(files("reticent.datasets").joinpath(SAMPLE_FILE).read_bytes()).decode("ascii").splitlines()
+        lines = (
+            unpacked(files("reticent.datasets").joinpath(SAMPLE_FILE).read_bytes())
+            .decode("ascii")
+            .splitlines()
+        )
     except (OSError, InvalidInput, UnicodeDecodeError) as error:
-        raise DataUnavailable(f"{SAMPLE_FILE}: expected a whole gzip file of text; install the package again") from error
-    header, *records = csv.reader(lines)
-    if header != [*COLUMNS, SAMPLE_LABEL] or len(records) != SAMPLE_ROWS or {len(record) for record in records} != {len(header)}:
         raise DataUnavailable(
-            f"{SAMPLE_FILE}: expected {SAMPLE_ROWS} records of {len(COLUMNS) + 1} fields; install the package again"
+            f"{SAMPLE_FILE}: expected a whole gzip file of text; install the package again"
+        ) from error
+    header, *records = csv.reader(lines)
+    if (
+        header != [*COLUMNS, SAMPLE_LABEL]
+        or len(records) != SAMPLE_ROWS
+        or {len(record) for record in records} != {len(header)}
+    ):
+        raise DataUnavailable(
+            f"{SAMPLE_FILE}: expected {SAMPLE_ROWS} records of {len(COLUMNS) + 1} fields; "
+            "install the package again"
         )
     table = np.array(records, dtype=object)
-    rows, labels = _typed(table[:, :-1]), np.array([label == _CLASSES[1] for label in table[:, -1]], dtype=np.int64)
+    rows, labels = (
+        _typed(table[:, :-1]),
+        np.array([label == _CLASSES[1] for label in table[:, -1]], dtype=np.int64),
+    )
     train, test = last_fifth_held_out(SAMPLE_ROWS)
     origin = f"a random sample of {SAMPLE_ROWS:,} training records of {_ORIGIN}"
-    return Table("adult-sample", COLUMNS, rows[train], labels[train], rows[test], labels[test], _CLASSES, origin)
+    return Table(
+        "adult-sample",
+        COLUMNS,
+        rows[train],
+        labels[train],
+        rows[test],
+        labels[test],
+        _CLASSES,
+        origin,
+    )
 
 
 def adult_fields(path: Path) -> list[list[str]]:
@@ -114,21 +145,28 @@ def adult_fields(path: Path) -> list[list[str]]:
     """
     if not path.is_file():
         raise DataUnavailable(
-            f"adult: expected {path.name} in {str(path.parent)!r}; copy the file there, or unset {DATA_VARIABLE} to download"
+            f"adult: expected {path.name} in {str(path.parent)!r}; copy the file there, or "
+            f"unset {DATA_VARIABLE} to download"
         )
     try:
         lines = unpacked(path.read_bytes()).decode("ascii").splitlines()
     except (OSError, InvalidInput, UnicodeDecodeError) as error:
-        raise DataUnavailable(f"{path.name}: expected a whole gzip file of text; fetch the file again") from error
+        raise DataUnavailable(
+            f"{path.name}: expected a whole gzip file of text; fetch the file again"
+        ) from error
     fields = [line.split(", ") for line in lines if line and not line.startswith("|")]
     if any(len(record) != len(COLUMNS) + 1 for record in fields):
-        raise DataUnavailable(f"{path.name}: expected {len(COLUMNS) + 1} fields in every line; fetch the file again")
+        raise DataUnavailable(
+            f"{path.name}: expected {len(COLUMNS) + 1} fields in every line; fetch the file again"
+        )
     return fields
 
 
 def _from_file(path: Path) -> tuple[Rows, Labels]:
     table = np.array(adult_fields(path), dtype=object)
-    return _typed(table[:, :-1]), np.array([label.startswith(">50K") for label in table[:, -1]], dtype=np.int64)
+    return _typed(table[:, :-1]), np.array(
+        [label.startswith(">50K") for label in table[:, -1]], dtype=np.int64
+    )
 
 
 def _from_openml() -> tuple[Rows, Labels]:
@@ -136,12 +174,15 @@ def _from_openml() -> tuple[Rows, Labels]:
         bunch = fetch_openml("adult", version=2, as_frame=True, parser="pandas")
     except (OSError, ValueError, ImportError) as error:
         raise DataUnavailable(
-            f"adult: expected {DATA_VARIABLE} to name a folder with adult.data.gz and adult.test.gz, or a network and pandas to "
+            f"adult: expected {DATA_VARIABLE} to name a folder with adult.data.gz and "
+            "adult.test.gz, or a network and pandas to "
             f"download it from OpenML; the download failed with {type(error).__name__}"
         ) from error
     frame = bunch.data.loc[:, list(COLUMNS)].astype(object)
     rows = frame.where(frame.notna(), "?").to_numpy(dtype=object)
-    return _typed(rows), np.array([str(label).startswith(">50K") for label in bunch.target], dtype=np.int64)
+    return _typed(rows), np.array(
+        [str(label).startswith(">50K") for label in bunch.target], dtype=np.int64
+    )
 
 
 def _typed(rows: npt.NDArray[np.object_]) -> Rows:
@@ -151,5 +192,7 @@ def _typed(rows: npt.NDArray[np.object_]) -> Rows:
             if name in NUMERIC:
                 rows[:, index] = rows[:, index].astype(np.float64)
     except ValueError as error:
-        raise DataUnavailable("adult: expected numbers in the numeric columns; fetch the files again") from error
+        raise DataUnavailable(
+            "adult: expected numbers in the numeric columns; fetch the files again"
+        ) from error
     return rows

@@ -1,4 +1,6 @@
-"""Blobs: two Gaussian clouds in the plane, generated on the spot from a seed, so nothing is downloaded and nobody's."""
+"""Blobs: two Gaussian clouds in the plane, generated on the spot from a seed, so nothing is
+downloaded and nobody's.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ CENTERS = {"close": 1.0, "separable": 2.0}
 
 
 def load_blobs(kind: str, *, points: int = 3000, held_out: int = 2000, seed: int = 0) -> Table:
-    """Points of two isotropic Gaussians with unit variance around (-c, -c) and (c, c), both labels equally likely.
+    """Points of two isotropic Gaussians with unit variance around (-c, -c) and (c, c), both labels
+    equally likely.
 
-    The best possible accuracy is the normal distribution function at sqrt(2) c: 0.921 for ``close``, 0.998 for ``separable``.
+    The best possible accuracy is the normal distribution function at sqrt(2) c: 0.921 for
+    ``close``, 0.998 for ``separable``.
 
     Args:
         kind: "close" (c = 1, the clouds overlap) or "separable" (c = 2).
@@ -49,6 +53,10 @@ def load_blobs(kind: str, *, points: int = 3000, held_out: int = 2000, seed: int
     )
 
 
-def _clouds(random: np.random.Generator, rows: int, center: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _clouds(
+    random: np.random.Generator, rows: int, center: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     labels = random.integers(0, 2, rows)
-    return random.normal(size=(rows, 2)) + center * (2 * labels[:, None] - 1), labels.astype(np.int64)
+    return random.normal(size=(rows, 2)) + center * (2 * labels[:, None] - 1), labels.astype(
+        np.int64
+    )

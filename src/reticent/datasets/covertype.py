@@ -28,7 +28,15 @@ WILDERNESS = tuple(f"Wilderness_Area{index}" for index in range(1, 5))
 SOIL = tuple(f"Soil_Type{index}" for index in range(1, 41))
 
 _COUNTS = (211840, 283301, 35754, 2747, 9493, 17367, 20510)
-_CLASSES = ("spruce/fir", "lodgepole pine", "ponderosa pine", "cottonwood/willow", "aspen", "Douglas-fir", "krummholz")
+_CLASSES = (
+    "spruce/fir",
+    "lodgepole pine",
+    "ponderosa pine",
+    "cottonwood/willow",
+    "aspen",
+    "Douglas-fir",
+    "krummholz",
+)
 
 
 def load_covertype(folder: str | Path | None = None) -> Table:
@@ -37,8 +45,8 @@ def load_covertype(folder: str | Path | None = None) -> Table:
     No held-out part is official: the last fifth of ``RandomState(0).permutation`` is held out.
 
     Args:
-        folder: folder with ``covtype_581012.npz``; default: the one that ``RETICENT_DATA`` names, and without one
-            scikit-learn's download.
+        folder: folder with ``covtype_581012.npz``; default: the one that ``RETICENT_DATA`` names,
+            and without one scikit-learn's download.
 
     Returns:
         464,810 training and 116,202 held-out rows of float32.
@@ -50,7 +58,10 @@ def load_covertype(folder: str | Path | None = None) -> Table:
     rows, labels = _from_sklearn() if place is None else _from_file(place / FILE)
     counts = tuple(int(count) for count in np.bincount(labels, minlength=7))
     if rows.shape != (sum(_COUNTS), 54) or counts != _COUNTS:
-        raise DataUnavailable(f"{FILE}: expected {sum(_COUNTS)} x 54 values with the published class counts; fetch it again")
+        raise DataUnavailable(
+            f"{FILE}: expected {sum(_COUNTS)} x 54 values with the published class counts; "
+            "fetch it again"
+        )
     train, test = last_fifth_held_out(len(rows))
     return Table(
         name="covertype",
@@ -67,7 +78,8 @@ def load_covertype(folder: str | Path | None = None) -> Table:
 def _from_file(path: Path) -> tuple[Rows, Labels]:
     if not path.is_file():
         raise DataUnavailable(
-            f"covertype: expected {FILE} in {str(path.parent)!r}; copy the file there, or unset {DATA_VARIABLE} to download"
+            f"covertype: expected {FILE} in {str(path.parent)!r}; copy the file there, or "
+            f"unset {DATA_VARIABLE} to download"
         )
     with opened_npz(path, holds="X and y") as stored:
         return stored["X"].astype(np.float32), stored["y"].astype(np.int64) - 1
@@ -78,7 +90,8 @@ def _from_sklearn() -> tuple[Rows, Labels]:
         bunch = fetch_covtype()
     except OSError as error:
         raise DataUnavailable(
-            f"covertype: expected {DATA_VARIABLE} to name a folder with {FILE}, or a network for scikit-learn's download; "
+            f"covertype: expected {DATA_VARIABLE} to name a folder with {FILE}, or a network "
+            "for scikit-learn's download; "
             f"it failed with {type(error).__name__}"
         ) from error
     return np.asarray(bunch.data, dtype=np.float32), np.asarray(bunch.target, dtype=np.int64) - 1

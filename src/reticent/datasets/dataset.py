@@ -19,8 +19,8 @@ Labels = npt.NDArray[np.int64]
 class Dataset:
     """Pictures with labels, in a training part and a held-out part.
 
-    The held-out part is the official one where there is one. It is for final figures only: whatever is
-    chosen (a mechanism, a width, a number of epochs) is chosen on ``for_tuning()``.
+    The held-out part is the official one where there is one. It is for final figures only: whatever
+    is chosen (a mechanism, a width, a number of epochs) is chosen on ``for_tuning()``.
 
     Attributes:
         name: the name it was loaded by.
@@ -49,14 +49,16 @@ class Dataset:
             labels: Labels = getattr(self, f"{part}_labels")
             if images.ndim != 3 or images.dtype != np.float32 or len(images) == 0:
                 raise InvalidInput(
-                    f"{part}_images: expected float32 of shape (n, height, width), got dtype={images.dtype} shape={images.shape}"
+                    f"{part}_images: expected float32 of shape (n, height, width), got "
+                    f"dtype={images.dtype} shape={images.shape}"
                 )
             if images.min() < 0 or images.max() > 1:
                 raise InvalidInput(f"{part}_images: expected values in [0, 1]")
             check_labels(labels, rows=len(images), classes=self.classes, name=f"{part}_labels")
         if self.train_images.shape[1:] != self.test_images.shape[1:]:
             raise InvalidInput(
-                f"test_images: expected pictures of shape {self.image_shape} as in training, got {self.test_images.shape[1:]}"
+                f"test_images: expected pictures of shape {self.image_shape} as in training, "
+                f"got {self.test_images.shape[1:]}"
             )
 
     @property

@@ -1,4 +1,6 @@
-"""Scikit-learn's digits: 1,797 pictures of 8 x 8 pixels that come with the package, so nothing is downloaded."""
+"""Scikit-learn's digits: 1,797 pictures of 8 x 8 pixels that come with the package, so nothing
+is downloaded.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from reticent.datasets.dataset import Dataset
 def load_digits() -> Dataset:
     """Handwritten digits, 8 x 8, with a fixed fifth of the rows held out.
 
-    The rows held out are the last fifth of ``RandomState(0).permutation(1797)``: the package defines no test
-    part, and its own order groups pictures by writer.
+    The rows held out are the last fifth of ``RandomState(0).permutation(1797)``: the package
+    defines no test part, and its own order groups pictures by writer.
 
     Returns:
         1,438 training and 359 held-out pictures in ten classes.
@@ -34,5 +36,6 @@ def load_digits() -> Dataset:
         test_images=images[order[kept:]],
         test_labels=labels[order[kept:]],
         class_names=tuple(str(digit) for digit in range(10)),
-        origin="scikit-learn load_digits (UCI Optical Recognition of Handwritten Digits, CC BY 4.0)",
+        origin="scikit-learn load_digits (UCI Optical Recognition of Handwritten Digits, CC BY "
+        "4.0)",
     )

@@ -1,4 +1,5 @@
-"""Draws the sample of Adult that comes with the package again, from the full training file, byte for byte.
+"""Draws the sample of Adult that comes with the package again, from the full training file, byte
+for byte.
 
     RETICENT_DATA=... python -m reticent.datasets.draw_adult_sample adult_sample.csv.gz
 
@@ -24,9 +25,11 @@ _SEED = 1996
 
 
 def sample_text(folder: str | Path | None = None) -> str:
-    """The sample as comma-separated text with a header, one record a line, words and numbers as in the full file.
+    """The sample as comma-separated text with a header, one record a line, words and numbers as in
+    the full file.
 
-    The records are the first 8,000 of ``RandomState(1996).permutation`` of the training file's lines, in that order.
+    The records are the first 8,000 of ``RandomState(1996).permutation`` of the training file's
+    lines, in that order.
 
     Args:
         folder: folder with ``adult.data.gz``; default: the one that ``RETICENT_DATA`` names.
@@ -36,7 +39,9 @@ def sample_text(folder: str | Path | None = None) -> str:
     """
     place = data_folder(folder)
     if place is None:
-        raise DataUnavailable(f"adult: expected {DATA_VARIABLE} to name a folder with adult.data.gz")
+        raise DataUnavailable(
+            f"adult: expected {DATA_VARIABLE} to name a folder with adult.data.gz"
+        )
     records = adult_fields(place / "adult.data.gz")
     order = np.random.RandomState(_SEED).permutation(len(records))[:SAMPLE_ROWS]
     text = io.StringIO()
@@ -47,7 +52,9 @@ def sample_text(folder: str | Path | None = None) -> str:
 
 
 def sample_content(folder: str | Path | None = None) -> bytes:
-    """``sample_text`` as a gzip file without a time or a name in it, so that it comes out the same every time."""
+    """``sample_text`` as a gzip file without a time or a name in it, so that it comes out the
+    same every time.
+    """
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=buffer, mtime=0) as file:
         file.write(sample_text(folder).encode("ascii"))

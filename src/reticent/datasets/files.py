@@ -34,7 +34,9 @@ def data_folder(folder: str | Path | None) -> Path | None:
     path = Path(named)
     if not path.is_dir():
         source = "folder" if folder is not None else DATA_VARIABLE
-        raise DataUnavailable(f"{source}={str(path)!r}: expected an existing folder with data files")
+        raise DataUnavailable(
+            f"{source}={str(path)!r}: expected an existing folder with data files"
+        )
     return path
 
 
@@ -57,7 +59,8 @@ def needed_file(folder: str | Path | None, name: str, *, about: str) -> Path:
 
 @contextmanager
 def opened_npz(path: Path, *, holds: str) -> Iterator[NpzFile]:
-    """The arrays of an npz file, without pickle; what goes wrong while they are read and converted is a damaged file.
+    """The arrays of an npz file, without pickle; what goes wrong while they are read and converted
+    is a damaged file.
 
     Args:
         path: of the file.
@@ -74,7 +77,9 @@ def opened_npz(path: Path, *, holds: str) -> Iterator[NpzFile]:
             with stored:
                 yield stored
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataUnavailable(f"{path.name}: expected a whole npz file with {holds}; fetch the file again") from error
+        raise DataUnavailable(
+            f"{path.name}: expected a whole npz file with {holds}; fetch the file again"
+        ) from error
 
 
 def read_idx(path: Path, *, sha256: str) -> npt.NDArray[np.uint8]:
@@ -85,25 +90,37 @@ def read_idx(path: Path, *, sha256: str) -> npt.NDArray[np.uint8]:
         sha256: digest of the *uncompressed* bytes, so that recompressing a file does not matter.
 
     Raises:
-        DataUnavailable: cannot be read, is cut short, is not an idx file, or has other bytes than expected.
+        DataUnavailable: cannot be read, is cut short, is not an idx file, or has other bytes
+            than expected.
     """
     try:
         content = unpacked(path.read_bytes())
     except (OSError, InvalidInput) as error:
-        raise DataUnavailable(f"{path.name}: expected a whole gzip file, got {error}; fetch the file again") from error
+        raise DataUnavailable(
+            f"{path.name}: expected a whole gzip file, got {error}; fetch the file again"
+        ) from error
     if len(content) < 8 or content[:3] != b"\x00\x00\x08":
-        raise DataUnavailable(f"{path.name}: expected an idx file of unsigned bytes; fetch the file again")
+        raise DataUnavailable(
+            f"{path.name}: expected an idx file of unsigned bytes; fetch the file again"
+        )
     axes = content[3]
     header = 4 + 4 * axes
     if len(content) < header:
-        raise DataUnavailable(f"{path.name}: expected a header of {header} bytes, got {len(content)}; fetch the file again")
+        raise DataUnavailable(
+            f"{path.name}: expected a header of {header} bytes, got {len(content)}; fetch the "
+            "file again"
+        )
     shape = struct.unpack(f">{axes}I", content[4:header])
     if len(content) - header != int(np.prod(shape)):
         raise DataUnavailable(
-            f"{path.name}: expected {int(np.prod(shape))} values for shape={shape}, got {len(content) - header}; "
+            f"{path.name}: expected {int(np.prod(shape))} values for shape={shape}, got "
+            f"{len(content) - header}; "
             "fetch the file again"
         )
     digest = hashlib.sha256(content).hexdigest()
     if digest != sha256:
-        raise DataUnavailable(f"{path.name}: expected sha256={sha256[:16]}..., got sha256={digest[:16]}...; fetch the file again")
+        raise DataUnavailable(
+            f"{path.name}: expected sha256={sha256[:16]}..., got sha256={digest[:16]}...; "
+            "fetch the file again"
+        )
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)

@@ -1,4 +1,6 @@
-"""Two *samples* of Higgs tables: 25,973 of UCI's eleven million rows, and 9,998 of the ATLAS challenge's 250,000."""
+"""Two *samples* of Higgs tables: 25,973 of UCI's eleven million rows, and 9,998 of the ATLAS
+challenge's 250,000.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def load_higgs(folder: str | Path | None = None) -> Table:
     """The UCI sample: 28 quantities of simulated collisions; rows of source 2 are held out.
 
     Args:
-        folder: folder with ``higgs_uci_subset26k.npz``; default: the one that ``RETICENT_DATA`` names.
+        folder: folder with ``higgs_uci_subset26k.npz``; default: the one that ``RETICENT_DATA``
+            names.
 
     Raises:
         DataUnavailable: the file is missing, damaged or another one.
@@ -45,10 +48,12 @@ def load_higgs(folder: str | Path | None = None) -> Table:
 
 
 def load_atlas(folder: str | Path | None = None) -> Table:
-    """The ATLAS challenge sample: 30 quantities, -999 where one does not exist; balanced, unlike the whole.
+    """The ATLAS challenge sample: 30 quantities, -999 where one does not exist; balanced, unlike
+    the whole.
 
     Args:
-        folder: folder with ``atlas_higgs_kaggle10k.npz``; default: the one that ``RETICENT_DATA`` names.
+        folder: folder with ``atlas_higgs_kaggle10k.npz``; default: the one that ``RETICENT_DATA``
+            names.
 
     Raises:
         DataUnavailable: the file is missing, damaged or another one.
@@ -68,10 +73,15 @@ def load_atlas(folder: str | Path | None = None) -> Table:
     )
 
 
-def _read(folder: str | Path | None, file: str, names: tuple[str, ...], shape: tuple[int, int]) -> dict[str, npt.NDArray[Any]]:
+def _read(
+    folder: str | Path | None, file: str, names: tuple[str, ...], shape: tuple[int, int]
+) -> dict[str, npt.NDArray[Any]]:
     path = needed_file(folder, file, about="docs/power.md says how it is made")
     with opened_npz(path, holds=", ".join(names)) as stored:
         arrays = {name: stored[name] for name in names}
     if arrays["X"].shape != shape or arrays["y"].shape != shape[:1]:
-        raise DataUnavailable(f"{file}: expected X of shape={shape}, got shape={arrays['X'].shape}; fetch the file again")
+        raise DataUnavailable(
+            f"{file}: expected X of shape={shape}, got shape={arrays['X'].shape}; fetch the "
+            "file again"
+        )
     return arrays

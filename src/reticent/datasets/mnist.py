@@ -16,7 +16,12 @@ Bytes = npt.NDArray[np.uint8]
 
 _TRAIN_ROWS = 60000
 _ROWS = 70000
-_FILES = ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
+_FILES = (
+    "train-images-idx3-ubyte.gz",
+    "train-labels-idx1-ubyte.gz",
+    "t10k-images-idx3-ubyte.gz",
+    "t10k-labels-idx1-ubyte.gz",
+)
 _SHA256 = {
     "mnist": (
         "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -34,7 +39,18 @@ _SHA256 = {
 _OPENML = {"mnist": "mnist_784", "fashion": "Fashion-MNIST"}
 _CLASS_NAMES = {
     "mnist": tuple(str(digit) for digit in range(10)),
-    "fashion": ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"),
+    "fashion": (
+        "t-shirt",
+        "trouser",
+        "pullover",
+        "dress",
+        "coat",
+        "sandal",
+        "shirt",
+        "sneaker",
+        "bag",
+        "ankle boot",
+    ),
 }
 _ORIGIN = {
     "mnist": "MNIST (LeCun, Cortes, Burges; CC BY-SA 3.0)",
@@ -46,8 +62,8 @@ def load_mnist(folder: str | Path | None = None) -> Dataset:
     """Handwritten digits, 28 x 28: 60,000 for training and the official 10,000 held out.
 
     Args:
-        folder: folder with ``mnist/*-ubyte.gz``; default: the one that ``RETICENT_DATA`` names. Without either
-            the copy on OpenML is downloaded and cached by scikit-learn.
+        folder: folder with ``mnist/*-ubyte.gz``; default: the one that ``RETICENT_DATA`` names.
+            Without either the copy on OpenML is downloaded and cached by scikit-learn.
 
     Raises:
         DataUnavailable: a file is missing or damaged, or the download failed.
@@ -59,8 +75,8 @@ def load_fashion(folder: str | Path | None = None) -> Dataset:
     """Pictures of clothing, 28 x 28: 60,000 for training and the official 10,000 held out.
 
     Args:
-        folder: folder with ``fashion/*-ubyte.gz``; default: the one that ``RETICENT_DATA`` names. Without either
-            the copy on OpenML is downloaded and cached by scikit-learn.
+        folder: folder with ``fashion/*-ubyte.gz``; default: the one that ``RETICENT_DATA`` names.
+            Without either the copy on OpenML is downloaded and cached by scikit-learn.
 
     Raises:
         DataUnavailable: a file is missing or damaged, or the download failed.
@@ -87,10 +103,12 @@ def _from_files(name: str, place: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     missing = [file for file in _FILES if not (place / file).is_file()]
     if missing:
         raise DataUnavailable(
-            f"{name}: expected {', '.join(missing)} in {str(place)!r}; copy the files there, or unset {DATA_VARIABLE} to download"
+            f"{name}: expected {', '.join(missing)} in {str(place)!r}; copy the files there, "
+            f"or unset {DATA_VARIABLE} to download"
         )
     first, second, third, fourth = (
-        read_idx(place / file, sha256=digest) for file, digest in zip(_FILES, _SHA256[name], strict=True)
+        read_idx(place / file, sha256=digest)
+        for file, digest in zip(_FILES, _SHA256[name], strict=True)
     )
     return first, second, third, fourth
 
@@ -100,14 +118,16 @@ def _from_openml(name: str) -> tuple[Bytes, Bytes, Bytes, Bytes]:
         bunch = fetch_openml(_OPENML[name], version=1, as_frame=False, parser="liac-arff")
     except (OSError, ValueError) as error:
         raise DataUnavailable(
-            f"{name}: expected {DATA_VARIABLE} to name a folder with {name}/*-ubyte.gz, or a network to download "
+            f"{name}: expected {DATA_VARIABLE} to name a folder with {name}/*-ubyte.gz, or a "
+            "network to download "
             f"{_OPENML[name]!r} from OpenML; the download failed with {type(error).__name__}"
         ) from error
     images = np.asarray(bunch.data)
     labels = np.asarray(bunch.target)
     if images.shape != (_ROWS, 784) or labels.shape != (_ROWS,):
         raise DataUnavailable(
-            f"{name}: expected {_ROWS} x 784 values from OpenML, got shape={images.shape}; clear its cache and retry"
+            f"{name}: expected {_ROWS} x 784 values from OpenML, got shape={images.shape}; "
+            "clear its cache and retry"
         )
     images, labels = images.astype(np.uint8).reshape(_ROWS, 28, 28), labels.astype(np.uint8)
     return images[:_TRAIN_ROWS], labels[:_TRAIN_ROWS], images[_TRAIN_ROWS:], labels[_TRAIN_ROWS:]

@@ -1,4 +1,6 @@
-"""What every kind of data set does alike with its parts: check their labels, and cut one in two to tune on."""
+"""What every kind of data set does alike with its parts: check their labels, and cut one in two
+to tune on.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def check_labels(labels: Integers, *, rows: int, classes: int, name: str) -> Non
         InvalidInput: another shape, type or range.
     """
     if labels.shape != (rows,) or labels.dtype != np.int64:
-        raise InvalidInput(f"{name}: expected int64 of shape ({rows},), got dtype={labels.dtype} shape={labels.shape}")
+        raise InvalidInput(
+            f"{name}: expected int64 of shape ({rows},), got dtype={labels.dtype} "
+            f"shape={labels.shape}"
+        )
     if labels.min() < 0 or labels.max() >= classes:
         raise InvalidInput(f"{name}: expected values in 0..{classes - 1}")
 
@@ -46,6 +51,8 @@ def tuning_cut(rows: int, *, held_out: float, seed: int) -> tuple[Integers, Inte
     """
     kept = rows - round(rows * held_out)
     if not 0 < kept < rows:
-        raise InvalidParameter(f"held_out={held_out!r}: expected a share in (0, 1) that leaves both parts non-empty")
+        raise InvalidParameter(
+            f"held_out={held_out!r}: expected a share in (0, 1) that leaves both parts non-empty"
+        )
     order = np.random.default_rng(seed).permutation(rows)
     return order[:kept], order[kept:]

@@ -18,11 +18,13 @@ _PARTS = {"test": "test", "validation": "val"}
 
 
 def load_pneumonia(folder: str | Path | None = None, *, held_out: str = "test") -> Dataset:
-    """Chest X-rays labelled normal (0) or pneumonia (1): 4,708 for training, an official part held out.
+    """Chest X-rays labelled normal (0) or pneumonia (1): 4,708 for training, an official part held
+    out.
 
     Args:
         folder: folder with ``pneumoniamnist28.npz``; default: the one that ``RETICENT_DATA`` names.
-        held_out: "test" (624 pictures, for final figures only) or "validation" (524 pictures, for tuning).
+        held_out: "test" (624 pictures, for final figures only) or "validation" (524 pictures, for
+            tuning).
 
     Raises:
         DataUnavailable: the file is missing, damaged, or holds other arrays than expected.
@@ -30,14 +32,21 @@ def load_pneumonia(folder: str | Path | None = None, *, held_out: str = "test") 
     """
     if held_out not in _PARTS:
         raise UnknownName(f"held_out={held_out!r}: expected one of {', '.join(_PARTS)}")
-    path = needed_file(folder, FILE, about="it is PneumoniaMNIST of MedMNIST v2, 28 x 28 (CC BY 4.0)")
+    path = needed_file(
+        folder, FILE, about="it is PneumoniaMNIST of MedMNIST v2, 28 x 28 (CC BY 4.0)"
+    )
     with opened_npz(path, holds="pictures and labels") as stored:
         arrays = {name: (stored[f"{name}_images"], stored[f"{name}_labels"]) for name in _SICK}
     for name, (rows, sick) in _SICK.items():
         images, labels = arrays[name]
-        if images.shape != (rows, 28, 28) or labels.shape != (rows, 1) or int((labels == 1).sum()) != sick:
+        if (
+            images.shape != (rows, 28, 28)
+            or labels.shape != (rows, 1)
+            or int((labels == 1).sum()) != sick
+        ):
             raise DataUnavailable(
-                f"{FILE}: expected {rows} pictures in the {name} part, {sick} of them labelled 1, got shape={images.shape} with "
+                f"{FILE}: expected {rows} pictures in the {name} part, {sick} of them labelled "
+                f"1, got shape={images.shape} with "
                 f"{int((labels == 1).sum())}"
             )
     train, kept = arrays["train"], arrays[_PARTS[held_out]]

@@ -1,4 +1,6 @@
-"""What every table is once it is loaded: rows as they were published, labels, and a held-out part."""
+"""What every table is once it is loaded: rows as they were published, labels, and a held-out
+part.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ Labels = npt.NDArray[np.int64]
 class Table:
     """Records with labels, in a training part and a held-out part.
 
-    Nothing is scaled, filled in or encoded: that takes a public schema (``reticent.tables.TabularSchema``). The
-    held-out part is for final figures only: whatever is chosen is chosen on ``for_tuning()``.
+    Nothing is scaled, filled in or encoded: that takes a public schema
+    (``reticent.tables.TabularSchema``). The held-out part is for final figures only: whatever is
+    chosen is chosen on ``for_tuning()``.
 
     Attributes:
         name: the name it was loaded by.
@@ -50,7 +53,9 @@ class Table:
             rows: Rows = getattr(self, f"{part}_rows")
             labels: Labels = getattr(self, f"{part}_labels")
             if rows.ndim != 2 or rows.shape[1] != len(self.columns) or len(rows) == 0:
-                raise InvalidInput(f"{part}_rows: expected shape (n, {len(self.columns)}), got shape={rows.shape}")
+                raise InvalidInput(
+                    f"{part}_rows: expected shape (n, {len(self.columns)}), got shape={rows.shape}"
+                )
             check_labels(labels, rows=len(rows), classes=self.classes, name=f"{part}_labels")
 
     @property
@@ -79,7 +84,8 @@ class Table:
 
 
 def last_fifth_held_out(rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Row numbers of the training part and of the held-out part: the last fifth of ``RandomState(0).permutation(rows)``.
+    """Row numbers of the training part and of the held-out part: the last fifth of
+    ``RandomState(0).permutation(rows)``.
 
     Example:
         >>> train, test = last_fifth_held_out(10)

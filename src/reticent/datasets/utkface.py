@@ -19,11 +19,12 @@ _GENDER_COUNTS = (12390, 11314)
 def load_utkface(folder: str | Path | None = None) -> Dataset:
     """Grey faces of 64 x 64 pixels labelled male (0) or female (1).
 
-    Some faces repeat, and equal time stamps are the hint: the last fifth of the permuted distinct stamps is held
-    out, rather than a fifth of the rows.
+    Some faces repeat, and equal time stamps are the hint: the last fifth of the permuted distinct
+    stamps is held out, rather than a fifth of the rows.
 
     Args:
-        folder: folder with ``utkface_grey64_d2.npz``; default: the one that ``RETICENT_DATA`` names.
+        folder: folder with ``utkface_grey64_d2.npz``; default: the one that ``RETICENT_DATA``
+            names.
 
     Returns:
         About four fifths of the 23,704 pictures for training, the rest held out; rows are shuffled.
@@ -32,15 +33,19 @@ def load_utkface(folder: str | Path | None = None) -> Dataset:
         DataUnavailable: the file is missing, damaged, or holds other arrays than expected.
     """
     about = (
-        "it cannot be downloaded (non-commercial research licence): build it from the aligned and cropped UTKFace pictures as "
+        "it cannot be downloaded (non-commercial research licence): build it from the aligned "
+        "and cropped UTKFace pictures as "
         "docs/training.md says"
     )
-    with opened_npz(needed_file(folder, FILE, about=about), holds="X_d2, gender and stamp") as stored:
+    with opened_npz(
+        needed_file(folder, FILE, about=about), holds="X_d2, gender and stamp"
+    ) as stored:
         images, gender, stamp = _decode(stored["X_d2"]), stored["gender"], stored["stamp"]
     counts = (int((gender == 0).sum()), int((gender == 1).sum()))
     if images.shape != _SHAPE or counts != _GENDER_COUNTS or stamp.shape != gender.shape:
         raise DataUnavailable(
-            f"{FILE}: expected pictures of shape={_SHAPE} with {_GENDER_COUNTS} labels, got shape={images.shape} with {counts}"
+            f"{FILE}: expected pictures of shape={_SHAPE} with {_GENDER_COUNTS} labels, got "
+            f"shape={images.shape} with {counts}"
         )
     stamps = np.unique(stamp)
     order = np.random.RandomState(0).permutation(len(stamps))

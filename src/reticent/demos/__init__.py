@@ -1,1 +1,3 @@
-"""The demonstrations behind ``reticent demo``, a folder for each system; none knows another, and none knows the papers."""
+"""The demonstrations behind ``reticent demo``, a folder for each system; none knows another, and
+none knows the papers.
+"""

@@ -1,13 +1,16 @@
-"""Interval arithmetic on public dyadic grids: every product and sum is exact, every rounding goes outward.
+"""Interval arithmetic on public dyadic grids: every product and sum is exact, every rounding goes
+outward.
 
-Why not plain floating point: a certificate decides a privacy test, so it has to be *inclusion-isotone to the
-last bit*. A matrix product that sums in another order for another batch size, thread count or CPU breaks that.
-Here every number is an integer multiple of a public power of two, small enough that float64 (or float32) adds
-and multiplies it without any rounding; the order of summation cannot matter. Values are rounded to the next
-layer's grid by ``floor`` and ``ceil``, which are monotone. So a smaller region gives a smaller interval, exactly,
-on every machine, alone or in any batch.
+Why not plain floating point: a certificate decides a privacy test, so it has to be
+*inclusion-isotone to the last bit*. A matrix product that sums in another order for another batch
+size, thread count or CPU breaks that. Here every number is an integer multiple of a public power of
+two, small enough that float64 (or float32) adds and multiplies it without any rounding; the order
+of summation cannot matter. Values are rounded to the next layer's grid by ``floor`` and ``ceil``,
+which are monotone. So a smaller region gives a smaller interval, exactly, on every machine, alone
+or in any batch.
 
-Grids are chosen when a bound is built, from the weights and the public domain: never from a point.
+Grids are chosen when a bound is built, from the weights and the public domain: never from a
+point.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ Array = npt.NDArray[np.float64]
 
 WEIGHT_BITS = 24
 _EXACT = 2.0**51  # sums below this, and their doubles, are exact in float64
-_LARGEST = 2.0**300  # with all magnitudes in [1/_LARGEST, _LARGEST] no unit and no product of units leaves float64
+_LARGEST = (
+    2.0**300
+)  # with all magnitudes in [1/_LARGEST, _LARGEST] no unit and no product of units leaves float64
 
 
 def power_of_two_at_least(value: float) -> float:
@@ -41,7 +46,10 @@ def power_of_two_at_least(value: float) -> float:
     if value == 0:
         return 1.0
     if not isfinite(value):
-        raise CertificationFailed("the ranges of this network outgrow float64; expected smaller weights or a smaller domain")
+        raise CertificationFailed(
+            "the ranges of this network outgrow float64; expected smaller weights or a smaller "
+            "domain"
+        )
     mantissa, exponent = frexp(value)
     return float(2.0 ** (exponent - 1 if mantissa == 0.5 else exponent))
 
@@ -51,7 +59,8 @@ class Interval:
     """Arrays of intervals whose ends are whole multiples of ``unit``.
 
     Attributes:
-        lower, upper: integers held in float64, of one shape, ``lower <= upper``, magnitude below 2**52.
+        lower, upper: integers held in float64, of one shape, ``lower <= upper``, magnitude below
+            2**52.
         unit: a power of two.
     """
 
@@ -81,10 +90,11 @@ class Interval:
 
 
 def unit_of_sum(left: Interval, right: Interval) -> float:
-    """The grid for sums of intervals inside ``left`` and ``right``: the finer of theirs, or 50 bits of the sum if coarser.
+    """The grid for sums of intervals inside ``left`` and ``right``: the finer of theirs, or 50 bits
+    of the sum if coarser.
 
-    Two summands can be on grids that are far apart (functionals are whole numbers, a gradient has 50 bits);
-    the coarser of the two would round the other away.
+    Two summands can be on grids that are far apart (functionals are whole numbers, a gradient
+    has 50 bits); the coarser of the two would round the other away.
     """
     largest = left.largest() + right.largest()
     return max(min(left.unit, right.unit), power_of_two_at_least(largest) * 2.0**-50)
@@ -105,7 +115,8 @@ class ExactLinear:
         transposed: apply W' without bias instead of W with bias.
         weight: W in whole multiples of ``weight_unit``, at most 2**24 of them.
         input_unit: grid that inputs are rounded to.
-        slack: in output units, covers |W - weight * weight_unit| for every input in the public range.
+        slack: in output units, covers |W - weight * weight_unit| for every input in the public
+            range.
         bias: interval around b in output units, zero if transposed.
     """
 
@@ -123,13 +134,17 @@ class ExactLinear:
         """The map for inputs of at most ``largest_input`` in magnitude.
 
         Raises:
-            CertificationFailed: the layer is so wide that less than 12 bits would be left for its inputs, or
-                magnitudes are beyond 2**-300 to 2**300.
+            CertificationFailed: the layer is so wide that less than 12 bits would be left for
+                its inputs, or magnitudes are beyond 2**-300 to 2**300.
         """
         largest_weight = float(np.abs(layer.weight).max(initial=0.0))
-        if 0 < largest_weight < 1 / _LARGEST or max(largest_weight, largest_input, np.abs(layer.bias).max()) > _LARGEST:
+        if (
+            0 < largest_weight < 1 / _LARGEST
+            or max(largest_weight, largest_input, np.abs(layer.bias).max()) > _LARGEST
+        ):
             raise CertificationFailed(
-                "the weights, biases or ranges of a layer are beyond 2**-300 to 2**300; expected a rescaled network"
+                "the weights, biases or ranges of a layer are beyond 2**-300 to 2**300; "
+                "expected a rescaled network"
             )
         weight_unit = power_of_two_at_least(largest_weight) * 2.0**-WEIGHT_BITS
         weight = np.round(layer.weight / weight_unit)
@@ -142,13 +157,30 @@ class ExactLinear:
         offset = float(np.abs(bias).max(initial=0.0)) / weight_unit
         needed = (row_sum + terms + 1.0) * max(largest_input, 1 / _LARGEST) + offset
         input_unit = power_of_two_at_least(needed / _EXACT * 2.0)
-        if largest_input > 0 and largest_input / input_unit < 2.0**12 and offset <= row_sum * largest_input:
-            raise CertificationFailed(f"a layer that sums {terms} terms leaves too few exact bits; expected a narrower layer")
+        if (
+            largest_input > 0
+            and largest_input / input_unit < 2.0**12
+            and offset <= row_sum * largest_input
+        ):
+            raise CertificationFailed(
+                f"a layer that sums {terms} terms leaves too few exact bits; expected a "
+                "narrower layer"
+            )
         output_unit = weight_unit * input_unit
-        # Half a unit per weight is the rounding of W; the rest covers the rounding of weights that were folded in
-        # floating point, and of x - r and x + r where a region begins and ends (docs/certificates.md).
+        # Half a unit per weight is the rounding of W; the rest covers the rounding of weights that
+        # were folded in floating point, and of x - r and x + r where a region begins and ends
+        # (docs/certificates.md).
         slack = float(np.ceil(0.51 * terms * ceil(largest_input / input_unit)))
-        return cls(layer, transposed, weight, absolute, input_unit, output_unit, slack, around(bias, output_unit))
+        return cls(
+            layer,
+            transposed,
+            weight,
+            absolute,
+            input_unit,
+            output_unit,
+            slack,
+            around(bias, output_unit),
+        )
 
     def __call__(self, values: Interval) -> Interval:
         """Intervals that contain W x + b for every x in ``values``, shape (..., outputs)."""
@@ -160,11 +192,15 @@ class ExactLinear:
         spread = apply(upper - lower, self.absolute)
         low = np.floor(0.5 * (center - spread)) + (self.bias.lower - self.slack)
         high = np.ceil(0.5 * (center + spread)) + (self.bias.upper + self.slack)
-        return Interval(low.reshape(*shape[:-1], -1), high.reshape(*shape[:-1], -1), self.output_unit)
+        return Interval(
+            low.reshape(*shape[:-1], -1), high.reshape(*shape[:-1], -1), self.output_unit
+        )
 
 
 def sum_of_magnitudes(values: Interval) -> Array:
-    """Upper bound on the l1 norm of each row of ``values``, shape (..., d) to (...,); exact sums on a grid."""
+    """Upper bound on the l1 norm of each row of ``values``, shape (..., d) to (...,); exact sums
+    on a grid.
+    """
     coarse = values.on_grid(values.unit * _headroom(values, bits=51))
     return np.asarray(coarse.magnitude().sum(axis=-1) * coarse.unit)
 
@@ -175,18 +211,22 @@ def euclidean_norm(magnitudes: Array, unit: float, largest: float) -> Array:
     Args:
         magnitudes: shape (..., d), whole numbers.
         unit: their grid.
-        largest: a public bound on the entries in real terms; entries are rounded up to about 22 bits of it, so
-            that squares and their sums are exact.
+        largest: a public bound on the entries in real terms; entries are rounded up to about 22
+            bits of it, so that squares and their sums are exact.
     """
     if largest == 0:
         return np.zeros(magnitudes.shape[:-1])
     bits = (51 - ceil(log2(max(magnitudes.shape[-1], 1)))) // 2
     coarse = power_of_two_at_least(largest) * 2.0**-bits
-    rounded = np.ceil(magnitudes * (unit / coarse)) if coarse > unit else magnitudes * (unit / coarse)
+    rounded = (
+        np.ceil(magnitudes * (unit / coarse)) if coarse > unit else magnitudes * (unit / coarse)
+    )
     return np.asarray(np.sqrt(np.square(rounded).sum(axis=-1)) * (1 + 2.0**-50) * coarse)
 
 
 def _headroom(values: Interval, bits: int) -> float:
-    """Power of two by which units must grow so that a row of magnitudes below 2**52 sums below 2**bits."""
+    """Power of two by which units must grow so that a row of magnitudes below 2**52 sums below
+    2**bits.
+    """
     terms = values.lower.shape[-1]
     return 2.0 ** max(0, ceil(log2(max(terms, 1))) + 52 - bits)

@@ -1,8 +1,10 @@
-"""Correct rounding: the exact value of a real quantity, rounded up to a public grid, by way of floating point.
+"""Correct rounding: the exact value of a real quantity, rounded up to a public grid, by way of
+floating point.
 
-Rounding up to a grid is monotone, so what is isotone as a real number is isotone to the last bit once it is rounded
-*correctly*: as the exact value demands, not as the floating-point one suggests. A floating-point value with a proven
-error decides that nearly always; where a grid point lies inside the error, exact rational arithmetic does.
+Rounding up to a grid is monotone, so what is isotone as a real number is isotone to the last bit
+once it is rounded *correctly*: as the exact value demands, not as the floating-point one
+suggests. A floating-point value with a proven error decides that nearly always; where a grid
+point lies inside the error, exact rational arithmetic does.
 """
 
 from __future__ import annotations
@@ -16,22 +18,27 @@ import numpy as np
 from reticent.grids.arithmetic import Array, power_of_two_at_least
 
 OFFSET = Fraction(51, 128)
-"""Grid points are (k + OFFSET) units: networks with round weights have round values, which would often lie on k units."""
+"""Grid points are (k + OFFSET) units: networks with round weights have round values, which would
+often lie on k units.
+"""
 
 GRID_BITS = 26
 _ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24}
 
 
 def grid_unit(scale: float) -> float:
-    """The step of the grid that quantities of at most ``scale`` in magnitude are rounded to; a power of two."""
+    """The step of the grid that quantities of at most ``scale`` in magnitude are rounded to; a
+    power of two.
+    """
     return power_of_two_at_least(scale) * 2.0**-GRID_BITS
 
 
 def float_error(terms: int, scale: float, precision: str = "float64") -> float:
     """A bound on the floating-point error of a chain of linear maps, slopes in [0, 1] and maxima.
 
-    A dot product of k terms is off by at most (k + 2) u times the sum of its magnitudes in any order (Higham,
-    section 3.1), and errors pass through later maps as magnitudes do; 16 leaves room for the few operations per entry.
+    A dot product of k terms is off by at most (k + 2) u times the sum of its magnitudes in any
+    order (Higham, section 3.1), and errors pass through later maps as magnitudes do; 16 leaves room
+    for the few operations per entry.
 
     Args:
         terms: the sum of the lengths of all dot products on the way.
@@ -42,7 +49,9 @@ def float_error(terms: int, scale: float, precision: str = "float64") -> float:
 
 
 def steps_up(values: Array, unit: float) -> Array:
-    """The number k of the least grid point (k + OFFSET) unit at or above each value, for values without error."""
+    """The number k of the least grid point (k + OFFSET) unit at or above each value, for values
+    without error.
+    """
     return np.asarray(np.ceil(values / unit - float(OFFSET)))
 
 
@@ -51,14 +60,17 @@ def grid_point(steps: Array, unit: float) -> Array:
     return np.asarray((steps + float(OFFSET)) * unit)
 
 
-def rounded_up(values: Array, error: float, unit: float, exactly: Callable[[tuple[int, ...]], Fraction]) -> Array:
+def rounded_up(
+    values: Array, error: float, unit: float, exactly: Callable[[tuple[int, ...]], Fraction]
+) -> Array:
     """The least grid point at or above the exact quantities, shape as ``values``.
 
     Args:
         values: floating-point values of the quantities.
         error: at least their distance from the exact quantities.
         unit: step of the grid.
-        exactly: the exact quantity at an index of ``values``; asked only where ``error`` leaves a choice.
+        exactly: the exact quantity at an index of ``values``; asked only where ``error`` leaves a
+            choice.
 
     Example:
         >>> rounded_up(np.array([0.3, 0.5]), 1e-9, 1.0, lambda index: Fraction(0)).tolist()
@@ -73,18 +85,23 @@ def rounded_up(values: Array, error: float, unit: float, exactly: Callable[[tupl
 def fractions(values: Array) -> Array:
     """The same numbers as an array of exact fractions (dtype object)."""
     exact = np.empty(values.shape, dtype=object)
-    exact.ravel()[:] = [Fraction(value) for value in np.asarray(values, dtype=np.float64).ravel().tolist()]
+    exact.ravel()[:] = [
+        Fraction(value) for value in np.asarray(values, dtype=np.float64).ravel().tolist()
+    ]
     return exact
 
 
 def quotient(numerators: Array, denominators: Array) -> Array:
-    """Entry by entry, with 1 in the place of denominators that are not above 0; exact for whole numbers and fractions.
+    """Entry by entry, with 1 in the place of denominators that are not above 0; exact for whole
+    numbers and fractions.
 
     Example:
         >>> quotient(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
         [0.25, 0.0]
     """
     divisors = np.where(denominators > 0, denominators, 1)
-    if divisors.dtype == object:  # Python's own division of two whole numbers would leave the fractions
+    if (
+        divisors.dtype == object
+    ):  # Python's own division of two whole numbers would leave the fractions
         return np.asarray(np.frompyfunc(Fraction, 2, 1)(numerators, divisors), dtype=object)
     return np.asarray(numerators / divisors)

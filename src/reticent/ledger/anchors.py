@@ -1,14 +1,17 @@
 """Anchors: the furthest that a ledger was ever seen, kept outside its database.
 
-A database cannot know that it is an old copy of itself: its chain is whole, its totals are right, and its budgets are full again.
-So whoever writes to a ledger keeps the position and digest of its last entry in a small file elsewhere, and a ledger that does
-not hold that entry is refused until an operator accepts the loss.
+A database cannot know that it is an old copy of itself: its chain is whole, its totals are right,
+and its budgets are full again. So whoever writes to a ledger keeps the position and digest of its
+last entry in a small file elsewhere, and a ledger that does not hold that entry is refused until an
+operator accepts the loss.
 
-The file holds the last two positions, each in a disk sector of its own with its checksum. A later one takes the place of the
-earlier of them, under a lock, and before any answer leaves: whenever a process is killed or the power is cut, one of them is
-whole, and what the other would have vouched for has not left yet. Commits move no anchor, since they spend nothing.
+The file holds the last two positions, each in a disk sector of its own with its checksum. A later
+one takes the place of the earlier of them, under a lock, and before any answer leaves: whenever a
+process is killed or the power is cut, one of them is whole, and what the other would have vouched
+for has not left yet. Commits move no anchor, since they spend nothing.
 
-Where database and anchor are restored together nothing here can know; receipts that clients hold can (see ``Ledger.verify``).
+Where database and anchor are restored together nothing here can know; receipts that clients hold
+can (see ``Ledger.verify``).
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ _SUFFIX = ".anchor"
 _SECTOR = 512
 """Bytes that a disk writes whole or not at all."""
 
-_SET = f"Give permission on it and its folder, or choose another place by anchor= or {ANCHOR_VARIABLE}"
+_SET = (
+    f"Give permission on it and its folder, or choose another place by anchor= or {ANCHOR_VARIABLE}"
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,9 @@ class Anchor:
             return None
         if not isinstance(values, dict) or values.keys() != cls.__dataclass_fields__.keys():
             return None
-        whole = all(type(values[name]) is int and values[name] >= 0 for name in ("seq", "epsilon", "delta"))
+        whole = all(
+            type(values[name]) is int and values[name] >= 0 for name in ("seq", "epsilon", "delta")
+        )
         named = all(isinstance(values[name], str) for name in ("ledger", "digest"))
         return cls(**values) if whole and named else None
 
@@ -110,7 +117,9 @@ class AnchorFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise LedgerUnavailable(f"{self.path}: the ledger's anchor cannot be read ({error.strerror}); {_SET}") from error
+            raise LedgerUnavailable(
+                f"{self.path}: the ledger's anchor cannot be read ({error.strerror}); {_SET}"
+            ) from error
         return self._latest(content)
 
     def _latest(self, content: bytes) -> Anchor | None:
@@ -119,8 +128,10 @@ class AnchorFile:
         whole = [anchor for anchor in map(Anchor.decode, _sectors(content)) if anchor is not None]
         if len(content) != 2 * _SECTOR or not whole:
             raise LedgerUnavailable(
-                f"{self.path}: expected the ledger's anchor, got something else; nothing is released. If it is damaged, check "
-                "the ledger by `reticent ledger verify --receipt` with clients' receipts, and remove the file: the next charge "
+                f"{self.path}: expected the ledger's anchor, got something else; nothing is "
+                "released. If it is damaged, check "
+                "the ledger by `reticent ledger verify --receipt` with clients' receipts, and "
+                "remove the file: the next charge "
                 "makes one"
             )
         return max(whole, key=lambda anchor: anchor.seq)
@@ -147,7 +158,8 @@ class AnchorFile:
             What the file holds afterwards.
 
         Raises:
-            LedgerUnavailable: it could not be written, or not within the time; what was charged stays charged.
+            LedgerUnavailable: it could not be written, or not within the time; what was charged
+                stays charged.
         """
         standing = self.read()
         if standing is not None and standing.seq >= anchor.seq:
@@ -171,7 +183,9 @@ class AnchorFile:
                 os.fsync(handle)
                 _flush_folder(self.path.parent)
             return
-        seqs = [-1 if found is None else found.seq for found in map(Anchor.decode, _sectors(content))]
+        seqs = [
+            -1 if found is None else found.seq for found in map(Anchor.decode, _sectors(content))
+        ]
         os.pwrite(handle, anchor.encode(), _SECTOR * seqs.index(min(seqs)))
         if self.durable:
             os.fdatasync(handle)
@@ -180,35 +194,47 @@ class AnchorFile:
     def _locked(self) -> Iterator[int]:
         """An open descriptor of the file, which nobody else writes meanwhile."""
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)  # less the umask
+            handle = os.open(
+                self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666
+            )  # less the umask
         except OSError as error:
             raise self._unwritable(error.strerror) from error
         try:
             deadline = time.monotonic() + self.patience
             while not _try_lock(handle):
                 if time.monotonic() > deadline:
-                    raise self._unwritable(f"another process held it for more than {self.patience:g} s")
+                    raise self._unwritable(
+                        f"another process held it for more than {self.patience:g} s"
+                    )
                 time.sleep(0.001)
             yield handle
         finally:
             os.close(handle)
 
     def _unwritable(self, reason: str | None) -> LedgerUnavailable:
-        return LedgerUnavailable(f"{self.path}: the ledger's anchor cannot be written ({reason}); nothing is released. {_SET}")
+        return LedgerUnavailable(
+            f"{self.path}: the ledger's anchor cannot be written ({reason}); nothing is "
+            f"released. {_SET}"
+        )
 
 
-def anchor_file(ledger: str, *, chosen: str | Path | None, database: Path | None, durable: bool, patience: float) -> AnchorFile:
+def anchor_file(
+    ledger: str, *, chosen: str | Path | None, database: Path | None, durable: bool, patience: float
+) -> AnchorFile:
     """The file that holds the anchor of a ledger.
 
     Args:
         ledger: the ledger's name.
-        chosen: a folder, or a file whose name ends in ".anchor"; None takes ``RETICENT_ANCHOR``, or else the folder
-            "reticent/anchors" of the user's state (``XDG_STATE_HOME``, or "~/.local/state").
-        database: the file of an SQLite ledger, which the anchor must not share a folder with; None on a server.
+        chosen: a folder, or a file whose name ends in ".anchor"; None takes ``RETICENT_ANCHOR``, or
+            else the folder "reticent/anchors" of the user's state (``XDG_STATE_HOME``, or
+            "~/.local/state").
+        database: the file of an SQLite ledger, which the anchor must not share a folder with; None
+            on a server.
         durable, patience: see ``AnchorFile``.
 
     Raises:
-        InvalidInput: in the database's own folder, where whoever restores the one restores the other.
+        InvalidInput: in the database's own folder, where whoever restores the one restores the
+            other.
     """
     if chosen is None or str(chosen) == "":
         chosen = os.environ.get(ANCHOR_VARIABLE) or _state_folder() / "reticent" / "anchors"
@@ -217,7 +243,8 @@ def anchor_file(ledger: str, *, chosen: str | Path | None, database: Path | None
         path = path / f"{ledger}{_SUFFIX}"
     if database is not None and path.parent == database.parent:
         raise InvalidInput(
-            f"anchor={str(chosen)!r}: expected a place outside the ledger's own folder {database.parent}, because what is "
+            f"anchor={str(chosen)!r}: expected a place outside the ledger's own folder "
+            f"{database.parent}, because what is "
             f"restored together vouches for nothing; choose another by anchor= or {ANCHOR_VARIABLE}"
         )
     return AnchorFile(path, durable, patience)

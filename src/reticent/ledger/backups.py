@@ -1,8 +1,9 @@
 """Backups of SQLite ledgers, and what happens when an older one is put back.
 
-A copy of the file alone misses what is still in the log beside it, and an older copy forgets what was spent since. ``backup``
-copies both in one consistent snapshot. ``restore`` checks the copy, compares it with the ledger's anchor, and puts an older one
-in place only where the operator says what is to become of the entries that are lost.
+A copy of the file alone misses what is still in the log beside it, and an older copy forgets
+what was spent since. ``backup`` copies both in one consistent snapshot. ``restore`` checks the
+copy, compares it with the ledger's anchor, and puts an older one in place only where the
+operator says what is to become of the entries that are lost.
 """
 
 from __future__ import annotations
@@ -73,26 +74,32 @@ def backup(store: Store, path: str | Path, *, overwrite: bool) -> str:
 
 
 def restore(store: Store, source: str | Path, *, charge_lost: bool | None) -> Restoration:
-    """Puts a backup in the place of a ledger; what stood there is kept beside it under another name.
+    """Puts a backup in the place of a ledger; what stood there is kept beside it under another
+    name.
 
-    Nobody else may have the ledger open: SQLite tidies up by the names of its files, and a process that closes the old file would
-    take the new one's log away. Where the old file can be read this is checked; where it is damaged, stop whatever uses it.
+    Nobody else may have the ledger open: SQLite tidies up by the names of its files, and a process
+    that closes the old file would take the new one's log away. Where the old file can be read this
+    is checked; where it is damaged, stop whatever uses it.
 
     Args:
         store: of the SQLite ledger; its file may be damaged or missing.
         source: the backup.
-        charge_lost: where the backup is older than the ledger's anchor, whether every budget is charged what the entries that it
-            lacks spent in all; see ``Ledger.accept_rollback``. None refuses an older backup.
+        charge_lost: where the backup is older than the ledger's anchor, whether every budget is
+            charged what the entries that it lacks spent in all; see ``Ledger.accept_rollback``.
+            None refuses an older backup.
 
     Raises:
-        InvalidInput: not SQLite, an older backup without a choice, or the place holds another ledger.
+        InvalidInput: not SQLite, an older backup without a choice, or the place holds another
+            ledger.
         CorruptLedger: the backup does not match its own entries.
         LedgerUnavailable, WriteFailed: it cannot be read, or not be put in place.
     """
     _need_file(store)
     place = store.location.path
     if not place.parent.is_dir():
-        raise LedgerUnavailable(f"{store.name}: expected the folder {place.parent} to exist; make it first")
+        raise LedgerUnavailable(
+            f"{store.name}: expected the folder {place.parent} to exist; make it first"
+        )
     copy = _copied(Path(source), beside=place)
     try:
         found = _verified(copy, store)
@@ -100,8 +107,10 @@ def restore(store: Store, source: str | Path, *, charge_lost: bool | None) -> Re
         older = standing is not None and not _is_ancestor(standing, copy)
         if older and standing is not None and charge_lost is None:
             raise InvalidInput(
-                f"source={str(source)!r}: ends at entry {found.seq}, and this ledger was seen at entry {standing.seq}. Say what "
-                "is to become of what was spent in between: --charge-lost charges every budget with all of it, --forget-lost "
+                f"source={str(source)!r}: ends at entry {found.seq}, and this ledger was seen "
+                f"at entry {standing.seq}. Say what "
+                "is to become of what was spent in between: --charge-lost charges every budget "
+                "with all of it, --forget-lost "
                 "gives it back, which is right only where nothing of it was released"
             )
         _check_place(store, found)
@@ -120,13 +129,17 @@ def restore(store: Store, source: str | Path, *, charge_lost: bool | None) -> Re
 def _need_file(store: Store) -> None:
     if not store.is_sqlite:
         raise InvalidInput(
-            f"{store.name}: is on a PostgreSQL server; use pg_dump and pg_restore. A database that was put back to an older "
-            "state is refused as older than its anchor; `reticent ledger accept-rollback` goes on with it"
+            f"{store.name}: is on a PostgreSQL server; use pg_dump and pg_restore. A database "
+            "that was put back to an older "
+            "state is refused as older than its anchor; `reticent ledger accept-rollback` goes "
+            "on with it"
         )
 
 
 def _copied(source: Path, *, beside: Path) -> Path:
-    """A new file beside ``beside`` with the content of the database ``source``, as of one moment."""
+    """A new file beside ``beside`` with the content of the database ``source``, as of one
+    moment.
+    """
     copy = beside.with_name(f".{beside.name[:50]}-{token_hex(8)}")
     try:
         connection = sqlite3.connect(f"file:{quote(str(source))}?mode=ro", uri=True)
@@ -136,7 +149,9 @@ def _copied(source: Path, *, beside: Path) -> Path:
             connection.close()
     except sqlite3.Error as error:
         _remove(copy)
-        raise LedgerUnavailable(f"{source}: could not be copied to {beside.parent} ({error})") from error
+        raise LedgerUnavailable(
+            f"{source}: could not be copied to {beside.parent} ({error})"
+        ) from error
     return copy
 
 
@@ -147,7 +162,10 @@ def _verified(copy: Path, store: Store) -> Anchor:
         twin.check()
         found = verify(twin, kept=False)
         if not found.ok:
-            raise CorruptLedger(f"{copy.name}: does not match its own entries, for one: {found.problems[0]}; use another copy")
+            raise CorruptLedger(
+                f"{copy.name}: does not match its own entries, for one: {found.problems[0]}; "
+                "use another copy"
+            )
         return Ledger(twin).anchor()
     finally:
         twin.close()
@@ -162,7 +180,9 @@ def _is_ancestor(anchor: Anchor, copy: Path) -> bool:
 
 
 def _check_place(store: Store, found: Anchor) -> None:
-    """Refuses a place that holds another ledger; one that cannot be read is what restoring is for."""
+    """Refuses a place that holds another ledger; one that cannot be read is what restoring is
+    for.
+    """
     try:
         standing = Ledger(store).anchor()
     except (LedgerUnavailable, CorruptLedger):
@@ -171,18 +191,25 @@ def _check_place(store: Store, found: Anchor) -> None:
         store.close()
     if standing.ledger != found.ledger:
         raise InvalidInput(
-            f"{store.name}: holds the ledger {standing.ledger}, the backup is of {found.ledger}; choose another place"
+            f"{store.name}: holds the ledger {standing.ledger}, the backup is of "
+            f"{found.ledger}; choose another place"
         )
     _claim(store.location.path)
 
 
 def _claim(place: Path) -> None:
-    """Makes certain that nobody has a readable ledger open, and moves what is in its log into the file."""
+    """Makes certain that nobody has a readable ledger open, and moves what is in its log into
+    the file.
+    """
     connection = sqlite3.connect(f"file:{quote(str(place))}?mode=rw", uri=True, timeout=1.0)
     try:
-        (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()  # needs the file for itself
+        (mode,) = connection.execute(
+            "PRAGMA journal_mode = DELETE"
+        ).fetchone()  # needs the file for itself
     except sqlite3.OperationalError as error:
-        raise LedgerUnavailable(f"{place}: is in use by another process ({error}); stop it and restore again") from error
+        raise LedgerUnavailable(
+            f"{place}: is in use by another process ({error}); stop it and restore again"
+        ) from error
     finally:
         connection.close()
     if mode != "delete":
@@ -191,7 +218,9 @@ def _claim(place: Path) -> None:
 
 def _put_aside(place: Path) -> Path | None:
     """Renames what stands at ``place``, and SQLite's files beside it."""
-    aside = place.with_name(f"{place.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{token_hex(2)}")
+    aside = place.with_name(
+        f"{place.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{token_hex(2)}"
+    )
     moved = None
     try:
         for suffix in ("-wal", "-shm", ""):

@@ -20,7 +20,9 @@ from reticent.ledger.units import delta_cost, delta_value, epsilon_cost, epsilon
 
 _MOST_ANSWERS = 2**40
 _MOST_TOGETHER = 2**16
-"""Answers in one call that are composed optimally at most; the closed form holds one weight per answer."""
+"""Answers in one call that are composed optimally at most; the closed form holds one weight per
+answer.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,14 @@ class Budget:
     def of_row(cls, row: Row[Any], statement: str) -> Self:
         """The budget that a row of the table ``budgets`` holds."""
         scope = Scope.stored(row.principal, row.subject, row.bundle)
-        return cls(scope, statement, row.granted_epsilon, row.granted_delta, row.spent_epsilon, row.spent_delta)
+        return cls(
+            scope,
+            statement,
+            row.granted_epsilon,
+            row.granted_delta,
+            row.spent_epsilon,
+            row.spent_delta,
+        )
 
     @property
     def left_epsilon(self) -> int:
@@ -73,9 +82,12 @@ class Budget:
         """Scope, granted, spent, left in one phrase."""
         return (
             f"{self.scope.describe()}: "
-            f"granted epsilon={epsilon_value(self.granted_epsilon):g}, delta={delta_value(self.granted_delta):g}; "
-            f"spent epsilon={epsilon_value(self.spent_epsilon):g}, delta={delta_value(self.spent_delta):g}; "
-            f"left epsilon={epsilon_value(self.left_epsilon):g}, delta={delta_value(self.left_delta):g}"
+            f"granted epsilon={epsilon_value(self.granted_epsilon):g}, "
+            f"delta={delta_value(self.granted_delta):g}; "
+            f"spent epsilon={epsilon_value(self.spent_epsilon):g}, "
+            f"delta={delta_value(self.spent_delta):g}; "
+            f"left epsilon={epsilon_value(self.left_epsilon):g}, "
+            f"delta={delta_value(self.left_delta):g}"
         )
 
 
@@ -91,26 +103,45 @@ def charge_of(event: PrivacyEvent, *, answers: int, slack_delta: float) -> Charg
     answers = count(answers, name="answers")
     if answers > _MOST_ANSWERS:
         raise InvalidInput(f"answers={answers}: expected at most 2**40 in one call")
-    return _charge(guarantee.epsilon, guarantee.delta, guarantee.kind, answers, probability(slack_delta, name="slack_delta"))
+    return _charge(
+        guarantee.epsilon,
+        guarantee.delta,
+        guarantee.kind,
+        answers,
+        probability(slack_delta, name="slack_delta"),
+    )
 
 
-# A service repeats few kinds of request many times; exact fractions and optimal composition are worth keeping.
+# A service repeats few kinds of request many times; exact fractions and optimal composition are
+# worth keeping.
 @lru_cache(maxsize=4096)
-def _charge(epsilon: float, delta: float, kind: GuaranteeKind, answers: int, slack: float) -> Charge:
-    basic = Charge(epsilon_cost(epsilon, answers=answers), delta_cost(delta, answers=answers), "basic")
+def _charge(
+    epsilon: float, delta: float, kind: GuaranteeKind, answers: int, slack: float
+) -> Charge:
+    basic = Charge(
+        epsilon_cost(epsilon, answers=answers), delta_cost(delta, answers=answers), "basic"
+    )
     total_delta = answers * delta + slack
     composes = kind is GuaranteeKind.DIFFERENTIAL_PRIVACY and 1 < answers <= _MOST_TOGETHER
     if slack == 0 or total_delta >= 1 or not composes:
         return basic
-    together = smallest_epsilon(epsilon=epsilon, answers=answers, delta=total_delta, answer_delta=delta)
+    together = smallest_epsilon(
+        epsilon=epsilon, answers=answers, delta=total_delta, answer_delta=delta
+    )
     if together.winner == "basic":
         return basic
-    better = Charge(epsilon_cost(max(together.epsilon, 1e-6), answers=1), delta_cost(total_delta, answers=1), together.winner)
+    better = Charge(
+        epsilon_cost(max(together.epsilon, 1e-6), answers=1),
+        delta_cost(total_delta, answers=1),
+        together.winner,
+    )
     return better if better.epsilon < basic.epsilon else basic
 
 
 def largest_fitting(event: PrivacyEvent, slack_delta: float, standing: Sequence[Budget]) -> int:
-    """Largest number of answers of ``event`` whose charge fits into every budget of ``standing``."""
+    """Largest number of answers of ``event`` whose charge fits into every budget of
+    ``standing``.
+    """
 
     def fits(answers: int) -> bool:
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)

@@ -1,9 +1,12 @@
-"""How much of a prepaid plan is used, counted in the ledger: in one place, whatever processes and copies there are of the plan.
+"""How much of a prepaid plan is used, counted in the ledger: in one place, whatever processes and
+copies there are of the plan.
 
-A plan is charged once, as a whole (``Ledger.reserve``); which of its queries were asked is a count and no cost, so it stands in a
-table of its own beside the entries. It goes up, durably, before anything is computed. In the same transaction an entry without a
-cost says how many queries were asked. It moves the ledger's anchor: a copy from before is refused and gives no query back.
-The hash chain does not cover the count itself: somebody who writes into the database can change it.
+A plan is charged once, as a whole (``Ledger.reserve``); which of its queries were asked is a
+count and no cost, so it stands in a table of its own beside the entries. It goes up, durably,
+before anything is computed. In the same transaction an entry without a cost says how many
+queries were asked. It moves the ledger's anchor: a copy from before is refused and gives no
+query back. The hash chain does not cover the count itself: somebody who writes into the database
+can change it.
 """
 
 from __future__ import annotations
@@ -42,8 +45,9 @@ plan_counts = sa.Table(
 class PlanCounter:
     """The durable count of one prepaid plan.
 
-    **Guarantee.** Over all processes and copies that count by it, at most ``queries`` queries are asked and at most ``answers``
-    answers given, through crashes: both counts go up before anything is computed.
+    **Guarantee.** Over all processes and copies that count by it, at most ``queries`` queries are
+    asked and at most ``answers`` answers given, through crashes: both counts go up before anything
+    is computed.
 
     Attributes:
         ledger: where it is counted.
@@ -83,22 +87,40 @@ class PlanCounter:
 
     @classmethod
     def open(
-        cls, ledger: Ledger, name: str, *, scope: Scope, event: PrivacyEvent, booked: str, queries: int, answers: int
+        cls,
+        ledger: Ledger,
+        name: str,
+        *,
+        scope: Scope,
+        event: PrivacyEvent,
+        booked: str,
+        queries: int,
+        answers: int,
     ) -> Self:
         """The count called ``name``: the one that is there, with its own numbers, or a new one.
 
         Raises:
-            InvalidInput, InvalidParameter: a name of no or more than 64 characters, or limits below 1.
+            InvalidInput, InvalidParameter: a name of no or more than 64 characters, or limits below
+                1.
             LedgerUnavailable: could not be written.
         """
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
-            raise InvalidInput(f"name: expected 1 to {_LONGEST_NAME} characters, got {type(name).__name__}")
-        limits = {"queries": count(queries, name="queries"), "answers": count(answers, name="answers")}
+            raise InvalidInput(
+                f"name: expected 1 to {_LONGEST_NAME} characters, got {type(name).__name__}"
+            )
+        limits = {
+            "queries": count(queries, name="queries"),
+            "answers": count(answers, name="answers"),
+        }
         with ledger.store.write() as connection:
             _lock(connection, ledger)
             row = _row(connection, name)
             if row is None:
-                connection.execute(plan_counts.insert().values(name=name, booked=booked, asked=0, answered=0, **limits))
+                connection.execute(
+                    plan_counts.insert().values(
+                        name=name, booked=booked, asked=0, answered=0, **limits
+                    )
+                )
                 row = _row(connection, name)
         assert row is not None
         return cls(ledger, scope=scope, event=event, **row)
@@ -120,16 +142,20 @@ class PlanCounter:
         return self.queries - self.asked if self.answered < self.answers else 0
 
     def take(self, queries: int) -> int:
-        """Counts ``queries`` queries as asked, and as many answers as they may give out; durable once it returns.
+        """Counts ``queries`` queries as asked, and as many answers as they may give out; durable
+        once it returns.
 
         Returns:
-            How many answers these queries may give out: as many as there are queries, or what is left. ``settle`` gives back
+            How many answers these queries may give out: as many as there are queries, or what is
+                left. ``settle`` gives back
             those that were not used.
 
         Raises:
             BudgetExceeded: more than are left; nothing was counted.
-            InvalidInput, IncompatibleGuarantees: the scope is none that the plan could be charged to; nothing was counted.
-            LedgerUnavailable: could not be written, or is older than its anchor; nothing may be released.
+            InvalidInput, IncompatibleGuarantees: the scope is none that the plan could be charged
+                to; nothing was counted.
+            LedgerUnavailable: could not be written, or is older than its anchor; nothing may be
+                released.
         """
         if queries == 0:
             return 0
@@ -138,8 +164,10 @@ class PlanCounter:
             self._look(connection)
             if queries > self.remaining:
                 raise BudgetExceeded(
-                    f"queries: requested {queries}, {self.asked} of {self.queries} asked and {self.answered} of {self.answers} "
-                    f"labels given out or being computed; at most {self.remaining} more may be asked under this plan"
+                    f"queries: requested {queries}, {self.asked} of {self.queries} asked and "
+                    f"{self.answered} of {self.answers} "
+                    f"labels given out or being computed; at most {self.remaining} more may be "
+                    "asked under this plan"
                 )
             granted = min(queries, self.answers - self.answered)
             self._write(connection, asked=self.asked + queries, answered=self.answered + granted)
@@ -162,7 +190,10 @@ class PlanCounter:
         _lock(connection, self.ledger)
         row = _row(connection, self.name)
         if row is None:
-            raise LedgerUnavailable(f"{self.ledger.store.name}: has no count of plan {self.name!r}; use the one that was charged")
+            raise LedgerUnavailable(
+                f"{self.ledger.store.name}: has no count of plan {self.name!r}; use the one "
+                "that was charged"
+            )
         self.asked, self.answered = row["asked"], row["answered"]
 
     def _write(self, connection: Connection, *, asked: int, answered: int) -> None:
@@ -174,9 +205,15 @@ class PlanCounter:
 def _lock(connection: Connection, ledger: Ledger) -> None:
     """Keeps other writers waiting, as every writer of a ledger does: by its head."""
     if connection.execute(sa.select(schema.head.c.id).with_for_update()).first() is None:
-        raise LedgerUnavailable(f"{ledger.store.name}: no ledger here; create one with `reticent ledger init`")
+        raise LedgerUnavailable(
+            f"{ledger.store.name}: no ledger here; create one with `reticent ledger init`"
+        )
 
 
 def _row(connection: Connection, name: str) -> dict[str, Any] | None:
-    found = connection.execute(sa.select(plan_counts).where(plan_counts.c.name == name)).mappings().first()
+    found = (
+        connection.execute(sa.select(plan_counts).where(plan_counts.c.name == name))
+        .mappings()
+        .first()
+    )
     return None if found is None else dict(found)

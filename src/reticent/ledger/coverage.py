@@ -1,4 +1,6 @@
-"""Coverage: which budgets cover which scopes, and which accounts; for one scope or for thousands at once."""
+"""Coverage: which budgets cover which scopes, and which accounts; for one scope or for thousands
+at once.
+"""
 
 from __future__ import annotations
 
@@ -55,20 +57,29 @@ def covering(connection: Connection, scope: Scope) -> Cover:
 
 
 def covering_each(connection: Connection, scopes: Sequence[Scope]) -> list[Cover]:
-    """What covers each of many different scopes, in few queries where they mostly differ in one name."""
+    """What covers each of many different scopes, in few queries where they mostly differ in one
+    name.
+    """
     keys = [key_of(scope) for scope in scopes]
     found: dict[Key, Row[Any]] = {}
     account_ids: dict[Key, int] = {}
     for fixed, free, values in _batches(connection, keys, PARTS):
         where = [budgets.c[name].in_(["", value]) for name, value in fixed.items()]
-        for row in connection.execute(_BUDGETS.where(*where, _among(connection, budgets.c[free], ["", *values]))):
+        for row in connection.execute(
+            _BUDGETS.where(*where, _among(connection, budgets.c[free], ["", *values]))
+        ):
             found[row.principal, row.subject, row.bundle] = row
-        for row in connection.execute(_ACCOUNT_IDS.where(*_within(connection, accounts, fixed, free, values))):
+        for row in connection.execute(
+            _ACCOUNT_IDS.where(*_within(connection, accounts, fixed, free, values))
+        ):
             account_ids[row.principal, row.subject, row.bundle] = row.id
     covers_found = []
     for scope, key in zip(scopes, keys, strict=True):
         patterns = product(*(("", name) if name else ("",) for name in key))
-        rows = sorted((found[pattern] for pattern in patterns if pattern in found), key=lambda row: int(row.id))
+        rows = sorted(
+            (found[pattern] for pattern in patterns if pattern in found),
+            key=lambda row: int(row.id),
+        )
         covers_found.append(Cover(scope, account_ids.get(key), tuple(rows)))
     return covers_found
 
@@ -83,8 +94,10 @@ def check_statements(cover: Cover, statement: str) -> None:
         if row.statement != statement:
             other = Scope.stored(row.principal, row.subject, row.bundle)
             raise IncompatibleGuarantees(
-                f"{cover.scope.describe()}: costs compose only within one kind and adjacency: the budget of {other.describe()} "
-                f"is for {describe_statement(row.statement)}, the request for {describe_statement(statement)}"
+                f"{cover.scope.describe()}: costs compose only within one kind and adjacency: "
+                f"the budget of {other.describe()} "
+                f"is for {describe_statement(row.statement)}, the request for "
+                f"{describe_statement(statement)}"
             )
 
 
@@ -92,7 +105,9 @@ def budgets_at(connection: Connection, scopes: Sequence[Scope]) -> dict[Key, Row
     """The budgets of exactly these scopes, where there are any."""
     found: dict[Key, Row[Any]] = {}
     for fixed, free, values in _batches(connection, [key_of(scope) for scope in scopes], PARTS):
-        for row in connection.execute(sa.select(budgets).where(*_within(connection, budgets, fixed, free, values))):
+        for row in connection.execute(
+            sa.select(budgets).where(*_within(connection, budgets, fixed, free, values))
+        ):
             found[row.principal, row.subject, row.bundle] = row
     return found
 
@@ -105,9 +120,15 @@ def accounts_within(connection: Connection, scopes: Sequence[Scope]) -> dict[Key
         by_names[tuple(compress(PARTS, key))].append(key)
         found[key] = []
     for names, keys in by_names.items():
-        for fixed, free, values in _batches(connection, [tuple(filter(None, key)) for key in keys], names):
-            for row in connection.execute(sa.select(accounts).where(*_within(connection, accounts, fixed, free, values))):
-                principal, subject, bundle = (getattr(row, name) if name in names else "" for name in PARTS)
+        for fixed, free, values in _batches(
+            connection, [tuple(filter(None, key)) for key in keys], names
+        ):
+            for row in connection.execute(
+                sa.select(accounts).where(*_within(connection, accounts, fixed, free, values))
+            ):
+                principal, subject, bundle = (
+                    getattr(row, name) if name in names else "" for name in PARTS
+                )
                 found[principal, subject, bundle].append(row)
     return found
 
@@ -134,14 +155,19 @@ _BY_PATTERN = (
 def _within(
     connection: Connection, table: sa.Table, fixed: dict[str, str], free: str, values: list[str]
 ) -> list[sa.ColumnElement[bool]]:
-    return [*(table.c[name] == value for name, value in fixed.items()), _among(connection, table.c[free], values)]
+    return [
+        *(table.c[name] == value for name, value in fixed.items()),
+        _among(connection, table.c[free], values),
+    ]
 
 
-def _among(connection: Connection, column: sa.ColumnElement[str], values: list[str]) -> sa.ColumnElement[bool]:
+def _among(
+    connection: Connection, column: sa.ColumnElement[str], values: list[str]
+) -> sa.ColumnElement[bool]:
     """Whether the column is one of many values.
 
-    PostgreSQL compares a row with all of them by one hash, but only in a plan that was made for these values; a plan that is kept
-    for any values compares with one after the other.
+    PostgreSQL compares a row with all of them by one hash, but only in a plan that was made for
+    these values; a plan that is kept for any values compares with one after the other.
     """
     if _is_postgresql(connection):
         connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
@@ -156,9 +182,11 @@ def _is_postgresql(connection: Connection) -> bool:
 def _batches(
     connection: Connection, keys: Sequence[tuple[str, ...]], names: Sequence[str]
 ) -> Iterator[tuple[dict[str, str], str, list[str]]]:
-    """Different keys, those together that agree in all names but one: what they agree in, the name that is left, its values.
+    """Different keys, those together that agree in all names but one: what they agree in, the name
+    that is left, its values.
 
-    The rows of one table mostly share client and bundle, so that thousands of keys are a few batches.
+    The rows of one table mostly share client and bundle, so that thousands of keys are a few
+    batches.
     """
     free = max(range(len(names)), key=lambda at: len({key[at] for key in keys}))
     groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable, UnknownName, WriteFailed
+from reticent.core.errors import (
+    CorruptLedger,
+    InvalidInput,
+    LedgerUnavailable,
+    UnknownName,
+    WriteFailed,
+)
 from reticent.core.files import check_replaceable, new_file_beside
 from reticent.ledger.chain import Entry
 from reticent.ledger.postings import read_tip
@@ -18,7 +24,9 @@ from reticent.ledger.verification import MalformedEntry, stored_entries
 
 Format = Literal["jsonl", "csv"]
 COLUMNS = (*Entry._fields, "previous", "digest")
-"""Columns of an export: those of an entry, then the digest before it and its own, in hexadecimal."""
+"""Columns of an export: those of an entry, then the digest before it and its own, in
+hexadecimal.
+"""
 
 
 def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool) -> int:
@@ -44,7 +52,9 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
     try:
         descriptor, scratch = new_file_beside(target)
     except OSError as error:
-        raise WriteFailed(f"{target}: expected a folder that can be written ({error.strerror})") from error
+        raise WriteFailed(
+            f"{target}: expected a folder that can be written ({error.strerror})"
+        ) from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
             written = write_entries(store, stream, format=format)
@@ -52,14 +62,17 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
             os.fsync(stream.fileno())
         scratch.replace(target)
     except OSError as error:
-        raise WriteFailed(f"{target}: could not be written whole ({error.strerror}); nothing is left of it") from error
+        raise WriteFailed(
+            f"{target}: could not be written whole ({error.strerror}); nothing is left of it"
+        ) from error
     finally:
         scratch.unlink(missing_ok=True)
     return written
 
 
 def check_output(target: Path, *, overwrite: bool) -> None:
-    """Refuses to write where a file stands that may not be replaced, or something else than a file, which never may.
+    """Refuses to write where a file stands that may not be replaced, or something else than a file,
+    which never may.
 
     Raises:
         InvalidInput: says which.
@@ -68,7 +81,10 @@ def check_output(target: Path, *, overwrite: bool) -> None:
     if not os.path.lexists(target):
         return
     if target.exists() and not target.is_file():
-        raise InvalidInput(f"{where}: is a folder, device, pipe or socket, which is never replaced; expected the name of a file")
+        raise InvalidInput(
+            f"{where}: is a folder, device, pipe or socket, which is never replaced; expected "
+            "the name of a file"
+        )
     if not overwrite:
         raise InvalidInput(f"{where}: exists already; choose another name, or ask to overwrite it")
 
@@ -106,15 +122,26 @@ def check_export(lines: Iterable[str]) -> int:
             before = bytes.fromhex(row.pop("previous"))
             entry = Entry(**row)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InvalidInput(f"line {seq + 1}: expected an exported entry in JSON ({error})") from error
-        if not _follows(entry, seq) or (seq and before.hex() != previous) or entry.digest(before) != stored:
-            raise CorruptLedger(f"line {seq + 1}: entry {entry.seq} was changed, dropped or moved; export the ledger again")
+            raise InvalidInput(
+                f"line {seq + 1}: expected an exported entry in JSON ({error})"
+            ) from error
+        if (
+            not _follows(entry, seq)
+            or (seq and before.hex() != previous)
+            or entry.digest(before) != stored
+        ):
+            raise CorruptLedger(
+                f"line {seq + 1}: entry {entry.seq} was changed, dropped or moved; export the "
+                "ledger again"
+            )
         previous, seq = stored.hex(), entry.seq
     return seq
 
 
 def _follows(entry: Entry, before: int) -> bool:
-    """Whether an entry may stand behind the one at ``before``; where lost entries were accepted it leaves their places out."""
+    """Whether an entry may stand behind the one at ``before``; where lost entries were accepted
+    it leaves their places out.
+    """
     return entry.seq == before + 1 or (entry.action == "accept" and entry.seq > before)
 
 
@@ -122,10 +149,19 @@ def _rows(store: Store) -> Iterator[dict[str, Any]]:
     with store.read() as connection:
         top = read_tip(connection, lock=False)
         if top is None:
-            raise LedgerUnavailable(f"{store.name}: no ledger here; create one with `reticent ledger init`")
+            raise LedgerUnavailable(
+                f"{store.name}: no ledger here; create one with `reticent ledger init`"
+            )
         previous = top.genesis
         for stored in stored_entries(connection):
             if isinstance(stored, MalformedEntry):
-                raise CorruptLedger(f"entry {stored.seq!r:.40} holds what no ledger writes; see `reticent ledger verify`")
-            yield {**stored.entry._asdict(), "previous": previous.hex(), "digest": stored.digest.hex()}
+                raise CorruptLedger(
+                    f"entry {stored.seq!r:.40} holds what no ledger writes; see `reticent "
+                    "ledger verify`"
+                )
+            yield {
+                **stored.entry._asdict(),
+                "previous": previous.hex(),
+                "digest": stored.digest.hex(),
+            }
             previous = stored.digest

@@ -52,15 +52,17 @@ class Preview:
 
 
 class Ledger:
-    """Budgets that cannot be overspent: by one process or many, through crashes, in SQLite or PostgreSQL.
+    """Budgets that cannot be overspent: by one process or many, through crashes, in SQLite or
+    PostgreSQL.
 
-    A request reserves (one transaction: every covering budget is checked and charged, or none is), computes, and commits its
-    receipt. What is reserved stays spent.
+    A request reserves (one transaction: every covering budget is checked and charged, or none is),
+    computes, and commits its receipt. What is reserved stays spent.
 
-    **Guarantee.** All answers booked under a budget are together (granted epsilon, granted delta)-private under the budget's kind
-    and adjacency, even if every request is chosen from earlier answers: costs are added as whole units rounded up, which is the
-    basic filter of ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). The caller must book every answer before it
-    leaves and name the scope truthfully.
+    **Guarantee.** All answers booked under a budget are together (granted epsilon, granted
+    delta)-private under the budget's kind and adjacency, even if every request is chosen from
+    earlier answers: costs are added as whole units rounded up, which is the basic filter of
+    ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). The caller must book every
+    answer before it leaves and name the scope truthfully.
 
     Example:
         >>> import tempfile
@@ -95,8 +97,9 @@ class Ledger:
 
         Args:
             url: see ``Store``.
-            required: of a new ledger, what every request must name and a budget must name too, of "principal", "subject" and
-                "bundle"; see ``Policy``. A ledger that is there keeps its own.
+            required: of a new ledger, what every request must name and a budget must name too, of
+                "principal", "subject" and "bundle"; see ``Policy``. A ledger that is there keeps
+                its own.
             synchronous, lock_timeout, anchor: see ``Store``.
 
         Raises:
@@ -122,8 +125,8 @@ class Ledger:
         """The ledger that exists at ``url``; see ``Store`` for the arguments.
 
         Raises:
-            LedgerUnavailable: there is none, it cannot be reached, its file has several names, its schema is of another version,
-                or it is older than its anchor.
+            LedgerUnavailable: there is none, it cannot be reached, its file has several names,
+                its schema is of another version, or it is older than its anchor.
         """
         store = Store(url, synchronous=synchronous, lock_timeout=lock_timeout, anchor=anchor)
         store.check()
@@ -136,17 +139,20 @@ class Ledger:
         self.store.close()
 
     def grant(self, scope: Scope, total: Guarantee) -> Budget:
-        """Adds ``total`` to the budget of ``scope``. A new budget starts with what its scope has spent before.
+        """Adds ``total`` to the budget of ``scope``. A new budget starts with what its scope has
+        spent before.
 
         Args:
             scope: what the budget covers.
-            total: how much more may be spent, rounded down to whole units; its kind and adjacency are the budget's for good.
+            total: how much more may be spent, rounded down to whole units; its kind and adjacency
+                are the budget's for good.
 
         Returns:
             The budget as it stands now.
 
         Raises:
-            IncompatibleGuarantees: the total promises nothing, or the scope has spent or granted under another kind or adjacency.
+            IncompatibleGuarantees: the total promises nothing, or the scope has spent or granted
+                under another kind or adjacency.
             BudgetExceeded: the scope has already spent more than this.
             LedgerUnavailable: could not be written.
         """
@@ -156,7 +162,8 @@ class Ledger:
         """Adds the same ``total`` to the budget of every scope: all of them or none. See ``grant``.
 
         Args:
-            scopes: what the budgets cover, at least one. One that is there several times is granted once.
+            scopes: what the budgets cover, at least one. One that is there several times is granted
+                once.
             total: how much more may be spent under each budget.
 
         Returns:
@@ -164,31 +171,41 @@ class Ledger:
 
         Raises:
             InvalidInput: no scopes, or something else than scopes.
-            IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: as ``grant``; nothing was granted to any.
+            IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: as ``grant``; nothing was
+                granted to any.
         """
         wanted = tuple(dict.fromkeys(_scopes(scopes)))
         statement = statement_of(total)
         epsilon, delta = epsilon_grant(total.epsilon), delta_grant(total.delta)
         return tuple(
-            self._post(lambda page: postings.post_grants(page, wanted, statement=statement, epsilon=epsilon, delta=delta))
+            self._post(
+                lambda page: postings.post_grants(
+                    page, wanted, statement=statement, epsilon=epsilon, delta=delta
+                )
+            )
         )
 
-    def reserve(self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0) -> Reservation:
-        """Charges every budget that covers ``scope``, durably, before anything is computed. One call, one entry.
+    def reserve(
+        self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
+    ) -> Reservation:
+        """Charges every budget that covers ``scope``, durably, before anything is computed. One
+        call, one entry.
 
         Args:
             scope: whose request, whose data, which bundle.
             event: the cost of one answer.
             answers: how many answers the call pays for, withheld ones included, at least 1.
-            slack_delta: extra delta that this call may spend to get a smaller epsilon for its batch of up to 65,536 answers by
-                optimal composition; 0 adds up epsilon and delta. It is spent only where it makes epsilon smaller.
+            slack_delta: extra delta that this call may spend to get a smaller epsilon for its batch
+                of up to 65,536 answers by optimal composition; 0 adds up epsilon and delta. It is
+                spent only where it makes epsilon smaller.
 
         Raises:
-            InvalidInput: the scope leaves out a part that the ledger's policy requires, or ``answers`` is no whole number above
-                0; nothing was charged.
-            BudgetExceeded: it does not fit, or no budget answers for the scope; nothing was charged.
-            IncompatibleGuarantees: the event promises nothing, or a covering budget has another kind or adjacency; nothing was
+            InvalidInput: the scope leaves out a part that the ledger's policy requires, or
+                ``answers`` is no whole number above 0; nothing was charged.
+            BudgetExceeded: it does not fit, or no budget answers for the scope; nothing was
                 charged.
+            IncompatibleGuarantees: the event promises nothing, or a covering budget has another
+                kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
         _scopes([scope])
@@ -211,34 +228,40 @@ class Ledger:
 
         reservation, standing = self._post(charge_all)
         if reservation is None:
-            # Outside the transaction: finding the largest request that fits must not keep other writers waiting.
+            # Outside the transaction: finding the largest request that fits must not keep other
+            # writers waiting.
             raise BudgetExceeded(refusals.refusal(charge, event, answers, slack_delta, standing))
         return reservation
 
     def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
-        """Charges every answer to a scope of its own, durably, before anything is computed: all of them or none.
+        """Charges every answer to a scope of its own, durably, before anything is computed: all of
+        them or none.
 
-        For the rows of a table that belong to different people: the scope of each row names its person. Each of k answers under
-        one scope is paid for, as ``reserve(scope, event, answers=k)`` does it; each different scope is one entry, and all of
-        them are one transaction. A budget that covers several scopes pays for all of them.
+        For the rows of a table that belong to different people: the scope of each row names its
+        person. Each of k answers under one scope is paid for, as ``reserve(scope, event,
+        answers=k)`` does it; each different scope is one entry, and all of them are one
+        transaction. A budget that covers several scopes pays for all of them.
 
-        **Guarantee.** As of the ledger, for each scope by itself, where the answer that is charged to it depends on nothing that
-        belongs to another one.
+        **Guarantee.** As of the ledger, for each scope by itself, where the answer that is charged
+        to it depends on nothing that belongs to another one.
 
         Args:
             scopes: one for each answer, at least one, in any order; withheld answers count.
             event: the cost of one answer.
 
         Raises:
-            InvalidInput: no scopes, something else than scopes, or one that leaves out what the policy requires.
-            BudgetExceeded: one or more scopes lack budget, by themselves or together; nothing was charged to any. The message
-                says how many, and names two of them at most.
-            IncompatibleGuarantees: the event promises nothing, or a covering budget has another kind or adjacency; nothing was
-                charged.
+            InvalidInput: no scopes, something else than scopes, or one that leaves out what the
+                policy requires.
+            BudgetExceeded: one or more scopes lack budget, by themselves or together; nothing was
+                charged to any. The message says how many, and names two of them at most.
+            IncompatibleGuarantees: the event promises nothing, or a covering budget has another
+                kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
         answers = Counter(_scopes(scopes))
-        charges = {many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())}
+        charges = {
+            many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
+        }
         statement = statement_of(event.guarantee)
         mechanism = checked_text(event.mechanism, "mechanism")
 
@@ -255,14 +278,20 @@ class Ledger:
             if short:
                 return None, short
             bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-            return Reservation(self._commit, bookings, page.tip.ledger, refusals.together(claims)), short
+            return Reservation(
+                self._commit, bookings, page.tip.ledger, refusals.together(claims)
+            ), short
 
         reservation, short = self._post(charge_all)
         if reservation is None:
-            raise BudgetExceeded(refusals.refusal_of_many(short, len(answers), answers.total(), event))
+            raise BudgetExceeded(
+                refusals.refusal_of_many(short, len(answers), answers.total(), event)
+            )
         return reservation
 
-    def preview(self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0) -> Preview:
+    def preview(
+        self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
+    ) -> Preview:
         """What ``reserve`` would do now; costs nothing and writes nothing.
 
         Raises:
@@ -281,14 +310,18 @@ class Ledger:
         coverage.check_statements(cover, statement)
         standing = [Budget.of_row(row, statement) for row in cover.budgets]
         largest = largest_fitting(event, slack_delta, standing)
-        return Preview(all(budget.fits(charge) for budget in standing), charge, largest, tuple(standing))
+        return Preview(
+            all(budget.fits(charge) for budget in standing), charge, largest, tuple(standing)
+        )
 
     def report(self, scope: Scope | None = None, *, limit: int = 100) -> LedgerReport:
         """What is granted, spent and left within ``scope``, and by whom; see ``reports.report``."""
         return report(self.store, scope, limit=limit)
 
     def spending(self, scope: Scope | None = None, *, points: int = 200) -> list[Spending]:
-        """What the tightest budgets within ``scope`` have spent over time; see ``reports.spending``."""
+        """What the tightest budgets within ``scope`` have spent over time; see
+        ``reports.spending``.
+        """
         return spending(self.store, scope, points=points)
 
     @property
@@ -311,9 +344,15 @@ class Ledger:
         self._post(lambda page: postings.post_policy(page, policy))
         return policy
 
-    def verify(self, *, anchor: str | None = None, receipts: Iterable[Receipt | Mapping[str, Any]] = ()) -> Verification:
-        """Recomputes the chain and every total, and compares them with what is kept elsewhere; see ``verification.verify``."""
-        return verify(self.store, anchor=anchor, receipts=[ReceiptClaim.of(receipt) for receipt in receipts])
+    def verify(
+        self, *, anchor: str | None = None, receipts: Iterable[Receipt | Mapping[str, Any]] = ()
+    ) -> Verification:
+        """Recomputes the chain and every total, and compares them with what is kept elsewhere;
+        see ``verification.verify``.
+        """
+        return verify(
+            self.store, anchor=anchor, receipts=[ReceiptClaim.of(receipt) for receipt in receipts]
+        )
 
     def export(self, path: str | Path, *, format: Format, overwrite: bool) -> int:
         """Writes every entry to ``path`` as JSON Lines or CSV; see ``exports.export_to``."""
@@ -340,18 +379,21 @@ class Ledger:
         Raises:
             LedgerUnavailable: it is an older copy, or was written to behind the anchor's back.
         """
-        # Read before the snapshot: an anchor that is read after it may name an entry that the snapshot cannot see yet.
+        # Read before the snapshot: an anchor that is read after it may name an entry that the
+        # snapshot cannot see yet.
         file = self.anchor_file()
         standing = file.read()
         with self.store.read() as connection:
             self._check_anchor(connection, self._tip(connection, lock=False), file, standing)
 
     def accept_rollback(self, *, charge: bool) -> tuple[int, int]:
-        """Goes on with a ledger that is older than its anchor, as its operator decides; one entry, and one for each budget.
+        """Goes on with a ledger that is older than its anchor, as its operator decides; one entry,
+        and one for each budget.
 
         Args:
-            charge: whether every budget, present and future, is charged what the lost entries spent in all; see
-                ``postings.post_acceptance``. Without it what they spent may be spent again: only where nothing was released.
+            charge: whether every budget, present and future, is charged what the lost entries spent
+                in all; see ``postings.post_acceptance``. Without it what they spent may be spent
+                again: only where nothing was released.
 
         Returns:
             Micro-epsilon and pico-delta that each budget was charged at most.
@@ -365,15 +407,22 @@ class Ledger:
             file = self.store.anchor_of(page.tip.ledger)
             standing = file.read()
             if standing is None or _holds(page.connection, page.tip, standing):
-                raise InvalidInput(f"{self.store.name}: is not older than its anchor at {file.path}; there is nothing to accept")
+                raise InvalidInput(
+                    f"{self.store.name}: is not older than its anchor at {file.path}; there is "
+                    "nothing to accept"
+                )
             return postings.post_acceptance(page, standing, charge=charge)
 
         return self._post(accept, check=False)
 
-    def post_use(self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Connection], T]) -> T:
-        """What ``work`` returns, done in one transaction with an entry that says so, at no cost; for what was paid beforehand.
+    def post_use(
+        self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Connection], T]
+    ) -> T:
+        """What ``work`` returns, done in one transaction with an entry that says so, at no cost;
+        for what was paid beforehand.
 
-        The entry moves the anchor: a copy of the ledger from before it is refused, and what ``work`` wrote cannot be taken back.
+        The entry moves the anchor: a copy of the ledger from before it is refused, and what
+        ``work`` wrote cannot be taken back.
 
         Args:
             scope: as of the charge that paid for it.
@@ -382,8 +431,10 @@ class Ledger:
             work: writes whatever counts them; if it raises, nothing is written.
 
         Raises:
-            InvalidInput, BudgetExceeded, IncompatibleGuarantees: as ``reserve``, for the scope and the event's adjacency.
-            LedgerUnavailable: could not be written, or is older than its anchor; nothing may be released.
+            InvalidInput, BudgetExceeded, IncompatibleGuarantees: as ``reserve``, for the scope and
+                the event's adjacency.
+            LedgerUnavailable: could not be written, or is older than its anchor; nothing may be
+                released.
         """
         _scopes([scope])
         answers = count(answers, name="answers")
@@ -408,7 +459,9 @@ class Ledger:
         self._post(lambda page: postings.post_commits(page, bookings, receipt=receipt), keep=False)
 
     def _post(self, work: Callable[[Page], T], *, check: bool = True, keep: bool = True) -> T:
-        """What ``work`` returns, once what it posted is durable here, and unless ``keep`` is off known outside the database."""
+        """What ``work`` returns, once what it posted is durable here, and unless ``keep`` is off
+        known outside the database.
+        """
         result, tip = self.store.retried(lambda: self._transaction(work, check))
         self.store.check_file()
         if not keep:
@@ -416,7 +469,8 @@ class Ledger:
         file = self.store.anchor_of(tip.ledger)
         standing = file.raise_to(tip.anchor)
         if standing != tip.anchor:
-            # Somebody was here in the meantime: whoever wrote a later entry wrote it after ours, or into another copy.
+            # Somebody was here in the meantime: whoever wrote a later entry wrote it after ours, or
+            # into another copy.
             with self.store.read() as connection:
                 self._check_anchor(connection, self._tip(connection, lock=False), file, standing)
         return result
@@ -434,15 +488,22 @@ class Ledger:
     def _tip(self, connection: Connection, *, lock: bool) -> Tip:
         tip = postings.read_tip(connection, lock=lock)
         if tip is None:
-            raise LedgerUnavailable(f"{self.store.name}: no ledger here; create one with `reticent ledger init`")
+            raise LedgerUnavailable(
+                f"{self.store.name}: no ledger here; create one with `reticent ledger init`"
+            )
         return tip
 
-    def _check_anchor(self, connection: Connection, tip: Tip, file: AnchorFile, standing: Anchor | None) -> None:
+    def _check_anchor(
+        self, connection: Connection, tip: Tip, file: AnchorFile, standing: Anchor | None
+    ) -> None:
         if standing is not None and not _holds(connection, tip, standing):
             raise LedgerUnavailable(
-                f"{self.store.name}: is older than its anchor, or was written to behind it: {file.path} names entry "
-                f"{standing.seq}, which is not among the {tip.seq} here. A backup, an old copy, or a file without its -wal was "
-                "put in its place; nothing is released. Put the newest copy back, or go on with this one by "
+                f"{self.store.name}: is older than its anchor, or was written to behind it: "
+                f"{file.path} names entry "
+                f"{standing.seq}, which is not among the {tip.seq} here. A backup, an old "
+                "copy, or a file without its -wal was "
+                "put in its place; nothing is released. Put the newest copy back, or go on "
+                "with this one by "
                 "`reticent ledger accept-rollback`"
             )
 
@@ -460,7 +521,9 @@ def _holds(connection: Connection, tip: Tip, anchor: Anchor) -> bool:
 
 def _scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
     if isinstance(scopes, Scope | str):
-        raise InvalidInput(f"scopes: expected one Scope for each answer, got a single {type(scopes).__name__}")
+        raise InvalidInput(
+            f"scopes: expected one Scope for each answer, got a single {type(scopes).__name__}"
+        )
     found = tuple(scopes)
     for scope in found:
         if not isinstance(scope, Scope):

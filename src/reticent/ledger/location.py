@@ -1,9 +1,11 @@
 """Where a ledger's database is: its URL without secrets, and for SQLite the one path to its file.
 
-SQLite keeps what is not yet in the file in a log whose name is the file's name and "-wal". A file that is reached by two names,
-by a hard link or as the mount point of a single file, has two such logs, and processes that use different names do not see each
-other's charges. So a ledger's file has one link, is no mount point, and is named by its real path. It is looked at, never opened:
-closing any descriptor of it would drop the locks that SQLite holds on it in this process.
+SQLite keeps what is not yet in the file in a log whose name is the file's name and "-wal". A
+file that is reached by two names, by a hard link or as the mount point of a single file, has two
+such logs, and processes that use different names do not see each other's charges. So a ledger's
+file has one link, is no mount point, and is named by its real path. It is looked at, never
+opened: closing any descriptor of it would drop the locks that SQLite holds on it in this
+process.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from sqlalchemy.engine import URL, make_url
 from reticent.core.errors import InvalidInput, InvalidParameter, LedgerUnavailable, UnknownName
 
 _MOUNTS = Path("/proc/self/mountinfo")
-_SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+_SECRETS = (
+    "password",
+    "sslpassword",
+    "oauth_client_secret",
+    "scram_client_key",
+    "scram_server_key",
+)
 """Options of a PostgreSQL connection that nobody may read."""
 
 _SHOWN = ("host", "port", "dbname", "user", "service")
@@ -62,19 +70,30 @@ class Location:
         text = str(url)
         if "://" not in text:
             if text in (":memory:", ""):
-                raise InvalidInput(f"ledger={text!r}: expected a file or URL; a ledger in memory would forget what was spent")
+                raise InvalidInput(
+                    f"ledger={text!r}: expected a file or URL; a ledger in memory would forget "
+                    "what was spent"
+                )
             return cls(_sqlite_url(text))
         parsed = _parsed(text)
         backend = parsed.get_backend_name()
         if backend not in ("sqlite", "postgresql"):
             raise UnknownName(f"ledger: expected sqlite or postgresql, got {backend!r}")
-        options = {name: value if isinstance(value, str) else ",".join(value) for name, value in parsed.query.items()}
+        options = {
+            name: value if isinstance(value, str) else ",".join(value)
+            for name, value in parsed.query.items()
+        }
         anchor = options.pop("anchor", "")
         if backend == "sqlite":
             if parsed.database in (None, "", ":memory:"):
-                raise InvalidInput("ledger: expected sqlite:///path; a ledger in memory would forget what was spent")
+                raise InvalidInput(
+                    "ledger: expected sqlite:///path; a ledger in memory would forget what was "
+                    "spent"
+                )
             if options or str(parsed.database).startswith("file:"):
-                raise InvalidParameter("ledger: expected sqlite:///path without options other than anchor=FOLDER")
+                raise InvalidParameter(
+                    "ledger: expected sqlite:///path without options other than anchor=FOLDER"
+                )
             return cls(_sqlite_url(str(parsed.database)), anchor=anchor)
         secrets = {name: options.pop(name) for name in _SECRETS if name in options}
         if "password" in secrets:
@@ -99,10 +118,15 @@ class Location:
         return self.url.set(query=shown).render_as_string(hide_password=True)
 
     def without_secrets(self, text: str) -> str:
-        """``text`` with every secret of this location replaced by ``***``, however it is escaped."""
+        """``text`` with every secret of this location replaced by ``***``, however it is
+        escaped.
+        """
         for secret in (self.url.password, *self.secrets.values()):
             if secret:
-                for form in sorted({str(secret), quote(str(secret)), quote_plus(str(secret)), repr(str(secret))}, key=len)[::-1]:
+                for form in sorted(
+                    {str(secret), quote(str(secret)), quote_plus(str(secret)), repr(str(secret))},
+                    key=len,
+                )[::-1]:
                     text = text.replace(form, "***")
         return text
 
@@ -119,7 +143,8 @@ def checked_file(path: Path) -> FileIdentity:
     """The identity of a ledger's file, once it is certain that this path is its only name.
 
     Raises:
-        LedgerUnavailable: there is none, it has another name as well, or it is no ordinary file; with what to do about it.
+        LedgerUnavailable: there is none, it has another name as well, or it is no ordinary file;
+            with what to do about it.
     """
     mounts = _mount_points(path)
     found = _ordinary(path, path, mounts)
@@ -134,7 +159,8 @@ def checked_file(path: Path) -> FileIdentity:
 
 
 def check_same_file(path: Path, identity: FileIdentity) -> None:
-    """Refuses where ``path`` has come to lead to another file, or the file has come to have another name. One system call.
+    """Refuses where ``path`` has come to lead to another file, or the file has come to have another
+    name. One system call.
 
     Raises:
         LedgerUnavailable: with what to do about it.
@@ -142,9 +168,13 @@ def check_same_file(path: Path, identity: FileIdentity) -> None:
     try:
         status = path.lstat()
     except OSError as error:
-        raise LedgerUnavailable(f"{path}: no ledger here any more ({error.strerror}); nothing is released") from None
+        raise LedgerUnavailable(
+            f"{path}: no ledger here any more ({error.strerror}); nothing is released"
+        ) from None
     if FileIdentity(status.st_dev, status.st_ino) != identity:
-        raise LedgerUnavailable(f"{path}: another file was put in the ledger's place while it was open; open it again")
+        raise LedgerUnavailable(
+            f"{path}: another file was put in the ledger's place while it was open; open it again"
+        )
     _check_links(path, path, status)
 
 
@@ -154,16 +184,21 @@ def _ordinary(path: Path, ledger: Path, mounts: frozenset[str] | None) -> FileId
     except FileNotFoundError:
         if path != ledger:
             raise
-        raise LedgerUnavailable(f"{path}: no ledger here; create one with `reticent ledger init`") from None
+        raise LedgerUnavailable(
+            f"{path}: no ledger here; create one with `reticent ledger init`"
+        ) from None
     except OSError as error:
         raise LedgerUnavailable(f"{path}: cannot be reached ({error.strerror})") from None
     if not stat.S_ISREG(status.st_mode):
         raise LedgerUnavailable(f"{path}: expected an ordinary file; {_WHY}")
     _check_links(path, ledger, status)
-    mounted = str(path) in mounts if mounts is not None else status.st_dev != path.parent.stat().st_dev
+    mounted = (
+        str(path) in mounts if mounts is not None else status.st_dev != path.parent.stat().st_dev
+    )
     if mounted:
         raise LedgerUnavailable(
-            f"{path}: is mounted by itself, which gives the ledger two names; mount its folder instead; {_WHY}"
+            f"{path}: is mounted by itself, which gives the ledger two names; mount its folder "
+            f"instead; {_WHY}"
         )
     return FileIdentity(status.st_dev, status.st_ino)
 
@@ -171,7 +206,8 @@ def _ordinary(path: Path, ledger: Path, mounts: frozenset[str] | None) -> FileId
 def _check_links(path: Path, ledger: Path, status: os.stat_result) -> None:
     if status.st_nlink > 1:
         raise LedgerUnavailable(
-            f"{path}: has {status.st_nlink} links, expected one; find the others with `find / -samefile {ledger}` and remove "
+            f"{path}: has {status.st_nlink} links, expected one; find the others with `find / "
+            f"-samefile {ledger}` and remove "
             f"them; {_WHY}"
         )
 
@@ -180,13 +216,18 @@ _WHY = "processes that use different names of a ledger do not see each other's c
 
 
 def _mount_points(path: Path) -> frozenset[str] | None:
-    """Mount points that this process sees in the file's folder; None where the system does not list them."""
+    """Mount points that this process sees in the file's folder; None where the system does not
+    list them.
+    """
     try:
         lines = _MOUNTS.read_bytes().splitlines()
     except OSError:
         return None
-    # Device numbers alone do not tell: a file that is mounted from elsewhere on its own device has its folder's.
-    points = (os.fsdecode(_unescaped(line.split(b" ")[4])) for line in lines if line.count(b" ") > 4)
+    # Device numbers alone do not tell: a file that is mounted from elsewhere on its own device has
+    # its folder's.
+    points = (
+        os.fsdecode(_unescaped(line.split(b" ")[4])) for line in lines if line.count(b" ") > 4
+    )
     return frozenset(point for point in points if os.path.dirname(point) == str(path.parent))
 
 
@@ -198,7 +239,9 @@ def _sqlite_url(path: str) -> URL:
     try:
         return URL.create("sqlite", database=str(Path(path).resolve()))
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a null character
-        raise InvalidInput(f"ledger={path!r:.200}: expected a path that leads to a file ({error})") from error
+        raise InvalidInput(
+            f"ledger={path!r:.200}: expected a path that leads to a file ({error})"
+        ) from error
 
 
 def _parsed(text: str) -> URL:
@@ -207,4 +250,7 @@ def _parsed(text: str) -> URL:
         return make_url(text)
     except (sa.exc.ArgumentError, ValueError):
         pass
-    raise InvalidInput("ledger: expected a path or a URL such as sqlite:///budgets.db or postgresql://user@host/name")
+    raise InvalidInput(
+        "ledger: expected a path or a URL such as sqlite:///budgets.db or "
+        "postgresql://user@host/name"
+    )

@@ -1,4 +1,6 @@
-"""Postings: what one transaction of the ledger reads and writes, for one scope or for thousands at once."""
+"""Postings: what one transaction of the ledger reads and writes, for one scope or for thousands
+at once.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +62,20 @@ class Tip:
             or not set(row.required.split(",")) <= {"", *PARTS}
             or not row.ledger.isprintable()
         ):
-            raise CorruptLedger("the ledger's head was changed by other means than this library; see `reticent ledger verify`")
+            raise CorruptLedger(
+                "the ledger's head was changed by other means than this library; see `reticent "
+                "ledger verify`"
+            )
         policy = Policy.stored(row.required)
-        return cls(row.ledger, row.seq, bytes(digest), numbers[1:3], numbers[3:5], policy, row.first_required)
+        return cls(
+            row.ledger,
+            row.seq,
+            bytes(digest),
+            numbers[1:3],
+            numbers[3:5],
+            policy,
+            row.first_required,
+        )
 
     @property
     def genesis(self) -> bytes:
@@ -142,20 +155,29 @@ def digest_at(connection: Connection, seq: int) -> str:
 
 
 def raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """A column as the database gives it: SQLite lets anything stand anywhere, and a number would be taken for a length."""
+    """A column as the database gives it: SQLite lets anything stand anywhere, and a number would
+    be taken for a length.
+    """
     return sa.type_coerce(column, sa.types.NullType()).label(column.name)
 
 
 def statement_id_of(connection: Connection, statement: str) -> int:
     """The row of a kind and adjacency, made where it is new."""
-    there = connection.execute(sa.select(statements.c.id).where(statements.c.statement == statement)).scalar()
+    there = connection.execute(
+        sa.select(statements.c.id).where(statements.c.statement == statement)
+    ).scalar()
     if there is None:
-        there = connection.execute(statements.insert().values(statement=statement).returning(statements.c.id)).scalar_one()
+        there = connection.execute(
+            statements.insert().values(statement=statement).returning(statements.c.id)
+        ).scalar_one()
     return int(there)
 
 
-def post_charges(page: Page, claims: Sequence[Claim], *, statement: str, mechanism: str) -> tuple[Booking, ...]:
-    """Charges accounts and budgets, and appends one entry per claim. Whether the claims fit was checked before.
+def post_charges(
+    page: Page, claims: Sequence[Claim], *, statement: str, mechanism: str
+) -> tuple[Booking, ...]:
+    """Charges accounts and budgets, and appends one entry per claim. Whether the claims fit was
+    checked before.
 
     Args:
         page: where to post.
@@ -170,14 +192,36 @@ def post_charges(page: Page, claims: Sequence[Claim], *, statement: str, mechani
         for row in claim.cover.budgets:
             spent[row.id][0] += claim.charge.epsilon
             spent[row.id][1] += claim.charge.delta
-    _change(page.connection, _CHARGE_BUDGETS, ((budget, {"e": e, "d": d}) for budget, (e, d) in spent.items()))
+    _change(
+        page.connection,
+        _CHARGE_BUDGETS,
+        ((budget, {"e": e, "d": d}) for budget, (e, d) in spent.items()),
+    )
     lines: list[_Line] = []
-    for seq, (claim, account_id) in enumerate(zip(claims, account_ids, strict=True), page.tip.seq + 1):
+    for seq, (claim, account_id) in enumerate(
+        zip(claims, account_ids, strict=True), page.tip.seq + 1
+    ):
         units = (claim.charge.epsilon, claim.charge.delta)
-        entry = Entry(seq, page.at, "reserve", *key_of(claim.cover.scope), statement, *units, claim.answers, mechanism, 0, "")
+        entry = Entry(
+            seq,
+            page.at,
+            "reserve",
+            *key_of(claim.cover.scope),
+            statement,
+            *units,
+            claim.answers,
+            mechanism,
+            0,
+            "",
+        )
         lines.append((entry, statement_id, account_id, None))
-    paid = ((account_id, entry) for (entry, _, _, _), account_id in zip(lines, account_ids, strict=True))
-    amounts = ((account, {"e": one.epsilon, "d": one.delta, "n": one.answers, "now": page.at}) for account, one in paid)
+    paid = (
+        (account_id, entry) for (entry, _, _, _), account_id in zip(lines, account_ids, strict=True)
+    )
+    amounts = (
+        (account, {"e": one.epsilon, "d": one.delta, "n": one.answers, "now": page.at})
+        for account, one in paid
+    )
     _change(page.connection, _CHARGE_ACCOUNTS, amounts)
     digests = _append(page, lines)
     return tuple(
@@ -187,9 +231,11 @@ def post_charges(page: Page, claims: Sequence[Claim], *, statement: str, mechani
 
 
 def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> None:
-    """Appends one entry per booking that ties it to ``receipt``; nothing where that was done before.
+    """Appends one entry per booking that ties it to ``receipt``; nothing where that was done
+    before.
 
-    A commit whose outcome its caller never learned, because the connection broke or a disk was full, may so be repeated.
+    A commit whose outcome its caller never learned, because the connection broke or a disk was
+    full, may so be repeated.
 
     Raises:
         InvalidInput: a booking is tied to another receipt.
@@ -201,7 +247,10 @@ def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> No
             done[row.reservation] = row.receipt
     other = sorted(seq for seq, found in done.items() if found != receipt)
     if other:
-        raise InvalidInput(f"reservation of entry {other[0]} is committed already to another receipt; reserve again")
+        raise InvalidInput(
+            f"reservation of entry {other[0]} is committed already to another receipt; reserve "
+            "again"
+        )
     missing = [booking for booking in bookings if booking.entry.seq not in done]
     if not missing:
         return
@@ -209,7 +258,9 @@ def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> No
     for seq, booking in enumerate(missing, page.tip.seq + 1):
         paid = booking.entry
         names = (paid.principal, paid.subject, paid.bundle)
-        entry = Entry(seq, page.at, "commit", *names, paid.statement, 0, 0, 0, "", paid.seq, receipt)
+        entry = Entry(
+            seq, page.at, "commit", *names, paid.statement, 0, 0, 0, "", paid.seq, receipt
+        )
         lines.append((entry, booking.statement_id, booking.account_id, None))
     _append(page, lines)
     _change(page.connection, _COUNT_COMMITS, ((booking.account_id, {}) for booking in missing))
@@ -228,9 +279,10 @@ def post_acceptance(page: Page, lost: Anchor, *, charge: bool) -> tuple[int, int
     Args:
         page: where to post.
         lost: the furthest that the ledger was seen.
-        charge: whether to charge every budget, present and future, what the lost entries spent in all; none of them can have
-            lost more. Where this copy has no fewer entries than were lost it was written to since, and what both have in common
-            is not known: then all that was ever spent up to ``lost`` is charged. A budget that has less left is charged what it
+        charge: whether to charge every budget, present and future, what the lost entries spent in
+            all; none of them can have lost more. Where this copy has no fewer entries than were
+            lost it was written to since, and what both have in common is not known: then all that
+            was ever spent up to ``lost`` is charged. A budget that has less left is charged what it
             has, and the rest as soon as it is granted more.
 
     Returns:
@@ -240,7 +292,9 @@ def post_acceptance(page: Page, lost: Anchor, *, charge: bool) -> tuple[int, int
     gap = (max(0, lost.epsilon - common[0]), max(0, lost.delta - common[1])) if charge else (0, 0)
     seq = max(page.tip.seq, lost.seq) + 1
     entry = Entry(seq, page.at, "accept", "", "", "", "", *gap, 0, "", 0, lost.text)
-    total = tuple(min(before + more, LARGEST) for before, more in zip(page.tip.gap, gap, strict=True))
+    total = tuple(
+        min(before + more, LARGEST) for before, more in zip(page.tip.gap, gap, strict=True)
+    )
     page.tip = replace(page.tip, gap=(total[0], total[1]))
     _append(page, [(entry, None, None, None)])
     if gap != (0, 0):
@@ -248,11 +302,13 @@ def post_acceptance(page: Page, lost: Anchor, *, charge: bool) -> tuple[int, int
     return gap
 
 
-def post_grants(page: Page, scopes: Sequence[Scope], *, statement: str, epsilon: int, delta: int) -> list[Budget]:
+def post_grants(
+    page: Page, scopes: Sequence[Scope], *, statement: str, epsilon: int, delta: int
+) -> list[Budget]:
     """Adds the same amount to the budget of every scope, and appends one entry for each.
 
-    A new budget starts with what its scope has spent so far, on everything that it covers, and with what entries that a restored
-    copy lost may have spent.
+    A new budget starts with what its scope has spent so far, on everything that it covers, and with
+    what entries that a restored copy lost may have spent.
 
     Args:
         page: where to post; its transaction must be undone if this raises.
@@ -276,13 +332,19 @@ def post_grants(page: Page, scopes: Sequence[Scope], *, statement: str, epsilon:
             raise _mixed(scope, statement)
         before = (0, 0) if there is None else (there.granted_epsilon, there.granted_delta)
         _check_size(scope, before[0] + epsilon, before[1] + delta)
-    _change(connection, _RAISE_BUDGETS, ((row.id, {"e": epsilon, "d": delta}) for row in standing.values()))
+    _change(
+        connection,
+        _RAISE_BUDGETS,
+        ((row.id, {"e": epsilon, "d": delta}) for row in standing.values()),
+    )
     if new:
         _open_budgets(page, new, statement, statement_id, epsilon, delta)
     standing = budgets_at(connection, scopes)
     lines: list[_Line] = []
     for seq, scope in enumerate(scopes, page.tip.seq + 1):
-        entry = Entry(seq, page.at, "grant", *key_of(scope), statement, epsilon, delta, 0, "", 0, "")
+        entry = Entry(
+            seq, page.at, "grant", *key_of(scope), statement, epsilon, delta, 0, "", 0, ""
+        )
         lines.append((entry, statement_id, None, standing[key_of(scope)].id))
     _append(page, lines)
     if page.tip.gap != (0, 0):
@@ -316,16 +378,21 @@ _RECEIPTS = sa.select(entries.c.reservation, entries.c.receipt).where(
 _CHARGE_BUDGETS = (
     budgets.update()
     .where(budgets.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .values(spent_epsilon=budgets.c.spent_epsilon + sa.bindparam("e"), spent_delta=budgets.c.spent_delta + sa.bindparam("d"))
+    .values(
+        spent_epsilon=budgets.c.spent_epsilon + sa.bindparam("e"),
+        spent_delta=budgets.c.spent_delta + sa.bindparam("d"),
+    )
 )
 _CHARGE_GAPS = _CHARGE_BUDGETS.values(
-    gap_epsilon=budgets.c.gap_epsilon + sa.bindparam("e"), gap_delta=budgets.c.gap_delta + sa.bindparam("d")
+    gap_epsilon=budgets.c.gap_epsilon + sa.bindparam("e"),
+    gap_delta=budgets.c.gap_delta + sa.bindparam("d"),
 )
 _RAISE_BUDGETS = (
     budgets.update()
     .where(budgets.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(
-        granted_epsilon=budgets.c.granted_epsilon + sa.bindparam("e"), granted_delta=budgets.c.granted_delta + sa.bindparam("d")
+        granted_epsilon=budgets.c.granted_epsilon + sa.bindparam("e"),
+        granted_delta=budgets.c.granted_delta + sa.bindparam("d"),
     )
 )
 _CHARGE_ACCOUNTS = (
@@ -340,12 +407,18 @@ _CHARGE_ACCOUNTS = (
     )
 )
 _COUNT_COMMITS = (
-    accounts.update().where(accounts.c.id.in_(sa.bindparam("ids", expanding=True))).values(commits=accounts.c.commits + 1)
+    accounts.update()
+    .where(accounts.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(commits=accounts.c.commits + 1)
 )
 
 
-def _change(connection: Connection, update: sa.Update, amounts: Iterable[tuple[int, dict[str, int]]]) -> None:
-    """One statement for all rows that change by the same amounts: people mostly have one row, or two, or three."""
+def _change(
+    connection: Connection, update: sa.Update, amounts: Iterable[tuple[int, dict[str, int]]]
+) -> None:
+    """One statement for all rows that change by the same amounts: people mostly have one row, or
+    two, or three.
+    """
     alike: defaultdict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
     for number, change in amounts:
         alike[tuple(change.items())].append(number)
@@ -362,7 +435,10 @@ def _append(page: Page, lines: Sequence[_Line]) -> list[bytes]:
         digest = entry.digest(digest)
         digests.append(digest)
         if entry.action == "reserve":
-            spent_epsilon, spent_delta = min(spent_epsilon + entry.epsilon, LARGEST), min(spent_delta + entry.delta, LARGEST)
+            spent_epsilon, spent_delta = (
+                min(spent_epsilon + entry.epsilon, LARGEST),
+                min(spent_delta + entry.delta, LARGEST),
+            )
         rows.append(
             {
                 **{name: getattr(entry, name) for name in _ENTRY_COLUMNS},
@@ -375,7 +451,12 @@ def _append(page: Page, lines: Sequence[_Line]) -> list[bytes]:
         )
     page.connection.execute(entries.insert(), rows)
     tip = replace(tip, seq=lines[-1][0].seq, digest=digest, spent=(spent_epsilon, spent_delta))
-    amounts = {"spent_epsilon": tip.spent[0], "spent_delta": tip.spent[1], "gap_epsilon": tip.gap[0], "gap_delta": tip.gap[1]}
+    amounts = {
+        "spent_epsilon": tip.spent[0],
+        "spent_delta": tip.spent[1],
+        "gap_epsilon": tip.gap[0],
+        "gap_delta": tip.gap[1],
+    }
     values = {"seq": tip.seq, "digest": tip.digest, "required": tip.policy.text, **amounts}
     page.connection.execute(_MOVE_HEAD, {f"new_{name}": value for name, value in values.items()})
     page.tip = tip
@@ -383,14 +464,24 @@ def _append(page: Page, lines: Sequence[_Line]) -> list[bytes]:
 
 
 def _charge_gaps(page: Page, ids: Sequence[int] | None) -> None:
-    """Charges budgets what they have not yet paid of the ledger's gap, as far as they can; all budgets where ``ids`` is None."""
-    query = sa.select(budgets, statements.c.statement).join(statements, statements.c.id == budgets.c.statement_id)
+    """Charges budgets what they have not yet paid of the ledger's gap, as far as they can; all
+    budgets where ``ids`` is None.
+    """
+    query = sa.select(budgets, statements.c.statement).join(
+        statements, statements.c.id == budgets.c.statement_id
+    )
     query = query.order_by(budgets.c.id)
-    chunks = [None] if ids is None else [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
+    chunks = (
+        [None]
+        if ids is None
+        else [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
+    )
     rows = [
         row
         for chunk in chunks
-        for row in page.connection.execute(query if chunk is None else query.where(budgets.c.id.in_(chunk)))
+        for row in page.connection.execute(
+            query if chunk is None else query.where(budgets.c.id.in_(chunk))
+        )
     ]
     charges: list[tuple[int, dict[str, int]]] = []
     lines: list[_Line] = []
@@ -416,10 +507,14 @@ def _open_accounts(page: Page, wanted: Sequence[Cover], statement_id: int) -> li
     new = {key_of(cover.scope): cover for cover in wanted if cover.account_id is None}
     made: dict[Key, int] = {}
     if new:
-        zeros = dict.fromkeys(("spent_epsilon", "spent_delta", "answers", "reservations", "commits"), 0)
+        zeros = dict.fromkeys(
+            ("spent_epsilon", "spent_delta", "answers", "reservations", "commits"), 0
+        )
         rest = {**zeros, "statement_id": statement_id, "last_at": page.at}
         insert = accounts.insert().returning(accounts.c.id, *(accounts.c[name] for name in PARTS))
-        for row in page.connection.execute(insert, [{**cover.scope.parts, **rest} for cover in new.values()]):
+        for row in page.connection.execute(
+            insert, [{**cover.scope.parts, **rest} for cover in new.values()]
+        ):
             made[row.principal, row.subject, row.bundle] = row.id
         links = [
             {"account_id": made[key], "budget_id": row.id, "statement_id": statement_id}
@@ -427,10 +522,15 @@ def _open_accounts(page: Page, wanted: Sequence[Cover], statement_id: int) -> li
             for row in cover.budgets
         ]
         page.connection.execute(covers.insert(), links)
-    return [made[key_of(cover.scope)] if cover.account_id is None else cover.account_id for cover in wanted]
+    return [
+        made[key_of(cover.scope)] if cover.account_id is None else cover.account_id
+        for cover in wanted
+    ]
 
 
-def _open_budgets(page: Page, scopes: Sequence[Scope], statement: str, statement_id: int, epsilon: int, delta: int) -> None:
+def _open_budgets(
+    page: Page, scopes: Sequence[Scope], statement: str, statement_id: int, epsilon: int, delta: int
+) -> None:
     connection = page.connection
     counted = accounts_within(connection, scopes)
     rows = []
@@ -438,18 +538,29 @@ def _open_budgets(page: Page, scopes: Sequence[Scope], statement: str, statement
         mine = counted[key_of(scope)]
         if any(row.statement_id != statement_id for row in mine):
             raise _mixed(scope, statement)
-        spent_epsilon, spent_delta = sum(row.spent_epsilon for row in mine), sum(row.spent_delta for row in mine)
+        spent_epsilon, spent_delta = (
+            sum(row.spent_epsilon for row in mine),
+            sum(row.spent_delta for row in mine),
+        )
         lost_epsilon, lost_delta = page.tip.gap
         if spent_epsilon + lost_epsilon > epsilon or spent_delta + lost_delta > delta:
             raise BudgetExceeded(
-                f"{scope.describe()}: requested a budget of epsilon={epsilon_value(epsilon):g}, delta={delta_value(delta):g}; "
+                f"{scope.describe()}: requested a budget of "
+                f"epsilon={epsilon_value(epsilon):g}, delta={delta_value(delta):g}; "
                 f"already spent epsilon={epsilon_value(spent_epsilon + lost_epsilon):g}, "
                 f"delta={delta_value(spent_delta + lost_delta):g}; grant at least that"
             )
-        amounts = {"granted_epsilon": epsilon, "granted_delta": delta, "spent_epsilon": spent_epsilon, "spent_delta": spent_delta}
+        amounts = {
+            "granted_epsilon": epsilon,
+            "granted_delta": delta,
+            "spent_epsilon": spent_epsilon,
+            "spent_delta": spent_delta,
+        }
         rows.append({**scope.parts, "statement_id": statement_id, **amounts})
     insert = budgets.insert().returning(budgets.c.id, *(budgets.c[name] for name in PARTS))
-    made = {(row.principal, row.subject, row.bundle): row.id for row in connection.execute(insert, rows)}
+    made = {
+        (row.principal, row.subject, row.bundle): row.id for row in connection.execute(insert, rows)
+    }
     links = [
         {"account_id": row.id, "budget_id": made[key_of(scope)], "statement_id": statement_id}
         for scope in scopes
@@ -462,13 +573,15 @@ def _open_budgets(page: Page, scopes: Sequence[Scope], statement: str, statement
 def _check_size(scope: Scope, epsilon: int, delta: int) -> None:
     if epsilon > LARGEST or delta >= DELTA_UNIT:
         raise InvalidInput(
-            f"{scope.describe()}: expected a budget with delta below 1 and epsilon at most {epsilon_value(LARGEST):g}, got "
+            f"{scope.describe()}: expected a budget with delta below 1 and epsilon at most "
+            f"{epsilon_value(LARGEST):g}, got "
             f"epsilon={epsilon_value(epsilon):g}, delta={delta_value(delta):g} in total; grant less"
         )
 
 
 def _mixed(scope: Scope, statement: str) -> IncompatibleGuarantees:
     return IncompatibleGuarantees(
-        f"{scope.describe()}: costs compose only within one kind and adjacency; this scope already holds another than "
+        f"{scope.describe()}: costs compose only within one kind and adjacency; this scope "
+        "already holds another than "
         f"{describe_statement(statement)}; use another scope"
     )

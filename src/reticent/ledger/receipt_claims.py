@@ -1,4 +1,6 @@
-"""What a client's receipt claims about a ledger: it was there when its entry was written, and nobody can take that back."""
+"""What a client's receipt claims about a ledger: it was there when its entry was written, and
+nobody can take that back.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,23 @@ class ReceiptClaim:
             InvalidInput: it was booked in no ledger, or does not say where.
         """
         values = receipt.to_dict() if isinstance(receipt, Receipt) else receipt
-        identifier, digest, position = (values.get(name) for name in ("identifier", "digest", "position"))
+        identifier, digest, position = (
+            values.get(name) for name in ("identifier", "digest", "position")
+        )
         found = _BOOKED.fullmatch(str(values.get("booked", "")))
         if found is None:
             raise InvalidInput(
-                f"receipt {identifier!r:.60}: expected one that is booked in a ledger, got booked={values.get('booked')!r:.60}"
+                f"receipt {identifier!r:.60}: expected one that is booked in a ledger, got "
+                f"booked={values.get('booked')!r:.60}"
             )
         ledger, first, last = found[1], int(found[2]), int(found[3] or found[2])
-        if type(position) is not int or position != last or not re.fullmatch("[0-9a-f]{64}", str(digest)):
+        if (
+            type(position) is not int
+            or position != last
+            or not re.fullmatch("[0-9a-f]{64}", str(digest))
+        ):
             raise InvalidInput(
-                f"receipt {identifier!r:.60}: expected position and digest of its last entry, got position={position!r:.30}"
+                f"receipt {identifier!r:.60}: expected position and digest of its last entry, "
+                f"got position={position!r:.30}"
             )
         return cls(str(identifier), ledger, first, last, str(digest))

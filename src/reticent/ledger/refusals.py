@@ -44,7 +44,8 @@ def check_names(policy: Policy, scope: Scope) -> None:
     for part in policy.required:
         if not scope.parts[part]:
             raise InvalidInput(
-                f"scope: expected a {part}, which this ledger requires of every request, got {scope.describe()}; name it, or "
+                f"scope: expected a {part}, which this ledger requires of every request, got "
+                f"{scope.describe()}; name it, or "
                 "change the ledger's policy with `reticent ledger policy`; nothing was charged"
             )
 
@@ -68,18 +69,25 @@ def check_covered(policy: Policy, cover: Cover) -> None:
     reason = uncovered(policy, cover)
     if reason:
         raise BudgetExceeded(
-            f"{reason}; requested more than the 0 that is left; the largest request that would fit is 0 answers; check the "
+            f"{reason}; requested more than the 0 that is left; the largest request that would "
+            "fit is 0 answers; check the "
             "spelling, or grant a budget with `reticent ledger grant`; nothing was charged"
         )
 
 
 def together(claims: Sequence[Claim]) -> Charge:
     """What claims of different scopes cost together."""
-    return Charge(sum(claim.charge.epsilon for claim in claims), sum(claim.charge.delta for claim in claims), "basic")
+    return Charge(
+        sum(claim.charge.epsilon for claim in claims),
+        sum(claim.charge.delta for claim in claims),
+        "basic",
+    )
 
 
 def shortfalls(claims: Sequence[Claim], statement: str, policy: Policy) -> list[Shortfall]:
-    """Every budget that cannot pay for all its claims, and the claims that no budget answers for."""
+    """Every budget that cannot pay for all its claims, and the claims that no budget answers
+    for.
+    """
     rows = {row.id: row for claim in claims for row in claim.cover.budgets}
     paying: defaultdict[int, list[Claim]] = defaultdict(list)
     for claim in claims:
@@ -94,7 +102,9 @@ def shortfalls(claims: Sequence[Claim], statement: str, policy: Policy) -> list[
     return short
 
 
-def refusal_of_many(short: Sequence[Shortfall], scopes: int, answers: int, event: PrivacyEvent) -> str:
+def refusal_of_many(
+    short: Sequence[Shortfall], scopes: int, answers: int, event: PrivacyEvent
+) -> str:
     """What to tell who asked for answers under many scopes, some of which lack budget."""
     lacking = {claim.cover.scope for shortfall in short for claim in shortfall.claims}
     named = []
@@ -105,22 +115,34 @@ def refusal_of_many(short: Sequence[Shortfall], scopes: int, answers: int, event
         asked = sum(claim.answers for claim in shortfall.claims)
         fit = largest_fitting(event, 0.0, [shortfall.budget])
         named.append(
-            f"{shortfall.budget.describe()}; requested of it epsilon={epsilon_value(shortfall.charge.epsilon):g}, "
-            f"delta={delta_value(shortfall.charge.delta):g} for {asked} answer(s), of which {fit} would fit"
+            f"{shortfall.budget.describe()}; requested of it "
+            f"epsilon={epsilon_value(shortfall.charge.epsilon):g}, "
+            f"delta={delta_value(shortfall.charge.delta):g} for {asked} answer(s), of which "
+            f"{fit} would fit"
         )
     more = f" | and {len(short) - len(named)} more" if len(short) > len(named) else ""
     return (
-        f"requested {answers} answer(s) of {event.mechanism} under {scopes} scope(s), each answer at "
-        f"epsilon={event.guarantee.epsilon:g}, delta={event.guarantee.delta:g}; {len(lacking)} of the scopes lack budget: "
+        f"requested {answers} answer(s) of {event.mechanism} under {scopes} scope(s), each "
+        "answer at "
+        f"epsilon={event.guarantee.epsilon:g}, delta={event.guarantee.delta:g}; {len(lacking)} "
+        "of the scopes lack budget: "
         f"{' | '.join(named)}{more}; grant more or leave their rows out; nothing was charged"
     )
 
 
-def refusal(charge: Charge, event: PrivacyEvent, answers: int, slack_delta: float, standing: Sequence[Budget]) -> str:
+def refusal(
+    charge: Charge,
+    event: PrivacyEvent,
+    answers: int,
+    slack_delta: float,
+    standing: Sequence[Budget],
+) -> str:
     """What to tell who asked for more answers under one scope than fit."""
     tightest = [budget.describe() for budget in standing if not budget.fits(charge)]
     return (
-        f"requested {answers} answer(s) of {event.mechanism} at epsilon={epsilon_value(charge.epsilon):g}, "
+        f"requested {answers} answer(s) of {event.mechanism} at "
+        f"epsilon={epsilon_value(charge.epsilon):g}, "
         f"delta={delta_value(charge.delta):g}; {' | '.join(tightest)}; "
-        f"the largest request that would fit is {largest_fitting(event, slack_delta, standing)} answer(s); nothing was charged"
+        "the largest request that would fit is "
+        f"{largest_fitting(event, slack_delta, standing)} answer(s); nothing was charged"
     )

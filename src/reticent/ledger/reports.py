@@ -30,7 +30,8 @@ class Account:
         spent_delta: pico-delta.
         answers: answers paid for.
         reservations: calls.
-        commits: calls whose receipt was booked; the others crashed, failed or are under way, and stay spent.
+        commits: calls whose receipt was booked; the others crashed, failed or are under way, and
+            stay spent.
         last_at: the last reservation, microseconds since 1970, UTC.
     """
 
@@ -97,10 +98,16 @@ def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> Led
     with store.read() as connection:
         top = read_tip(connection, lock=False)
         if top is None:
-            raise LedgerUnavailable(f"{store.name}: no ledger here; create one with `reticent ledger init`")
-        standing = [Budget.of_row(row, row.statement) for row in connection.execute(_budgets_of(scope))]
+            raise LedgerUnavailable(
+                f"{store.name}: no ledger here; create one with `reticent ledger init`"
+            )
+        standing = [
+            Budget.of_row(row, row.statement) for row in connection.execute(_budgets_of(scope))
+        ]
         within = _accounts_of(scope)
-        total = connection.execute(sa.select(sa.func.count()).select_from(accounts).where(*within)).scalar_one()
+        total = connection.execute(
+            sa.select(sa.func.count()).select_from(accounts).where(*within)
+        ).scalar_one()
         query = (
             sa.select(accounts, statements.c.statement)
             .join(statements, statements.c.id == accounts.c.statement_id)
@@ -111,16 +118,35 @@ def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> Led
         spenders = [
             Account(
                 Scope.stored(row.principal, row.subject, row.bundle),
-                *(row.statement, row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits, row.last_at),
+                *(
+                    row.statement,
+                    row.spent_epsilon,
+                    row.spent_delta,
+                    row.answers,
+                    row.reservations,
+                    row.commits,
+                    row.last_at,
+                ),
             )
             for row in connection.execute(query)
         ]
     standing.sort(key=lambda budget: budget.left_epsilon / budget.granted_epsilon)
-    return LedgerReport(top.ledger, top.seq, top.anchor.text, top.policy, tuple(standing), tuple(spenders), int(total))
+    return LedgerReport(
+        top.ledger,
+        top.seq,
+        top.anchor.text,
+        top.policy,
+        tuple(standing),
+        tuple(spenders),
+        int(total),
+    )
 
 
-def spending(store: Store, scope: Scope | None = None, *, points: int = 200, limit: int = 6) -> list[Spending]:
-    """What the tightest budgets within ``scope`` have spent over time; reads every reservation once.
+def spending(
+    store: Store, scope: Scope | None = None, *, points: int = 200, limit: int = 6
+) -> list[Spending]:
+    """What the tightest budgets within ``scope`` have spent over time; reads every reservation
+    once.
 
     Args:
         store: the ledger's database.
@@ -137,23 +163,34 @@ def spending(store: Store, scope: Scope | None = None, *, points: int = 200, lim
     points, limit = count(points, name="points"), count(limit, name="limit")
     with store.read() as connection:
         rows = connection.execute(_budgets_of(scope)).all()
-        rows = sorted(rows, key=lambda row: (row.granted_epsilon - row.spent_epsilon) / row.granted_epsilon)[:limit]
+        rows = sorted(
+            rows, key=lambda row: (row.granted_epsilon - row.spent_epsilon) / row.granted_epsilon
+        )[:limit]
         first, last = connection.execute(
-            sa.select(sa.func.min(entries.c.at), sa.func.max(entries.c.at)).where(entries.c.action == "reserve")
+            sa.select(sa.func.min(entries.c.at), sa.func.max(entries.c.at)).where(
+                entries.c.action == "reserve"
+            )
         ).one()
         if first is None:
             return []
         width = max(1, -(-(last - first + 1) // points))
-        # Grouped by account first: that is one pass over the entries, and far fewer rows to spread over budgets.
+        # Grouped by account first: that is one pass over the entries, and far fewer rows to spread
+        # over budgets.
         slot = (entries.c.at - first) // width
         by_slot = (
-            sa.select(entries.c.account_id, slot.label("slot"), sa.func.sum(entries.c.epsilon).label("epsilon"))
+            sa.select(
+                entries.c.account_id,
+                slot.label("slot"),
+                sa.func.sum(entries.c.epsilon).label("epsilon"),
+            )
             .where(entries.c.action == "reserve")
             .group_by(entries.c.account_id, slot)
             .subquery()
         )
         query = (
-            sa.select(covers.c.budget_id, by_slot.c.slot, sa.func.sum(by_slot.c.epsilon).label("epsilon"))
+            sa.select(
+                covers.c.budget_id, by_slot.c.slot, sa.func.sum(by_slot.c.epsilon).label("epsilon")
+            )
             .join(by_slot, by_slot.c.account_id == covers.c.account_id)
             .where(covers.c.budget_id.in_([row.id for row in rows]))
             .group_by(covers.c.budget_id, by_slot.c.slot)
@@ -162,7 +199,11 @@ def spending(store: Store, scope: Scope | None = None, *, points: int = 200, lim
         for part in connection.execute(query):
             spent[part.budget_id][int(part.slot)] += epsilon_value(int(part.epsilon))
     at = np.asarray(first + width * np.arange(1, points + 1), dtype="datetime64[us]")
-    return [Spending(Budget.of_row(row, row.statement), at, np.cumsum(spent[row.id])) for row in rows if spent[row.id].any()]
+    return [
+        Spending(Budget.of_row(row, row.statement), at, np.cumsum(spent[row.id]))
+        for row in rows
+        if spent[row.id].any()
+    ]
 
 
 def _budgets_of(scope: Scope | None) -> sa.Select[Any]:
@@ -175,4 +216,8 @@ def _budgets_of(scope: Scope | None) -> sa.Select[Any]:
 
 
 def _accounts_of(scope: Scope | None) -> list[sa.ColumnElement[bool]]:
-    return [] if scope is None else [accounts.c[name] == value for name, value in scope.parts.items() if value]
+    return (
+        []
+        if scope is None
+        else [accounts.c[name] == value for name, value in scope.parts.items() if value]
+    )

@@ -16,12 +16,14 @@ _LONGEST_TEXT = 1000
 class Reservation:
     """A charge that is already durable, and the place to put the receipt of what it paid for.
 
-    As a context manager it insists on that receipt: a block that ends without ``commit`` raises, so that an answer without a
-    receipt does not leave it. A block that raises, or a process that dies, leaves the reservation spent and open.
+    As a context manager it insists on that receipt: a block that ends without ``commit`` raises, so
+    that an answer without a receipt does not leave it. A block that raises, or a process that dies,
+    leaves the reservation spent and open.
 
     Attributes:
-        id: goes into the receipt's ``booked``: the ledger's first letters and the entry, as "1a2b3c4d/7"; of a charge to several
-            scopes the first and the last of its consecutive entries, as "1a2b3c4d/7-9".
+        id: goes into the receipt's ``booked``: the ledger's first letters and the entry, as
+            "1a2b3c4d/7"; of a charge to several scopes the first and the last of its consecutive
+            entries, as "1a2b3c4d/7-9".
         position: of the last of these entries in the ledger's chain.
         digest: of that entry, 64 hexadecimal digits; it vouches for everything up to there.
         charge: what was spent, by all its scopes together.
@@ -29,7 +31,11 @@ class Reservation:
     """
 
     def __init__(
-        self, book: Callable[[Sequence[Booking], str], None], bookings: Sequence[Booking], name: str, charge: Charge
+        self,
+        book: Callable[[Sequence[Booking], str], None],
+        bookings: Sequence[Booking],
+        name: str,
+        charge: Charge,
     ) -> None:
         first, last = bookings[0].entry.seq, bookings[-1].entry.seq
         self._book = book
@@ -47,9 +53,11 @@ class Reservation:
         return self._receipt is not None
 
     def commit(self, receipt_id: str) -> None:
-        """Books the receipt, for every scope that was charged; the answer may leave once this returns.
+        """Books the receipt, for every scope that was charged; the answer may leave once this
+        returns.
 
-        A commit that failed may be tried again, whether or not it had reached the database; the same receipt is booked once.
+        A commit that failed may be tried again, whether or not it had reached the database; the
+        same receipt is booked once.
 
         Args:
             receipt_id: whatever identifies the receipt, 1 to 1000 printable characters.
@@ -60,7 +68,9 @@ class Reservation:
         """
         checked_text(receipt_id, "receipt_id")
         if self._receipt is not None and self._receipt != receipt_id:
-            raise InvalidInput(f"reservation {self.id} is committed already; reserve again for another answer")
+            raise InvalidInput(
+                f"reservation {self.id} is committed already; reserve again for another answer"
+            )
         if self._receipt is None:
             self._book(self._bookings, receipt_id)
             self._receipt = receipt_id
@@ -68,9 +78,17 @@ class Reservation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if kind is None and not self.committed:
-            raise InvalidInput(f"reservation {self.id} ended without commit(receipt_id); its charge stays, release nothing")
+            raise InvalidInput(
+                f"reservation {self.id} ended without commit(receipt_id); its charge stays, "
+                "release nothing"
+            )
 
 
 def checked_text(value: str, name: str) -> str:
@@ -80,5 +98,7 @@ def checked_text(value: str, name: str) -> str:
         InvalidInput: it is something else.
     """
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT or not value.isprintable():
-        raise InvalidInput(f"{name}: expected 1 to {_LONGEST_TEXT} printable characters, got {value!r:.60}")
+        raise InvalidInput(
+            f"{name}: expected 1 to {_LONGEST_TEXT} printable characters, got {value!r:.60}"
+        )
     return value

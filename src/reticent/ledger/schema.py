@@ -1,7 +1,9 @@
-"""The tables of a ledger, as SQLAlchemy Core describes them. The migrations create them; a test compares the two.
+"""The tables of a ledger, as SQLAlchemy Core describes them. The migrations create them; a test
+compares the two.
 
 ``head``        one row: the ledger's name, the position and digest of its last entry, all that was ever charged, what is charged
-                to every budget for entries that a restored copy lost, and the policy. Writers lock it first.
+                to every budget for entries that a restored copy lost, and the policy. Writers lock
+                it first.
 ``statements``  guarantee kind and adjacency, one row per combination.
 ``budgets``     a scope with what is granted and spent, and how much of that for lost entries. The database itself refuses to
                 spend more than is granted.
@@ -72,7 +74,12 @@ budgets = Table(
     Column("principal", String(200), nullable=False),
     Column("subject", String(200), nullable=False),
     Column("bundle", String(200), nullable=False),
-    Column("statement_id", BigInteger, ForeignKey("statements.id", name="budgets_statement"), nullable=False),
+    Column(
+        "statement_id",
+        BigInteger,
+        ForeignKey("statements.id", name="budgets_statement"),
+        nullable=False,
+    ),
     Column("granted_epsilon", BigInteger, nullable=False),
     Column("granted_delta", BigInteger, nullable=False),
     Column("spent_epsilon", BigInteger, nullable=False),
@@ -92,7 +99,12 @@ accounts = Table(
     Column("principal", String(200), nullable=False),
     Column("subject", String(200), nullable=False),
     Column("bundle", String(200), nullable=False),
-    Column("statement_id", BigInteger, ForeignKey("statements.id", name="accounts_statement"), nullable=False),
+    Column(
+        "statement_id",
+        BigInteger,
+        ForeignKey("statements.id", name="accounts_statement"),
+        nullable=False,
+    ),
     Column("spent_epsilon", BigInteger, nullable=False),
     Column("spent_delta", BigInteger, nullable=False),
     Column("answers", BigInteger, nullable=False),
@@ -101,7 +113,9 @@ accounts = Table(
     Column("last_at", BigInteger, nullable=False),
     UniqueConstraint("principal", "subject", "bundle", name="accounts_once"),
     UniqueConstraint("id", "statement_id", name="accounts_key"),
-    CheckConstraint("spent_epsilon >= 0 AND spent_delta >= 0 AND answers >= 0", name="accounts_not_negative"),
+    CheckConstraint(
+        "spent_epsilon >= 0 AND spent_delta >= 0 AND answers >= 0", name="accounts_not_negative"
+    ),
     CheckConstraint("commits BETWEEN 0 AND reservations", name="accounts_commits"),
 )
 
@@ -111,8 +125,14 @@ covers = Table(
     Column("account_id", BigInteger, primary_key=True),
     Column("budget_id", BigInteger, primary_key=True),
     Column("statement_id", BigInteger, nullable=False),
-    ForeignKeyConstraint(["account_id", "statement_id"], ["accounts.id", "accounts.statement_id"], name="covers_account"),
-    ForeignKeyConstraint(["budget_id", "statement_id"], ["budgets.id", "budgets.statement_id"], name="covers_budget"),
+    ForeignKeyConstraint(
+        ["account_id", "statement_id"],
+        ["accounts.id", "accounts.statement_id"],
+        name="covers_account",
+    ),
+    ForeignKeyConstraint(
+        ["budget_id", "statement_id"], ["budgets.id", "budgets.statement_id"], name="covers_budget"
+    ),
 )
 
 entries = Table(
@@ -123,23 +143,42 @@ entries = Table(
     Column("action", String(7), nullable=False),
     Column("budget_id", BigInteger, ForeignKey("budgets.id", name="entries_budget"), nullable=True),
     Column("account_id", BigInteger, nullable=True),
-    Column("statement_id", BigInteger, ForeignKey("statements.id", name="entries_statement"), nullable=True),
+    Column(
+        "statement_id",
+        BigInteger,
+        ForeignKey("statements.id", name="entries_statement"),
+        nullable=True,
+    ),
     Column("epsilon", BigInteger, nullable=False),
     Column("delta", BigInteger, nullable=False),
     Column("answers", BigInteger, nullable=False),
     Column("mechanism", Text, nullable=False),
-    Column("reservation", BigInteger, ForeignKey("entries.seq", name="entries_reservation"), nullable=True),
+    Column(
+        "reservation",
+        BigInteger,
+        ForeignKey("entries.seq", name="entries_reservation"),
+        nullable=True,
+    ),
     Column("receipt", Text, nullable=False),
     Column("digest", LargeBinary(32), nullable=False),
     UniqueConstraint("reservation", name="entries_commit_once"),
-    ForeignKeyConstraint(["account_id", "statement_id"], ["accounts.id", "accounts.statement_id"], name="entries_account"),
+    ForeignKeyConstraint(
+        ["account_id", "statement_id"],
+        ["accounts.id", "accounts.statement_id"],
+        name="entries_account",
+    ),
     CheckConstraint("epsilon >= 0 AND delta >= 0 AND answers >= 0", name="entries_not_negative"),
     CheckConstraint(
-        "(action = 'grant' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS NULL) OR "
-        "(action = 'reserve' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NULL AND answers > 0) OR "
-        "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NOT NULL) OR "
-        "(action = 'gap' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS NULL) OR "
-        "(action = 'policy' AND budget_id IS NULL AND account_id IS NULL AND reservation IS NULL) OR "
+        "(action = 'grant' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS "
+        "NULL) OR "
+        "(action = 'reserve' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation "
+        "IS NULL AND answers > 0) OR "
+        "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation "
+        "IS NOT NULL) OR "
+        "(action = 'gap' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS "
+        "NULL) OR "
+        "(action = 'policy' AND budget_id IS NULL AND account_id IS NULL AND reservation IS "
+        "NULL) OR "
         "(action = 'accept' AND budget_id IS NULL AND account_id IS NULL AND reservation IS NULL)",
         name="entries_action",
     ),
@@ -155,11 +194,14 @@ SQLITE_TRIGGERS = {
     "entries_no_delete": "CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries "
     "BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
 }
-"""Triggers by name, as SQLite keeps their text. They stop accidents and SQL by hand, not the owner of the file."""
+"""Triggers by name, as SQLite keeps their text. They stop accidents and SQL by hand, not the
+owner of the file.
+"""
 
 POSTGRESQL_FUNCTION_BODY = " BEGIN RAISE EXCEPTION 'entries are append-only'; END "
 POSTGRESQL_TRIGGERS = {
-    "entries_append_only": "CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON entries "
+    "entries_append_only": "CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR "
+    "TRUNCATE ON entries "
     "FOR EACH STATEMENT EXECUTE FUNCTION reticent_append_only()",
 }
 """The same on PostgreSQL, and the body of the function that they call."""

@@ -21,22 +21,28 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def spending_figure(series: Sequence[Spending]) -> Figure:
-    """Steps of the share of granted epsilon that each budget has spent; the dashed line is the whole grant of today.
+    """Steps of the share of granted epsilon that each budget has spent; the dashed line is the
+    whole grant of today.
 
     Args:
-        series: of ``reports.spending``, the tightest budget first; nothing spent gives an empty figure that says so.
+        series: of ``reports.spending``, the tightest budget first; nothing spent gives an empty
+            figure that says so.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    figure: Figure = require("matplotlib.figure", extra="plots").Figure(figsize=(8.0, 4.5), layout="constrained")
+    figure: Figure = require("matplotlib.figure", extra="plots").Figure(
+        figsize=(8.0, 4.5), layout="constrained"
+    )
     axes = figure.add_subplot()
     axes.set_ylabel("spent, % of granted epsilon")
     axes.set_ylim(0, 108)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if not series:
-        axes.text(0.5, 0.5, "nothing was spent yet", ha="center", va="center", transform=axes.transAxes)
+        axes.text(
+            0.5, 0.5, "nothing was spent yet", ha="center", va="center", transform=axes.transAxes
+        )
         axes.set_xticks([])
         return figure
     axes.axhline(100, color="0.35", linewidth=1, linestyle="--")
@@ -62,5 +68,7 @@ def spending_figure(series: Sequence[Spending]) -> Figure:
 def spending_png(series: Sequence[Spending]) -> bytes:
     """The figure as PNG."""
     buffer = BytesIO()
-    spending_figure(series).savefig(buffer, dpi=150, metadata={"Creation Time": datetime.now(UTC).isoformat(timespec="seconds")})
+    spending_figure(series).savefig(
+        buffer, dpi=150, metadata={"Creation Time": datetime.now(UTC).isoformat(timespec="seconds")}
+    )
     return buffer.getvalue()

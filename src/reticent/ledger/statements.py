@@ -26,14 +26,18 @@ def statement_of(guarantee: Guarantee) -> str:
 @lru_cache(maxsize=1024)
 def _canonical(kind: GuaranteeKind, adjacency: Adjacency) -> str:
     described = Guarantee(1.0, 0.0, adjacency, kind).to_dict()
-    return json.dumps({"adjacency": described["adjacency"], "kind": described["kind"]}, sort_keys=True, separators=(",", ":"))
+    return json.dumps(
+        {"adjacency": described["adjacency"], "kind": described["kind"]},
+        sort_keys=True,
+        separators=(",", ":"),
+    )
 
 
 def describe_statement(statement: str) -> str:
     """A stored statement as one phrase.
 
-    A statement is compared as text. One that was stored before adjacencies had identities lacks their fields, so that it
-    equals no newer one, whatever its words; the phrase says so.
+    A statement is compared as text. One that was stored before adjacencies had identities lacks
+    their fields, so that it equals no newer one, whatever its words; the phrase says so.
     """
     guarantee = Guarantee.from_dict({"epsilon": 1.0, "delta": 0.0, **json.loads(statement)})
     phrase = f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"

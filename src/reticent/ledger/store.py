@@ -1,4 +1,6 @@
-"""Where a ledger lives: an SQLite file or a PostgreSQL database, its transactions, its schema, its failures in plain words."""
+"""Where a ledger lives: an SQLite file or a PostgreSQL database, its transactions, its schema,
+its failures in plain words.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,14 @@ _ATTEMPTS = 10
 """Times that a transaction is begun which the server itself undid."""
 
 _UNDONE = ("40001", "40P01")
-"""SQLSTATE of serialization failures and deadlocks: the server has undone the transaction, and says so."""
+"""SQLSTATE of serialization failures and deadlocks: the server has undone the transaction, and
+says so.
+"""
 
 _abandoned: list[Engine] = []
-"""Engines inherited through a fork: an SQLite connection must be neither used nor closed in the child, so they are kept."""
+"""Engines inherited through a fork: an SQLite connection must be neither used nor closed in the
+child, so they are kept.
+"""
 
 logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
 
@@ -54,13 +60,16 @@ class Store:
     """Connections to one ledger's database.
 
     Args:
-        url: a path, or an SQLAlchemy URL of SQLite (``sqlite:///budgets.db``) or PostgreSQL (``postgresql://user@host/name``);
-            the option ``anchor=FOLDER`` of a URL stands for the argument.
-        synchronous: SQLite only. FULL survives a power cut; NORMAL survives every crash of a process but may lose the last
-            charges, and only those, in a power cut, and then the ledger is refused as older than its anchor.
+        url: a path, or an SQLAlchemy URL of SQLite (``sqlite:///budgets.db``) or PostgreSQL
+            (``postgresql://user@host/name``); the option ``anchor=FOLDER`` of a URL stands for the
+            argument.
+        synchronous: SQLite only. FULL survives a power cut; NORMAL survives every crash of a
+            process but may lose the last charges, and only those, in a power cut, and then the
+            ledger is refused as older than its anchor.
         lock_timeout: seconds to wait for another writer, above 0, at most a day.
-        anchor: a folder, or a file that ends in ".anchor", where the ledger's last position is kept; see ``anchors``. None takes
-            the URL's, else the environment variable ``RETICENT_ANCHOR``, else the user's state folder.
+        anchor: a folder, or a file that ends in ".anchor", where the ledger's last position is
+            kept; see ``anchors``. None takes the URL's, else the environment variable
+            ``RETICENT_ANCHOR``, else the user's state folder.
 
     Raises:
         InvalidInput: not a URL, or a database in memory, which would forget what was spent.
@@ -82,7 +91,9 @@ class Store:
         self.synchronous = synchronous
         self.lock_timeout = positive(lock_timeout, name="lock_timeout")
         if self.lock_timeout > _LONGEST_WAIT:
-            raise InvalidParameter(f"lock_timeout={lock_timeout!r}: expected at most {_LONGEST_WAIT:g} seconds")
+            raise InvalidParameter(
+                f"lock_timeout={lock_timeout!r}: expected at most {_LONGEST_WAIT:g} seconds"
+            )
         self._anchor = self.location.anchor or None if anchor is None else anchor
         self._anchors: dict[str, AnchorFile] = {}
         self._engine: Engine | None = None
@@ -124,7 +135,8 @@ class Store:
         )
 
     def create(self, *, required: str) -> None:
-        """Creates the schema, or brings an older one up to date; nothing happens to a ledger that is up to date.
+        """Creates the schema, or brings an older one up to date; nothing happens to a ledger that
+        is up to date.
 
         Args:
             required: of a new ledger, its first policy as ``Policy.text``.
@@ -139,15 +151,20 @@ class Store:
     def _create_file(self) -> None:
         path = self.location.path
         if not path.parent.is_dir():
-            raise LedgerUnavailable(f"{self.name}: expected the folder {path.parent} to exist; make it first")
+            raise LedgerUnavailable(
+                f"{self.name}: expected the folder {path.parent} to exist; make it first"
+            )
         if not os.path.lexists(path):
-            # Only where nothing is: closing a second descriptor of a ledger drops SQLite's locks on it in this process.
+            # Only where nothing is: closing a second descriptor of a ledger drops SQLite's locks on
+            # it in this process.
             try:
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
             except FileExistsError:
                 pass  # somebody else creates the same ledger now
             except OSError as error:
-                raise LedgerUnavailable(f"{self.name}: could not be made ({error.strerror}); nothing is released") from error
+                raise LedgerUnavailable(
+                    f"{self.name}: could not be made ({error.strerror}); nothing is released"
+                ) from error
 
     def _create_schema(self, required: str) -> None:
         with self.write() as connection:
@@ -159,12 +176,19 @@ class Store:
                 command.upgrade(config, "head")
             except CommandError as error:
                 raise LedgerUnavailable(
-                    f"{self.name}: written by a newer version of reticent; upgrade reticent ({error})"
+                    f"{self.name}: written by a newer version of reticent; upgrade reticent "
+                    f"({error})"
                 ) from error
             if connection.execute(sa.select(schema.head.c.id)).first() is None:
                 ledger = str(uuid.uuid4())
                 policy = {"first_required": required, "required": required}
-                row = {"id": 1, "ledger": ledger, "seq": 0, "digest": genesis(ledger, required), **policy}
+                row = {
+                    "id": 1,
+                    "ledger": ledger,
+                    "seq": 0,
+                    "digest": genesis(ledger, required),
+                    **policy,
+                }
                 connection.execute(schema.head.insert().values(row))
 
     def check(self) -> None:
@@ -177,7 +201,9 @@ class Store:
             found = MigrationContext.configure(connection).get_current_revision()
         expected = ScriptDirectory.from_config(_alembic()).get_current_head()
         if found is None:
-            raise LedgerUnavailable(f"{self.name}: no ledger here; create one with `reticent ledger init`")
+            raise LedgerUnavailable(
+                f"{self.name}: no ledger here; create one with `reticent ledger init`"
+            )
         if found != expected:
             raise LedgerUnavailable(
                 f"{self.name}: schema version {found}, expected {expected}; "
@@ -187,8 +213,8 @@ class Store:
     def retried(self, work: Callable[[], T]) -> T:
         """The result of ``work``, begun again where the server undid its transaction by itself.
 
-        A failure that leaves open whether the transaction took place, as a connection that breaks while it is committed, is
-        never retried.
+        A failure that leaves open whether the transaction took place, as a connection that breaks
+        while it is committed, is never retried.
 
         Raises:
             LedgerUnavailable: the server undid it time after time, or failed in another way.
@@ -203,11 +229,16 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """One transaction that no other writer can interleave with; durable once the block ends, undone if it raises."""
+        """One transaction that no other writer can interleave with; durable once the block ends,
+        undone if it raises.
+        """
         with self._translated(), self._connect().begin() as connection:
             self.check_file()
             if not self.is_sqlite:
-                wait, longest = _milliseconds(self.lock_timeout), _milliseconds(self.lock_timeout + _LONGEST_STATEMENT)
+                wait, longest = (
+                    _milliseconds(self.lock_timeout),
+                    _milliseconds(self.lock_timeout + _LONGEST_STATEMENT),
+                )
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait}")
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = {longest}")
             yield connection
@@ -219,12 +250,15 @@ class Store:
             if self.is_sqlite:
                 connection = connection.execution_options(reticent_read=True)
             else:
-                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+                connection = connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
             with connection.begin():
                 yield connection
 
     def check_file(self) -> None:
-        """Refuses where the path of an SQLite ledger has come to lead elsewhere, or the file has come to have another name.
+        """Refuses where the path of an SQLite ledger has come to lead elsewhere, or the file has
+        come to have another name.
 
         Raises:
             LedgerUnavailable: with what to do about it.
@@ -253,7 +287,9 @@ class Store:
         self._identity = checked_file(path)
         # mode=rw: opening a ledger that is not there must fail, not make an empty one.
         engine = sa.create_engine(
-            URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"}),
+            URL.create(
+                "sqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"}
+            ),
             connect_args={"timeout": self.lock_timeout},
             pool_timeout=self.lock_timeout,
         )
@@ -276,11 +312,14 @@ class Store:
 
     def _postgresql(self) -> Engine:
         if find_spec("psycopg") is None:
-            raise MissingExtra('a PostgreSQL ledger needs the extra "postgres": pip install "reticent[postgres]"')
+            raise MissingExtra(
+                'a PostgreSQL ledger needs the extra "postgres": pip install "reticent[postgres]"'
+            )
         given = {name: value for name, value in self.url.query.items() if name == "options"}
-        # A client that is stopped or cut off while it holds the lock is thrown out, before those who wait for it give up. Writers
-        # take turns by a lock on one row, which needs no more than READ COMMITTED, whatever the server's default; and whatever
-        # its default, an answer leaves only after its charge is on disk.
+        # A client that is stopped or cut off while it holds the lock is thrown out, before those
+        # who wait for it give up. Writers take turns by a lock on one row, which needs no more than
+        # READ COMMITTED, whatever the server's default; and whatever its default, an answer leaves
+        # only after its charge is on disk.
         idle = max(_milliseconds(self.lock_timeout / 2), 1000)
         settings = (
             *given.values(),
@@ -316,15 +355,22 @@ class Store:
             yield
         except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.Error, UnicodeDecodeError) as error:
             self._hide_secrets(error)
-            raise LedgerUnavailable(f"{self.name}: {self._reason(error)}; nothing is released") from error
+            raise LedgerUnavailable(
+                f"{self.name}: {self._reason(error)}; nothing is released"
+            ) from error
 
     def _reason(self, error: Exception) -> str:
         text = " ".join(str(getattr(error, "orig", None) or error).split())
-        advice = next((advice for sign, advice in _REASONS if sign in text.lower()), "the database reported a fault")
+        advice = next(
+            (advice for sign, advice in _REASONS if sign in text.lower()),
+            "the database reported a fault",
+        )
         return f"{advice.format(seconds=self.lock_timeout)} [{text}]"
 
     def _hide_secrets(self, error: BaseException | None) -> None:
-        """Takes secrets out of what an error, and those that it came from, would print in a traceback."""
+        """Takes secrets out of what an error, and those that it came from, would print in a
+        traceback.
+        """
         seen: set[int] = set()
         while error is not None and id(error) not in seen:
             seen.add(id(error))
@@ -335,25 +381,79 @@ class Store:
             error = error.__cause__ or error.__context__
 
     def _hide_secrets_of(self, error: BaseException) -> None:
-        error.args = tuple(self.location.without_secrets(part) if isinstance(part, str) else part for part in error.args)
+        error.args = tuple(
+            self.location.without_secrets(part) if isinstance(part, str) else part
+            for part in error.args
+        )
 
 
 _REASONS: tuple[tuple[str, str], ...] = (
-    ("locked", "another process held the ledger for more than {seconds:g} s; try again, or raise lock_timeout"),
-    ("lock timeout", "another process held the ledger for more than {seconds:g} s; try again, or raise lock_timeout"),
-    ("idle-in-transaction", "this process kept the ledger from others for too long, and was cut off; try again"),
+    (
+        "locked",
+        (
+            "another process held the ledger for more than {seconds:g} s; try again, or raise "
+            "lock_timeout"
+        ),
+    ),
+    (
+        "lock timeout",
+        (
+            "another process held the ledger for more than {seconds:g} s; try again, or raise "
+            "lock_timeout"
+        ),
+    ),
+    (
+        "idle-in-transaction",
+        "this process kept the ledger from others for too long, and was cut off; try again",
+    ),
     ("statement timeout", "the database took too long; try again"),
-    ("readonly", "the ledger is read-only for this user; give it write permission on the file and its folder"),
-    ("read-only", "the ledger is read-only for this user; give it write permission on the file and its folder"),
+    (
+        "readonly",
+        (
+            "the ledger is read-only for this user; give it write permission on the file and its "
+            "folder"
+        ),
+    ),
+    (
+        "read-only",
+        (
+            "the ledger is read-only for this user; give it write permission on the file and its "
+            "folder"
+        ),
+    ),
     ("full", "no space is left for the ledger; free some, the ledger itself is intact"),
-    ("disk i/o", "the ledger's disk refused a write (no space, a quota, or a fault); the ledger itself is intact"),
-    ("unable to open", "no ledger here, or no permission to open it; create one with `reticent ledger init`"),
+    (
+        "disk i/o",
+        (
+            "the ledger's disk refused a write (no space, a quota, or a fault); the ledger itself "
+            "is intact"
+        ),
+    ),
+    (
+        "unable to open",
+        "no ledger here, or no permission to open it; create one with `reticent ledger init`",
+    ),
     ("no such table", "no ledger here; create one with `reticent ledger init`"),
-    ("no such column", "a ledger of another version; run `reticent ledger init` with the newest reticent"),
+    (
+        "no such column",
+        "a ledger of another version; run `reticent ledger init` with the newest reticent",
+    ),
     ("does not exist", "no ledger here; create one with `reticent ledger init`"),
     ("not a database", "the file is not an SQLite database"),
-    ("codec can't decode", "the file is damaged; `reticent ledger restore` puts a backup in its place and says what it lost"),
-    ("malformed", "the file is damaged; `reticent ledger restore` puts a backup in its place and says what it lost"),
+    (
+        "codec can't decode",
+        (
+            "the file is damaged; `reticent ledger restore` puts a backup in its place and says "
+            "what it lost"
+        ),
+    ),
+    (
+        "malformed",
+        (
+            "the file is damaged; `reticent ledger restore` puts a backup in its place and says "
+            "what it lost"
+        ),
+    ),
 )
 
 

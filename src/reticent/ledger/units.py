@@ -19,7 +19,8 @@ LARGEST = 2**62
 
 
 def epsilon_cost(epsilon: float, *, answers: int) -> int:
-    """Micro-epsilon that ``answers`` answers of ``epsilon`` cost, rounded up once for the whole call.
+    """Micro-epsilon that ``answers`` answers of ``epsilon`` cost, rounded up once for the whole
+    call.
 
     A float stands for its shortest decimal, so ten answers of 0.1 cost exactly 1.
 
@@ -27,7 +28,11 @@ def epsilon_cost(epsilon: float, *, answers: int) -> int:
         >>> epsilon_cost(0.1, answers=10), epsilon_cost(1e-9, answers=1)
         (1000000, 1)
     """
-    return _units(count(answers, name="answers") * Fraction(repr(positive(epsilon, name="epsilon"))), EPSILON_UNIT, "epsilon")
+    return _units(
+        count(answers, name="answers") * Fraction(repr(positive(epsilon, name="epsilon"))),
+        EPSILON_UNIT,
+        "epsilon",
+    )
 
 
 def delta_cost(delta: float, *, answers: int) -> int:
@@ -37,7 +42,11 @@ def delta_cost(delta: float, *, answers: int) -> int:
         >>> delta_cost(1e-5, answers=3), delta_cost(0.0, answers=3), delta_cost(1e-15, answers=1)
         (30000000, 0, 1)
     """
-    return _units(count(answers, name="answers") * Fraction(repr(probability(delta, name="delta"))), DELTA_UNIT, "delta")
+    return _units(
+        count(answers, name="answers") * Fraction(repr(probability(delta, name="delta"))),
+        DELTA_UNIT,
+        "delta",
+    )
 
 
 def epsilon_grant(epsilon: float) -> int:
@@ -52,7 +61,9 @@ def epsilon_grant(epsilon: float) -> int:
     """
     units = -_units(-Fraction(repr(positive(epsilon, name="epsilon"))), EPSILON_UNIT, "epsilon")
     if units == 0:
-        raise InvalidParameter(f"epsilon={epsilon!r}: expected at least 1e-6, the smallest amount that a ledger holds")
+        raise InvalidParameter(
+            f"epsilon={epsilon!r}: expected at least 1e-6, the smallest amount that a ledger holds"
+        )
     return units
 
 
@@ -79,5 +90,8 @@ def delta_value(units: int) -> float:
 def _units(value: Fraction, unit: int, name: str) -> int:
     units = math.ceil(value * unit)
     if abs(units) > LARGEST:
-        raise InvalidParameter(f"{name}: {float(abs(value)):g} in total is more than a ledger can hold ({LARGEST / unit:g})")
+        raise InvalidParameter(
+            f"{name}: {float(abs(value)):g} in total is more than a ledger can hold "
+            f"({LARGEST / unit:g})"
+        )
     return units

@@ -36,7 +36,9 @@ class StoredEntry(NamedTuple):
 
 
 class MalformedEntry(NamedTuple):
-    """A row among the entries that no ledger writes: a number where a text stands, or the other way round."""
+    """A row among the entries that no ledger writes: a number where a text stands, or the other
+    way round.
+    """
 
     seq: object
 
@@ -47,7 +49,8 @@ class Verification:
 
     Attributes:
         entries: number of entries read.
-        anchor: "position:digest" of the last entry. Kept elsewhere, it proves later that nothing up to here was rewritten.
+        anchor: "position:digest" of the last entry. Kept elsewhere, it proves later that nothing up
+            to here was rewritten.
         problems: what is wrong, in plain words; empty when all is well. At most 50 are listed.
     """
 
@@ -72,7 +75,8 @@ class _Sums:
 
     def __str__(self) -> str:
         return (
-            f"epsilon={epsilon_value(self.epsilon)}, delta={delta_value(self.delta)}, {self.answers} answer(s) in "
+            f"epsilon={epsilon_value(self.epsilon)}, delta={delta_value(self.delta)}, "
+            f"{self.answers} answer(s) in "
             f"{self.reservations} call(s), {self.commits} of them committed"
         )
 
@@ -98,13 +102,21 @@ class _Walk:
             self.problems.append(problem)
 
 
-def verify(store: Store, *, anchor: str | None = None, receipts: Sequence[ReceiptClaim] = (), kept: bool = True) -> Verification:
-    """Recomputes the chain, every account, every budget and every cover, in one snapshot, and checks the schema.
+def verify(
+    store: Store,
+    *,
+    anchor: str | None = None,
+    receipts: Sequence[ReceiptClaim] = (),
+    kept: bool = True,
+) -> Verification:
+    """Recomputes the chain, every account, every budget and every cover, in one snapshot, and
+    checks the schema.
 
-    A changed, dropped or reordered entry, a total that is not the sum of its entries, a budget that misses an account, and a
-    constraint or trigger that is missing or was added are each named. Somebody who can rewrite the whole database can also
-    rewrite the chain, and an old copy is whole: the anchor that is kept outside the database catches both, and where that was put
-    back as well, an ``anchor`` noted elsewhere or clients' ``receipts``.
+    A changed, dropped or reordered entry, a total that is not the sum of its entries, a budget that
+    misses an account, and a constraint or trigger that is missing or was added are each named.
+    Somebody who can rewrite the whole database can also rewrite the chain, and an old copy is
+    whole: the anchor that is kept outside the database catches both, and where that was put back as
+    well, an ``anchor`` noted elsewhere or clients' ``receipts``.
 
     Args:
         store: the ledger's database.
@@ -114,7 +126,8 @@ def verify(store: Store, *, anchor: str | None = None, receipts: Sequence[Receip
 
     Raises:
         InvalidInput: ``anchor`` is not "position:digest".
-        LedgerUnavailable: cannot be reached or read, or holds no ledger. Whatever a reachable ledger holds, it is no error.
+        LedgerUnavailable: cannot be reached or read, or holds no ledger. Whatever a reachable
+            ledger holds, it is no error.
     """
     named = [] if anchor is None else [_parse_anchor(anchor)]
     walk = _Walk()
@@ -133,7 +146,9 @@ def verify(store: Store, *, anchor: str | None = None, receipts: Sequence[Receip
 
 
 def _kept_anchor(store: Store, walk: _Walk) -> Anchor | None:
-    """The anchor that is kept for this ledger, read before the snapshot that it is compared with."""
+    """The anchor that is kept for this ledger, read before the snapshot that it is compared
+    with.
+    """
     try:
         with store.read() as connection:
             tip = read_tip(connection, lock=False)
@@ -147,7 +162,11 @@ def _kept_anchor(store: Store, walk: _Walk) -> Anchor | None:
 
 
 def _walk_all(
-    walk: _Walk, connection: Connection, kept: Anchor | None, named: list[tuple[int, str]], receipts: Sequence[ReceiptClaim]
+    walk: _Walk,
+    connection: Connection,
+    kept: Anchor | None,
+    named: list[tuple[int, str]],
+    receipts: Sequence[ReceiptClaim],
 ) -> str:
     top = read_tip(connection, lock=False)
     if top is None:
@@ -171,20 +190,28 @@ def _walk_all(
         _add_up(walk, stored)
         seq, digest = stored.entry.seq, stored.digest
         if any(digest.hex() != other for other in expected.pop(seq, ())):
-            walk.report(f"entry {seq} is not the one that the anchor names; entries up to it were rewritten")
+            walk.report(
+                f"entry {seq} is not the one that the anchor names; entries up to it were rewritten"
+            )
         if seq in claims and claims[seq].digest == digest.hex():
             walk.confirmed.add(claims[seq].identifier)
     if (top.seq, top.digest) != (seq, digest):
         walk.report(
-            f"the ledger's head names entry {top.seq}, the last entry is {seq}; entries were dropped or the head was changed"
+            f"the ledger's head names entry {top.seq}, the last entry is {seq}; entries were "
+            "dropped or the head was changed"
         )
     for position in expected:
         if position != 0:
             walk.report(
-                f"the anchor names entry {position}, which is not here, the last entry is {seq}; entries were dropped or an old "
+                f"the anchor names entry {position}, which is not here, the last entry is "
+                f"{seq}; entries were dropped or an old "
                 "copy was put back"
             )
-    if (top.spent, top.gap, top.policy.text) != (walk.charged, walk.gap, walk.policy if walk.policy is not None else top.first):
+    if (top.spent, top.gap, top.policy.text) != (
+        walk.charged,
+        walk.gap,
+        walk.policy if walk.policy is not None else top.first,
+    ):
         walk.report("the ledger's head says another policy, total or gap than its entries")
     _check_receipts(walk, top.ledger, receipts)
     _check_budgets(walk, connection, _check_accounts(walk, connection))
@@ -197,11 +224,23 @@ def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEn
     mine = entries.c
     query = (
         sa.select(
-            *(mine.seq, mine.at, mine.action, *scope, sa.func.coalesce(statements.c.statement, ""), mine.epsilon, mine.delta),
+            *(
+                mine.seq,
+                mine.at,
+                mine.action,
+                *scope,
+                sa.func.coalesce(statements.c.statement, ""),
+                mine.epsilon,
+                mine.delta,
+            ),
             *(
                 mine.answers,
                 mine.mechanism,
-                sa.case((mine.reservation.is_(None), 0), (mine.reservation == 0, -1), else_=mine.reservation),
+                sa.case(
+                    (mine.reservation.is_(None), 0),
+                    (mine.reservation == 0, -1),
+                    else_=mine.reservation,
+                ),
                 mine.receipt,
                 raw(mine.digest),
             ),
@@ -215,7 +254,12 @@ def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEn
     )
     for *fields, digest, account_id, budget_id in connection.execute(query):
         whole = all(type(value) is kind for value, kind in zip(fields, _KINDS, strict=True))
-        if whole and isinstance(digest, bytes | memoryview) and _is_id(account_id) and _is_id(budget_id):
+        if (
+            whole
+            and isinstance(digest, bytes | memoryview)
+            and _is_id(account_id)
+            and _is_id(budget_id)
+        ):
             yield StoredEntry(Entry(*fields), bytes(digest), account_id, budget_id)
         else:
             yield MalformedEntry(fields[0])
@@ -256,27 +300,36 @@ def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) 
             walk.report(f"receipt {receipt.identifier} is of another ledger")
         elif receipt.identifier not in walk.confirmed:
             walk.report(
-                f"receipt {receipt.identifier} names entry {receipt.last}, which is not here as the receipt knows it; entries "
+                f"receipt {receipt.identifier} names entry {receipt.last}, which is not here "
+                "as the receipt knows it; entries "
                 "were dropped or an old copy was put back"
             )
         elif any(seq not in walk.committed for seq in range(receipt.first, receipt.last + 1)):
-            walk.report(f"receipt {receipt.identifier} was released, but its reservation is still open")
+            walk.report(
+                f"receipt {receipt.identifier} was released, but its reservation is still open"
+            )
 
 
 def _check_link(walk: _Walk, stored: StoredEntry, before: int, digest: bytes) -> None:
     seq = stored.entry.seq
     if seq != before + 1 and not (stored.entry.action == "accept" and seq > before):
-        gap = f"entry {before + 1} is" if seq == before + 2 else f"entries {before + 1} to {seq - 1} are"
+        gap = (
+            f"entry {before + 1} is"
+            if seq == before + 2
+            else f"entries {before + 1} to {seq - 1} are"
+        )
         walk.report(f"{gap} missing")
     elif stored.entry.digest(digest) != stored.digest:
-        walk.report(f"entry {seq} does not match its digest: it, or its place in the order, was changed")
+        walk.report(
+            f"entry {seq} does not match its digest: it, or its place in the order, was changed"
+        )
 
 
 def _add_up(walk: _Walk, stored: StoredEntry) -> None:
     entry, account = stored.entry, stored.account_id
-    if (account is not None) != (entry.action in ("reserve", "commit")) or (stored.budget_id is not None) != (
-        entry.action in ("grant", "gap")
-    ):
+    if (account is not None) != (entry.action in ("reserve", "commit")) or (
+        stored.budget_id is not None
+    ) != (entry.action in ("grant", "gap")):
         walk.report(f"entry {entry.seq} belongs to another account or budget than its action says")
     if entry.action == "grant" and stored.budget_id is not None:
         walk.granted[stored.budget_id].epsilon += entry.epsilon
@@ -285,11 +338,17 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
         walk.lost[stored.budget_id].epsilon += entry.epsilon
         walk.lost[stored.budget_id].delta += entry.delta
     elif entry.action == "accept":
-        walk.gap = (min(walk.gap[0] + entry.epsilon, LARGEST), min(walk.gap[1] + entry.delta, LARGEST))
+        walk.gap = (
+            min(walk.gap[0] + entry.epsilon, LARGEST),
+            min(walk.gap[1] + entry.delta, LARGEST),
+        )
     elif entry.action == "policy":
         walk.policy = entry.mechanism
     elif entry.action == "reserve" and account is not None:
-        walk.charged = (min(walk.charged[0] + entry.epsilon, LARGEST), min(walk.charged[1] + entry.delta, LARGEST))
+        walk.charged = (
+            min(walk.charged[0] + entry.epsilon, LARGEST),
+            min(walk.charged[1] + entry.delta, LARGEST),
+        )
         sums = walk.spent[account]
         sums.epsilon += entry.epsilon
         sums.delta += entry.delta
@@ -300,7 +359,10 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
     elif entry.action == "commit" and account is not None:
         walk.spent[account].commits += 1
         if walk.account_of.get(entry.reservation) != account or entry.reservation in walk.committed:
-            walk.report(f"entry {entry.seq} commits entry {entry.reservation}, which is no open reservation of its account")
+            walk.report(
+                f"entry {entry.seq} commits entry {entry.reservation}, which is no open "
+                "reservation of its account"
+            )
         walk.committed.add(entry.reservation)
     else:
         walk.report(f"entry {entry.seq} has no account or budget")
@@ -315,18 +377,28 @@ def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scop
             continue
         scope = Scope.stored(row.principal, row.subject, row.bundle)
         found[row.id] = (scope, row.statement_id)
-        stored, sums = _Sums(row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits), walk.spent[row.id]
+        stored, sums = (
+            _Sums(row.spent_epsilon, row.spent_delta, row.answers, row.reservations, row.commits),
+            walk.spent[row.id],
+        )
         if stored != sums:
             walk.report(f"account {scope.describe()} says {stored}; its entries say {sums}")
         elif row.last_at != sums.last_at:
-            walk.report(f"account {scope.describe()} says that it spent last at another time than its entries")
+            walk.report(
+                f"account {scope.describe()} says that it spent last at another time than its "
+                "entries"
+            )
     for account in walk.spent.keys() - found.keys():
         walk.report(f"entries of account {account} have no account")
     return found
 
 
-def _check_budgets(walk: _Walk, connection: Connection, all_accounts: dict[int, tuple[Scope, int]]) -> None:
-    """Compares every budget with the accounts that it has to count, its grants and what they spent."""
+def _check_budgets(
+    walk: _Walk, connection: Connection, all_accounts: dict[int, tuple[Scope, int]]
+) -> None:
+    """Compares every budget with the accounts that it has to count, its grants and what they
+    spent.
+    """
     links: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for link in connection.execute(sa.select(covers)):
         if _is_well_formed(link, covers):
@@ -343,7 +415,10 @@ def _check_budgets(walk: _Walk, connection: Connection, all_accounts: dict[int, 
         scope = Scope.stored(row.principal, row.subject, row.bundle)
         covered = _covered(indexes, scope, all_accounts)
         if covered != links[row.id].keys():
-            walk.report(f"budget {scope.describe()} counts {len(links[row.id])} accounts, expected {len(covered)}")
+            walk.report(
+                f"budget {scope.describe()} counts {len(links[row.id])} accounts, expected "
+                f"{len(covered)}"
+            )
         stated = {*links[row.id].values(), *(all_accounts[account][1] for account in covered)}
         if not stated <= {row.statement_id}:
             walk.report(f"budget {scope.describe()} counts an account of another kind or adjacency")
@@ -360,7 +435,10 @@ def _check_amounts(walk: _Walk, row: Row[Any], scope: Scope, covered: set[int]) 
     )
     if (row.granted_epsilon, row.granted_delta) != (granted.epsilon, granted.delta):
         walk.report(f"budget {scope.describe()} grants another amount than its entries")
-    if (row.spent_epsilon, row.spent_delta) != spent or (row.gap_epsilon, row.gap_delta) != (lost.epsilon, lost.delta):
+    if (row.spent_epsilon, row.spent_delta) != spent or (row.gap_epsilon, row.gap_delta) != (
+        lost.epsilon,
+        lost.delta,
+    ):
         walk.report(f"budget {scope.describe()} has spent another amount than its entries")
     if spent[0] > granted.epsilon or spent[1] > granted.delta:
         walk.report(f"budget {scope.describe()} is overspent")
@@ -381,7 +459,9 @@ def _covered(
     budget: Scope,
     all_accounts: dict[int, tuple[Scope, int]],
 ) -> set[int]:
-    """Accounts that ``budget`` covers, from one index per set of names that budgets give; there are seven such sets at most."""
+    """Accounts that ``budget`` covers, from one index per set of names that budgets give; there
+    are seven such sets at most.
+    """
     given = tuple(bool(value) for value in budget.parts.values())
     if given not in indexes:
         index: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
@@ -396,4 +476,6 @@ def _parse_anchor(anchor: str) -> tuple[int, str]:
         seq, digest = anchor.split(":")
         return int(seq), bytes.fromhex(digest).hex()
     except ValueError:
-        raise InvalidInput(f"anchor={anchor!r:.80}: expected 'position:digest' as printed by report or verify") from None
+        raise InvalidInput(
+            f"anchor={anchor!r:.80}: expected 'position:digest' as printed by report or verify"
+        ) from None

@@ -2,7 +2,13 @@
 
 from reticent.lipschitz.bounds import LipschitzBound, Output
 from reticent.lipschitz.enumeration import EnumerationBound
-from reticent.lipschitz.exact import ExactBound, ExactResult, Violation, lipschitz_constant, nearest_violation
+from reticent.lipschitz.exact import (
+    ExactBound,
+    ExactResult,
+    Violation,
+    lipschitz_constant,
+    nearest_violation,
+)
 from reticent.lipschitz.exact_search import Limits
 from reticent.lipschitz.interval import IntervalBound
 from reticent.lipschitz.layered import LayeredBound

@@ -1,4 +1,6 @@
-"""What every isotone bound on a local Lipschitz constant is, and the regions that it is asked about."""
+"""What every isotone bound on a local Lipschitz constant is, and the regions that it is asked
+about.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,27 @@ from reticent.networks.layers import Activation, Layer, Linear, Residual
 from reticent.networks.network import Network
 
 Output = Norm | Literal["spread"]
-"""How changes of the output are measured: a norm, or *spread*, the largest |change of v_i - v_j| of two logits."""
+"""How changes of the output are measured: a norm, or *spread*, the largest |change of v_i - v_j|
+of two logits.
+"""
 
 MAX_SIGN_OUTPUTS = 12
-"""Up to this many outputs the l1 norm is bounded by enumerating output signs; beyond, by the sum over outputs."""
+"""Up to this many outputs the l1 norm is bounded by enumerating output signs; beyond, by the sum
+over outputs.
+"""
 
 _DENSE_LIMIT = 2**22
 
 
 @dataclass(frozen=True, eq=False)
 class Functionals:
-    """Linear functionals a of the output, and how bounds on |a . change| combine into the output measure.
+    """Linear functionals a of the output, and how bounds on |a . change| combine into the output
+    measure.
 
     Attributes:
         rows: shape (k, m), entries -1, 0 or 1, one of each pair {a, -a}.
-        combine: "max" (exact for l1 by signs, l-infinity and spread), "sum" (l1 fallback) or "l2".
+        combine: "max" (exact for l1 by signs, l-infinity and spread), "sum" (l1 fallback) or
+            "l2".
     """
 
     rows: Array
@@ -52,7 +60,11 @@ class Functionals:
             return cls(np.eye(outputs)[first] - np.eye(outputs)[second], "max")
         if output is Norm.L1 and outputs <= MAX_SIGN_OUTPUTS:
             return cls(sign_patterns(outputs, up_to_sign=True), "max")
-        combine: dict[Norm, Literal["max", "sum", "l2"]] = {Norm.L1: "sum", Norm.LINF: "max", Norm.L2: "l2"}
+        combine: dict[Norm, Literal["max", "sum", "l2"]] = {
+            Norm.L1: "sum",
+            Norm.LINF: "max",
+            Norm.L2: "l2",
+        }
         return cls(np.eye(outputs), combine[Norm(output)])
 
 
@@ -77,7 +89,8 @@ class Region:
     Attributes:
         box: the smallest grid boxes around the balls, shape (n, d).
         centers: whole multiples of the grid, shape (n, d); used by l1 and l2 balls only.
-        radii: whole multiples of the grid, shape (n, 1), at least the true radius plus the rounding of centers.
+        radii: whole multiples of the grid, shape (n, 1), at least the true radius plus the
+            rounding of centers.
     """
 
     box: Interval
@@ -97,10 +110,11 @@ class LipschitzBound(ABC):
     """A sound, inclusion-isotone upper bound on the local Lipschitz constant of a network.
 
     Guarantee:
-        ``bound(x, r)`` is at least the Lipschitz constant of the network on the ball of radius r around x, cut to
-        the public domain; and if ball(x', r') lies inside ball(x, r), then ``bound(x', r') <= bound(x, r)``, to the
-        last bit and whatever the batch (l-infinity balls; for l1 and l2 balls after moving centers to the grid
-        of step ``input_step``). Proof: docs/certificates.md.
+        ``bound(x, r)`` is at least the Lipschitz constant of the network on the ball of radius r
+        around x, cut to the public domain; and if ball(x', r') lies inside ball(x, r), then
+        ``bound(x', r') <= bound(x, r)``, to the last bit and whatever the batch (l-infinity balls;
+        for l1 and l2 balls after moving centers to the grid of step ``input_step``). Proof:
+        docs/certificates.md.
 
     Attributes:
         network: what is bounded.
@@ -108,8 +122,8 @@ class LipschitzBound(ABC):
         input_norm: norm of the ball and of input changes.
         output: measure of output changes.
         affordable_points: how many points calibration may ask about each of many proposals.
-        cost_is_public: whether what a decision costs has a bound that no point can exceed; without one it may serve
-            calibration and reports, but no release.
+        cost_is_public: whether what a decision costs has a bound that no point can exceed;
+            without one it may serve calibration and reports, but no release.
     """
 
     kind: ClassVar[str]
@@ -120,7 +134,8 @@ class LipschitzBound(ABC):
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         if domain.dimension != network.input_dimension:
             raise InvalidInput(
-                f"domain: has {domain.dimension} coordinates, the network takes {network.input_dimension}; expected the same"
+                f"domain: has {domain.dimension} coordinates, the network takes "
+                f"{network.input_dimension}; expected the same"
             )
         self.network = network
         self.domain = domain
@@ -128,7 +143,9 @@ class LipschitzBound(ABC):
         self.output = parse_output(output)
         self.functionals = Functionals.of(self.output, network.output_dimension)
         self.ceiling = _norm_product(network, self.input_norm, self.output)
-        self._diameter = 4.0 * float(self.input_norm.of(domain.half_width))  # twice, to be far from any rounding
+        self._diameter = 4.0 * float(
+            self.input_norm.of(domain.half_width)
+        )  # twice, to be far from any rounding
 
     @property
     @abstractmethod
@@ -155,10 +172,14 @@ class LipschitzBound(ABC):
             InvalidInput: wrong shape, empty, NaN or infinite centers.
             InvalidParameter: a negative or NaN radius.
         """
-        points = self.domain.clip(finite_array(centers, name="centers", ndim=2, columns=self.domain.dimension))
+        points = self.domain.clip(
+            finite_array(centers, name="centers", ndim=2, columns=self.domain.dimension)
+        )
         radii = np.asarray(radius, dtype=np.float64)
         if radii.shape not in {(), (len(points),)}:
-            raise InvalidInput(f"radius: expected one number or {len(points)}, got shape={radii.shape}")
+            raise InvalidInput(
+                f"radius: expected one number or {len(points)}, got shape={radii.shape}"
+            )
         if np.isnan(radii).any() or (radii < 0).any():
             raise InvalidParameter("radius: expected numbers of at least 0")
         radii = np.broadcast_to(radii, (len(points),))
@@ -166,22 +187,30 @@ class LipschitzBound(ABC):
 
     def bound_over(self, region: Region) -> Array:
         """Upper bounds over prepared regions, shape (n,)."""
-        parts = [self._bound_region(region.part(rows)) for rows in slices(len(region), self._rows_at_once)]
+        parts = [
+            self._bound_region(region.part(rows))
+            for rows in slices(len(region), self._rows_at_once)
+        ]
         return np.minimum(np.concatenate(parts), self.ceiling)
 
     def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
         """Whether the bound over each prepared region is at most ``limit``, shape (n,).
 
-        The same answers as ``bound_over(region) <= limit``; bounds that can tell sooner override it.
+        The same answers as ``bound_over(region) <= limit``; bounds that can tell sooner override
+        it.
         """
         return np.asarray(self.bound_over(region) <= limit)
 
-    def levels(self, centers: Array, radius_steps: int, *, limit: float, max_level: int) -> npt.NDArray[np.int64]:
-        """The largest l up to ``max_level`` such that the bound on the ball of l * radius_steps is at most ``limit``; else 0.
+    def levels(
+        self, centers: Array, radius_steps: int, *, limit: float, max_level: int
+    ) -> npt.NDArray[np.int64]:
+        """The largest l up to ``max_level`` such that the bound on the ball of l * radius_steps is
+        at most ``limit``; else 0.
 
-        The question at the largest radius comes first, because it settles most points; the rest is a binary search, valid
-        because the bound grows with the radius. For a few points all radii are asked about in one pass, which costs less than
-        several. Bounds that can tell sooner override it, with the same answers.
+        The question at the largest radius comes first, because it settles most points; the rest is
+        a binary search, valid because the bound grows with the radius. For a few points all radii
+        are asked about in one pass, which costs less than several. Bounds that can tell sooner
+        override it, with the same answers.
 
         Args:
             centers: whole grid steps, shape (n, d).
@@ -193,7 +222,9 @@ class LipschitzBound(ABC):
             # As the bound grows with the radius, the levels at which it holds come first.
             radii = float(radius_steps) * np.tile(np.arange(1.0, max_level + 1.0), len(centers))
             balls = self.region_on_grid(np.repeat(centers, max_level, axis=0), radii)
-            return np.asarray(self.at_most(balls, limit).reshape(len(centers), max_level).sum(axis=1))
+            return np.asarray(
+                self.at_most(balls, limit).reshape(len(centers), max_level).sum(axis=1)
+            )
         low = np.zeros(len(centers), dtype=np.int64)
         high = np.full(len(centers), max_level, dtype=np.int64)
         ask = high.copy()
@@ -233,18 +264,26 @@ class LipschitzBound(ABC):
         return self.region(self.domain.center[None], np.array([np.inf]))
 
     def region_on_grid(self, centers: Array, radii: Array) -> Region:
-        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no rounding at all.
+        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no
+        rounding at all.
 
         Raises:
-            InvalidInput: a center that is not on the grid or outside the domain (rounded outward to the grid), around which the
-                cut ball may be empty, and smaller balls not inside larger ones; or a negative radius.
+            InvalidInput: a center that is not on the grid or outside the domain (rounded outward
+                to the grid), around which the cut ball may be empty, and smaller balls not
+                inside larger ones; or a negative radius.
         """
         lower_end, upper_end = self._grid_domain
         inside = (centers >= lower_end) & (centers <= upper_end) & (centers == np.floor(centers))
         if not inside.all() or not (radii >= 0).all():
-            raise InvalidInput("centers: expected whole grid steps inside the domain, and radii of at least 0; use snap()")
+            raise InvalidInput(
+                "centers: expected whole grid steps inside the domain, and radii of at least "
+                "0; use snap()"
+            )
         reach = radii[:, None]
-        lower, upper = np.maximum(centers - reach, lower_end), np.minimum(centers + reach, upper_end)
+        lower, upper = (
+            np.maximum(centers - reach, lower_end),
+            np.minimum(centers + reach, upper_end),
+        )
         return Region(Interval(lower, upper, self.input_step), centers, reach)
 
 
@@ -257,8 +296,8 @@ def slices(rows: int, at_once: int) -> Iterator[slice]:
 def combine(per_functional: Array, how: Literal["max", "sum", "l2"]) -> Array:
     """Bounds per functional, shape (n, k, ...), joined into the output measure, shape (n, ...).
 
-    Each step is monotone in floating point as well: entries are added in a fixed order. The margin covers as many roundings as
-    there are entries.
+    Each step is monotone in floating point as well: entries are added in a fixed order. The
+    margin covers as many roundings as there are entries.
     """
     if how == "max":
         return np.asarray(per_functional.max(axis=1))
@@ -277,10 +316,15 @@ def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
         return np.inf
     # Activations behind the last linear layer act entry by entry, so they keep the output norm.
     norms = [
-        _layer_norm(layer, input_norm, output if index == last else input_norm) for index, layer in enumerate(network.layers)
+        _layer_norm(layer, input_norm, output if index == last else input_norm)
+        for index, layer in enumerate(network.layers)
     ]
     # A product that leaves float64 at the small end is not 0.
-    return 0.0 if 0.0 in norms else max(prod(norms, start=1.0 + sum_error(2 * len(norms) + 2)), 2.0**-1000)
+    return (
+        0.0
+        if 0.0 in norms
+        else max(prod(norms, start=1.0 + sum_error(2 * len(norms) + 2)), 2.0**-1000)
+    )
 
 
 def _layer_norm(layer: Layer, input_norm: Norm, output: Output) -> float:

@@ -1,8 +1,10 @@
-"""Derivatives along every direction of a network with one hidden layer, by two products of neuron states with fixed tables.
+"""Derivatives along every direction of a network with one hidden layer, by two products of neuron
+states with fixed tables.
 
-A hidden neuron is off, on or unstable, so what it adds to the center and to the spread of a derivative's range is one of three
-whole numbers (the first is 0), known when the bound is built. ``ExactLinear`` adds the same numbers up: the ranges are the
-same to the last bit, without an array of (regions, directions, neurons) on the way.
+A hidden neuron is off, on or unstable, so what it adds to the center and to the spread of a
+derivative's range is one of three whole numbers (the first is 0), known when the bound is built.
+``ExactLinear`` adds the same numbers up: the ranges are the same to the last bit, without an
+array of (regions, directions, neurons) on the way.
 """
 
 from __future__ import annotations
@@ -28,11 +30,13 @@ class DirectionTable:
     """Blocks of directions, those that can reach the largest bounds first.
 
     Attributes:
-        centers, spreads: for each block an array of shape (2 hidden, functionals * directions), whole numbers: what a neuron adds
-            when it is on, and below that what it adds when it is unstable.
-        reach: the largest bound that any direction of this block or a later one gives anywhere in the domain; for one block more
-            than there are, 0.
-        functionals: how many there are; their order within a block is the first axis of its columns.
+        centers, spreads: for each block an array of shape (2 hidden, functionals * directions),
+            whole numbers: what a neuron adds when it is on, and below that what it adds when it is
+            unstable.
+        reach: the largest bound that any direction of this block or a later one gives anywhere in
+            the domain; for one block more than there are, 0.
+        functionals: how many there are; their order within a block is the first axis of its
+            columns.
         slack, unit: of the last layer's ``ExactLinear``.
         largest_derivative: a public bound on the magnitudes of derivatives, in real terms.
         l2: whether functionals are combined by their l2 norm; otherwise by their sum.
@@ -50,7 +54,15 @@ class DirectionTable:
     rows_at_once: ClassVar[int] = ROWS
 
     @classmethod
-    def build(cls, first: Interval, last: ExactLinear, *, whole: Interval, largest_derivative: float, l2: bool) -> DirectionTable:
+    def build(
+        cls,
+        first: Interval,
+        last: ExactLinear,
+        *,
+        whole: Interval,
+        largest_derivative: float,
+        l2: bool,
+    ) -> DirectionTable:
         """The table of a network with one hidden layer.
 
         Args:
@@ -60,7 +72,10 @@ class DirectionTable:
             largest_derivative, l2: see the attributes.
         """
         one, zero = np.ones(1), np.zeros(1)
-        states = [scaled_by(first, Interval(low, one, 1.0), np.inf).on_grid(last.input_unit) for low in (one, zero)]
+        states = [
+            scaled_by(first, Interval(low, one, 1.0), np.inf).on_grid(last.input_unit)
+            for low in (one, zero)
+        ]
         # Axes: state and neuron, functional, direction.
         center, spread = (
             np.concatenate([_terms(state.lower * sign + state.upper, weight) for state in states])
@@ -90,11 +105,13 @@ class DirectionTable:
     def largest(self, slopes: Interval, *, enough: float = np.inf) -> Array:
         """The bound for each row of ``slopes`` (shape (n, hidden)), shape (n,).
 
-        A row is finished when no direction that is left can raise it, so the result does not depend on the blocks.
+        A row is finished when no direction that is left can raise it, so the result does not depend
+        on the blocks.
 
         Args:
             slopes: ranges of slopes, each 0, 1 or the interval between.
-            enough: a row may also stop as soon as it is known on which side of this number it lies.
+            enough: a row may also stop as soon as it is known on which side of this number it
+                lies.
         """
         states = _states(slopes)
         settled = enough if enough < np.inf else 0.0
@@ -104,7 +121,9 @@ class DirectionTable:
             rows = rows[(np.maximum(best[rows], settled) < reach) & (best[rows] <= enough)]
             if not len(rows):
                 break
-            best[rows] = np.maximum(best[rows], self._per_direction(states[rows], block).max(axis=1))
+            best[rows] = np.maximum(
+                best[rows], self._per_direction(states[rows], block).max(axis=1)
+            )
         return best
 
     def _per_direction(self, states: Array, block: int) -> Array:
@@ -126,7 +145,9 @@ def _states(slopes: Interval) -> Array:
 
 
 def _terms(values: Array, weight: Array) -> Array:
-    """Products of values (directions, hidden) and weights (functionals, hidden), shape (hidden, functionals, directions)."""
+    """Products of values (directions, hidden) and weights (functionals, hidden), shape (hidden,
+    functionals, directions).
+    """
     return np.asarray(weight.T[:, :, None] * values.T[:, None, :])
 
 

@@ -1,10 +1,13 @@
-"""The largest derivative a . J t over all slopes in their certified ranges, for a functional a and a direction t.
+"""The largest derivative a . J t over all slopes in their certified ranges, for a functional a and
+a direction t.
 
-Behind the first ReLU, neuron j carries d_j c_j with c = W1 t and slope d_j; behind a later one d_k y_k with y = W (...).
-For given slopes of the later layers the best slopes of the first are read off signs. The later layers are either
-relaxed (the product d y, d in [0, 1] and y in [L, H], lies between two parallel-ended lines in y) or, where they are
-narrow, searched completely. Both are well-defined real numbers that only grow with the region; everything here computes
-them in floating point with a proven error, or in exact fractions (arrays of dtype object): the code is the same.
+Behind the first ReLU, neuron j carries d_j c_j with c = W1 t and slope d_j; behind a later one
+d_k y_k with y = W (...). For given slopes of the later layers the best slopes of the first are
+read off signs. The later layers are either relaxed (the product d y, d in [0, 1] and y in [L,
+H], lies between two parallel-ended lines in y) or, where they are narrow, searched completely.
+Both are well-defined real numbers that only grow with the region; everything here computes them
+in floating point with a proven error, or in exact fractions (arrays of dtype object): the code
+is the same.
 """
 
 from __future__ import annotations
@@ -34,12 +37,15 @@ class Slopes:
     @property
     def silent(self) -> bool:
         """Whether some layer is off as a whole, so that the network is constant on the region."""
-        return any(not (on | unstable).any() for on, unstable in zip(self.on, self.unstable, strict=True))
+        return any(
+            not (on | unstable).any() for on, unstable in zip(self.on, self.unstable, strict=True)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """Lines around d y for later layers: g d y <= g s y + |g| rise with s = ``share`` for g > 0, 1 - share otherwise.
+    """Lines around d y for later layers: g d y <= g s y + |g| rise with s = ``share`` for g > 0, 1
+    - share otherwise.
 
     Attributes:
         share, rise: one array of shape (rows, width) for each layer behind the first.
@@ -50,7 +56,9 @@ class Relaxed:
 
     def part(self, index: npt.NDArray[np.intp] | Mask) -> Relaxed:
         """Some of the rows."""
-        return Relaxed(tuple(part[index] for part in self.share), tuple(part[index] for part in self.rise))
+        return Relaxed(
+            tuple(part[index] for part in self.share), tuple(part[index] for part in self.rise)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +67,8 @@ class Rows:
 
     Attributes:
         functionals: the functional times the last layer's weights, shape (rows, last width).
-        along: derivatives of the first layer's pre-activations along the direction, shape (rows, first width).
+        along: derivatives of the first layer's pre-activations along the direction, shape (rows,
+            first width).
         lines: the relaxation of the later layers along the direction.
     """
 
@@ -77,7 +86,11 @@ class Rows:
     def with_opposites(self) -> Rows:
         """These rows, and behind them the same with the opposite functionals."""
         twice = np.tile(np.arange(len(self)), 2)
-        return Rows(np.concatenate([self.functionals, -self.functionals]), self.along[twice], self.lines.part(twice))
+        return Rows(
+            np.concatenate([self.functionals, -self.functionals]),
+            self.along[twice],
+            self.lines.part(twice),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +100,8 @@ class Derivatives:
     Attributes:
         value: the relaxed maximum, shape (rows,).
         attained: what some choice of slopes really gives, at most the maximum; shape (rows,).
-        gap: what each neuron of a later layer loses to the relaxation, shape (rows, sum of their widths); at most 0
-            where the slope is decided.
+        gap: what each neuron of a later layer loses to the relaxation, shape (rows, sum of their
+            widths); at most 0 where the slope is decided.
     """
 
     value: Array
@@ -127,15 +140,18 @@ def relaxed(bounds: list[tuple[Array, Array]]) -> Relaxed:
     return Relaxed(tuple(share), tuple(rise))
 
 
-def largest(rows: Rows, weights: tuple[Array, ...], slopes: Slopes, choices: Choices | None = None) -> Derivatives:
-    """The largest a . J t for each row under the relaxation, with some slopes of later layers decided.
+def largest(
+    rows: Rows, weights: tuple[Array, ...], slopes: Slopes, choices: Choices | None = None
+) -> Derivatives:
+    """The largest a . J t for each row under the relaxation, with some slopes of later layers
+    decided.
 
     Args:
         rows: the pairs.
         weights: matrices from each hidden layer to the next.
         slopes: ranges of slopes.
-        choices: 0, 1 or FREE for each neuron of the later layers, shape (rows, sum of their widths); None: all free,
-            and ``attained`` and ``gap`` are not computed (empty).
+        choices: 0, 1 or FREE for each neuron of the later layers, shape (rows, sum of their
+            widths); None: all free, and ``attained`` and ``gap`` are not computed (empty).
     """
     gradient, constant = rows.functionals, 0
     starts = np.cumsum([0, *(len(weight) for weight in weights)])
@@ -148,7 +164,9 @@ def largest(rows: Rows, weights: tuple[Array, ...], slopes: Slopes, choices: Cho
             free, kept = free & (decided == FREE), kept | (free & (decided == 1))
         margin = np.where(free, np.abs(gradient) * rise, 0)
         constant = constant + margin.sum(axis=1)
-        through = np.where(free, gradient * np.where(gradient > 0, share, 1 - share), np.where(kept, gradient, 0))
+        through = np.where(
+            free, gradient * np.where(gradient > 0, share, 1 - share), np.where(kept, gradient, 0)
+        )
         behind.append((gradient, through, margin, free, kept))
         gradient = through @ weights[layer - 1]
     shares = gradient * rows.along
@@ -158,18 +176,26 @@ def largest(rows: Rows, weights: tuple[Array, ...], slopes: Slopes, choices: Cho
         return Derivatives(value, value[:0], value[:0])
     carried = np.where(active, rows.along, 0)
     gaps = []
-    for weight, (gradient, through, margin, free, kept) in zip(weights, reversed(behind), strict=True):
+    for weight, (gradient, through, margin, free, kept) in zip(
+        weights, reversed(behind), strict=True
+    ):
         derivative = carried @ weight.T
         gain = gradient * derivative
         gaps.append(np.where(free, through * derivative + margin - np.maximum(gain, 0), 0))
         carried = np.where(kept | (free & (gain > 0)), derivative, 0)
-    return Derivatives(value, (rows.functionals * carried).sum(axis=1), np.concatenate([value[:, None][:, :0], *gaps], axis=1))
+    return Derivatives(
+        value,
+        (rows.functionals * carried).sum(axis=1),
+        np.concatenate([value[:, None][:, :0], *gaps], axis=1),
+    )
 
 
 def separate(rows: Rows, weights: tuple[Array, ...], slopes: Slopes) -> Array:
-    """The largest a . J t for each row by intervals of gradients: each entry has its own worst slopes behind it.
+    """The largest a . J t for each row by intervals of gradients: each entry has its own worst
+    slopes behind it.
 
-    Mostly far above ``largest``, but not always: it is never above what an interval bound makes of the pair.
+    Mostly far above ``largest``, but not always: it is never above what an interval bound makes
+    of the pair.
     """
     low, high = rows.functionals, rows.functionals
     for layer in range(len(weights), 0, -1):

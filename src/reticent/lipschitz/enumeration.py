@@ -1,14 +1,15 @@
-"""Isotone sign-enumeration bounds: the default for ReLU networks of one hidden layer with few inputs and outputs.
+"""Isotone sign-enumeration bounds: the default for ReLU networks of one hidden layer with few
+inputs and outputs.
 
-The l-infinity to l1 norm of a Jacobian J is the largest s . J t over sign vectors s and t. For one hidden layer
-s . J t = sum_j d_j c_j with c_j = (s W2)_j (W1 t)_j and d_j the slope of neuron j, so
+The l-infinity to l1 norm of a Jacobian J is the largest s . J t over sign vectors s and t. For one
+hidden layer s . J t = sum_j d_j c_j with c_j = (s W2)_j (W1 t)_j and d_j the slope of neuron j, so
 
     U = max over s, t of  sum over on neurons of c_j  +  sum over unstable neurons of max(0, c_j)
 
-bounds it over a region, and a larger region only turns on and off neurons into unstable ones, which only raises
-U (``neuron_table``). For more layers the range of each layer's directional derivative along t is carried forward.
-On trained 8-16-8 networks this is 0 to 8 % above the exact constant; intervals are about twice it. Proofs:
-docs/certificates.md.
+bounds it over a region, and a larger region only turns on and off neurons into unstable ones,
+which only raises U (``neuron_table``). For more layers the range of each layer's directional
+derivative along t is carried forward. On trained 8-16-8 networks this is 0 to 8 % above the
+exact constant; intervals are about twice it. Proofs: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from typing_extensions import override
 from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
 from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
-from reticent.grids.arithmetic import Array, ExactLinear, Interval, around, euclidean_norm, power_of_two_at_least
+from reticent.grids.arithmetic import (
+    Array,
+    ExactLinear,
+    Interval,
+    around,
+    euclidean_norm,
+    power_of_two_at_least,
+)
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine, slices
 from reticent.lipschitz.direction_table import DirectionTable
 from reticent.lipschitz.interval import build_forward, first_layer_values, forward_stages, row_norms
@@ -40,9 +48,11 @@ _WORKING_NUMBERS = 2**17  # arrays of 1 MiB stay in the cache
 
 
 class EnumerationBound(LipschitzBound):
-    """Two-sided sign enumeration for ReLU networks; input norms l-infinity (up to 14 inputs) and l1.
+    """Two-sided sign enumeration for ReLU networks; input norms l-infinity (up to 14 inputs) and
+    l1.
 
-    With two and more hidden layers ``LayeredBound`` is never above it, mostly far below, and takes a little longer.
+    With two and more hidden layers ``LayeredBound`` is never above it, mostly far below, and takes
+    a little longer.
 
     Args:
         network: linear layers with ReLU between them.
@@ -54,8 +64,9 @@ class EnumerationBound(LipschitzBound):
         UnsupportedNetwork: not a chain of linear layers and ReLU.
         UnsupportedNorm: l2 balls, or too many inputs to enumerate.
 
-    Edge cases: radius 0 gives the norm of the Jacobian at the point unless a neuron is within one grid step of
-    its kink; an affine network gives its exact operator norm; dead units contribute nothing.
+    Edge cases: radius 0 gives the norm of the Jacobian at the point unless a neuron is within one
+    grid step of its kink; an affine network gives its exact operator norm; dead units contribute
+    nothing.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -70,7 +81,9 @@ class EnumerationBound(LipschitzBound):
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         super().__init__(network, domain=domain, input_norm=input_norm, output=output)
         if not network.is_relu_chain():
-            raise UnsupportedNetwork("enumeration: expected linear layers with ReLU between them; use the interval bound")
+            raise UnsupportedNetwork(
+                "enumeration: expected linear layers with ReLU between them; use the interval bound"
+            )
         self._directions = directions_of(self.input_norm, network.input_dimension)
         self._stages, self._step = build_forward(network, domain)
         self._first_norms = row_norms(self._stages[0], self.input_norm)
@@ -78,16 +91,23 @@ class EnumerationBound(LipschitzBound):
         self._hidden = len(linear) - 1
         self._table: NeuronTable | DirectionTable | None = None
         last = self.functionals.rows @ linear[-1].dense()
-        # Rows of the last layer folded into the functionals; |row . derivative| is all that is needed of it.
+        # Rows of the last layer folded into the functionals; |row . derivative| is all that is
+        # needed of it.
         self._rows = Affine(last, np.zeros(len(last)))
         pairs = linear[0].outputs * len(last) * len(self._directions)
         if self._hidden == 1 and self.functionals.combine == "max" and pairs <= _TABLE_NUMBERS:
             whole = self._slopes(self._whole_domain())[0]
             magnitudes = np.abs(self.functionals.rows) @ np.abs(linear[-1].dense())
-            self._table = NeuronTable.build(linear[0].dense(), last, magnitudes, self._directions, whole)
+            self._table = NeuronTable.build(
+                linear[0].dense(), last, magnitudes, self._directions, whole
+            )
         elif self._hidden:
             self._build_directional(network)
-            if self._hidden == 1 and self.functionals.combine != "max" and pairs <= _DIRECTION_NUMBERS:
+            if (
+                self._hidden == 1
+                and self.functionals.combine != "max"
+                and pairs <= _DIRECTION_NUMBERS
+            ):
                 self._table = DirectionTable.build(
                     self._first,
                     self._middle[0],
@@ -101,7 +121,9 @@ class EnumerationBound(LipschitzBound):
         first = self._directions @ linear[0].dense().T
         error = np.abs(self._directions) @ np.abs(linear[0].dense()).T * 2.0**-44
         unit = power_of_two_at_least(float(np.abs(first).max(initial=0.0))) * 2.0**-30
-        self._first = Interval(around(first - error, unit).lower, around(first + error, unit).upper, unit)
+        self._first = Interval(
+            around(first - error, unit).lower, around(first + error, unit).upper, unit
+        )
         derivative = self._first
         self._middle: list[ExactLinear] = []
         slopes = self._slopes(self._whole_domain())
@@ -122,7 +144,9 @@ class EnumerationBound(LipschitzBound):
     def _rows_at_once(self) -> int:
         if self._table is not None:
             return self._table.rows_at_once
-        widest = max([len(self.functionals.rows), *(layer.outputs for layer in self.network.linear_layers())])
+        widest = max(
+            [len(self.functionals.rows), *(layer.outputs for layer in self.network.linear_layers())]
+        )
         return max(1, _WORKING_NUMBERS // (len(self._directions) * widest))
 
     def _slopes(self, region: Region) -> list[Interval]:
@@ -169,9 +193,13 @@ def directions_of(input_norm: Norm, inputs: int) -> Array:
     if input_norm is Norm.L1:
         return np.eye(inputs)
     if input_norm is Norm.L2:
-        raise UnsupportedNorm("enumeration: l2 balls have no finite set of directions; use the interval bound")
+        raise UnsupportedNorm(
+            "enumeration: l2 balls have no finite set of directions; use the interval bound"
+        )
     if inputs > MAX_INPUTS:
-        raise UnsupportedNorm(f"enumeration: {inputs} inputs, expected at most {MAX_INPUTS}; use the interval bound")
+        raise UnsupportedNorm(
+            f"enumeration: {inputs} inputs, expected at most {MAX_INPUTS}; use the interval bound"
+        )
     return sign_patterns(inputs, up_to_sign=True)
 
 

@@ -1,12 +1,14 @@
-"""The exact local Lipschitz constant of a ReLU network on a box, and the nearest point that exceeds a limit.
+"""The exact local Lipschitz constant of a ReLU network on a box, and the nearest point that exceeds
+a limit.
 
-``lipschitz_constant`` and ``nearest_violation`` answer one question each. ``ExactBound`` puts them where an isotone
-bound goes: the question of the privacy test, "is L(x, r) <= P?", is answered by the exact truth, which is isotone
-because L is. Proofs: docs/exact-search.md.
+``lipschitz_constant`` and ``nearest_violation`` answer one question each. ``ExactBound`` puts them
+where an isotone bound goes: the question of the privacy test, "is L(x, r) <= P?", is answered by
+the exact truth, which is isotone because L is. Proofs: docs/exact-search.md.
 
-What is computed is the largest norm of the Jacobian of an activation pattern that some point of the *closed* ball is
-consistent with, where a neuron at its kink is consistent with both slopes. That is at least the Lipschitz constant, and
-equal to it unless pieces of the network meet in the ball without having an inside there.
+What is computed is the largest norm of the Jacobian of an activation pattern that some point of
+the *closed* ball is consistent with, where a neuron at its kink is consistent with both slopes.
+That is at least the Lipschitz constant, and equal to it unless pieces of the network meet in the
+ball without having an inside there.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.checks import finite_array, positive
-from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter, UnsupportedNorm
+from reticent.core.errors import (
+    CertificationFailed,
+    InvalidInput,
+    InvalidParameter,
+    UnsupportedNorm,
+)
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.grids.arithmetic import Array
@@ -35,7 +42,9 @@ RELATIVE = 2.0**-20
 """Relative tolerance of the values that ``ExactBound`` reports; its decisions have none."""
 
 _GLOBAL_NODES = 2000
-_LEVEL_TOLERANCE = 0.5  # of one radius: the one level that may lie between is settled by an exact decision
+_LEVEL_TOLERANCE = (
+    0.5  # of one radius: the one level that may lie between is settled by an exact decision
+)
 
 
 class Status(StrEnum):
@@ -55,7 +64,8 @@ class ExactResult:
         value: what the Jacobian at the witness measures; the constant up to the tolerance.
         lower, upper: proved bounds on the constant.
         witness: a point of the ball, shape (n,).
-        pattern: 1 or -1 per hidden neuron, the activation pattern of ``value``, consistent with the witness.
+        pattern: 1 or -1 per hidden neuron, the activation pattern of ``value``, consistent with the
+            witness.
         nodes: partial patterns that were looked at.
         status: ``Status.SOLVED``.
     """
@@ -75,7 +85,8 @@ class Violation:
 
     Attributes:
         distance: from the center in the l-infinity norm; infinite if there is none.
-        lower, upper: proved bounds on the distance: no point nearer than ``lower`` exceeds the limit.
+        lower, upper: proved bounds on the distance: no point nearer than ``lower`` exceeds the
+            limit.
         witness: the point, shape (n,), or None.
         pattern: the activation pattern there, or None.
         value: what the Jacobian of the pattern measures, above the limit; 0 if there is none.
@@ -105,7 +116,8 @@ def lipschitz_constant(
     absolute: float = 0.0,
     limits: Limits | None = None,
 ) -> ExactResult:
-    """The Lipschitz constant of a ReLU chain on the ball of ``radius`` around ``center``, cut to ``domain``.
+    """The Lipschitz constant of a ReLU chain on the ball of ``radius`` around ``center``, cut to
+    ``domain``.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
@@ -121,8 +133,9 @@ def lipschitz_constant(
         CertificationFailed: a limit was reached. There is no partial answer.
         UnsupportedNetwork, UnsupportedNorm: what exact search does not cover.
 
-    Edge cases: radius 0 gives the norm of the Jacobian at the point, the largest over both sides of each kink that goes
-    through it; an affine network gives its operator norm; a constant one gives 0; dead units cost nothing.
+    Edge cases: radius 0 gives the norm of the Jacobian at the point, the largest over both sides of
+    each kink that goes through it; an affine network gives its operator norm; a constant one gives
+    0; dead units cost nothing.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -135,9 +148,17 @@ def lipschitz_constant(
     """
     chain, point, reach = _prepared(network, center, radius, domain, input_norm, output)
     if not (relative >= 0 and absolute >= 0 and max(relative, absolute) > 0):
-        raise InvalidParameter("relative, absolute: expected numbers of at least 0, one of them above 0")
+        raise InvalidParameter(
+            "relative, absolute: expected numbers of at least 0, one of them above 0"
+        )
     search = PatternSearch(
-        chain, point, *_ball(domain, point, reach), Goal.LARGEST, relative=relative, absolute=absolute, limits=limits or Limits()
+        chain,
+        point,
+        *_ball(domain, point, reach),
+        Goal.LARGEST,
+        relative=relative,
+        absolute=absolute,
+        limits=limits or Limits(),
     )
     search.run()
     return _result(search)
@@ -155,7 +176,8 @@ def nearest_violation(
     tolerance: float = 1e-9,
     limits: Limits | None = None,
 ) -> Violation:
-    """The smallest r at which L(center, r) exceeds ``limit``: psi, by one search and not by bisection.
+    """The smallest r at which L(center, r) exceeds ``limit``: psi, by one search and not by
+    bisection.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
@@ -192,22 +214,36 @@ def nearest_violation(
     )
     search.run()
     if not search.exceeded:
-        return Violation(np.inf, float(max_radius), np.inf, None, None, 0.0, search.nodes, Status.NONE_WITHIN)
+        return Violation(
+            np.inf, float(max_radius), np.inf, None, None, 0.0, search.nodes, Status.NONE_WITHIN
+        )
     lower, upper = search.radius_range
-    return Violation(search.radius, lower, upper, search.witness, search.pattern, search.best, search.nodes, Status.SOLVED)
+    return Violation(
+        search.radius,
+        lower,
+        upper,
+        search.witness,
+        search.pattern,
+        search.best,
+        search.nodes,
+        Status.SOLVED,
+    )
 
 
 class ExactBound(LipschitzBound):
-    """The exact local Lipschitz constant of a ReLU chain, for l-infinity balls, as a bound for the privacy test.
+    """The exact local Lipschitz constant of a ReLU chain, for l-infinity balls, as a bound for the
+    privacy test.
 
     Guarantee:
-        ``at_most(region, P)`` and ``levels`` answer with the mathematical truth of "L <= P" about the float64 weights, where L
-        is the largest norm of the Jacobian over activation patterns consistent with a point of the closed region. They
-        have no tolerance, no limit, and do not depend on the order of the search, on the batch, or on threads. As L is
-        inclusion-isotone, so are they: points at distance at most R have levels that differ by at most 1.
-        ``bound`` is at least L and at most L (1 + ``relative``); it is isotone only up to that, so it serves calibration and
-        reports, never a decision. Proof: docs/exact-search.md. The *time* that a decision takes depends on the point and has no
-        useful bound: ``cost_is_public`` is False, and ``PosthocEncoder`` takes this certificate on the global path alone.
+        ``at_most(region, P)`` and ``levels`` answer with the mathematical truth of "L <= P" about
+        the float64 weights, where L is the largest norm of the Jacobian over activation patterns
+        consistent with a point of the closed region. They have no tolerance, no limit, and do not
+        depend on the order of the search, on the batch, or on threads. As L is inclusion-isotone,
+        so are they: points at distance at most R have levels that differ by at most 1. ``bound`` is
+        at least L and at most L (1 + ``relative``); it is isotone only up to that, so it serves
+        calibration and reports, never a decision. Proof: docs/exact-search.md. The *time* that a
+        decision takes depends on the point and has no useful bound: ``cost_is_public`` is False,
+        and ``PosthocEncoder`` takes this certificate on the global path alone.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
@@ -245,11 +281,19 @@ class ExactBound(LipschitzBound):
     ) -> None:
         super().__init__(network, domain=domain, input_norm=input_norm, output=output)
         if self.input_norm is not Norm.LINF:
-            raise UnsupportedNorm(f"exact search: input_norm={self.input_norm.value}; expected linf")
+            raise UnsupportedNorm(
+                f"exact search: input_norm={self.input_norm.value}; expected linf"
+            )
         self.relative = positive(relative, name="relative")
         self.limits = limits or Limits()
-        cheap = LayeredBound if network.is_relu_chain() and len(network.linear_layers()) > 2 else EnumerationBound
-        self._cheap: LipschitzBound = cheap(network, domain=domain, input_norm=input_norm, output=output)
+        cheap = (
+            LayeredBound
+            if network.is_relu_chain() and len(network.linear_layers()) > 2
+            else EnumerationBound
+        )
+        self._cheap: LipschitzBound = cheap(
+            network, domain=domain, input_norm=input_norm, output=output
+        )
         # The domain rounded outward to the grid: what regions are cut to.
         whole = self._cheap.region(domain.center[None], np.array([np.inf])).box
         self._whole = Box(whole.lower[0] * whole.unit, whole.upper[0] * whole.unit)
@@ -269,7 +313,9 @@ class ExactBound(LipschitzBound):
     def _bound_region(self, region: Region) -> Array:
         found = np.empty(len(region))
         for row in range(len(region)):
-            search = self._search(region, row, Goal.LARGEST, relative=0.5 * self.relative, limits=self.limits)
+            search = self._search(
+                region, row, Goal.LARGEST, relative=0.5 * self.relative, limits=self.limits
+            )
             search.run()
             found[row] = _result(search).upper
         return found
@@ -277,29 +323,51 @@ class ExactBound(LipschitzBound):
     @override
     def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
         """Whether L over each prepared region is at most ``limit``: the exact truth, shape (n,)."""
-        holds = self._cheap.at_most(region, limit)  # an upper bound on L: where it holds, so does L <= limit
+        holds = self._cheap.at_most(
+            region, limit
+        )  # an upper bound on L: where it holds, so does L <= limit
         for row in np.flatnonzero(~holds):
             holds[row] = not self._exceeds(region, int(row), limit)
         return holds
 
     @override
-    def levels(self, centers: Array, radius_steps: int, *, limit: float, max_level: int) -> npt.NDArray[np.int64]:
-        """The level of each point by one search for the nearest violation, exactly what a binary search would find."""
-        levels = self._cheap.levels(centers, radius_steps, limit=limit, max_level=max_level)  # at most the exact ones
-        largest = self.region_on_grid(centers, np.full(len(centers), float(max_level) * float(radius_steps)))
+    def levels(
+        self, centers: Array, radius_steps: int, *, limit: float, max_level: int
+    ) -> npt.NDArray[np.int64]:
+        """The level of each point by one search for the nearest violation, exactly what a binary
+        search would find.
+        """
+        levels = self._cheap.levels(
+            centers, radius_steps, limit=limit, max_level=max_level
+        )  # at most the exact ones
+        largest = self.region_on_grid(
+            centers, np.full(len(centers), float(max_level) * float(radius_steps))
+        )
         step = radius_steps * self.input_step
         for row in np.flatnonzero(levels < max_level):
-            # Most points are settled at once: nothing within the largest radius, or a violation that a sample finds.
+            # Most points are settled at once: nothing within the largest radius, or a violation
+            # that a sample finds.
             if not self._exceeds(largest, int(row), limit):
                 levels[row] = max_level
                 continue
-            search = self._search(largest, int(row), Goal.NEAREST, threshold=float(limit), absolute=_LEVEL_TOLERANCE * step)
+            search = self._search(
+                largest,
+                int(row),
+                Goal.NEAREST,
+                threshold=float(limit),
+                absolute=_LEVEL_TOLERANCE * step,
+            )
             search.horizon = (int(levels[row]) + 1) * step
             search.run()
             lower, upper = search.radius_range
-            # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not; between them the exact question.
+            # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not;
+            # between them the exact question.
             level = min(max_level, int(upper / step))
-            while level > 0 and level * step >= lower and not self._holds(centers[row], level * radius_steps, limit):
+            while (
+                level > 0
+                and level * step >= lower
+                and not self._holds(centers[row], level * radius_steps, limit)
+            ):
                 level -= 1
             levels[row] = level
         return levels
@@ -310,7 +378,11 @@ class ExactBound(LipschitzBound):
         return search.exceeded
 
     def _holds(self, center: Array, radius_steps: int, limit: float) -> bool:
-        return bool(self.at_most(self.region_on_grid(center[None], np.array([float(radius_steps)])), limit)[0])
+        return bool(
+            self.at_most(self.region_on_grid(center[None], np.array([float(radius_steps)])), limit)[
+                0
+            ]
+        )
 
     @override
     def global_bound(self) -> float:
@@ -348,15 +420,25 @@ class ExactBound(LipschitzBound):
 
 
 def _prepared(
-    network: Network, center: npt.ArrayLike, radius: float, domain: Box, input_norm: Norm, output: Output
+    network: Network,
+    center: npt.ArrayLike,
+    radius: float,
+    domain: Box,
+    input_norm: Norm,
+    output: Output,
 ) -> tuple[ReluChain, Array, float]:
     if domain.dimension != network.input_dimension:
         raise InvalidInput(
-            f"domain: has {domain.dimension} coordinates, the network takes {network.input_dimension}; expected the same"
+            f"domain: has {domain.dimension} coordinates, the network takes "
+            f"{network.input_dimension}; expected the same"
         )
     if Norm.parse(input_norm) is not Norm.LINF:
-        raise UnsupportedNorm(f"exact search: input_norm={Norm.parse(input_norm).value}; expected linf")
-    point = domain.clip(finite_array(np.asarray(center)[None], name="center", ndim=2, columns=domain.dimension))[0]
+        raise UnsupportedNorm(
+            f"exact search: input_norm={Norm.parse(input_norm).value}; expected linf"
+        )
+    point = domain.clip(
+        finite_array(np.asarray(center)[None], name="center", ndim=2, columns=domain.dimension)
+    )[0]
     if not radius >= 0:
         raise InvalidParameter(f"radius={radius!r}: expected a number of at least 0")
     return ReluChain(network, domain=domain, output=parse_output(output)), point, float(radius)
@@ -368,7 +450,9 @@ def _ball(domain: Box, center: Array, radius: float) -> tuple[Array, Array]:
 
 def _result(search: PatternSearch) -> ExactResult:
     if search.witness is None or search.pattern is None:
-        raise CertificationFailed("exact search: ended without a point; expected a box that holds one")
+        raise CertificationFailed(
+            "exact search: ended without a point; expected a box that holds one"
+        )
     error = search.chain.value_error
     return ExactResult(
         value=search.best,

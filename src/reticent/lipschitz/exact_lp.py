@@ -1,10 +1,12 @@
-"""Does a box hold a point that satisfies some linear inequalities? Answers that are proved, in floating point or exactly.
+"""Does a box hold a point that satisfies some linear inequalities? Answers that are proved, in
+floating point or exactly.
 
-``feasible_point`` is a simplex method for pure feasibility with few variables: it keeps a point that is determined by
-as many hyperplanes as there are coordinates, and exchanges one of them at a time. What it returns is checked
-afterwards, in a way that does not rely on how it was found: a point has to satisfy every inequality with a margin
-above what evaluating it can round, and a refutation has to be a combination of inequalities whose largest value over
-the box is negative by more than evaluating *it* can round. What lies between the two margins is left to
+``feasible_point`` is a simplex method for pure feasibility with few variables: it keeps a point
+that is determined by as many hyperplanes as there are coordinates, and exchanges one of them at
+a time. What it returns is checked afterwards, in a way that does not rely on how it was found: a
+point has to satisfy every inequality with a margin above what evaluating it can round, and a
+refutation has to be a combination of inequalities whose largest value over the box is negative
+by more than evaluating *it* can round. What lies between the two margins is left to
 ``exactly_feasible``: the same question in rational arithmetic, which always has an answer.
 """
 
@@ -44,8 +46,8 @@ class Inequalities:
     Attributes:
         rows: shape (k, n).
         offsets: shape (k,).
-        errors: shape (k,), above 0: a bound on |computed - true| of each left-hand side anywhere in the public domain,
-            the rounding of evaluating it included.
+        errors: shape (k,), above 0: a bound on |computed - true| of each left-hand side anywhere
+            in the public domain, the rounding of evaluating it included.
     """
 
     rows: Array
@@ -56,19 +58,30 @@ class Inequalities:
         return len(self.rows)
 
     def refuted_by(self, refutation: Refutation, lower: Array, upper: Array) -> bool:
-        """Whether the combination proves that no point of the box [lower, upper] satisfies all of them."""
+        """Whether the combination proves that no point of the box [lower, upper] satisfies all
+        of them.
+        """
         weights, rows = refutation.weights, refutation.rows
         slope, offset = weights @ self.rows[rows], float(weights @ self.offsets[rows])
         ends = np.where(slope > 0, upper, lower)
-        # Magnitudes before anything cancels: the rounding of the combination itself is a part of them.
-        size = weights @ (np.abs(self.rows[rows]) @ np.abs(ends) + np.abs(self.offsets[rows]) + self.errors[rows])
-        slack = float(weights @ self.errors[rows]) + sum_error(2 * (len(rows) + len(ends) + 8)) * float(size)
+        # Magnitudes before anything cancels: the rounding of the combination itself is a part of
+        # them.
+        size = weights @ (
+            np.abs(self.rows[rows]) @ np.abs(ends) + np.abs(self.offsets[rows]) + self.errors[rows]
+        )
+        slack = float(weights @ self.errors[rows]) + sum_error(
+            2 * (len(rows) + len(ends) + 8)
+        ) * float(size)
         return bool(float(slope @ ends) + offset + slack < 0)
 
-    def distance_to(self, refutation: Refutation, center: Array, lower: Array, upper: Array) -> float:
-        """The l-infinity distance from ``center``, inside the domain [lower, upper], up to which the combination refutes.
+    def distance_to(
+        self, refutation: Refutation, center: Array, lower: Array, upper: Array
+    ) -> float:
+        """The l-infinity distance from ``center``, inside the domain [lower, upper], up to which
+        the combination refutes.
 
-        Infinity if it refutes the whole domain. Up to rounding; ``refuted_by`` proves it for one box.
+        Infinity if it refutes the whole domain. Up to rounding; ``refuted_by`` proves it for one
+        box.
         """
         slope = refutation.weights @ self.rows[refutation.rows]
         offset = float(refutation.weights @ self.offsets[refutation.rows])
@@ -78,7 +91,8 @@ class Inequalities:
         room = np.where(slope > 0, upper - center, center - lower)
         order = np.argsort(room)
         room, rate = room[order], np.abs(slope)[order]
-        # The largest value over the ball grows by the rates of the coordinates that are not at the end of the domain yet.
+        # The largest value over the ball grows by the rates of the coordinates that are not at the
+        # end of the domain yet.
         still = rate.sum() - np.concatenate([[0.0], np.cumsum(rate)])
         gained, reached = 0.0, 0.0
         for end, speed in zip(room, still, strict=False):
@@ -92,7 +106,8 @@ class Inequalities:
 def feasible_point(
     inequalities: Inequalities, lower: Array, upper: Array, start: Array, *, margin: float = 4.0
 ) -> Array | Refutation | None:
-    """A point of the box that satisfies every inequality by ``margin`` errors, or a refutation, or neither.
+    """A point of the box that satisfies every inequality by ``margin`` errors, or a refutation, or
+    neither.
 
     Args:
         inequalities: k of them, over n coordinates.
@@ -101,9 +116,10 @@ def feasible_point(
         margin: how many of their errors the inequalities have to be satisfied by.
 
     Returns:
-        A point of shape (n,), exactly inside the box, at which each computed left-hand side is at least
-        ``margin / 2`` errors; or a ``Refutation`` of the inequalities *with* the margin, which the caller has to check without
-        it; or None if rounding kept the method from an end.
+        A point of shape (n,), exactly inside the box, at which each computed left-hand side is
+        at least ``margin / 2`` errors; or a ``Refutation`` of the inequalities *with* the
+        margin, which the caller has to check without it; or None if rounding kept the method
+        from an end.
     """
     count, n = inequalities.rows.shape
     rows, offsets = inequalities.rows, inequalities.offsets - margin * inequalities.errors
@@ -120,11 +136,18 @@ def feasible_point(
         outside[held[held < n]] = 0.0
         wanting = np.where(short > tiny, short / scale, 0.0)
         row, coordinate = int(wanting.argmax()) if count else 0, int(outside.argmax())
-        slightly = 1e-12 * (abs(float(point[coordinate])) + float(upper[coordinate] - lower[coordinate]))
-        if count and wanting[row] > 0 and (wanting[row] >= outside[coordinate] or outside[coordinate] <= slightly):
+        slightly = 1e-12 * (
+            abs(float(point[coordinate])) + float(upper[coordinate] - lower[coordinate])
+        )
+        if (
+            count
+            and wanting[row] > 0
+            and (wanting[row] >= outside[coordinate] or outside[coordinate] <= slightly)
+        ):
             target, need, rates = n + row, float(short[row]), rows[row] @ moves
         elif outside[coordinate] > slightly:
-            # A coordinate that left its range while it was not held: it goes back to the end that it passed.
+            # A coordinate that left its range while it was not held: it goes back to the end that
+            # it passed.
             sign = 1.0 if below[coordinate] > 0 else -1.0
             target, need, rates = coordinate, float(outside[coordinate]), sign * moves[coordinate]
         else:
@@ -137,7 +160,11 @@ def feasible_point(
         rates = np.where(np.abs(rates) > 1e-11 * np.abs(rates).max(initial=0.0), rates, 0.0)
         is_row = held >= n
         coordinates = np.where(is_row, 0, held)
-        room = np.where(rates > 0, upper[coordinates] - point[coordinates], point[coordinates] - lower[coordinates])
+        room = np.where(
+            rates > 0,
+            upper[coordinates] - point[coordinates],
+            point[coordinates] - lower[coordinates],
+        )
         room = np.where(is_row, np.where(rates > 0, inf, 0.0), np.maximum(room, 0.0))
         gains = np.where(rates != 0, np.abs(rates) * np.where(rates != 0, room, 0.0), 0.0)
         helping = np.flatnonzero(gains > 0)
@@ -154,7 +181,11 @@ def feasible_point(
         last = min(last, len(helping) - 1)
         full = helping[:last]
         if len(full):
-            steps = np.where(rates[full] > 0, upper[held[full]] - point[held[full]], lower[held[full]] - point[held[full]])
+            steps = np.where(
+                rates[full] > 0,
+                upper[held[full]] - point[held[full]],
+                lower[held[full]] - point[held[full]],
+            )
             point = point + moves[:, full] @ steps
             need -= float(reached[last - 1])
         k = int(helping[last])
@@ -170,7 +201,12 @@ def feasible_point(
 
 
 def _refutation(
-    target: int, held: npt.NDArray[np.int64], rates: Array, inequalities: Inequalities, moves: Array, n: int
+    target: int,
+    held: npt.NDArray[np.int64],
+    rates: Array,
+    inequalities: Inequalities,
+    moves: Array,
+    n: int,
 ) -> Refutation | None:
     """The combination in which what cannot be raised any more is written as what holds it down."""
     rows = [k for k in range(len(held)) if held[k] >= n and rates[k] < 0]
@@ -185,11 +221,16 @@ def _refutation(
 
 
 def exactly_feasible(
-    rows: Sequence[Sequence[Fraction]], offsets: Sequence[Fraction], lower: Sequence[Fraction], upper: Sequence[Fraction]
+    rows: Sequence[Sequence[Fraction]],
+    offsets: Sequence[Fraction],
+    lower: Sequence[Fraction],
+    upper: Sequence[Fraction],
 ) -> list[Fraction] | None:
-    """A point of the box at which every ``row . x + offset`` is at least 0, or None if there is none. Exact.
+    """A point of the box at which every ``row . x + offset`` is at least 0, or None if there is
+    none. Exact.
 
-    The simplex method with the rule of least index (Bland), which ends after finitely many exchanges.
+    The simplex method with the rule of least index (Bland), which ends after finitely many
+    exchanges.
 
     Example:
         >>> one = Fraction(1)
@@ -207,7 +248,9 @@ def exactly_feasible(
     value: list[Fraction] = list(lower)
     value += [sum((a * x for a, x in zip(row, lower, strict=True)), Fraction(0)) for row in rows]
     while True:
-        wrong = [k for k, name in enumerate(basic) if _outside(value[name], least[name], most[name])]
+        wrong = [
+            k for k, name in enumerate(basic) if _outside(value[name], least[name], most[name])
+        ]
         if not wrong:
             return value[:n]
         k = min(wrong, key=lambda index: basic[index])
@@ -219,7 +262,8 @@ def exactly_feasible(
         choices = [
             i
             for i, other in enumerate(held)
-            if table[k][i] != 0 and _can_move(value[other], least[other], most[other], up=(table[k][i] > 0) == up)
+            if table[k][i] != 0
+            and _can_move(value[other], least[other], most[other], up=(table[k][i] > 0) == up)
         ]
         if not choices:
             return None
@@ -245,8 +289,13 @@ def _can_move(value: Fraction, least: Fraction | None, most: Fraction | None, *,
 def _exchange(table: list[list[Fraction]], k: int, i: int) -> None:
     """The table after the basic quantity k and the held quantity i have changed places."""
     pivot = table[k][i]
-    table[k] = [Fraction(1) / pivot if j == i else -entry / pivot for j, entry in enumerate(table[k])]
+    table[k] = [
+        Fraction(1) / pivot if j == i else -entry / pivot for j, entry in enumerate(table[k])
+    ]
     for other, row in enumerate(table):
         if other != k and row[i] != 0:
             factor = row[i]
-            table[other] = [factor * table[k][j] + (Fraction(0) if j == i else entry) for j, entry in enumerate(row)]
+            table[other] = [
+                factor * table[k][j] + (Fraction(0) if j == i else entry)
+                for j, entry in enumerate(row)
+            ]

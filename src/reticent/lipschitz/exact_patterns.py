@@ -1,12 +1,13 @@
 """ReLU chains as activation patterns: which are possible, and what the Jacobian of one measures.
 
-A pattern says of every hidden neuron whether it is on or off. Where it holds the network is affine, and its
-Jacobian measures max over functionals a and directions t of a . J t. A *partial* pattern fixes some neurons; for it this
-module gives ranges of the others over a box, linear inequalities that every consistent point satisfies, and upper
-bounds on a . J t for all pairs (a, t) at once.
+A pattern says of every hidden neuron whether it is on or off. Where it holds the network is affine,
+and its Jacobian measures max over functionals a and directions t of a . J t. A *partial* pattern
+fixes some neurons; for it this module gives ranges of the others over a box, linear inequalities
+that every consistent point satisfies, and upper bounds on a . J t for all pairs (a, t) at once.
 
-All of it is floating point with stated errors: ``neuron_errors`` for pre-activations and anything derived from them,
-``value_error`` for a . J t. ``exact_value`` and ``exact_inequalities`` are the same in rational arithmetic.
+All of it is floating point with stated errors: ``neuron_errors`` for pre-activations and
+anything derived from them, ``value_error`` for a . J t. ``exact_value`` and
+``exact_inequalities`` are the same in rational arithmetic.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Ranges:
     Attributes:
         on: 1.0 where a neuron is certainly on (fixed, or on in the whole box), shape (c, hidden).
         free: 1.0 where it can be either.
-        lower, upper: range of pre-activations among consistent points, errors included, shape (c, hidden).
+        lower, upper: range of pre-activations among consistent points, errors included, shape (c,
+            hidden).
         possible: False where some fixed neuron cannot be on its side at all, shape (c,).
     """
 
@@ -51,7 +53,9 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs (functional, direction) that are still looked at: the product of two sets of indices."""
+    """Pairs (functional, direction) that are still looked at: the product of two sets of
+    indices.
+    """
 
     functionals: npt.NDArray[np.int64]
     directions: npt.NDArray[np.int64]
@@ -67,7 +71,8 @@ class ReluChain:
 
     Raises:
         UnsupportedNetwork: not such a chain.
-        UnsupportedNorm: an output measure without a finite set of functionals, or more than 14 inputs.
+        UnsupportedNorm: an output measure without a finite set of functionals, or more than 14
+            inputs.
 
     Attributes:
         weights, biases: of the linear layers, as matrices.
@@ -80,15 +85,20 @@ class ReluChain:
 
     def __init__(self, network: Network, *, domain: Box, output: Output) -> None:
         if not network.is_relu_chain():
-            raise UnsupportedNetwork("exact search: expected linear layers with ReLU between them; use the interval bound")
+            raise UnsupportedNetwork(
+                "exact search: expected linear layers with ReLU between them; use the interval "
+                "bound"
+            )
         if network.input_dimension > MAX_INPUTS:
             raise UnsupportedNorm(
-                f"exact search: {network.input_dimension} inputs, expected at most {MAX_INPUTS}; use the interval bound"
+                f"exact search: {network.input_dimension} inputs, expected at most "
+                f"{MAX_INPUTS}; use the interval bound"
             )
         measured = Functionals.of(output, network.output_dimension)
         if measured.combine != "max":
             raise UnsupportedNorm(
-                f"exact search: output={output!s} of {network.output_dimension} outputs; expected linf, spread, or l1 of up to 12"
+                f"exact search: output={output!s} of {network.output_dimension} outputs; "
+                "expected linf, spread, or l1 of up to 12"
             )
         linear = network.linear_layers()
         self.weights = [layer.dense() for layer in linear]
@@ -113,7 +123,10 @@ class ReluChain:
         terms += sum(self.weights[-1].shape) + 8
         self.value_error = float(_ERROR_PER_TERM * terms * largest)
         if not np.isfinite(largest) or not np.isfinite(self.neuron_errors).all():
-            raise CertificationFailed("the ranges of this network outgrow float64; expected smaller weights or a smaller domain")
+            raise CertificationFailed(
+                "the ranges of this network outgrow float64; expected smaller weights or a "
+                "smaller domain"
+            )
 
     @property
     def all_pairs(self) -> Pairs:
@@ -157,7 +170,8 @@ class ReluChain:
             here = fixed[:, part]
             below, above = below - error, above + error
             possible &= ~(((here > 0) & (above < 0)) | ((here < 0) & (below > 0))).any(axis=1)
-            # At a kink both slopes are allowed, so a neuron is certain only if 0 is outside its range.
+            # At a kink both slopes are allowed, so a neuron is certain only if 0 is outside its
+            # range.
             low[:, part] = np.where(here > 0, np.maximum(below, 0.0), below)
             high[:, part] = np.where(here < 0, np.minimum(above, 0.0), above)
             on[:, part] = (here > 0) | ((here == 0) & (below > 0))
@@ -166,12 +180,24 @@ class ReluChain:
         return Ranges(on, free, low, high, possible)
 
     def _deep_range(
-        self, index: int, relaxed: list[tuple[Array, Array, Array]], low: Array, high: Array, center: Array, reach: Array
+        self,
+        index: int,
+        relaxed: list[tuple[Array, Array, Array]],
+        low: Array,
+        high: Array,
+        center: Array,
+        reach: Array,
     ) -> tuple[Array, Array]:
-        """Range of a deeper layer: the better of intervals and of linear bounds substituted back to the box."""
+        """Range of a deeper layer: the better of intervals and of linear bounds substituted back
+        to the box.
+        """
         part = self.layer(index - 1)
         first, last = np.maximum(low[:, part], 0.0), np.maximum(high[:, part], 0.0)
-        positive, negative, bias = self._positive[index].T, self._negative[index].T, self.biases[index]
+        positive, negative, bias = (
+            self._positive[index].T,
+            self._negative[index].T,
+            self.biases[index],
+        )
         below = first @ positive + last @ negative + bias
         above = last @ positive + first @ negative + bias
         rows, offsets = self._substituted(index, relaxed, upper=True)
@@ -180,9 +206,15 @@ class ReluChain:
         below = np.maximum(below, rows @ center - np.abs(rows) @ reach + offsets)
         return below, above
 
-    def _substituted(self, index: int, relaxed: list[tuple[Array, Array, Array]], *, upper: bool) -> tuple[Array, Array]:
-        """Linear bounds on the pre-activations of layer ``index`` in the inputs: (c, width, n) and (c, width)."""
-        rows = np.broadcast_to(self.weights[index], (len(relaxed[0][0]), *self.weights[index].shape))
+    def _substituted(
+        self, index: int, relaxed: list[tuple[Array, Array, Array]], *, upper: bool
+    ) -> tuple[Array, Array]:
+        """Linear bounds on the pre-activations of layer ``index`` in the inputs: (c, width, n)
+        and (c, width).
+        """
+        rows = np.broadcast_to(
+            self.weights[index], (len(relaxed[0][0]), *self.weights[index].shape)
+        )
         offsets: Array = np.broadcast_to(self.biases[index], rows.shape[:2])
         for below in range(index - 1, -1, -1):
             steep, shift, flat = relaxed[below]
@@ -193,8 +225,11 @@ class ReluChain:
             rows = rows @ self.weights[below]
         return rows, offsets
 
-    def inequalities(self, fixed: Signs, ranges: Ranges) -> tuple[Inequalities, npt.NDArray[np.int64]]:
-        """What every point satisfies that is consistent with ``fixed``, given the ranges of a coarser pattern.
+    def inequalities(
+        self, fixed: Signs, ranges: Ranges
+    ) -> tuple[Inequalities, npt.NDArray[np.int64]]:
+        """What every point satisfies that is consistent with ``fixed``, given the ranges of a
+        coarser pattern.
 
         Args:
             fixed: 1, -1 or 0, shape (hidden,).
@@ -226,13 +261,18 @@ class ReluChain:
         return Inequalities(rows, offsets, self.neuron_errors[neurons]), neurons
 
     def cell(self, pattern: Signs) -> Inequalities:
-        """The set where a whole pattern holds, one inequality per neuron; ``pattern`` has shape (hidden,), no zeros."""
+        """The set where a whole pattern holds, one inequality per neuron; ``pattern`` has shape
+        (hidden,), no zeros.
+        """
         n = self.weights[0].shape[1]
         rows, offsets = [np.empty((0, n))], [np.empty(0)]
         matrix, shift = np.eye(n), np.zeros(n)
         for index in range(len(self.hidden)):
             signs = pattern[self.layer(index)].astype(np.float64)
-            matrix, shift = self.weights[index] @ matrix, self.weights[index] @ shift + self.biases[index]
+            matrix, shift = (
+                self.weights[index] @ matrix,
+                self.weights[index] @ shift + self.biases[index],
+            )
             rows.append(signs[:, None] * matrix)
             offsets.append(signs * shift)
             on = signs > 0
@@ -240,16 +280,21 @@ class ReluChain:
         return Inequalities(np.concatenate(rows), np.concatenate(offsets), self.neuron_errors)
 
     def halves(self, ranges: Ranges, pairs: Pairs) -> tuple[Array, Array]:
-        """Two arrays h, k such that a . J t lies within (h +- k) / 2 for all whole patterns within each partial one.
+        """Two arrays h, k such that a . J t lies within (h +- k) / 2 for all whole patterns within
+        each partial one.
 
-        So (|h| + k) / 2 bounds |a . J t|, and (h + k) / 2, (h - k) / 2 bound a . J t. The range of each neuron's derivative along
-        t is carried forward; the functionals are joined with the neurons of the last hidden layer that are on, so what reaches
-        an earlier neuron through several of them is counted once, with its sign. Up to ``value_error``.
+        So (|h| + k) / 2 bounds |a . J t|, and (h + k) / 2, (h - k) / 2 bound a . J t. The range of
+        each neuron's derivative along t is carried forward; the functionals are joined with the
+        neurons of the last hidden layer that are on, so what reaches an earlier neuron through
+        several of them is counted once, with its sign. Up to ``value_error``.
 
         Returns:
             Both of shape (c, functionals, directions).
         """
-        functionals, directions = self.functionals[pairs.functionals], self.directions[pairs.directions]
+        functionals, directions = (
+            self.functionals[pairs.functionals],
+            self.directions[pairs.directions],
+        )
         if not self.hidden:
             exact = 2.0 * (functionals @ directions.T)[None]
             return exact, np.zeros_like(exact)
@@ -265,20 +310,27 @@ class ReluChain:
             if index + 1 < len(self.hidden):
                 part = self.layer(index)
                 on, free = ranges.on[:, None, part], ranges.free[:, None, part]
-                low, high = on * low + free * np.minimum(low, 0.0), on * high + free * np.maximum(high, 0.0)
+                low, high = (
+                    on * low + free * np.minimum(low, 0.0),
+                    on * high + free * np.maximum(high, 0.0),
+                )
         part = self.layer(len(self.hidden) - 1)
         joined = (functionals * ranges.on[:, None, part]) @ self.weights[-2]
         some = np.flatnonzero(ranges.free[:, part].any(axis=0))
         loose = functionals[:, some] * ranges.free[:, None, part][:, :, some]
         most, least = np.maximum(high[:, :, some], 0.0), np.minimum(low[:, :, some], 0.0)
-        signed = joined @ np.swapaxes(before[1] + before[0], 1, 2) + loose @ np.swapaxes(most + least, 1, 2)
+        signed = joined @ np.swapaxes(before[1] + before[0], 1, 2) + loose @ np.swapaxes(
+            most + least, 1, 2
+        )
         spread = np.abs(loose) @ np.swapaxes(most - least, 1, 2)
         if len(self.hidden) > 1:
             spread += np.abs(joined) @ np.swapaxes(before[1] - before[0], 1, 2)
         return signed, spread
 
     def jacobians(self, patterns: Signs) -> Array:
-        """The functionals' gradients under whole patterns, shape (k, hidden) to (k, functionals, n)."""
+        """The functionals' gradients under whole patterns, shape (k, hidden) to (k, functionals,
+        n).
+        """
         rows = self.functionals[None]
         for index in range(len(self.hidden) - 1, -1, -1):
             rows = (rows * (patterns[:, None, self.layer(index)] > 0)) @ self.weights[index]
@@ -303,7 +355,10 @@ class ReluChain:
             row = _times([Fraction(int(entry)) for entry in functional], weights[-1])
             for index in range(len(self.hidden) - 1, -1, -1):
                 signs = pattern[self.layer(index)]
-                row = [entry if sign > 0 else Fraction(0) for entry, sign in zip(row, signs, strict=True)]
+                row = [
+                    entry if sign > 0 else Fraction(0)
+                    for entry, sign in zip(row, signs, strict=True)
+                ]
                 row = _times(row, weights[index])
             best = max(best, sum((abs(entry) for entry in row), Fraction(0)))
         return best
@@ -313,7 +368,9 @@ class ReluChain:
         rows: list[list[Fraction]] = []
         offsets: list[Fraction] = []
         n = self.weights[0].shape[1]
-        matrix = [[Fraction(int(i == j)) for j in range(n + 1)] for i in range(n)]  # the last column is the offset
+        matrix = [
+            [Fraction(int(i == j)) for j in range(n + 1)] for i in range(n)
+        ]  # the last column is the offset
         for index in range(len(self.hidden)):
             weight, bias = _fractions(self.weights[index]), _fractions(self.biases[index][None])[0]
             after = [_times(row, matrix) for row in weight]
@@ -323,12 +380,17 @@ class ReluChain:
             for row, sign in zip(after, signs, strict=True):
                 rows.append([int(sign) * entry for entry in row[:-1]])
                 offsets.append(int(sign) * row[-1])
-            matrix = [row if sign > 0 else [Fraction(0)] * (n + 1) for row, sign in zip(after, signs, strict=True)]
+            matrix = [
+                row if sign > 0 else [Fraction(0)] * (n + 1)
+                for row, sign in zip(after, signs, strict=True)
+            ]
         return rows, offsets
 
 
 def _relaxation(on: Array, free: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """Lines around ReLU on its range: upper slope, upper offset, lower slope (through 0). A free neuron has low <= 0 <= high."""
+    """Lines around ReLU on its range: upper slope, upper offset, lower slope (through 0). A free
+    neuron has low <= 0 <= high.
+    """
     width = np.where(free > 0, np.maximum(high, 0.0) - np.minimum(low, 0.0), 1.0)
     slope = np.where(width > 0, np.maximum(high, 0.0) / np.where(width > 0, width, 1.0), 1.0)
     steep = on + free * slope

@@ -1,10 +1,12 @@
-"""Branch and bound over activation patterns: the largest Jacobian norm in a box, and the nearest point that exceeds a limit.
+"""Branch and bound over activation patterns: the largest Jacobian norm in a box, and the nearest
+point that exceeds a limit.
 
-One tree serves three questions. A node is a partial pattern; it is closed when no whole pattern in it can matter (its
-upper bound is too small), or when no point of the box is consistent with it (a checked refutation). At an open node the
-pair (a, t) with the largest bound says which side of each free neuron it would like best. A linear program asks whether
-the box holds a point that is on all those sides. If not, its refutation names a few neurons that cannot all be, and
-the children take them from that wish one by one; if so, the point gives a pattern that is really there, and with it
+One tree serves three questions. A node is a partial pattern; it is closed when no whole pattern in
+it can matter (its upper bound is too small), or when no point of the box is consistent with it (a
+checked refutation). At an open node the pair (a, t) with the largest bound says which side of each
+free neuron it would like best. A linear program asks whether the box holds a point that is on all
+those sides. If not, its refutation names a few neurons that cannot all be, and the children take
+them from that wish one by one; if so, the point gives a pattern that is really there, and with it
 either an answer or the neuron to branch on.
 
 Proofs, and what rounding can and cannot do: docs/exact-search.md.
@@ -49,8 +51,9 @@ class Limits:
 
     Attributes:
         nodes: partial patterns looked at, or None for no limit.
-        cpu_seconds: processor time of the thread that searches, or None for no limit. Time in which other programs had the
-            processor does not count, so that the same question fails or succeeds on a busy machine as on an idle one.
+        cpu_seconds: processor time of the thread that searches, or None for no limit. Time in
+            which other programs had the processor does not count, so that the same question
+            fails or succeeds on a busy machine as on an idle one.
     """
 
     nodes: int | None = None
@@ -75,14 +78,16 @@ class PatternSearch:
     Attributes:
         chain: the network.
         center: the point; distances are from it, shape (n,).
-        lower, upper: ends of the box that is searched, shape (n,). Shrinks towards ``center`` for ``Goal.NEAREST``.
+        lower, upper: ends of the box that is searched, shape (n,). Shrinks towards ``center`` for
+            ``Goal.NEAREST``.
         goal: what is asked.
         threshold: the value that has to be exceeded; for ``Goal.LARGEST`` it starts at 0 and rises.
         relative, absolute: tolerance of the value, or of the distance.
-        horizon: radius to begin with when the nearest violation is looked for; found by the search itself if None.
+        horizon: radius to begin with when the nearest violation is looked for; found by the search
+            itself if None.
         limits: when to give up.
-        best: the largest value found (the nearest one above the threshold), with its ``pattern`` and ``witness``, a point
-            of the box where that pattern holds.
+        best: the largest value found (the nearest one above the threshold), with its ``pattern``
+            and ``witness``, a point of the box where that pattern holds.
         closed: largest upper bound of a node that was closed as too small to matter.
         exceeded: whether a value above the threshold was found.
         radius: smallest distance at which one was found (infinite: none).
@@ -114,7 +119,9 @@ class PatternSearch:
         self._ends = (self.lower, self.upper)
         self._began = thread_time()
         self._horizon = 0.0
-        self._furthest = float(np.maximum(self.upper - self.center, self.center - self.lower).max(initial=0.0))
+        self._furthest = float(
+            np.maximum(self.upper - self.center, self.center - self.lower).max(initial=0.0)
+        )
 
     def run(self) -> None:
         """Search until the question is answered.
@@ -125,10 +132,13 @@ class PatternSearch:
         while not self.advance():
             limit = self.limits
             if limit.nodes is not None and self.nodes >= limit.nodes:
-                raise CertificationFailed(f"exact search: not finished after nodes={limit.nodes}; expected a higher limit")
+                raise CertificationFailed(
+                    f"exact search: not finished after nodes={limit.nodes}; expected a higher limit"
+                )
             if limit.cpu_seconds is not None and thread_time() - self._began > limit.cpu_seconds:
                 raise CertificationFailed(
-                    f"exact search: not finished after cpu_seconds={limit.cpu_seconds}; expected a higher limit"
+                    f"exact search: not finished after cpu_seconds={limit.cpu_seconds}; "
+                    "expected a higher limit"
                 )
 
     def advance(self) -> bool:
@@ -139,12 +149,15 @@ class PatternSearch:
         elif not self._started:
             self._started = True
             if self.goal is Goal.NEAREST:
-                self._horizon = min(self._first_horizon() if self.horizon is None else self.horizon, self._furthest)
+                self._horizon = min(
+                    self._first_horizon() if self.horizon is None else self.horizon, self._furthest
+                )
                 self.lower, self.upper = self._ball(self._horizon)
             self._sample()
             self._plant()
         elif self.goal is Goal.NEAREST and not self._done():
-            # Nothing within the horizon: look further out. Large boxes cost far more than small ones.
+            # Nothing within the horizon: look further out. Large boxes cost far more than small
+            # ones.
             self._horizon = min(self._horizon * _GROWTH, self._furthest)
             self.lower, self.upper = self._ball(self._horizon)
             self._sample()
@@ -153,13 +166,17 @@ class PatternSearch:
 
     @property
     def value_bound(self) -> float:
-        """A proved upper bound on every value in the box, also of a search that has been stopped (``Goal.LARGEST``)."""
+        """A proved upper bound on every value in the box, also of a search that has been stopped
+        (``Goal.LARGEST``).
+        """
         left = max((node.bound for _, _, node in self._heap), default=0.0)
         return max(self.best, self.closed, left, 0.0) + self.chain.value_error
 
     @property
     def radius_range(self) -> tuple[float, float]:
-        """Nothing above the threshold lies nearer than the first; something lies within the second (``Goal.NEAREST``)."""
+        """Nothing above the threshold lies nearer than the first; something lies within the
+        second (``Goal.NEAREST``).
+        """
         rounding = _ROUNDING * (self.radius + float(np.abs(self.center).max(initial=0.0)))
         return max(0.0, self.radius - self._slack(self.radius) - rounding), self.radius + rounding
 
@@ -176,10 +193,17 @@ class PatternSearch:
     def _plant(self) -> None:
         """The root of the tree over the present box."""
         fixed = np.zeros(self.chain.starts[-1], np.int8)
-        self._push(fixed[None], _Node(fixed, np.inf, self.chain.all_pairs, self.chain.all_pairs, 1.0, self.center, np.inf))
+        self._push(
+            fixed[None],
+            _Node(
+                fixed, np.inf, self.chain.all_pairs, self.chain.all_pairs, 1.0, self.center, np.inf
+            ),
+        )
 
     def _first_horizon(self) -> float:
-        """A radius, one of a fixed ladder, at which the root of the tree is not far from being closed at once."""
+        """A radius, one of a fixed ladder, at which the root of the tree is not far from being
+        closed at once.
+        """
         fixed = np.zeros((1, self.chain.starts[-1]), np.int8)
         least, most = 0, _RUNGS
         while least < most:
@@ -196,8 +220,13 @@ class PatternSearch:
     def _cutoff(self) -> float:
         """Nodes whose bound is at most this are closed."""
         if self.goal is Goal.LARGEST:
-            # Below a few errors of a value there is nothing to find: a network that is constant but for rounding stays cheap.
-            return max(self.best * (1 + self.relative), self.best + self.absolute, self.best + 4 * self.chain.value_error)
+            # Below a few errors of a value there is nothing to find: a network that is constant but
+            # for rounding stays cheap.
+            return max(
+                self.best * (1 + self.relative),
+                self.best + self.absolute,
+                self.best + 4 * self.chain.value_error,
+            )
         return self.threshold - 2 * self.chain.value_error
 
     def _look_at(self, node: _Node) -> None:
@@ -224,7 +253,9 @@ class PatternSearch:
         differing = free
         if isinstance(found, np.ndarray):
             node.start = found
-            if self._visit(node, ranges, wish, found, rows) or (node.radius == self.radius and node.bound <= self._cutoff):
+            if self._visit(node, ranges, wish, found, rows) or (
+                node.radius == self.radius and node.bound <= self._cutoff
+            ):
                 self.closed = max(self.closed, min(node.bound, self._cutoff))
                 return
             if node.radius != self.radius:
@@ -237,10 +268,14 @@ class PatternSearch:
             return
         choices = differing if len(differing) else free
         neuron = int(choices[drops[choices].argmax()])
-        self._branch_on_conflict(node, np.where(wish == 0, 1, wish).astype(np.int8), np.array([neuron]), drops, keep=True)
+        self._branch_on_conflict(
+            node, np.where(wish == 0, 1, wish).astype(np.int8), np.array([neuron]), drops, keep=True
+        )
 
     def _wish(self, node: _Node, ranges: Ranges) -> tuple[Signs, Array]:
-        """The side on which each free neuron leaves the top pair the larger bound, and what the other side takes from it."""
+        """The side on which each free neuron leaves the top pair the larger bound, and what the
+        other side takes from it.
+        """
         free = np.flatnonzero(ranges.free[0])
         wish, drops = node.fixed.copy(), np.zeros(len(node.fixed))
         if not len(free):
@@ -259,8 +294,12 @@ class PatternSearch:
         wish[free[matters]] = np.where(sides[:k] >= sides[k:], 1, -1)[matters]
         return wish, drops
 
-    def _branch_on_conflict(self, node: _Node, wish: Signs, neurons: Array, drops: Array, *, keep: bool = False) -> None:
-        """Children that each deny one of the neurons its wish and grant those before it; all of them together if ``keep``."""
+    def _branch_on_conflict(
+        self, node: _Node, wish: Signs, neurons: Array, drops: Array, *, keep: bool = False
+    ) -> None:
+        """Children that each deny one of the neurons its wish and grant those before it; all of
+        them together if ``keep``.
+        """
         if not len(neurons):
             return
         ordered = neurons[np.argsort(-drops[neurons], kind="stable")]
@@ -298,17 +337,26 @@ class PatternSearch:
         sign = 1.0 if signed[row, column] >= 0 else -1.0
         return _Node(fixed, min(best, parent.bound), pairs, top, sign, parent.start, self.radius)
 
-    def _visit(self, node: _Node, ranges: Ranges, wish: Signs, point: Array, rows: Inequalities) -> bool:
+    def _visit(
+        self, node: _Node, ranges: Ranges, wish: Signs, point: Array, rows: Inequalities
+    ) -> bool:
         """Use a point that satisfies ``rows``; True if that closes the node."""
         patterns, certain = self.chain.certain_patterns(point[None])
         if certain[0]:
             self._offer(patterns[0], float(self.chain.values(patterns)[0]), point)
         if len(self.chain.hidden) > 1:
             return False
-        # One hidden layer: the rows are exact, so the whole wish holds at the point, whatever the neurons without one do.
+        # One hidden layer: the rows are exact, so the whole wish holds at the point, whatever the
+        # neurons without one do.
         on = np.where(wish > 0, 1.0, ranges.on[0] * (wish == 0))
         whole = np.where(wish != 0, wish, patterns[0]).astype(np.int8)
-        granted = Ranges(on[None], (ranges.free[0] * (wish == 0))[None], ranges.lower, ranges.upper, ranges.possible)
+        granted = Ranges(
+            on[None],
+            (ranges.free[0] * (wish == 0))[None],
+            ranges.lower,
+            ranges.upper,
+            ranges.possible,
+        )
         signed, spread = self.chain.halves(granted, node.top)
         least = 0.5 * (node.sign * float(signed[0, 0, 0]) - float(spread[0, 0, 0]))
         if self.goal is Goal.LARGEST:
@@ -337,7 +385,9 @@ class PatternSearch:
         return self.chain.exact_value(pattern) > Fraction(self.threshold)
 
     def _settle(self, node: _Node, ranges: Ranges) -> None:
-        """A whole pattern whose cell is too thin, or whose value is too near the threshold, for floating point."""
+        """A whole pattern whose cell is too thin, or whose value is too near the threshold, for
+        floating point.
+        """
         pattern = np.where(ranges.on[0] > 0, 1, -1).astype(np.int8)
         value = float(self.chain.values(pattern[None])[0])
         point = self._exact_point(pattern, self.lower, self.upper)
@@ -360,14 +410,22 @@ class PatternSearch:
             self._shrink(high)
 
     def _exact_point(self, pattern: Signs, lower: Array, upper: Array) -> Array | None:
-        """A point of the box where the whole pattern holds, decided in rational arithmetic; rounded afterwards."""
+        """A point of the box where the whole pattern holds, decided in rational arithmetic;
+        rounded afterwards.
+        """
         rows, offsets = self.chain.exact_inequalities(pattern)
         ends = ([Fraction(float(end)) for end in box] for box in (lower, upper))
         point = exactly_feasible(rows, offsets, *ends)
-        return None if point is None else np.clip(np.array([float(entry) for entry in point]), lower, upper)
+        return (
+            None
+            if point is None
+            else np.clip(np.array([float(entry) for entry in point]), lower, upper)
+        )
 
     def _approach(self, rows: Inequalities, point: Array) -> None:
-        """The point of a cell that is nearest to the center, by raising the radius to what each refutation proves."""
+        """The point of a cell that is nearest to the center, by raising the radius to what each
+        refutation proves.
+        """
         radius, high = 0.0, float(np.abs(point - self.center).max())
         nearest = point
         for _ in range(_NEWTON_STEPS):
@@ -398,10 +456,14 @@ class PatternSearch:
             self.lower, self.upper = self._ball(max(0.0, radius - self._slack(radius)))
 
     def _ball(self, radius: float) -> tuple[Array, Array]:
-        return np.maximum(self.center - radius, self._ends[0]), np.minimum(self.center + radius, self._ends[1])
+        return np.maximum(self.center - radius, self._ends[0]), np.minimum(
+            self.center + radius, self._ends[1]
+        )
 
     def _sample(self) -> None:
-        """Patterns at the center and at random corners and points of the box, as a first lower bound."""
+        """Patterns at the center and at random corners and points of the box, as a first lower
+        bound.
+        """
         rng = np.random.default_rng(0)
         inside = rng.uniform(self.lower, self.upper, size=(_SAMPLES, len(self.lower)))
         inside[::2] = np.where(rng.random(inside[::2].shape) < 0.5, self.lower, self.upper)

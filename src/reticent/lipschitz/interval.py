@@ -1,8 +1,9 @@
 """Isotone interval bounds on local Lipschitz constants, for any network that can be described.
 
-Values are propagated forward over the region; gradients of output functionals (all sign vectors for l1, unit
-vectors otherwise) are propagated back through the ranges of slopes met on the way. 2 to 5 times larger than the
-true constant on ordinary ReLU networks; ``enumeration`` is tighter where it applies.
+Values are propagated forward over the region; gradients of output functionals (all sign vectors
+for l1, unit vectors otherwise) are propagated back through the ranges of slopes met on the way.
+2 to 5 times larger than the true constant on ordinary ReLU networks; ``enumeration`` is tighter
+where it applies.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from typing_extensions import override
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.core.rounding import sum_error
-from reticent.grids.arithmetic import Array, ExactLinear, Interval, euclidean_norm, sum_of_magnitudes, unit_of_sum
+from reticent.grids.arithmetic import (
+    Array,
+    ExactLinear,
+    Interval,
+    euclidean_norm,
+    sum_of_magnitudes,
+    unit_of_sum,
+)
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine
 from reticent.lipschitz.slopes import SmoothActivation, rectify, scaled_by
 from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, Linear, Residual
@@ -55,11 +63,11 @@ class IntervalBound(LipschitzBound):
         network: the network.
         domain: the public box of its inputs.
         input_norm: norm of the ball; l2 and l1 balls are exact through the first linear layer.
-        output: l1 (exact over the interval gradients by output signs up to 12 outputs, then the sum over
-            outputs), l2, linf, or "spread".
+        output: l1 (exact over the interval gradients by output signs up to 12 outputs, then the sum
+            over outputs), l2, linf, or "spread".
 
-    Edge cases: radius 0 gives the bound at a point (a point on a kink is bounded over both sides); an affine
-    network gives its exact operator norm; dead units contribute nothing.
+    Edge cases: radius 0 gives the bound at a point (a point on a kink is bounded over both sides);
+    an affine network gives its exact operator norm; dead units contribute nothing.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -101,13 +109,17 @@ class IntervalBound(LipschitzBound):
         """The ranges of slopes of every activation over the balls."""
         entering = first_layer_values(self._stages[0], region, self._first_norms)
         # A last linear layer has no activation behind it, so its values are not needed.
-        behind: _Slopes = [None] if len(self._stages) > 1 and isinstance(self._stages[-1], _LinearStage) else []
+        behind: _Slopes = (
+            [None] if len(self._stages) > 1 and isinstance(self._stages[-1], _LinearStage) else []
+        )
         _, slopes = forward_stages(self._stages[1 : len(self._stages) - len(behind)], entering)
         return [None, *slopes, *behind]
 
     def _gradient_norms(self, gradient: Interval) -> Array:
         how = self.functionals.combine
-        if self.input_norm is Norm.L1:  # the unit ball is spanned by unit vectors: the worst input coordinate
+        if (
+            self.input_norm is Norm.L1
+        ):  # the unit ball is spanned by unit vectors: the worst input coordinate
             return np.asarray(combine(gradient.magnitude() * gradient.unit, how).max(axis=-1))
         if self.input_norm is Norm.LINF:
             return combine(sum_of_magnitudes(gradient), how)
@@ -121,15 +133,20 @@ def build_forward(network: Network, domain: Box) -> tuple[list[_Stage], float]:
     layers: tuple[Layer, ...] = network.layers
     if not isinstance(first, Linear):
         # A leading identity gives the inputs a grid of their own and keeps one code path.
-        layers = (Affine(np.eye(network.input_dimension), np.zeros(network.input_dimension)), *layers)
+        layers = (
+            Affine(np.eye(network.input_dimension), np.zeros(network.input_dimension)),
+            *layers,
+        )
         first = layers[0]
         assert isinstance(first, Linear)
     step = 0.0
-    # The domain rounded outward to the grid can need the next coarser grid; centers and radii must be on the one
-    # that the first layer works on.
+    # The domain rounded outward to the grid can need the next coarser grid; centers and radii must
+    # be on the one that the first layer works on.
     while (unit := ExactLinear.build(first, largest).input_unit) != step:
         step = unit
-        values = Interval(np.floor(domain.lower / step)[None], np.ceil(domain.upper / step)[None], step)
+        values = Interval(
+            np.floor(domain.lower / step)[None], np.ceil(domain.upper / step)[None], step
+        )
         largest = values.largest()
     stages, _ = _build_forward(layers, values)
     return stages, step
@@ -141,7 +158,9 @@ def _build_forward(layers: tuple[Layer, ...], values: Interval) -> tuple[list[_S
         stage: _Stage
         if isinstance(layer, Activation):
             smooth = layer.kind is not ActivationKind.RELU
-            stage = _ActivationStage(SmoothActivation.build(layer.kind, values.largest()) if smooth else None)
+            stage = _ActivationStage(
+                SmoothActivation.build(layer.kind, values.largest()) if smooth else None
+            )
         elif isinstance(layer, Residual):
             branch, added = _build_forward(layer.branch, values)
             stage = _ResidualStage(branch, unit_of_sum(values, added))
@@ -175,8 +194,9 @@ def exact_maps(stages: list[_Stage]) -> list[ExactLinear]:
 
 
 def first_layer_values(stage: _Stage, region: Region, norms: Array | None) -> Interval:
-    """Ranges behind the first linear layer over each ball: exact for l-infinity balls, and for l1 and l2 balls
-    the intersection of w . x +- r |w| (dual norm) with the range over the box around the ball."""
+    """Ranges behind the first linear layer over each ball: exact for l-infinity balls, and for
+    l1 and l2 balls the intersection of w . x +- r |w| (dual norm) with the range over the box
+    around the ball."""
     assert isinstance(stage, _LinearStage)
     values = stage.forward(region.box)
     if norms is None:
@@ -190,7 +210,9 @@ def first_layer_values(stage: _Stage, region: Region, norms: Array | None) -> In
 
 
 def row_norms(stage: _Stage, input_norm: Norm) -> Array | None:
-    """Dual norms of the rows of the first layer in whole weight units, rounded up; None for boxes."""
+    """Dual norms of the rows of the first layer in whole weight units, rounded up; None for
+    boxes.
+    """
     if input_norm is Norm.LINF:
         return None
     assert isinstance(stage, _LinearStage)
@@ -205,7 +227,9 @@ def row_norms(stage: _Stage, input_norm: Norm) -> Array | None:
 def _build_backward(stages: list[_Stage], slopes: _Slopes, gradient: Interval) -> Interval:
     for stage, slope in zip(reversed(stages), reversed(slopes), strict=True):
         if isinstance(stage, _LinearStage):
-            stage.backward = ExactLinear.build(stage.forward.layer, gradient.largest(), transposed=True)
+            stage.backward = ExactLinear.build(
+                stage.forward.layer, gradient.largest(), transposed=True
+            )
             gradient = stage.backward(gradient)
         elif isinstance(stage, _ActivationStage):
             assert isinstance(slope, Interval)
@@ -229,7 +253,9 @@ def _backward_stages(stages: list[_Stage], slopes: _Slopes, gradient: Interval) 
             gradient = scaled_by(gradient, _per_functional(slope), stage.largest_gradient)
         else:
             assert isinstance(slope, list)
-            gradient = gradient.plus(_backward_stages(stage.branch, slope, gradient), stage.backward_unit)
+            gradient = gradient.plus(
+                _backward_stages(stage.branch, slope, gradient), stage.backward_unit
+            )
     return gradient
 
 

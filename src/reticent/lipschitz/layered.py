@@ -1,8 +1,10 @@
-"""Isotone bounds for ReLU networks with two and more hidden layers: the layers' slopes are treated together.
+"""Isotone bounds for ReLU networks with two and more hidden layers: the layers' slopes are treated
+together.
 
-``enumeration`` bounds the derivative of each neuron of a later layer separately and adds up the worst of each; no
-single choice of first-layer slopes is the worst for all. Here the first layer's slopes are shared by all neurons behind
-it, and pre-activations are cut by linear relaxation first. Proofs: docs/certificates.md.
+``enumeration`` bounds the derivative of each neuron of a later layer separately and adds up the
+worst of each; no single choice of first-layer slopes is the worst for all. Here the first
+layer's slopes are shared by all neurons behind it, and pre-activations are cut by linear
+relaxation first. Proofs: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ _ROWS = 128
 
 
 class LayeredBound(LipschitzBound):
-    """Joint sign enumeration for ReLU networks of any depth; input norms l-infinity (up to 14 inputs) and l1.
+    """Joint sign enumeration for ReLU networks of any depth; input norms l-infinity (up to 14
+    inputs) and l1.
 
-    Never above the enumeration or the interval bound but for rounding. Where all hidden layers but the first have at
-    most 16 neurons together (``SEARCHED_WIDTH``), it is the largest norm over *all* combinations of certified slopes.
+    Never above the enumeration or the interval bound but for rounding. Where all hidden layers but
+    the first have at most 16 neurons together (``SEARCHED_WIDTH``), it is the largest norm over
+    *all* combinations of certified slopes.
 
     Args:
         network: linear layers with ReLU between them.
@@ -46,11 +50,13 @@ class LayeredBound(LipschitzBound):
         UnsupportedNorm: l2 balls, or too many inputs to enumerate.
 
     Guarantee:
-        Sound and isotone to the last bit, as every ``LipschitzBound``. The value is a real number that grows with the
-        region, rounded up to a public grid; the rounding is exact, whatever floating point and the order of a search do.
+        Sound and isotone to the last bit, as every ``LipschitzBound``. The value is a real number
+        that grows with the region, rounded up to a public grid; the rounding is exact, whatever
+        floating point and the order of a search do.
 
-    Edge cases: radius 0 gives the norm of the Jacobian at the point unless a neuron is within rounding of its kink; an
-    affine network gives its exact operator norm; dead units contribute nothing.
+    Edge cases: radius 0 gives the norm of the Jacobian at the point unless a neuron is within
+    rounding of its kink; an affine network gives its exact operator norm; dead units contribute
+    nothing.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -67,7 +73,9 @@ class LayeredBound(LipschitzBound):
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         super().__init__(network, domain=domain, input_norm=input_norm, output=output)
         if not network.is_relu_chain():
-            raise UnsupportedNetwork("layered: expected linear layers with ReLU between them; use the interval bound")
+            raise UnsupportedNetwork(
+                "layered: expected linear layers with ReLU between them; use the interval bound"
+            )
         directions = directions_of(self.input_norm, network.input_dimension)
         self._stages, self._step = build_forward(network, domain)
         self._first_norms = row_norms(self._stages[0], self.input_norm)
@@ -97,7 +105,10 @@ class LayeredBound(LipschitzBound):
         values = self._forward(region.box, first)
         on = [part.lower >= 0 for part in values]
         unstable = [(part.lower < 0) & (part.upper >= 0) for part in values]
-        return [Slopes(tuple(part[row] for part in on), tuple(part[row] for part in unstable)) for row in range(len(region))]
+        return [
+            Slopes(tuple(part[row] for part in on), tuple(part[row] for part in unstable))
+            for row in range(len(region))
+        ]
 
     @override
     def _bound_region(self, region: Region) -> Array:
@@ -116,5 +127,8 @@ class LayeredBound(LipschitzBound):
             return np.ones(len(region), dtype=np.bool_)
         if pairs is None or self.functionals.combine != "max":
             return super().at_most(region, limit)
-        parts = [[pairs.at_most(each, limit) for each in self._slopes(region.part(rows))] for rows in slices(len(region), _ROWS)]
+        parts = [
+            [pairs.at_most(each, limit) for each in self._slopes(region.part(rows))]
+            for rows in slices(len(region), _ROWS)
+        ]
         return np.array([answer for part in parts for answer in part], dtype=np.bool_)

@@ -1,16 +1,20 @@
-"""The two questions of exact search put to a general solver: mixed-integer linear programs for HiGHS.
+"""The two questions of exact search put to a general solver: mixed-integer linear programs for
+HiGHS.
 
-``milp_lipschitz`` and ``milp_nearest_violation`` answer what ``exact.lipschitz_constant`` and ``exact.nearest_violation``
-answer, by code that shares nothing with them. They are oracles: HiGHS works in floating point with tolerances (1e-9 here) on
-constraints and integers, so a pattern that misses the box by that much can count as consistent, and a bound is as
-good as HiGHS's arithmetic. No release rests on them.
+``milp_lipschitz`` and ``milp_nearest_violation`` answer what ``exact.lipschitz_constant`` and
+``exact.nearest_violation`` answer, by code that shares nothing with them. They are oracles: HiGHS
+works in floating point with tolerances (1e-9 here) on constraints and integers, so a pattern that
+misses the box by that much can count as consistent, and a bound is as good as HiGHS's arithmetic.
+No release rests on them.
 
-One program per functional of the output (one per pair of output sign vectors for l1), the most promising first; a functional
-whose bound over all slopes does not exceed what has been found is never put to the solver, and only input signs along
-which it could be exceeded are left open in its program. On trained 8-16-8 networks that is ten times faster
-than one program with the output's signs as further binaries. Formulation: docs/exact-search.md.
+One program per functional of the output (one per pair of output sign vectors for l1), the most
+promising first; a functional whose bound over all slopes does not exceed what has been found is
+never put to the solver, and only input signs along which it could be exceeded are left open in its
+program. On trained 8-16-8 networks that is ten times faster than one program with the output's
+signs as further binaries. Formulation: docs/exact-search.md.
 
-Reference: Jordan and Dimakis, Exactly computing the local Lipschitz constant of ReLU networks (2020).
+Reference: Jordan and Dimakis, Exactly computing the local Lipschitz constant of ReLU networks
+(2020).
 """
 
 from __future__ import annotations
@@ -22,7 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.checks import finite_array, positive
-from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter, UnsupportedNetwork, UnsupportedNorm
+from reticent.core.errors import (
+    CertificationFailed,
+    InvalidInput,
+    InvalidParameter,
+    UnsupportedNetwork,
+    UnsupportedNorm,
+)
 from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
 from reticent.grids.arithmetic import Array
@@ -39,7 +49,9 @@ STEP = 1e-8
 
 _SAMPLES = 1024
 _ABOVE = 1e-7  # relative: a violation is a norm that exceeds the limit by more
-_CONSISTENT = 1e-6  # of the range of a neuron: a witness that misses its pattern by more is not believed
+_CONSISTENT = (
+    1e-6  # of the range of a neuron: a witness that misses its pattern by more is not believed
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +59,8 @@ class MilpResult:
     """An answer of HiGHS, checked as far as a point can check it.
 
     Attributes:
-        value: the Lipschitz constant: what the Jacobian of ``pattern`` measures; or the distance of ``witness``, infinite
-            if nothing within the radius exceeds the limit.
+        value: the Lipschitz constant: what the Jacobian of ``pattern`` measures; or the distance of
+            ``witness``, infinite if nothing within the radius exceeds the limit.
         bound: no larger constant, or no smaller distance, by HiGHS's arithmetic.
         gap: |bound - value|; 0 where both are infinite.
         witness: a point of the ball, shape (n,), or None.
@@ -77,9 +89,11 @@ def milp_lipschitz(
     output: Output = Norm.L1,
     limits: Limits | None = None,
 ) -> MilpResult:
-    """The Lipschitz constant of a ReLU chain on the l-infinity ball around ``center``, cut to ``domain``, by HiGHS.
+    """The Lipschitz constant of a ReLU chain on the l-infinity ball around ``center``, cut to
+    ``domain``, by HiGHS.
 
-    Floating-point MILP tolerances make it an oracle to compare with, not a certificate to release on.
+    Floating-point MILP tolerances make it an oracle to compare with, not a certificate to release
+    on.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
@@ -91,10 +105,12 @@ def milp_lipschitz(
 
     Raises:
         CertificationFailed: a limit was reached, or the solver failed. There is no partial answer.
-        UnsupportedNetwork, UnsupportedNorm: another kind of network, more inputs or outputs, or output l2.
+        UnsupportedNetwork, UnsupportedNorm: another kind of network, more inputs or outputs, or
+            output l2.
 
-    Edge cases: as ``exact.lipschitz_constant``; a box in which no neuron changes sides takes no program at all. Weights
-    whose ranges span more than about nine decades are beyond the solver's tolerances.
+    Edge cases: as ``exact.lipschitz_constant``; a box in which no neuron changes sides takes no
+    program at all. Weights whose ranges span more than about nine decades are beyond the solver's
+    tolerances.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -118,7 +134,9 @@ def milp_lipschitz(
             if value > best:
                 best, witness, pattern = value, found.point, found.pattern
     bound = max(best, proved, min(float(bounds.max()), best * (1 + STEP)))
-    return MilpResult(best, bound, bound - best, witness, pattern, Status.SOLVED, search.nodes, search.programs)
+    return MilpResult(
+        best, bound, bound - best, witness, pattern, Status.SOLVED, search.nodes, search.programs
+    )
 
 
 def milp_nearest_violation(
@@ -133,8 +151,8 @@ def milp_nearest_violation(
 ) -> MilpResult:
     """The smallest l-infinity distance from ``center`` at which ``limit`` is exceeded, by HiGHS.
 
-    Floating-point MILP tolerances make it an oracle to compare with, not a certificate to release on. A norm that exceeds
-    the limit by less than 1e-7 of it does not count as a violation.
+    Floating-point MILP tolerances make it an oracle to compare with, not a certificate to release
+    on. A norm that exceeds the limit by less than 1e-7 of it does not count as a violation.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
@@ -147,7 +165,8 @@ def milp_nearest_violation(
 
     Raises:
         CertificationFailed: a limit was reached, or the solver failed. There is no partial answer.
-        UnsupportedNetwork, UnsupportedNorm: another kind of network, more inputs or outputs, or output l2.
+        UnsupportedNetwork, UnsupportedNorm: another kind of network, more inputs or outputs, or
+            output l2.
 
     Edge cases: as ``milp_lipschitz``; a center whose own norm exceeds the limit is at distance 0.
 
@@ -167,7 +186,9 @@ def milp_nearest_violation(
     while distance > 0 and (bounds[left] > floor).any():
         functional = int(np.where(left, bounds, -np.inf).argmax())
         left[functional] = False
-        found = search.solve(boxed, functional, floor, nearer_than=min(distance * (1 - STEP), search.radius))
+        found = search.solve(
+            boxed, functional, floor, nearer_than=min(distance * (1 - STEP), search.radius)
+        )
         if found is not None:
             distance, witness, pattern = found.objective, found.point, found.pattern
             proved = min(proved, found.bound, distance * (1 - STEP))
@@ -175,7 +196,9 @@ def milp_nearest_violation(
             bounds = boxed.norm_bounds(search.signs)
     status = Status.NONE_WITHIN if witness is None else Status.SOLVED
     gap = 0.0 if witness is None else distance - proved
-    return MilpResult(distance, proved, gap, witness, pattern, status, search.nodes, search.programs)
+    return MilpResult(
+        distance, proved, gap, witness, pattern, status, search.nodes, search.programs
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,16 +213,25 @@ class _Search:
     """One question about one ball: what was validated, and what has been spent."""
 
     def __init__(
-        self, network: Network, center: npt.ArrayLike, radius: float, domain: Box, output: Output, limits: Limits | None
+        self,
+        network: Network,
+        center: npt.ArrayLike,
+        radius: float,
+        domain: Box,
+        output: Output,
+        limits: Limits | None,
     ) -> None:
         if domain.dimension != network.input_dimension:
             raise InvalidInput(
-                f"domain: has {domain.dimension} coordinates, the network takes {network.input_dimension}; expected the same"
+                f"domain: has {domain.dimension} coordinates, the network takes "
+                f"{network.input_dimension}; expected the same"
             )
         if not radius >= 0:
             raise InvalidParameter(f"radius={radius!r}: expected a number of at least 0")
         self.chain = _chain(network, parse_output(output))
-        point = finite_array(np.asarray(center)[None], name="center", ndim=2, columns=domain.dimension)[0]
+        point = finite_array(
+            np.asarray(center)[None], name="center", ndim=2, columns=domain.dimension
+        )[0]
         self.center, self.domain, self.radius = domain.clip(point), domain, float(radius)
         self.signs = sign_patterns(network.input_dimension)
         self.limits = limits or Limits()
@@ -209,10 +241,14 @@ class _Search:
     def ball(self, radius: float) -> BoxedChain:
         """The chain over a ball around the center, cut to the domain."""
         lower, upper = self.center - radius, self.center + radius
-        return BoxedChain(self.chain, np.maximum(lower, self.domain.lower), np.minimum(upper, self.domain.upper))
+        return BoxedChain(
+            self.chain, np.maximum(lower, self.domain.lower), np.minimum(upper, self.domain.upper)
+        )
 
     def largest_sample(self) -> tuple[float, Array, Bits]:
-        """The largest norm at some points of the ball, the point and its pattern: where to start."""
+        """The largest norm at some points of the ball, the point and its pattern: where to
+        start.
+        """
         points = self._samples(self.radius)
         patterns = self.chain.pre_activations(points) > 0
         norms = self.chain.norms(patterns)
@@ -220,7 +256,9 @@ class _Search:
         return float(norms[top]), points[top], patterns[top]
 
     def nearest_sample(self, floor: float) -> tuple[float, Array | None, Bits | None]:
-        """The smallest distance to some points whose norm is at least ``floor``, in ever smaller balls."""
+        """The smallest distance to some points whose norm is at least ``floor``, in ever smaller
+        balls.
+        """
         distance, witness, pattern = np.inf, None, None
         for _ in range(4):
             points = self._samples(min(distance, self.radius))
@@ -234,15 +272,20 @@ class _Search:
         return distance, witness, pattern
 
     def _samples(self, radius: float) -> Array:
-        """The center, and points at all distances from it, from a fixed seed; shape (1 + samples, n)."""
+        """The center, and points at all distances from it, from a fixed seed; shape (1 +
+        samples, n).
+        """
         rng = np.random.default_rng(0)
         farthest = np.maximum(self.domain.upper - self.center, self.center - self.domain.lower)
         reach = rng.random((_SAMPLES, 1)) * np.minimum(radius, farthest)
         moved = self.center + reach * rng.uniform(-1.0, 1.0, size=(_SAMPLES, len(self.center)))
         return self.domain.clip(np.concatenate([self.center[None], moved]))
 
-    def solve(self, boxed: BoxedChain, functional: int, floor: float, *, nearer_than: float | None = None) -> _Found | None:
-        """The largest norm of a functional's gradient above ``floor``, or the nearest point with one; None if there is none.
+    def solve(
+        self, boxed: BoxedChain, functional: int, floor: float, *, nearer_than: float | None = None
+    ) -> _Found | None:
+        """The largest norm of a functional's gradient above ``floor``, or the nearest point with
+        one; None if there is none.
 
         Raises:
             CertificationFailed: a limit was reached, or what HiGHS found is not what it says.
@@ -252,7 +295,9 @@ class _Search:
         norm = boxed.gradient_norm(program, slopes, functional, self.signs[along > floor])
         program.rows(floor, np.inf, (norm, np.ones((1, len(norm)))))
         if nearer_than is not None:
-            distance = program.variables(0.0, min(nearer_than, float(np.max(boxed.upper - boxed.lower))))
+            distance = program.variables(
+                0.0, min(nearer_than, float(np.max(boxed.upper - boxed.lower)))
+            )
             column = np.ones((len(point), 1))
             program.rows(self.center, np.inf, (point, 1.0), (distance, column))
             program.rows(-np.inf, self.center, (point, 1.0), (distance, -column))
@@ -275,31 +320,43 @@ class _Search:
         self.programs += 1
         if answer.status not in {"optimal", "infeasible"}:
             raise CertificationFailed(
-                f"MILP: HiGHS stopped without an answer ({answer.status}) after programs={self.programs}, nodes={self.nodes}; "
+                f"MILP: HiGHS stopped without an answer ({answer.status}) after "
+                f"programs={self.programs}, nodes={self.nodes}; "
                 f"limits: nodes={self.limits.nodes}, cpu_seconds={self.limits.cpu_seconds}. "
                 "Raise the limits or take a smaller radius"
             )
         return answer
 
     def _check(self, boxed: BoxedChain, point: Array, pattern: Bits, floor: float) -> None:
-        """That the point is consistent with the pattern, and its norm large enough, up to the solver's tolerances."""
+        """That the point is consistent with the pattern, and its norm large enough, up to the
+        solver's tolerances.
+        """
         values = self.chain.pre_activations(point[None])[0]
         low, high = (np.concatenate(ends) for ends in zip(*boxed.ranges, strict=True))
         missed = np.maximum(0.0, np.where(pattern, -values, values))
         norm = float(self.chain.norms(pattern[None])[0])
         if (missed > _CONSISTENT * (1.0 + high - low)).any() or norm < floor * (1 - _ABOVE / 2):
-            raise CertificationFailed("MILP: the solution of HiGHS misses its constraints; expected weights of fewer scales")
+            raise CertificationFailed(
+                "MILP: the solution of HiGHS misses its constraints; expected weights of fewer "
+                "scales"
+            )
 
 
 def _chain(network: Network, output: Output) -> Chain:
     if not network.is_relu_chain():
-        raise UnsupportedNetwork("MILP: expected linear layers with ReLU between them; use the interval bound")
+        raise UnsupportedNetwork(
+            "MILP: expected linear layers with ReLU between them; use the interval bound"
+        )
     if network.input_dimension > MAX_INPUTS:
-        raise UnsupportedNorm(f"MILP: {network.input_dimension} inputs, expected at most {MAX_INPUTS}; use the interval bound")
+        raise UnsupportedNorm(
+            f"MILP: {network.input_dimension} inputs, expected at most {MAX_INPUTS}; use the "
+            "interval bound"
+        )
     measured = Functionals.of(output, network.output_dimension)
     if measured.combine != "max":
         raise UnsupportedNorm(
-            f"MILP: output={output!s} with {network.output_dimension} outputs; expected linf, spread, or l1 of at most 12"
+            f"MILP: output={output!s} with {network.output_dimension} outputs; expected linf, "
+            "spread, or l1 of at most 12"
         )
     layers = network.linear_layers()
     weights = [layer.dense() for layer in layers]

@@ -1,4 +1,6 @@
-"""Mixed-integer linear programs built from blocks of variables and matrices, solved by HiGHS on one thread."""
+"""Mixed-integer linear programs built from blocks of variables and matrices, solved by HiGHS on
+one thread.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Answer:
     """What HiGHS says about one program.
 
     Attributes:
-        status: "optimal", "infeasible", or why it stopped without an answer ("Processor time limit reached", ...).
+        status: "optimal", "infeasible", or why it stopped without an answer ("Processor time limit
+            reached", ...).
         objective: value of the best solution found; infinite on the bad side if there is none.
         bound: no solution is better than this, by HiGHS's own arithmetic.
         values: of all variables in that solution, or None.
@@ -55,9 +58,14 @@ class Program:
     _row_upper: list[Array] = field(default_factory=list)
     _count: int = 0
 
-    def variables(self, lower: npt.ArrayLike, upper: npt.ArrayLike, *, integer: bool = False) -> Variables:
+    def variables(
+        self, lower: npt.ArrayLike, upper: npt.ArrayLike, *, integer: bool = False
+    ) -> Variables:
         """A new block of variables with these ends, each of shape (k,)."""
-        low, high = np.atleast_1d(np.asarray(lower, np.float64)), np.atleast_1d(np.asarray(upper, np.float64))
+        low, high = (
+            np.atleast_1d(np.asarray(lower, np.float64)),
+            np.atleast_1d(np.asarray(upper, np.float64)),
+        )
         self._lower.append(low)
         self._upper.append(high)
         self._integer.append(np.full(len(low), integer))
@@ -65,13 +73,15 @@ class Program:
         self._count += len(low)
         return block
 
-    def rows(self, lower: npt.ArrayLike, upper: npt.ArrayLike, *terms: tuple[Variables, npt.ArrayLike]) -> None:
+    def rows(
+        self, lower: npt.ArrayLike, upper: npt.ArrayLike, *terms: tuple[Variables, npt.ArrayLike]
+    ) -> None:
         """Constrain sums of terms to lie between ``lower`` and ``upper``.
 
         Args:
             lower, upper: numbers, or one per row.
-            terms: a block of k variables with a matrix of shape (rows, k), or with a vector of shape (k,) or a number,
-                which stand for diagonal matrices.
+            terms: a block of k variables with a matrix of shape (rows, k), or with a vector of
+                shape (k,) or a number, which stand for diagonal matrices.
         """
         parts, columns = [], []
         for block, factor in terms:
@@ -82,7 +92,9 @@ class Program:
             columns.append(block)
         whole, which = np.concatenate(parts, axis=1), np.concatenate(columns)
         row, place = np.nonzero(whole)
-        self._starts += (self._starts[-1] + np.cumsum(np.bincount(row, minlength=len(whole)))).tolist()
+        self._starts += (
+            self._starts[-1] + np.cumsum(np.bincount(row, minlength=len(whole)))
+        ).tolist()
         self._columns.append(which[place])
         self._entries.append(whole[row, place])
         self._row_lower.append(np.broadcast_to(np.asarray(lower, np.float64), (len(whole),)))
@@ -101,7 +113,8 @@ class Program:
         Args:
             objective: what is summed.
             maximise: which of the two.
-            cpu_seconds: processor time after which HiGHS is stopped, or None. Its own time limit counts wall time.
+            cpu_seconds: processor time after which HiGHS is stopped, or None. Its own time limit
+                counts wall time.
             nodes: branch-and-bound nodes after which it stops, or None.
 
         Raises:
@@ -114,15 +127,26 @@ class Program:
             solver.setOptionValue(name, value)
         if cpu_seconds is not None:
             if cpu_seconds <= 0:
-                return Answer(_OUT_OF_TIME, -np.inf if maximise else np.inf, np.inf if maximise else -np.inf, None, 0)
+                return Answer(
+                    _OUT_OF_TIME,
+                    -np.inf if maximise else np.inf,
+                    np.inf if maximise else -np.inf,
+                    None,
+                    0,
+                )
             _stop_after(solver, thread_time() + cpu_seconds)
         accepted = solver.passModel(self._highs_model(objective, maximise))
         if accepted == highspy.HighsStatus.kError or solver.run() == highspy.HighsStatus.kError:
-            raise CertificationFailed("HiGHS refused the program: expected finite weights within 1e15 and one thread")
+            raise CertificationFailed(
+                "HiGHS refused the program: expected finite weights within 1e15 and one thread"
+            )
         status, info = solver.getModelStatus(), solver.getInfo()
         worst = -np.inf if maximise else np.inf
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        solved = {highspy.HighsModelStatus.kOptimal: "optimal", highspy.HighsModelStatus.kInfeasible: "infeasible"}
+        solved = {
+            highspy.HighsModelStatus.kOptimal: "optimal",
+            highspy.HighsModelStatus.kInfeasible: "infeasible",
+        }
         name = solved.get(status, solver.modelStatusToString(status))
         if status == highspy.HighsModelStatus.kInterrupt:
             name = _OUT_OF_TIME
@@ -144,7 +168,10 @@ class Program:
         cost[objective] = 1.0
         model.col_cost_ = cost
         model.sense_ = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
-        model.col_lower_, model.col_upper_ = np.concatenate(self._lower), np.concatenate(self._upper)
+        model.col_lower_, model.col_upper_ = (
+            np.concatenate(self._lower),
+            np.concatenate(self._upper),
+        )
         model.row_lower_ = np.concatenate([*self._row_lower, np.zeros(0)])
         model.row_upper_ = np.concatenate([*self._row_upper, np.zeros(0)])
         model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -161,7 +188,9 @@ def _highspy() -> Any:
 
 
 def _stop_after(solver: Any, deadline: float) -> None:
-    """Make HiGHS stop once this thread, on which it runs, has had the processor until ``deadline``."""
+    """Make HiGHS stop once this thread, on which it runs, has had the processor until
+    ``deadline``.
+    """
 
     def ask(event: Any) -> None:
         if thread_time() >= deadline:
@@ -176,7 +205,8 @@ def _options(nodes: int | None) -> dict[str, bool | int | float | str]:
         "output_flag": False,
         "threads": 1,
         "random_seed": 0,
-        # With presolve HiGHS 1.15.1 calls a solution optimal that is 0.1 % off (a 2-4-10-2 network in the tests).
+        # With presolve HiGHS 1.15.1 calls a solution optimal that is 0.1 % off (a 2-4-10-2 network
+        # in the tests).
         "presolve": "off",
         "mip_feasibility_tolerance": FEASIBILITY,
         "primal_feasibility_tolerance": FEASIBILITY,

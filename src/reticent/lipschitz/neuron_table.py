@@ -1,11 +1,13 @@
-"""What each neuron of one hidden layer adds to s . J t, for every pair of sign vectors: whole numbers, exact in float32.
+"""What each neuron of one hidden layer adds to s . J t, for every pair of sign vectors: whole
+numbers, exact in float32.
 
-With c_j what neuron j adds when it is on, its share of the bound is c_j if on, max(0, c_j) if unstable, 0 if off.
-For the pair and its negative together,
+With c_j what neuron j adds when it is on, its share of the bound is c_j if on, max(0, c_j) if
+unstable, 0 if off. For the pair and its negative together,
 
     max(U, U') = (| sum_j (2 on_j + unstable_j) c_j | + sum_j unstable_j |c_j|) / 2,
 
-because max(0, c) = (|c| + c) / 2: two products of neuron masks with fixed tables, half as wide as one per sign.
+because max(0, c) = (|c| + c) / 2: two products of neuron masks with fixed tables, half as wide
+as one per sign.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ class NeuronTable:
     """Blocks of columns, those that can reach the largest bounds first.
 
     Attributes:
-        blocks: shape (hidden, at most BLOCK) each, whole multiples of ``unit``; the sum of the magnitudes of a
-            column is at most 2**22 + hidden, so that every partial sum of the two products stays below 2**24.
-        reach: twice the largest bound, in units, that any column of this block or a later one can give anywhere
-            in the domain; for one block more than there are, 0.
+        blocks: shape (hidden, at most BLOCK) each, whole multiples of ``unit``; the sum of the
+            magnitudes of a column is at most 2**22 + hidden, so that every partial sum of the two
+            products stays below 2**24.
+        reach: twice the largest bound, in units, that any column of this block or a later one can
+            give anywhere in the domain; for one block more than there are, 0.
         slack: twice what rounding can hide in one active neuron, in units, shape (hidden,).
         unit: a power of two.
     """
@@ -48,21 +51,30 @@ class NeuronTable:
     rows_at_once: ClassVar[int] = ROWS
 
     @classmethod
-    def build(cls, first: Array, last: Array, magnitudes: Array, directions: Array, whole: Interval) -> NeuronTable:
+    def build(
+        cls, first: Array, last: Array, magnitudes: Array, directions: Array, whole: Interval
+    ) -> NeuronTable:
         """The table of a network with one hidden layer.
 
         Args:
             first: weights of the first layer, shape (hidden, inputs).
             last: functionals times the weights of the last layer, shape (functionals, hidden).
-            magnitudes: the same product of absolute values; floating-point error is measured against it.
+            magnitudes: the same product of absolute values; floating-point error is measured
+                against it.
             directions: input directions, shape (directions, inputs).
             whole: slopes of the hidden layer over the whole domain, shape (1, hidden).
         """
         along = directions @ first.T
         columns = (last[:, None, :] * along[None]).reshape(-1, len(first)).T
-        # 2**-44 of the sums of magnitudes is far above the rounding of the products that made the columns.
-        error = magnitudes.max(axis=0) * (np.abs(directions) @ np.abs(first).T).max(axis=0) * 2.0**-44
-        unit = power_of_two_at_least(max(float(np.abs(columns).max(axis=1).sum()), 2.0**-900)) * 2.0**-22
+        # 2**-44 of the sums of magnitudes is far above the rounding of the products that made the
+        # columns.
+        error = (
+            magnitudes.max(axis=0) * (np.abs(directions) @ np.abs(first).T).max(axis=0) * 2.0**-44
+        )
+        unit = (
+            power_of_two_at_least(max(float(np.abs(columns).max(axis=1).sum()), 2.0**-900))
+            * 2.0**-22
+        )
         whole_numbers = np.round(columns / unit)
         always_on, never_on = whole.lower[0] == 1.0, whole.upper[0] == 0.0
         steady = whole_numbers[always_on].sum(axis=0)
@@ -71,7 +83,10 @@ class NeuronTable:
         order = np.argsort(-either, kind="stable")
         starts = range(0, len(order), BLOCK)
         return cls(
-            blocks=tuple(whole_numbers[:, order[start : start + BLOCK]].astype(np.float32) for start in starts),
+            blocks=tuple(
+                whole_numbers[:, order[start : start + BLOCK]].astype(np.float32)
+                for start in starts
+            ),
             reach=np.append(either[order[list(starts)]], 0.0),
             slack=1.0 + np.ceil(2.0 * error / unit),
             unit=unit,
@@ -80,16 +95,19 @@ class NeuronTable:
     def largest(self, slopes: Interval, *, enough: float = np.inf) -> Array:
         """The bound for each row of ``slopes`` (shape (n, hidden)), shape (n,).
 
-        A row is finished when no column that is left can raise it, so the result does not depend on the blocks.
+        A row is finished when no column that is left can raise it, so the result does not depend on
+        the blocks.
 
         Args:
             slopes: ranges of slopes, each 0, 1 or the interval between.
-            enough: a row may also stop as soon as it is known on which side of this number it lies.
+            enough: a row may also stop as soon as it is known on which side of this number it
+                lies.
         """
         twice_on = (slopes.lower + slopes.upper).astype(np.float32)
         unstable = (slopes.upper - slopes.lower).astype(np.float32)
         slack = slopes.upper @ self.slack
-        # Whole numbers, so that stopping early cannot disagree with the comparison of the final value by an ulp.
+        # Whole numbers, so that stopping early cannot disagree with the comparison of the final
+        # value by an ulp.
         limit = np.floor(2.0 * enough / self.unit) - slack
         settled = limit if enough < np.inf else np.zeros(len(slack))
         best = np.zeros(len(slack))

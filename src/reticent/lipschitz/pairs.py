@@ -1,10 +1,13 @@
-"""The largest derivative over all pairs of an output functional and an input direction, correctly rounded.
+"""The largest derivative over all pairs of an output functional and an input direction, correctly
+rounded.
 
-A screen in float32 bounds every pair of one region by three products of matrices; only pairs that could still be the
-largest, a few in a thousand, are looked at more closely (``directional``), in order. Where the later layers are narrow,
-their slopes are searched completely by branch and bound, so that the result is the maximum over all slopes and not a
-relaxation of it. The order of the search and its floating-point errors cannot be seen in the result: it is the exact
-maximum rounded up to a public grid, and where floating point cannot tell which grid point that is, fractions do.
+A screen in float32 bounds every pair of one region by three products of matrices; only pairs
+that could still be the largest, a few in a thousand, are looked at more closely
+(``directional``), in order. Where the later layers are narrow, their slopes are searched
+completely by branch and bound, so that the result is the maximum over all slopes and not a
+relaxation of it. The order of the search and its floating-point errors cannot be seen in the
+result: it is the exact maximum rounded up to a public grid, and where floating point cannot tell
+which grid point that is, fractions do.
 """
 
 from __future__ import annotations
@@ -20,14 +23,33 @@ import numpy.typing as npt
 
 from reticent.core.errors import CertificationFailed
 from reticent.grids.arithmetic import Array, power_of_two_at_least
-from reticent.grids.rounding import OFFSET, float_error, fractions, grid_point, grid_unit, rounded_up, steps_up
-from reticent.lipschitz.directional import FREE, Choices, Rows, Slopes, largest, ranges, relaxed, separate
+from reticent.grids.rounding import (
+    OFFSET,
+    float_error,
+    fractions,
+    grid_point,
+    grid_unit,
+    rounded_up,
+    steps_up,
+)
+from reticent.lipschitz.directional import (
+    FREE,
+    Choices,
+    Rows,
+    Slopes,
+    largest,
+    ranges,
+    relaxed,
+    separate,
+)
 
 Array32 = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.intp]
 
 SEARCHED_WIDTH = 16
-"""Up to this many neurons behind the first hidden layer all their slopes are searched; beyond, they are relaxed."""
+"""Up to this many neurons behind the first hidden layer all their slopes are searched; beyond,
+they are relaxed.
+"""
 
 _FIRST = 8
 _BLOCK = 256
@@ -39,7 +61,8 @@ class Pairs:
     """All pairs of a network, scaled layer by layer by powers of two.
 
     Attributes:
-        rows, directions: the functionals (k, outputs) and directions (p, inputs), one of each pair of opposites.
+        rows, directions: the functionals (k, outputs) and directions (p, inputs), one of each pair
+            of opposites.
         matrices: of all linear layers, each at most 1 in magnitude.
         functionals: rows times the last matrix, shape (k, last width).
         along: the directions' images under the first matrix, shape (p, first width).
@@ -67,18 +90,28 @@ class Pairs:
         Raises:
             CertificationFailed: the product of the layers' magnitudes leaves float64.
         """
-        units = [power_of_two_at_least(float(np.abs(matrix).max(initial=0.0))) for matrix in matrices]
+        units = [
+            power_of_two_at_least(float(np.abs(matrix).max(initial=0.0))) for matrix in matrices
+        ]
         exponent = sum(float(np.log2(unit)) for unit in units)
         if abs(exponent) > 900:
-            raise CertificationFailed("the product of the layers' weights leaves float64; expected a rescaled network")
+            raise CertificationFailed(
+                "the product of the layers' weights leaves float64; expected a rescaled network"
+            )
         scaled = tuple(matrix / unit for matrix, unit in zip(matrices, units, strict=True))
-        if not all(np.array_equal(part * unit, matrix) for part, unit, matrix in zip(scaled, units, matrices, strict=True)):
-            raise CertificationFailed("a layer has weights more than 2**1000 apart; expected a rescaled network")
+        if not all(
+            np.array_equal(part * unit, matrix)
+            for part, unit, matrix in zip(scaled, units, matrices, strict=True)
+        ):
+            raise CertificationFailed(
+                "a layer has weights more than 2**1000 apart; expected a rescaled network"
+            )
         magnitude = np.unique(np.abs(directions), axis=0)
         for matrix in scaled[:-1]:
             magnitude = magnitude @ np.abs(matrix).T
         scale = float((magnitude @ (np.abs(rows) @ np.abs(scaled[-1])).T).max(initial=0.0))
-        # Ranges of derivatives carry the errors of all layers before them, and each layer adds what its ranges carry.
+        # Ranges of derivatives carry the errors of all layers before them, and each layer adds what
+        # its ranges carry.
         terms = len(scaled) * sum(sum(matrix.shape) for matrix in scaled)
         return cls(
             rows=rows,
@@ -88,7 +121,8 @@ class Pairs:
             along=directions @ scaled[0].T,
             searched=sum(len(matrix) for matrix in scaled[1:-1]) <= SEARCHED_WIDTH,
             error=float_error(terms, scale) + 2.0**-900,
-            # Numbers below the range of float32 count as nothing; fewer than 2**25 of them are added up.
+            # Numbers below the range of float32 count as nothing; fewer than 2**25 of them are
+            # added up.
             screen_error=float_error(terms, scale, "float32") + 2.0**-100,
             grid=grid_unit(scale),
             unit=prod(units),
@@ -116,10 +150,13 @@ class Pairs:
         found = self._maximum(slopes, screen, highest - 3 * self.error, highest + self.error)
         if found > highest + self.error:
             return False
-        return found + 2 * self.error <= highest or not self._exceeds(slopes, screen, Fraction(highest))
+        return found + 2 * self.error <= highest or not self._exceeds(
+            slopes, screen, Fraction(highest)
+        )
 
     def per_direction(self, slopes: Slopes) -> Array:
-        """The largest value of each functional and its negative along each direction, rounded up, shape (p, k).
+        """The largest value of each functional and its negative along each direction, rounded up,
+        shape (p, k).
 
         Slopes of later layers are relaxed here, never searched.
         """
@@ -130,7 +167,9 @@ class Pairs:
         parts = []
         for start in range(0, len(directions), _BLOCK):
             part = slice(start, start + _BLOCK)
-            values = _relaxed_values(self._rows(slopes, functionals[part], directions[part]), self.inner, slopes)
+            values = _relaxed_values(
+                self._rows(slopes, functionals[part], directions[part]), self.inner, slopes
+            )
             parts.append(values.reshape(2, -1).max(axis=0))
 
         def exactly(index: tuple[int, ...]) -> Fraction:
@@ -144,7 +183,9 @@ class Pairs:
         value = self._maximum(slopes, screen, -np.inf, np.inf)
         # The exact maximum lies between value - error and value + 2 error.
         low, high = steps_up(np.array([value - self.error, value + 3 * self.error]), self.grid)
-        if low < high and not self._exceeds(slopes, screen, (Fraction(low) + OFFSET) * Fraction(self.grid)):
+        if low < high and not self._exceeds(
+            slopes, screen, (Fraction(low) + OFFSET) * Fraction(self.grid)
+        ):
             high = low
         return float(grid_point(high, self.grid)) * self.unit
 
@@ -155,9 +196,11 @@ class Pairs:
         return self.functionals.astype(np.float32), self.along.astype(np.float32), inner
 
     def _screen(self, slopes: Slopes) -> Array32:
-        """Upper bounds on each pair and its opposite, shape (functionals, directions), but for ``screen_error``.
+        """Upper bounds on each pair and its opposite, shape (functionals, directions), but for
+        ``screen_error``.
 
-        Every unstable neuron of a later layer is taken at half its derivative plus half the largest magnitude of it.
+        Every unstable neuron of a later layer is taken at half its derivative plus half the
+        largest magnitude of it.
         """
         half = [_single(0.5 * unstable) for unstable in slopes.unstable]
         kept = [_single(on) + part for on, part in zip(slopes.on, half, strict=True)]
@@ -178,19 +221,25 @@ class Pairs:
             sizes.append(np.abs(gradient))
             gradient = (gradient * keep) @ matrix
         sizes.append(np.abs(gradient))
-        bound: Array32 = np.concatenate(sizes, axis=1) @ np.concatenate([*reversed(swings), reach], axis=1).T
+        bound: Array32 = (
+            np.concatenate(sizes, axis=1) @ np.concatenate([*reversed(swings), reach], axis=1).T
+        )
         bound += np.abs(gradient @ middle.T)
         return bound
 
     def _maximum(self, slopes: Slopes, screen: Array32, floor: float, enough: float) -> float:
-        """A number m such that the exact maximum is in [m - error, m + 2 error], if it is not below ``floor``.
+        """A number m such that the exact maximum is in [m - error, m + 2 error], if it is not below
+        ``floor``.
 
-        A maximum of at most ``floor + 2 error`` may give ``floor``; the search stops once m is above ``enough``.
+        A maximum of at most ``floor + 2 error`` may give ``floor``; the search stops once m is
+        above ``enough``.
         """
         flat = screen.ravel()
         tops = screen.max(axis=1)
         most = np.argsort(-tops)[:_FIRST]
-        best = self._block(slopes, most * screen.shape[1] + screen[most].argmax(axis=1), floor, enough)
+        best = self._block(
+            slopes, most * screen.shape[1] + screen[most].argmax(axis=1), floor, enough
+        )
         left = np.flatnonzero(flat > best - self.screen_error)
         left = left[np.argsort(-flat[left], kind="stable")]
         for start in range(0, len(left), _BLOCK):
@@ -204,7 +253,9 @@ class Pairs:
         rows = self._rows(slopes, *np.divmod(pairs, len(self.along)))
         if not self.searched:
             values = largest(rows, self.inner, slopes).value
-            above = rows.part(values > best)  # the others cannot raise it, whatever their second bound is
+            above = rows.part(
+                values > best
+            )  # the others cannot raise it, whatever their second bound is
             second = separate(above, self.inner, slopes)
             return max(best, float(np.minimum(values[values > best], second).max(initial=best)))
         stack = [(rows, np.full((len(rows), sum(map(len, self.inner))), FREE, dtype=np.int8))]
@@ -213,12 +264,16 @@ class Pairs:
             found = largest(rows, self.inner, slopes, choices)
             best = max(best, float(found.attained.max()))
             # Once every slope is decided, a value is attained but for rounding.
-            left = np.flatnonzero((found.value > best + self.error) & (found.gap.max(axis=1, initial=0.0) > 0))
+            left = np.flatnonzero(
+                (found.value > best + self.error) & (found.gap.max(axis=1, initial=0.0) > 0)
+            )
             for start in range(0, len(left), _NODES):
                 part = left[start : start + _NODES]
                 twice = np.tile(part, 2)
                 decided = choices[twice]
-                decided[np.arange(len(twice)), found.gap[twice].argmax(axis=1)] = np.repeat([0, 1], len(part))
+                decided[np.arange(len(twice)), found.gap[twice].argmax(axis=1)] = np.repeat(
+                    [0, 1], len(part)
+                )
                 stack.append((rows.part(twice), decided))
         return best
 
@@ -233,14 +288,18 @@ class Pairs:
         """One pair and its opposite, in fractions."""
         along = fractions(self.directions[direction][None]) @ fractions(self.matrices[0]).T
         values = fractions(self.rows[functional][None]) @ fractions(self.matrices[-1])
-        return Rows(values, along, relaxed(ranges(along, self._exact_inner, slopes))).with_opposites()
+        return Rows(
+            values, along, relaxed(ranges(along, self._exact_inner, slopes))
+        ).with_opposites()
 
     @cached_property
     def _exact_inner(self) -> tuple[Array, ...]:
         return tuple(fractions(matrix) for matrix in self.inner)
 
     def _exceeds(self, slopes: Slopes, screen: Array32, limit: Fraction) -> bool:
-        """Whether the exact maximum is above ``limit``: floating point where it can tell, fractions where not."""
+        """Whether the exact maximum is above ``limit``: floating point where it can tell,
+        fractions where not.
+        """
         pairs = np.flatnonzero(screen.ravel() > float(limit) - self.screen_error)
         undecided = np.full((1, sum(map(len, self.inner))), FREE, dtype=np.int8)
         for start in range(0, len(pairs), _BLOCK):
@@ -250,7 +309,10 @@ class Pairs:
             for pair in part[value > float(limit) - 2 * self.error]:
                 functional, direction = divmod(int(pair), len(self.along))
                 exact = self._exact_rows(slopes, functional, direction)
-                if any(self._row_exceeds(slopes, exact.part(np.array([row])), undecided, limit) for row in (0, 1)):
+                if any(
+                    self._row_exceeds(slopes, exact.part(np.array([row])), undecided, limit)
+                    for row in (0, 1)
+                ):
                     return True
         return False
 

@@ -1,8 +1,9 @@
 """The stability radius psi(x) = sup { r : L(x, r) <= P } and its levels, for whole batches.
 
-psi is 1-Lipschitz because ball(x', r - t) lies inside ball(x, r) when d(x, x') <= t. With an isotone bound in
-the place of L the same argument holds, and it holds *exactly* for what is computed here: centers are moved to
-the bound's public grid, radii are whole multiples of its step, and the bound itself rounds nothing inward.
+psi is 1-Lipschitz because ball(x', r - t) lies inside ball(x, r) when d(x, x') <= t. With an
+isotone bound in the place of L the same argument holds, and it holds *exactly* for what is
+computed here: centers are moved to the bound's public grid, radii are whole multiples of its
+step, and the bound itself rounds nothing inward.
 """
 
 from __future__ import annotations
@@ -24,17 +25,19 @@ from reticent.lipschitz.bounds import LipschitzBound
 class LevelTest:
     """How many whole neighbourhood radii a point is away from where the proposal fails.
 
-    Level l of x is the largest l in 1..max_level such that the bound on the ball of radius l * R around x is at most
-    the proposal; 0 if there is none. R is ``radius`` plus what rounding centers to the grid can add.
+    Level l of x is the largest l in 1..max_level such that the bound on the ball of radius l * R
+    around x is at most the proposal; 0 if there is none. R is ``radius`` plus what rounding centers
+    to the grid can add.
 
     Guarantee:
-        Points at distance at most ``radius`` have levels that differ by at most 1; and if f moves by more than
-        ``proposal * effective_radius`` between two such points, both have level 0. Proof: docs/certificates.md.
+        Points at distance at most ``radius`` have levels that differ by at most 1; and if f moves
+        by more than ``proposal * effective_radius`` between two such points, both have level 0.
+        Proof: docs/certificates.md.
 
     Differs from the paper:
-        No radius is set aside before levels are counted. Setting it aside keeps a *continuous* stability away from
-        0 at bad pairs; a level is 0 there anyway, because the bound fails on the ball of radius R. One level more for
-        every point, at the same cost.
+        No radius is set aside before levels are counted. Setting it aside keeps a *continuous*
+        stability away from 0 at bad pairs; a level is 0 there anyway, because the bound fails on
+        the ball of radius R. One level more for every point, at the same cost.
 
     Attributes:
         bound: the isotone bound.
@@ -61,18 +64,22 @@ class LevelTest:
 
     @property
     def effective_radius(self) -> float:
-        """R as a real number, the rounding of two centers included; noise has to be scaled to it."""
+        """R as a real number, the rounding of two centers included; noise has to be scaled to
+        it.
+        """
         return self.radius_steps * self.bound.input_step
 
     def snap(self, points: npt.ArrayLike) -> Array:
-        """``points`` clipped to the domain and moved to the grid: the inputs that f must be evaluated at."""
+        """``points`` clipped to the domain and moved to the grid: the inputs that f must be
+        evaluated at.
+        """
         return snap(self.bound, points) * self.bound.input_step
 
     def levels(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The level of each point, shape (n,).
 
-        How they are found is the bound's own affair (``LipschitzBound.levels``): a binary search over isotone bounds, one
-        search for the nearest violation where the bound is exact.
+        How they are found is the bound's own affair (``LipschitzBound.levels``): a binary search
+        over isotone bounds, one search for the nearest violation where the bound is exact.
 
         Args:
             points: shape (n, d), finite.
@@ -80,8 +87,12 @@ class LevelTest:
         return self.levels_on_grid(snap(self.bound, points))
 
     def levels_on_grid(self, centers: Array) -> npt.NDArray[np.int64]:
-        """The level of each point that ``snap`` gave, in whole grid steps, shape (n,): nothing is checked again."""
-        return self.bound.levels(centers, self.radius_steps, limit=self.proposal, max_level=self.max_level)
+        """The level of each point that ``snap`` gave, in whole grid steps, shape (n,): nothing
+        is checked again.
+        """
+        return self.bound.levels(
+            centers, self.radius_steps, limit=self.proposal, max_level=self.max_level
+        )
 
 
 def stability_radius(
@@ -92,7 +103,8 @@ def stability_radius(
     max_radius: float,
     tolerance: float,
 ) -> Array:
-    """psi on a fixed grid: the largest multiple of ``tolerance`` up to ``max_radius`` at which the bound is at most P.
+    """psi on a fixed grid: the largest multiple of ``tolerance`` up to ``max_radius`` at which the
+    bound is at most P.
 
     Args:
         bound: an isotone bound.
@@ -114,7 +126,10 @@ def stability_radius(
         >>> stability_radius(bound, [[-2.0]], proposal=0.5, max_radius=3.0, tolerance=0.25).tolist()
         [1.75]
     """
-    steps = count(ceil(positive(max_radius, name="max_radius") / positive(tolerance, name="tolerance")), name="steps")
+    steps = count(
+        ceil(positive(max_radius, name="max_radius") / positive(tolerance, name="tolerance")),
+        name="steps",
+    )
     ladder = LevelTest(bound, proposal, tolerance, steps)
     centers = finite_array(points, name="points", ndim=2, columns=bound.domain.dimension)
     return np.asarray(np.minimum(ladder.levels(centers) * tolerance, max_radius))
@@ -130,14 +145,17 @@ def grid_radius(bound: LipschitzBound, radius: float) -> int:
     """``radius`` in whole grid steps plus what rounding both ends of a pair to the grid can add.
 
     Raises:
-        InvalidParameter: the radius is so small that this would add more than a few per cent to it, or so large that whole
-            steps are not exact; no domain is that wide.
+        InvalidParameter: the radius is so small that this would add more than a few per cent to
+            it, or so large that whole steps are not exact; no domain is that wide.
     """
     if not radius >= 2**10 * bound.input_step:
-        raise InvalidParameter(f"radius={radius!r}: expected at least 1024 grid steps of {bound.input_step:g}")
+        raise InvalidParameter(
+            f"radius={radius!r}: expected at least 1024 grid steps of {bound.input_step:g}"
+        )
     if not radius <= 2.0**52 * bound.input_step:
         raise InvalidParameter(
-            f"radius={radius!r}: expected at most 2**52 grid steps of {bound.input_step:g}; a ball around any point is the whole "
+            f"radius={radius!r}: expected at most 2**52 grid steps of {bound.input_step:g}; a "
+            "ball around any point is the whole "
             "domain long before"
         )
     return ceil(radius / bound.input_step) + ceil(bound.input_norm.of_ones(bound.domain.dimension))

@@ -1,10 +1,12 @@
-"""Ranges of pre-activations over boxes by linear relaxation with public lower slopes: isotone, tighter than intervals.
+"""Ranges of pre-activations over boxes by linear relaxation with public lower slopes: isotone,
+tighter than intervals.
 
-Over [l, u] with l < 0 <= u a ReLU lies below its chord and above ``slope * z`` for any slope in [0, 1]. Substituting
-these lines from a neuron back to the input box leaves a linear function of the input, whose maximum over the box is a
-sum. The chord over a smaller interval lies below the chord over a larger one, and the lower slope is the same public
-number everywhere, so a smaller box gives a smaller range. The least over several slopes is taken. Slopes that are
-*chosen* by looking at the region (as CROWN does) are sound and not isotone. Proofs: docs/certificates.md.
+Over [l, u] with l < 0 <= u a ReLU lies below its chord and above ``slope * z`` for any slope in
+[0, 1]. Substituting these lines from a neuron back to the input box leaves a linear function of
+the input, whose maximum over the box is a sum. The chord over a smaller interval lies below the
+chord over a larger one, and the lower slope is the same public number everywhere, so a smaller
+box gives a smaller range. The least over several slopes is taken. Slopes that are *chosen* by
+looking at the region (as CROWN does) are sound and not isotone. Proofs: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ _WORKING_NUMBERS = 2**18
 
 @dataclass(frozen=True, eq=False)
 class RelaxedForward:
-    """Ranges of all pre-activations of a ReLU chain over boxes: intervals, cut by the relaxation from layer 2 on.
+    """Ranges of all pre-activations of a ReLU chain over boxes: intervals, cut by the relaxation
+    from layer 2 on.
 
     Attributes:
         weights, biases: of the linear layers in front of a ReLU, first to last.
         intervals: exact interval maps of those layers; the first is applied by the caller.
-        scales: public bounds on the sum of all magnitudes added up for a pre-activation of each layer.
+        scales: public bounds on the sum of all magnitudes added up for a pre-activation of each
+            layer.
     """
 
     weights: tuple[Array, ...]
@@ -41,7 +45,9 @@ class RelaxedForward:
     scales: tuple[float, ...]
 
     @classmethod
-    def build(cls, weights: list[Array], biases: list[Array], intervals: list[ExactLinear], largest: Array) -> RelaxedForward:
+    def build(
+        cls, weights: list[Array], biases: list[Array], intervals: list[ExactLinear], largest: Array
+    ) -> RelaxedForward:
         """For inputs of at most ``largest`` (shape (inputs,)) in magnitude."""
         scales: list[float] = []
         magnitude = largest
@@ -56,11 +62,12 @@ class RelaxedForward:
 
         Args:
             box: the input boxes, shape (n, inputs).
-            first: ranges of the first layer's pre-activations over the region, shape (n, width); a ball that is not a
-                box can cut them below the range over ``box``.
+            first: ranges of the first layer's pre-activations over the region, shape (n, width);
+                a ball that is not a box can cut them below the range over ``box``.
         """
-        # Each slope has a chain of its own: its lines must be drawn over ranges that its own relaxation keeps to,
-        # or the lines of a smaller box need not lie between those of a larger one.
+        # Each slope has a chain of its own: its lines must be drawn over ranges that its own
+        # relaxation keeps to, or the lines of a smaller box need not lie between those of a larger
+        # one.
         over_box = self.intervals[0](box)
         chains = [[over_box] for _ in LOWER_SLOPES]
         ranges = [first]
@@ -69,12 +76,20 @@ class RelaxedForward:
             cut = self.intervals[layer](values)
             for chain, slope in zip(chains, LOWER_SLOPES, strict=True):
                 chain.append(self._relaxed(box, chain, cut.unit, slope))
-                cut = Interval(np.maximum(cut.lower, chain[-1].lower), np.minimum(cut.upper, chain[-1].upper), cut.unit)
+                cut = Interval(
+                    np.maximum(cut.lower, chain[-1].lower),
+                    np.minimum(cut.upper, chain[-1].upper),
+                    cut.unit,
+                )
             ranges.append(cut)
         return ranges
 
-    def _relaxed(self, box: Interval, chain: list[Interval], finest: float, slope: float) -> Interval:
-        """The range of the layer behind ``chain`` under the relaxation with this lower slope, rounded outward."""
+    def _relaxed(
+        self, box: Interval, chain: list[Interval], finest: float, slope: float
+    ) -> Interval:
+        """The range of the layer behind ``chain`` under the relaxation with this lower slope,
+        rounded outward.
+        """
         layer = len(chain)
         weight, scale = self.weights[layer], self.scales[layer]
         unit = max(grid_unit(scale), 128.0 * finest)
@@ -91,13 +106,21 @@ class RelaxedForward:
         def exactly(index: tuple[int, ...]) -> Fraction:
             point, row = slice(index[0], index[0] + 1), slice(index[1], index[1] + 1)
             lines = [_lines(_exact(_part(values, point))) for values in chain]
-            exact = self._largest(fractions(rows[row]), fractions(offsets[row]), lines, _exact(_part(box, point)), slope)
+            exact = self._largest(
+                fractions(rows[row]),
+                fractions(offsets[row]),
+                lines,
+                _exact(_part(box, point)),
+                slope,
+            )
             return Fraction(exact[0, 0])
 
         steps = rounded_up(upper, error, unit, exactly) / finest
         return Interval(-steps[:, len(weight) :], steps[:, : len(weight)], finest)
 
-    def _largest(self, rows: Array, offsets: Array, lines: list[_Lines], box: Interval, lower_slope: float) -> Array:
+    def _largest(
+        self, rows: Array, offsets: Array, lines: list[_Lines], box: Interval, lower_slope: float
+    ) -> Array:
         """The largest rows . relu(z) + offsets over each box under the relaxation, shape (n, k)."""
         exact = rows.dtype == object
         constant = np.broadcast_to(offsets, (len(box.lower), len(rows)))
@@ -110,13 +133,20 @@ class RelaxedForward:
             rows = positive * line.slope[:, None, :] + (rows - positive) * below[:, None, :]
             constant = constant + rows @ (fractions(bias) if exact else bias)
             rows = rows @ (fractions(weight) if exact else weight)
-        middle, reach = (box.lower + box.upper) * box.unit / 2, (box.upper - box.lower) * box.unit / 2
-        return np.asarray((rows @ middle[:, :, None] + np.abs(rows) @ reach[:, :, None])[..., 0] + constant)
+        middle, reach = (
+            (box.lower + box.upper) * box.unit / 2,
+            (box.upper - box.lower) * box.unit / 2,
+        )
+        return np.asarray(
+            (rows @ middle[:, :, None] + np.abs(rows) @ reach[:, :, None])[..., 0] + constant
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    """Upper lines of one layer's ReLUs (slope, intercept) and which are on or unstable, shape (n, width) each."""
+    """Upper lines of one layer's ReLUs (slope, intercept) and which are on or unstable, shape
+    (n, width) each.
+    """
 
     slope: Array
     intercept: Array

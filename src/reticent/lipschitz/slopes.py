@@ -1,8 +1,8 @@
 """Ranges of activations and of their slopes over intervals, read from monotone tables.
 
-A library's tanh or erf is neither monotone in its last bit nor equal from one vector width to the next. A range
-read from a table of cells, each holding a lower and an upper bound over the whole cell, is isotone by
-construction: a smaller interval touches fewer cells.
+A library's tanh or erf is neither monotone in its last bit nor equal from one vector width to
+the next. A range read from a table of cells, each holding a lower and an upper bound over the
+whole cell, is isotone by construction: a smaller interval touches fewer cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _SLOPE_UNIT = 2.0**-20
 
 @dataclass(frozen=True)
 class _Shape:
-    """Where a function turns (between turns it is monotone), a bound on |f''| at its turns, and its range."""
+    """Where a function turns (between turns it is monotone), a bound on |f''| at its turns, and
+    its range.
+    """
 
     turns: tuple[float, ...]
     bend: float
@@ -43,15 +45,17 @@ _SLOPES = {
     ActivationKind.GELU: _Shape((-1.4142136, 1.4142136), 1.0, -0.13, 1.13),
     ActivationKind.SOFTPLUS: _Shape((), 0.0, 0.0, 1.0),
 }
-_FUNCTION_ERROR = 2.0**-46  # generous against the few ulps of numpy and scipy, relative to values of at most 2**5
+_FUNCTION_ERROR = (
+    2.0**-46
+)  # generous against the few ulps of numpy and scipy, relative to values of at most 2**5
 
 
 @dataclass(frozen=True, eq=False)
 class RangeTable:
     """Least and greatest values over any run of cells, in whole multiples of ``unit``.
 
-    ``lower[k]`` and ``upper[k]`` hold the range over 2**k neighbouring cells (a sparse table), so a query of
-    any length takes two look-ups.
+    ``lower[k]`` and ``upper[k]`` hold the range over 2**k neighbouring cells (a sparse table),
+    so a query of any length takes two look-ups.
     """
 
     lower: tuple[Array, ...]
@@ -60,7 +64,9 @@ class RangeTable:
 
     @classmethod
     def build(cls, lower: Array, upper: Array, unit: float) -> RangeTable:
-        """The table over cells with these real lower and upper bounds, rounded outward to ``unit``."""
+        """The table over cells with these real lower and upper bounds, rounded outward to
+        ``unit``.
+        """
         lows, highs = [np.floor(lower / unit)], [np.ceil(upper / unit)]
         span = 1
         while 2 * span <= len(lower):
@@ -111,7 +117,8 @@ class SmoothActivation:
 
     def ranges(self, inputs: Interval) -> tuple[Interval, Interval]:
         """The range of values and the range of slopes over each interval of ``inputs``."""
-        # Both ends round down: an interval that ends at the edge of two cells touches both, as the point does.
+        # Both ends round down: an interval that ends at the edge of two cells touches both, as the
+        # point does.
         ratio = inputs.unit / self.cell
         first = np.floor(inputs.lower * ratio).astype(np.int64) + self.reach
         last = np.floor(inputs.upper * ratio).astype(np.int64) + self.reach
@@ -119,7 +126,9 @@ class SmoothActivation:
 
 
 def _cells(edges: Array, at_edges: Array, shape: _Shape, error: float, unit: float) -> RangeTable:
-    """Bounds over each cell from the values at its two edges and how far a curve that turns inside can leave the chord."""
+    """Bounds over each cell from the values at its two edges and how far a curve that turns
+    inside can leave the chord.
+    """
     cell = edges[1] - edges[0]
     margin = np.full(len(edges) - 1, error)
     for turn in shape.turns:
@@ -127,26 +136,32 @@ def _cells(edges: Array, at_edges: Array, shape: _Shape, error: float, unit: flo
         margin[turning] += 0.125 * cell**2 * shape.bend
     lower = np.minimum(at_edges[:-1], at_edges[1:]) - margin
     upper = np.maximum(at_edges[:-1], at_edges[1:]) + margin
-    # Far out a cell can be wide; what is known of the whole line also keeps products of slopes exact.
+    # Far out a cell can be wide; what is known of the whole line also keeps products of slopes
+    # exact.
     return RangeTable.build(np.maximum(lower, shape.least), np.minimum(upper, shape.greatest), unit)
 
 
 def rectify(inputs: Interval) -> tuple[Interval, Interval]:
     """ReLU over each interval: the range of values, and of slopes.
 
-    A neuron is on (slope 1) if its interval lies at or above 0, off (slope 0) if below 0, else unstable (0 to 1).
-    An interval that ends *at* 0 from below counts as unstable: were it off, the point interval [0, 0] inside it,
-    which is on, would not be contained, and the bound would not be isotone.
+    A neuron is on (slope 1) if its interval lies at or above 0, off (slope 0) if below 0, else
+    unstable (0 to 1). An interval that ends *at* 0 from below counts as unstable: were it off,
+    the point interval [0, 0] inside it, which is on, would not be contained, and the bound would
+    not be isotone.
     """
     values = Interval(np.maximum(inputs.lower, 0.0), np.maximum(inputs.upper, 0.0), inputs.unit)
-    return values, Interval((inputs.lower >= 0).astype(np.float64), (inputs.upper >= 0).astype(np.float64), 1.0)
+    return values, Interval(
+        (inputs.lower >= 0).astype(np.float64), (inputs.upper >= 0).astype(np.float64), 1.0
+    )
 
 
 def scaled_by(gradient: Interval, slopes: Interval, largest: float) -> Interval:
-    """Products of slopes and gradients, both over intervals; ``slopes`` broadcasts against ``gradient``.
+    """Products of slopes and gradients, both over intervals; ``slopes`` broadcasts against
+    ``gradient``.
 
     Args:
-        gradient: at most ``largest`` in magnitude, a public bound; rounded to 26 bits of it where needed.
+        gradient: at most ``largest`` in magnitude, a public bound; rounded to 26 bits of it where
+            needed.
         slopes: on the grid 1 (ReLU) or 2**-20 (tables).
         largest: that bound, in real terms.
     """
@@ -155,7 +170,11 @@ def scaled_by(gradient: Interval, slopes: Interval, largest: float) -> Interval:
         upper = np.maximum(gradient.upper * slopes.lower, gradient.upper * slopes.upper)
         return Interval(lower, upper, gradient.unit)
     coarse = gradient.on_grid(max(gradient.unit, power_of_two_at_least(largest) * 2.0**-26))
-    corners = [end * slope for end in (coarse.lower, coarse.upper) for slope in (slopes.lower, slopes.upper)]
+    corners = [
+        end * slope
+        for end in (coarse.lower, coarse.upper)
+        for slope in (slopes.lower, slopes.upper)
+    ]
     lower = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
     upper = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
     return Interval(lower, upper, coarse.unit * slopes.unit)

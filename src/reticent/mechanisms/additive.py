@@ -1,4 +1,6 @@
-"""What the additive mechanisms share: a public grid, exact integer noise on it, and the sensitivity measured in its steps."""
+"""What the additive mechanisms share: a public grid, exact integer noise on it, and the
+sensitivity measured in its steps.
+"""
 
 from __future__ import annotations
 
@@ -21,24 +23,29 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _ROUND_UP = 1.0 + 2.0**-40
-"""Factor by which derived sensitivities and scales are enlarged, to cover the rounding of a few double operations."""
+"""Factor by which derived sensitivities and scales are enlarged, to cover the rounding of a few
+double operations.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveMechanism(ABC):
     """A vector plus noise from one distribution, on a public grid.
 
-    The vector is rounded to multiples of a power of two that depends on the settings alone; integer noise is added; the
-    sum is returned in output units. Rounding moves each coordinate by at most half a step, so neighbours at distance
-    ``sensitivity`` are at most ``sensitivity / step + ||(1, ..., 1)||`` steps apart, and that is what the noise covers.
-    Nothing about the result depends on how a double rounds: no bit of it tells which value the noise was added to.
+    The vector is rounded to multiples of a power of two that depends on the settings alone; integer
+    noise is added; the sum is returned in output units. Rounding moves each coordinate by at most
+    half a step, so neighbours at distance ``sensitivity`` are at most ``sensitivity / step + ||(1,
+    ..., 1)||`` steps apart, and that is what the noise covers. Nothing about the result depends on
+    how a double rounds: no bit of it tells which value the noise was added to.
 
     Attributes:
-        sensitivity: largest distance of two neighbours' values in ``output_norm``, in output units, above 0.
+        sensitivity: largest distance of two neighbours' values in ``output_norm``, in output units,
+            above 0.
         epsilon: above 0.
         dimension: number of coordinates m of a value.
         adjacency: what neighbours are.
-        evaluation_error: bound on |computed - true| in each coordinate, in output units. Added to the sensitivity twice.
+        evaluation_error: bound on |computed - true| in each coordinate, in output units. Added
+            to the sensitivity twice.
     """
 
     sensitivity: float
@@ -55,7 +62,9 @@ class AdditiveMechanism(ABC):
         object.__setattr__(self, "dimension", count(self.dimension, name="dimension"))
         error = self.evaluation_error
         if not (np.isfinite(error) and error >= 0):
-            raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
+            raise InvalidParameter(
+                f"evaluation_error={error!r}: expected a finite number of at least 0"
+            )
 
     @property
     @abstractmethod
@@ -88,16 +97,22 @@ class AdditiveMechanism(ABC):
 
     @cached_property
     def grid(self) -> Grid:
-        """The public grid: 2**20 to 2**21 steps in the smaller of sensitivity and sensitivity / epsilon."""
+        """The public grid: 2**20 to 2**21 steps in the smaller of sensitivity and sensitivity /
+        epsilon.
+        """
         return Grid.finer_than(self.sensitivity / max(1.0, self.epsilon))
 
     @cached_property
     def steps_sensitivity(self) -> float:
-        """Bound on the distance of two neighbours' rounded values in ``norm``, in grid steps, rounded up."""
+        """Bound on the distance of two neighbours' rounded values in ``norm``, in grid steps,
+        rounded up.
+        """
         return self._distance_in_steps()
 
     def _distance_in_steps(self) -> float:
-        """The same, not cached: a subclass that sharpens the cached value must not share its slot with this one."""
+        """The same, not cached: a subclass that sharpens the cached value must not share its
+        slot with this one.
+        """
         ones = self.norm.of_ones(self.dimension)
         distance = self.sensitivity + 2.0 * self.evaluation_error * ones
         return (distance / self.grid.step + ones) * _ROUND_UP
@@ -106,8 +121,8 @@ class AdditiveMechanism(ABC):
         """``values`` plus fresh noise, each row a separate release.
 
         Args:
-            values: shape (n, m), finite. Coordinates beyond ``grid.limit`` (about 10**12 times the noise scale) are
-                moved to it first; that is 1-Lipschitz, so the guarantee stands.
+            values: shape (n, m), finite. Coordinates beyond ``grid.limit`` (about 10**12 times the
+                noise scale) are moved to it first; that is 1-Lipschitz, so the guarantee stands.
             sampler: source of randomness; only an unseeded one protects anybody.
 
         Returns:
@@ -116,6 +131,8 @@ class AdditiveMechanism(ABC):
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
-        array = finite_array(values, name="values", ndim=2, columns=self.dimension, allow_empty=True)
+        array = finite_array(
+            values, name="values", ndim=2, columns=self.dimension, allow_empty=True
+        )
         noise = self.draw(len(array), sampler=sampler)
         return self.grid.values(self.grid.sum(self.grid.round(array), noise))

@@ -9,11 +9,14 @@ from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.core.errors import InvalidParameter
 
 _ORDERS = (*range(2, 65), *(round(64 * 2 ** (step / 4)) for step in range(1, 33)))
-"""Integer Rényi orders up to 16,384: one answer of a sampled mechanism is best stated at large ones."""
+"""Integer Rényi orders up to 16,384: one answer of a sampled mechanism is best stated at large
+ones.
+"""
 
 
 def rdp_epsilon(curve: Callable[[tuple[int, ...]], ApproximateRdp], *, delta: float) -> float:
-    """Epsilon at ``delta`` of one answer, from its Rényi divergences at integer orders, their slack taken off ``delta``.
+    """Epsilon at ``delta`` of one answer, from its Rényi divergences at integer orders, their slack
+    taken off ``delta``.
 
     Args:
         curve: from orders to divergences and their slack.
@@ -27,5 +30,7 @@ def rdp_epsilon(curve: Callable[[tuple[int, ...]], ApproximateRdp], *, delta: fl
     """
     epsilon = curve(_ORDERS).epsilon(delta=delta)
     if math.isinf(epsilon):
-        raise InvalidParameter(f"delta={delta!r}: expected more; the noise is too small for a statement at it")
+        raise InvalidParameter(
+            f"delta={delta!r}: expected more; the noise is too small for a statement at it"
+        )
     return max(epsilon, 1e-12)

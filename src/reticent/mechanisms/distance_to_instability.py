@@ -24,18 +24,20 @@ Booleans = npt.NDArray[np.bool_]
 class DistanceToInstability:
     """An exact answer of any kind, or "withheld", by a test of its stable distance.
 
-    **Guarantee.** If answers and their stable distances have these two properties, one answer, withheld or not, is
-    (epsilon, delta)-private under ``adjacency``: neighbours' distances differ by at most 1; neighbours with different answers
-    both have distance 0.
+    **Guarantee.** If answers and their stable distances have these two properties, one answer,
+    withheld or not, is (epsilon, delta)-private under ``adjacency``: neighbours' distances differ
+    by at most 1; neighbours with different answers both have distance 0.
 
-    *Why.* Equal answers: what comes out is a function of the passing bit, which is (epsilon, delta)-private by the recursion of
-    ``propose_test_release.optimal_test``. Different answers: both pass with probability delta only.
+    *Why.* Equal answers: what comes out is a function of the passing bit, which is (epsilon,
+    delta)-private by the recursion of ``propose_test_release.optimal_test``. Different answers:
+    both pass with probability delta only.
 
-    *Floating point.* Passing is decided by an exact coin on probabilities whose rounding is charged inside epsilon and delta.
+    *Floating point.* Passing is decided by an exact coin on probabilities whose rounding is charged
+    inside epsilon and delta.
 
-    *Differs from the literature.* Dwork and Lei 2009 add noise and compare: k + Laplace(1 / epsilon) above
-    ln(1 / 2 delta) / epsilon. The optimal test on whole distances passes at least as often at every distance, and surely
-    from ``max_level`` on.
+    *Differs from the literature.* Dwork and Lei 2009 add noise and compare: k + Laplace(1 /
+    epsilon) above ln(1 / 2 delta) / epsilon. The optimal test on whole distances passes at least as
+    often at every distance, and surely from ``max_level`` on.
 
     Attributes:
         epsilon: at least 1e-9.
@@ -84,7 +86,9 @@ class DistanceToInstability:
     def _test(self) -> tuple[Array, Array]:
         return optimal_test(epsilon=self.epsilon, delta=self.delta)
 
-    def release(self, answers: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler) -> tuple[npt.NDArray[Any], Booleans]:
+    def release(
+        self, answers: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
+    ) -> tuple[npt.NDArray[Any], Booleans]:
         """Answers where the test passes; each row is a separate answer.
 
         Args:
@@ -93,16 +97,25 @@ class DistanceToInstability:
             sampler: source of randomness.
 
         Returns:
-            The answers, -1 (integers) or NaN (floats) in withheld rows; and whether each row was withheld, shape (n,).
+            The answers, -1 (integers) or NaN (floats) in withheld rows; and whether each row was
+            withheld, shape (n,).
 
         Raises:
             InvalidInput: wrong shapes or types. Values are never shown.
         """
         given, level = as_array(answers, name="answers").copy(), as_array(levels, name="levels")
         if given.ndim < 1 or level.shape != given.shape[:1]:
-            raise InvalidInput(f"levels: expected one per answer, got shape={level.shape} for answers of shape={given.shape}")
-        if given.size and (level.dtype.kind not in "iu" or (level < 0).any() or given.dtype.kind not in "iuf"):
-            raise InvalidInput(f"levels: expected integers of at least 0 and answers that are numbers, got dtype={level.dtype}")
+            raise InvalidInput(
+                f"levels: expected one per answer, got shape={level.shape} for answers of "
+                f"shape={given.shape}"
+            )
+        if given.size and (
+            level.dtype.kind not in "iu" or (level < 0).any() or given.dtype.kind not in "iuf"
+        ):
+            raise InvalidInput(
+                "levels: expected integers of at least 0 and answers that are numbers, got "
+                f"dtype={level.dtype}"
+            )
         level = np.minimum(level, self.max_level).astype(np.int64)
         passing, withholding = self._test
         # The coin shows the rarer side, which a double resolves best.

@@ -1,4 +1,6 @@
-"""Gaussian noise, for sensitivities measured in l2, at the smallest sigma that its epsilon and delta allow."""
+"""Gaussian noise, for sensitivities measured in l2, at the smallest sigma that its epsilon and
+delta allow.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from reticent.mechanisms.additive import AdditiveMechanism, Integers
 from reticent.noise import Sampler
 
 _TAIL = 36.0
-"""Draws beyond this many sigma are counted as failures; their probability, 2 exp(-648), is taken out of delta."""
+"""Draws beyond this many sigma are counted as failures; their probability, 2 exp(-648), is taken
+out of delta.
+"""
 
 _SAFETY = 1.0 + 1e-7
 """Enlarges sigma past every rounding error of its computation (below 1e-10, see the tests)."""
@@ -29,15 +33,18 @@ _SAFETY = 1.0 + 1e-7
 class GaussianMechanism(AdditiveMechanism):
     """A vector plus discrete Gaussian noise, independent in each coordinate.
 
-    **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most ``sensitivity`` in **l2**, and
-    each is computed to within ``evaluation_error`` per coordinate, one released row is (epsilon, delta)-private. It is
-    also (alpha, alpha D^2 / (2 sigma^2))-Renyi private for every alpha > 1, as the continuous Gaussian is.
+    **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most
+    ``sensitivity`` in **l2**, and each is computed to within ``evaluation_error`` per coordinate,
+    one released row is (epsilon, delta)-private. It is also (alpha, alpha D^2 / (2 sigma^2))-Renyi
+    private for every alpha > 1, as the continuous Gaussian is.
 
-    *Why.* Let D be the discrete Gaussian and Q the continuous one rounded to integers. Q is a post-processing of the
-    continuous mechanism, whose exact delta is ``gaussian_delta``. For |v| <= 36 sigma, log(Q(v)/D(v)) is at most
-    eta = 1300/(8 sigma^2) in absolute value, because Q(v)/D(v) is the mean of cosh(v t/sigma^2) exp(-t^2/2 sigma^2) over
+    *Why.* Let D be the discrete Gaussian and Q the continuous one rounded to integers. Q is a
+    post-processing of the continuous mechanism, whose exact delta is ``gaussian_delta``. For |v| <=
+    36 sigma, log(Q(v)/D(v)) is at most eta = 1300/(8 sigma^2) in absolute value, because Q(v)/D(v)
+    is the mean of cosh(v t/sigma^2) exp(-t^2/2 sigma^2) over
     |t| <= 1/2, times a ratio of normalisers; beyond lies a mass tau = 2 m exp(-648). So epsilon is lowered by 2 m eta and
-    delta by (1 + e^epsilon) tau before sigma is computed (with 2^20 steps in sigma, m eta is below 2e-10 m).
+    delta by (1 + e^epsilon) tau before sigma is computed (with 2^20 steps in sigma, m eta is below
+    2e-10 m).
 
     *Floating point.* Exact integer noise; the computed sigma is enlarged by 1e-7 of itself.
 
@@ -51,7 +58,8 @@ class GaussianMechanism(AdditiveMechanism):
         >>> round(mechanism.scale, 3)
         3.731
 
-    Reference: Balle and Wang (2018), theorem 8; Canonne, Kamath and Steinke (2020), proposition 5.
+    Reference: Balle and Wang (2018), theorem 8; Canonne, Kamath and Steinke (2020), proposition
+    5.
     """
 
     delta: float
@@ -62,9 +70,13 @@ class GaussianMechanism(AdditiveMechanism):
         super().__post_init__()
         object.__setattr__(self, "delta", probability(self.delta, name="delta", allow_zero=False))
         if self.epsilon > 500:
-            raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at most 500 for Gaussian noise")
+            raise InvalidParameter(
+                f"epsilon={self.epsilon!r}: expected at most 500 for Gaussian noise"
+            )
         if self.delta < 1e-50:
-            raise InvalidParameter(f"delta={self.delta!r}: expected at least 1e-50 for Gaussian noise")
+            raise InvalidParameter(
+                f"delta={self.delta!r}: expected at least 1e-50 for Gaussian noise"
+            )
 
     @property
     def norm(self) -> Norm:
@@ -78,22 +90,31 @@ class GaussianMechanism(AdditiveMechanism):
 
     @property
     def event(self) -> PrivacyEvent:
-        """Cost of one released vector: (D^2 / (2 sigma^2))-zCDP, which holds for the discrete noise itself, however often."""
+        """Cost of one released vector: (D^2 / (2 sigma^2))-zCDP, which holds for the discrete
+        noise itself, however often.
+        """
         rho = 0.5 * (self.steps_sensitivity / self.steps_scale) ** 2
         return PrivacyEvent(self.name, self.guarantee, ZeroConcentratedCost(rho))
 
     @cached_property
     def steps_scale(self) -> float:
         """Sigma of the integer noise, in grid steps."""
-        rough = analytic_sigma(sensitivity=self.steps_sensitivity, epsilon=self.epsilon, delta=self.delta)
-        # eta falls with sigma, and sigma only grows from here: the rough value gives an upper bound of eta.
+        rough = analytic_sigma(
+            sensitivity=self.steps_sensitivity, epsilon=self.epsilon, delta=self.delta
+        )
+        # eta falls with sigma, and sigma only grows from here: the rough value gives an upper bound
+        # of eta.
         eta = (_TAIL**2 + 4.0) / (8.0 * rough * rough)
         epsilon = self.epsilon - 2.0 * self.dimension * eta
         tail = 2.0 * self.dimension * math.exp(-0.5 * _TAIL**2) * (1.0 + math.exp(self.epsilon))
         delta = (self.delta - tail) * math.exp(-self.dimension * eta)
         if epsilon <= 0 or delta <= 0:
-            raise InvalidParameter(f"epsilon={self.epsilon!r}, delta={self.delta!r}: below the resolution of the grid")
-        return max(rough, analytic_sigma(sensitivity=self.steps_sensitivity, epsilon=epsilon, delta=delta))
+            raise InvalidParameter(
+                f"epsilon={self.epsilon!r}, delta={self.delta!r}: below the resolution of the grid"
+            )
+        return max(
+            rough, analytic_sigma(sensitivity=self.steps_sensitivity, epsilon=epsilon, delta=delta)
+        )
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
         """Independent discrete Gaussian variables, shape (rows, dimension)."""
@@ -101,9 +122,11 @@ class GaussianMechanism(AdditiveMechanism):
 
 
 def gaussian_delta(*, sensitivity: float, sigma: float, epsilon: float) -> float:
-    """Delta of the continuous Gaussian mechanism at ``epsilon``, for l2 sensitivity ``sensitivity``, to the nearest double.
+    """Delta of the continuous Gaussian mechanism at ``epsilon``, for l2 sensitivity
+    ``sensitivity``, to the nearest double.
 
-    ``reticent.accounting.exact_gaussian.gaussian_delta`` is the same rounded up; here ``analytic_sigma`` adds the margin.
+    ``reticent.accounting.exact_gaussian.gaussian_delta`` is the same rounded up; here
+    ``analytic_sigma`` adds the margin.
 
     Example:
         >>> round(gaussian_delta(sensitivity=1.0, sigma=1.0, epsilon=1.0), 6)
@@ -115,7 +138,8 @@ def gaussian_delta(*, sensitivity: float, sigma: float, epsilon: float) -> float
 
 
 def analytic_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float:
-    """Smallest sigma of a continuous Gaussian mechanism that is (epsilon, delta)-private, enlarged by 1e-7 of itself.
+    """Smallest sigma of a continuous Gaussian mechanism that is (epsilon, delta)-private, enlarged
+    by 1e-7 of itself.
 
     Args:
         sensitivity: l2 distance of two neighbours' values, above 0.

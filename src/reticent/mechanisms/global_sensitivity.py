@@ -1,4 +1,6 @@
-"""The baseline without certificates: a label is a query of sensitivity 1, answered with Laplace noise and a threshold."""
+"""The baseline without certificates: a label is a query of sensitivity 1, answered with Laplace
+noise and a threshold.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,13 @@ _ARITHMETIC = 2.0**-40
 class GlobalSensitivityResponse(BinaryResponse):
     """1 if f + Laplace(1 / epsilon) exceeds 1/2, f the label 0 or 1.
 
-    **Guarantee.** One answer is (epsilon, 0)-private under ``adjacency``, for any label: the Laplace mechanism at sensitivity 1,
-    post-processed. It is drawn by its own probability, P(wrong) = exp(-epsilon / 2) / 2, with an exact coin.
+    **Guarantee.** One answer is (epsilon, 0)-private under ``adjacency``, for any label: the
+    Laplace mechanism at sensitivity 1, post-processed. It is drawn by its own probability, P(wrong)
+    = exp(-epsilon / 2) / 2, with an exact coin.
 
-    *Against randomised response.* exp(epsilon / 2) is far from the ratio that epsilon allows: ``StabilityResponse`` at level 0 is
-    wrong with probability 1 / (1 + exp(epsilon)), the least possible without looking at the data.
+    *Against randomised response.* exp(epsilon / 2) is far from the ratio that epsilon allows:
+    ``StabilityResponse`` at level 0 is wrong with probability 1 / (1 + exp(epsilon)), the least
+    possible without looking at the data.
 
     Levels are accepted and ignored, so that it can stand in for the certified responses.
 

@@ -1,4 +1,6 @@
-"""K-norm noise: the whole vector is moved by an amount whose probability depends on its l-infinity or l2 norm."""
+"""K-norm noise: the whole vector is moved by an amount whose probability depends on its
+l-infinity or l2 norm.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,23 @@ _ROUND_UP = 1.0 + 2.0**-50
 
 @dataclass(frozen=True, kw_only=True)
 class KNormMechanism(AdditiveMechanism):
-    """A vector with probability proportional to exp(-||u|| / scale) of being moved by u, in l-infinity or l2.
+    """A vector with probability proportional to exp(-||u|| / scale) of being moved by u, in
+    l-infinity or l2.
 
-    **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most ``sensitivity`` in
-    **output_norm**, and each is computed to within ``evaluation_error`` per coordinate, one released row is
-    (epsilon, 0)-private.
+    **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most
+    ``sensitivity`` in **output_norm**, and each is computed to within ``evaluation_error`` per
+    coordinate, one released row is (epsilon, 0)-private.
 
-    *Why.* On the grid the values are integer vectors at most D = ``steps_sensitivity`` apart, and the noise v has
-    probability proportional to exp(-||v|| epsilon / D), or with ||v|| rounded up for l2, where D is then an integer.
-    The triangle inequality does the rest: ceil(||v + w||) <= ceil(||v||) + ceil(||w||).
+    *Why.* On the grid the values are integer vectors at most D = ``steps_sensitivity`` apart, and
+    the noise v has probability proportional to exp(-||v|| epsilon / D), or with ||v|| rounded up
+    for l2, where D is then an integer. The triangle inequality does the rest: ceil(||v + w||) <=
+    ceil(||v||) + ceil(||w||).
 
-    *Floating point.* l-infinity: exact, integers only. l2: every probability is right to a relative m^3 2^-39; that is
-    charged (``noise.l2_epsilon_margin``), so the stated epsilon holds.
+    *Floating point.* l-infinity: exact, integers only. l2: every probability is right to a relative
+    m^3 2^-39; that is charged (``noise.l2_epsilon_margin``), so the stated epsilon holds.
 
-    *Utility.* The l-infinity constant of a network is often 2 to 3 times below its l1 constant, and one noise vector of
-    this noise then beats independent Laplace noise in every coordinate.
+    *Utility.* The l-infinity constant of a network is often 2 to 3 times below its l1 constant, and
+    one noise vector of this noise then beats independent Laplace noise in every coordinate.
 
     Attributes:
         output_norm: ``LINF``, or ``L2`` with at most 64 coordinates.
@@ -44,7 +48,8 @@ class KNormMechanism(AdditiveMechanism):
         >>> round(mechanism.scale, 4), mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
         (0.5, (1, 3))
 
-    Reference: Hardt and Talwar (2010), section 4; the exact integer form is ours (``noise/k_norm.py``).
+    Reference: Hardt and Talwar (2010), section 4; the exact integer form is ours
+    (``noise/k_norm.py``).
     """
 
     output_norm: Norm
@@ -55,13 +60,20 @@ class KNormMechanism(AdditiveMechanism):
         super().__post_init__()
         object.__setattr__(self, "output_norm", Norm.parse(self.output_norm))
         if self.output_norm is Norm.L1:
-            raise UnsupportedNorm("output_norm='l1': K-norm noise in l1 is independent Laplace noise; use LaplaceMechanism")
+            raise UnsupportedNorm(
+                "output_norm='l1': K-norm noise in l1 is independent Laplace noise; use "
+                "LaplaceMechanism"
+            )
         if self.output_norm is Norm.L2:
             if self.dimension > 64:
-                raise UnsupportedNorm(f"dimension={self.dimension}: expected at most 64 for l2; use GaussianMechanism")
+                raise UnsupportedNorm(
+                    f"dimension={self.dimension}: expected at most 64 for l2; use GaussianMechanism"
+                )
             least = 4.0 * l2_epsilon_margin(self.dimension)
             if self.epsilon < least:
-                raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least {least:.1e} for l2 noise")
+                raise InvalidParameter(
+                    f"epsilon={self.epsilon!r}: expected at least {least:.1e} for l2 noise"
+                )
 
     @property
     def norm(self) -> Norm:
@@ -70,7 +82,9 @@ class KNormMechanism(AdditiveMechanism):
 
     @cached_property
     def steps_sensitivity(self) -> float:
-        """As for every additive mechanism; for l2 the next integer, because its noise is of norms rounded up."""
+        """As for every additive mechanism; for l2 the next integer, because its noise is of
+        norms rounded up.
+        """
         bound = self._distance_in_steps()
         return float(math.ceil(bound)) if self.output_norm is Norm.L2 else bound
 
@@ -82,17 +96,25 @@ class KNormMechanism(AdditiveMechanism):
 
     @property
     def metric_offset(self) -> float:
-        """What the grid adds to the loss at any distance: two values r apart lose at most epsilon r / sensitivity + this.
+        """What the grid adds to the loss at any distance: two values r apart lose at most epsilon r
+        / sensitivity + this.
 
-        *Why.* Values r apart are integer vectors at most r / step + (1 + 2 evaluation_error / step) ||(1, ..., 1)|| apart, which
-        l2 rounds up (in one dimension they are whole as it is). A step costs 1 / ``steps_scale``, and that is at least
-        sensitivity / (epsilon step). The l2 sampler's arithmetic is charged at every distance.
+        *Why.* Values r apart are integer vectors at most r / step + (1 + 2 evaluation_error /
+        step) ||(1, ..., 1)|| apart, which l2 rounds up (in one dimension they are whole as it
+        is). A step costs 1 / ``steps_scale``, and that is at least sensitivity / (epsilon step).
+        The l2 sampler's arithmetic is charged at every distance.
         """
         l2 = self.output_norm is Norm.L2
         ones = self.norm.of_ones(self.dimension)
-        steps = ones * (1.0 + 2.0 * self.evaluation_error / self.grid.step) + (1.0 if l2 and self.dimension > 1 else 0.0)
-        return (steps / self.steps_scale + (l2_epsilon_margin(self.dimension) if l2 else 0.0)) * (1.0 + 2.0**-40)
+        steps = ones * (1.0 + 2.0 * self.evaluation_error / self.grid.step) + (
+            1.0 if l2 and self.dimension > 1 else 0.0
+        )
+        return (steps / self.steps_scale + (l2_epsilon_margin(self.dimension) if l2 else 0.0)) * (
+            1.0 + 2.0**-40
+        )
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
         """Vectors of the K-norm distribution, shape (rows, dimension)."""
-        return k_norm(rows, self.dimension, scale=self.steps_scale, norm=self.output_norm, sampler=sampler)
+        return k_norm(
+            rows, self.dimension, scale=self.steps_scale, norm=self.output_norm, sampler=sampler
+        )

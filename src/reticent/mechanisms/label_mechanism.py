@@ -1,4 +1,6 @@
-"""What the label mechanisms share: gaps of logits on a public grid, and the sensitivity measured in its steps."""
+"""What the label mechanisms share: gaps of logits on a public grid, and the sensitivity measured
+in its steps.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 ROUNDING_STEPS = 3.0
-"""Rounding moves a gap by at most 5/8 of a step, so a difference of two gaps, compared between two neighbours, by 2.5."""
+"""Rounding moves a gap by at most 5/8 of a step, so a difference of two gaps, compared between
+two neighbours, by 2.5.
+"""
 
 _FURTHEST = 2.0**50
 
@@ -28,10 +32,11 @@ _FURTHEST = 2.0**50
 def gaps_to_top(logits: npt.ArrayLike, *, classes: int, grid: Grid) -> Integers:
     """Whole steps from each row's largest logit down to each of its logits, at most 2**50.
 
-    Only differences of logits are bounded between neighbours; all logits together may move by any amount. So they are
-    subtracted *before* rounding: a clip of single logits to the grid's ends would not keep their differences. The cap on
-    gaps does: raising every logit to at least top - C is monotone and commutes with moving all logits together, so it
-    never widens the range of a change. Below the cap the rounding of the subtraction is under 1/8 of a step.
+    Only differences of logits are bounded between neighbours; all logits together may move by any
+    amount. So they are subtracted *before* rounding: a clip of single logits to the grid's ends
+    would not keep their differences. The cap on gaps does: raising every logit to at least top - C
+    is monotone and commutes with moving all logits together, so it never widens the range of a
+    change. Below the cap the rounding of the subtraction is under 1/8 of a step.
 
     Args:
         logits: shape (n, classes), finite.
@@ -50,17 +55,21 @@ def gaps_to_top(logits: npt.ArrayLike, *, classes: int, grid: Grid) -> Integers:
     """
     array = finite_array(logits, name="logits", ndim=2, columns=classes, allow_empty=True)
     with np.errstate(over="ignore"):  # an overflow is a gap far beyond the cap
-        steps = np.rint(np.ldexp(array.max(axis=1, keepdims=True, initial=-np.inf) - array, -grid.exponent))
+        steps = np.rint(
+            np.ldexp(array.max(axis=1, keepdims=True, initial=-np.inf) - array, -grid.exponent)
+        )
     return np.asarray(np.minimum(steps, _FURTHEST).astype(np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelMechanism(ABC):
-    """One label per row of logits, (epsilon, 0)-private if differences of logits have a bounded sensitivity.
+    """One label per row of logits, (epsilon, 0)-private if differences of logits have a bounded
+    sensitivity.
 
     Attributes:
         classes: number of labels, 2 to 1000.
-        sensitivity: bound on the change of any difference of two logits between neighbours ("spread"), above 0.
+        sensitivity: bound on the change of any difference of two logits between neighbours
+            ("spread"), above 0.
         epsilon: at least ``least_epsilon``.
         adjacency: what neighbours are.
         evaluation_error: bound on |computed - true| of each logit.
@@ -80,10 +89,14 @@ class LabelMechanism(ABC):
             raise InvalidParameter(f"classes={self.classes!r}: expected 2 to 1000")
         object.__setattr__(self, "sensitivity", positive(self.sensitivity, name="sensitivity"))
         if positive(self.epsilon, name="epsilon") < self.least_epsilon:
-            raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least {self.least_epsilon:g}")
+            raise InvalidParameter(
+                f"epsilon={self.epsilon!r}: expected at least {self.least_epsilon:g}"
+            )
         error = self.evaluation_error
         if not (np.isfinite(error) and error >= 0):
-            raise InvalidParameter(f"evaluation_error={error!r}: expected a finite number of at least 0")
+            raise InvalidParameter(
+                f"evaluation_error={error!r}: expected a finite number of at least 0"
+            )
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -102,7 +115,9 @@ class LabelMechanism(ABC):
 
     @cached_property
     def steps_sensitivity(self) -> float:
-        """Bound on the change of a difference of two gaps between neighbours, in grid steps, rounded up."""
+        """Bound on the change of a difference of two gaps between neighbours, in grid steps,
+        rounded up.
+        """
         # A difference of two logits has two evaluation errors at either neighbour.
         exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
         return exact * (1.0 + 2.0**-48)
@@ -114,7 +129,8 @@ class LabelMechanism(ABC):
 
     @abstractmethod
     def probabilities(self, logits: npt.ArrayLike) -> Array:
-        """Distribution of the released label; private, for training and for expected accuracies on public data.
+        """Distribution of the released label; private, for training and for expected accuracies on
+        public data.
 
         Args:
             logits: shape (n, classes), finite.

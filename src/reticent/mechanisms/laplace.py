@@ -17,17 +17,19 @@ _ROUND_UP = 1.0 + 2.0**-50
 class LaplaceMechanism(AdditiveMechanism):
     """A vector with probability proportional to exp(-||u||_1 / scale) of being moved by u.
 
-    **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most ``sensitivity`` in **l1**, and
-    each is computed to within ``evaluation_error`` per coordinate, one released row is (epsilon, 0)-private.
+    **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most
+    ``sensitivity`` in **l1**, and each is computed to within ``evaluation_error`` per coordinate,
+    one released row is (epsilon, 0)-private.
 
-    *Why.* On the grid the values are integer vectors at most D = ``steps_sensitivity`` apart in l1, and integer noise v
-    has probability proportional to exp(-||v||_1 epsilon / D). By the triangle inequality a shift by D changes that by at
-    most e^epsilon.
+    *Why.* On the grid the values are integer vectors at most D = ``steps_sensitivity`` apart in l1,
+    and integer noise v has probability proportional to exp(-||v||_1 epsilon / D). By the triangle
+    inequality a shift by D changes that by at most e^epsilon.
 
-    *Floating point.* Exact: the noise is an exact integer distribution, rounding is part of the sensitivity, and the result is a
-    fixed function of an integer.
+    *Floating point.* Exact: the noise is an exact integer distribution, rounding is part of the
+    sensitivity, and the result is a fixed function of an integer.
 
-    *The caller ensures* the sensitivity: an l-infinity bound here would be too small by up to a factor m.
+    *The caller ensures* the sensitivity: an l-infinity bound here would be too small by up to a
+    factor m.
 
     Example:
         >>> from reticent.core import Neighborhood, Norm
@@ -37,8 +39,8 @@ class LaplaceMechanism(AdditiveMechanism):
         >>> round(mechanism.scale, 4), mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
         (0.5, (1, 3))
 
-    Reference: Dwork, McSherry, Nissim and Smith (2006), proposition 1; discrete form: Ghosh, Roughgarden and Sundararajan
-    (2009).
+    Reference: Dwork, McSherry, Nissim and Smith (2006), proposition 1; discrete form: Ghosh,
+    Roughgarden and Sundararajan (2009).
     """
 
     name: ClassVar[str] = "Laplace"

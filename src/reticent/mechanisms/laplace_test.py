@@ -1,4 +1,6 @@
-"""Propose-Test-Release with the papers' form of test: Laplace noise on the stability radius, then a threshold."""
+"""Propose-Test-Release with the papers' form of test: Laplace noise on the stability radius,
+then a threshold.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +28,29 @@ Booleans = npt.NDArray[np.bool_]
 class LaplaceTestRelease:
     """A noisy vector, or "withheld", by a Laplace test of the stability radius.
 
-    Passes if s + Laplace(R / epsilon_test) > (R / epsilon_test) ln(1 / (2 delta_test)), with s = max(0, psi - R).
+    Passes if s + Laplace(R / epsilon_test) > (R / epsilon_test) ln(1 / (2 delta_test)), with s =
+    max(0, psi - R).
 
-    **Guarantee.** One answer, withheld or not, is (epsilon_test + inner.epsilon, delta_test + inner.delta)-private under
-    ``inner.adjacency``, *if* psi changes by at most ``radius + tolerance`` between neighbours and never exceeds the true
-    radius within which the Lipschitz bound ``proposal`` holds.
+    **Guarantee.** One answer, withheld or not, is (epsilon_test + inner.epsilon, delta_test +
+    inner.delta)-private under ``inner.adjacency``, *if* psi changes by at most ``radius +
+    tolerance`` between neighbours and never exceeds the true radius within which the Lipschitz
+    bound ``proposal`` holds.
 
-    *Why.* As for ``ProposeTestRelease``. Where the outputs of two neighbours differ by more than P R, psi < R and s = 0 at
-    both, and the noise alone passes the threshold with probability at most delta_test. Elsewhere the noisy s is
-    (epsilon_test, 0)-private, the noisy vector is the inner mechanism's, and the two compose.
+    *Why.* As for ``ProposeTestRelease``. Where the outputs of two neighbours differ by more than P
+    R, psi < R and s = 0 at both, and the noise alone passes the threshold with probability at most
+    delta_test. Elsewhere the noisy s is (epsilon_test, 0)-private, the noisy vector is the inner
+    mechanism's, and the two compose.
 
-    *Floating point.* s is rounded to a public grid (one step is added to its sensitivity), the noise is an exact integer
-    distribution, and the threshold is the least integer whose exact tail is at most delta_test.
+    *Floating point.* s is rounded to a public grid (one step is added to its sensitivity), the
+    noise is an exact integer distribution, and the threshold is the least integer whose exact tail
+    is at most delta_test.
 
-    *Against the optimal test.* This one withholds more: at level 5, epsilon_test 1, delta_test 0.05 it passes 0.97 of the
-    time, the optimal one always. It is here for comparison with the papers.
+    *Against the optimal test.* This one withholds more: at level 5, epsilon_test 1, delta_test 0.05
+    it passes 0.97 of the time, the optimal one always. It is here for comparison with the papers.
 
-    **Differs from the paper.** R is subtracted from psi (the paper halves psi, which is not 1-Lipschitz where it drops to
-    0), the threshold spends all of delta, and the noise of the released vector covers P R, not P.
+    **Differs from the paper.** R is subtracted from psi (the paper halves psi, which is not
+    1-Lipschitz where it drops to 0), the threshold spends all of delta, and the noise of the
+    released vector covers P R, not P.
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
@@ -67,14 +74,18 @@ class LaplaceTestRelease:
         covers(self.inner, radius=self.radius, proposal=self.proposal)
         positive(self.epsilon_test, name="epsilon_test")
         if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
-            raise InvalidParameter(f"tolerance={self.tolerance!r}: expected a finite number of at least 0")
+            raise InvalidParameter(
+                f"tolerance={self.tolerance!r}: expected a finite number of at least 0"
+            )
         if probability(self.delta_test, name="delta_test", allow_zero=False) >= 0.5:
             raise InvalidParameter(f"delta_test={self.delta_test!r}: expected a number in (0, 1/2)")
 
     @property
     def guarantee(self) -> Guarantee:
         """Cost of one answer, withheld or not."""
-        return total_guarantee(self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test)
+        return total_guarantee(
+            self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test
+        )
 
     @property
     def event(self) -> PrivacyEvent:
@@ -92,7 +103,9 @@ class LaplaceTestRelease:
 
     @cached_property
     def _steps_threshold(self) -> int:
-        """Least T with P(noise > T) = q^(T + 1) / (1 + q) at most delta_test, for q = exp(-1/scale), rounded up."""
+        """Least T with P(noise > T) = q^(T + 1) / (1 + q) at most delta_test, for q =
+        exp(-1/scale), rounded up.
+        """
         ratio = -math.log(self.delta_test) - math.log1p(math.exp(-1.0 / self._steps_scale))
         return max(0, math.ceil(ratio * self._steps_scale * (1.0 + 2.0**-40) + 2.0**-20) - 1)
 
@@ -101,7 +114,9 @@ class LaplaceTestRelease:
         """The noisy max(0, psi - R) must exceed this, in units of the radius' metric."""
         return self._steps_threshold * self._grid.step
 
-    def release(self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler) -> tuple[Array, Booleans]:
+    def release(
+        self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler
+    ) -> tuple[Array, Booleans]:
         """Noisy values where the test passes; each row is a separate answer.
 
         Args:
@@ -110,16 +125,20 @@ class LaplaceTestRelease:
             sampler: source of randomness.
 
         Returns:
-            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape (n,).
+            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape
+            (n,).
 
         Raises:
             InvalidInput: wrong shapes, or numbers that are not finite. Values are never shown.
         """
-        array = finite_array(values, name="values", ndim=2, columns=self.inner.dimension, allow_empty=True)
+        array = finite_array(
+            values, name="values", ndim=2, columns=self.inner.dimension, allow_empty=True
+        )
         psi = finite_array(radii, name="radii", ndim=1, allow_empty=True)
         if len(psi) != len(array):
             raise InvalidInput(f"radii: expected one per row, got {len(psi)} for {len(array)} rows")
-        # Rounded first, subtracted as integers: a difference of doubles could move by more than half a step.
+        # Rounded first, subtracted as integers: a difference of doubles could move by more than
+        # half a step.
         set_aside = math.ceil(math.ldexp(self.radius, -self._grid.exponent))
         slack = np.maximum(self._grid.round(psi) - set_aside, 0)
         noisy = slack + sampler.discrete_laplace(len(psi), scale=self._steps_scale)

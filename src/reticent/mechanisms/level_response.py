@@ -1,4 +1,6 @@
-"""What the label responses for a certified label share: a table of probabilities by level, and an exact draw."""
+"""What the label responses for a certified label share: a table of probabilities by level, and
+an exact draw.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class BinaryResponse(ABC):
     def flip_probabilities(self, levels: npt.ArrayLike) -> Array:
         """Probability of the other label at each level (shape (n,), integers of at least 0)."""
 
-    def release(self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler) -> Integers:
+    def release(
+        self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
+    ) -> Integers:
         """One label per row, each a separate answer.
 
         Args:
@@ -63,13 +67,16 @@ class BinaryResponse(ABC):
             Shape (n,), int64, 0 or 1.
 
         Raises:
-            InvalidInput: wrong shapes or types, a label or level out of its range. Values are never shown.
+            InvalidInput: wrong shapes or types, a label or level out of its range. Values are
+                never shown.
         """
         given, level = checked_labels(labels, levels, classes=2)
         return np.where(sampler.bernoulli(self.flip_probabilities(level)), 1 - given, given)
 
 
-def checked_labels(labels: npt.ArrayLike, levels: npt.ArrayLike, *, classes: int) -> tuple[Integers, Integers]:
+def checked_labels(
+    labels: npt.ArrayLike, levels: npt.ArrayLike, *, classes: int
+) -> tuple[Integers, Integers]:
     """Labels in 0 .. ``classes`` - 1 and as many levels of at least 0, as int64.
 
     Raises:
@@ -77,9 +84,16 @@ def checked_labels(labels: npt.ArrayLike, levels: npt.ArrayLike, *, classes: int
     """
     given, level = as_array(labels, name="labels"), as_array(levels, name="levels")
     if given.ndim != 1 or given.shape != level.shape:
-        raise InvalidInput(f"labels and levels: expected two lists of one length, got {given.shape} and {level.shape}")
+        raise InvalidInput(
+            f"labels and levels: expected two lists of one length, got {given.shape} and "
+            f"{level.shape}"
+        )
     if given.size and (given.dtype.kind not in "iu" or level.dtype.kind not in "iu"):
-        raise InvalidInput(f"labels and levels: expected integers, got {given.dtype} and {level.dtype}")
+        raise InvalidInput(
+            f"labels and levels: expected integers, got {given.dtype} and {level.dtype}"
+        )
     if given.size and (given.min() < 0 or given.max() >= classes or level.min() < 0):
-        raise InvalidInput(f"labels and levels: expected labels from 0 to {classes - 1} and levels of at least 0")
+        raise InvalidInput(
+            f"labels and levels: expected labels from 0 to {classes - 1} and levels of at least 0"
+        )
     return given.astype(np.int64), level.astype(np.int64)

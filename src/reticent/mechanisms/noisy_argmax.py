@@ -23,15 +23,19 @@ from reticent.noise import Sampler
 class NoisyArgmax:
     """The class whose votes plus discrete Gaussian noise are most; the first one where several are.
 
-    **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with one vote, and every record
-    (unit) is included independently with ``sampling_probability``, afresh for this label, then one label costs ``event`` under
-    the addition or removal of one record. ``guarantee`` states that cost at ``delta``; many labels cost less than the sum of
-    their guarantees.
+    **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with
+    one vote, and every record
+    (unit) is included independently with ``sampling_probability``, afresh for this label, then one
+           label costs ``event`` under
+    the addition or removal of one record. ``guarantee`` states that cost at ``delta``; many labels
+    cost less than the sum of their guarantees.
 
-    *Why.* One record moves at most one vote from one class to another. All noisy votes together would be a Gaussian mechanism of
-    sensitivity sqrt(2); only the winner is released, which costs about two thirds of it (``reticent.accounting.noisy_argmax``).
+    *Why.* One record moves at most one vote from one class to another. All noisy votes together
+    would be a Gaussian mechanism of sensitivity sqrt(2); only the winner is released, which costs
+    about two thirds of it (``reticent.accounting.noisy_argmax``).
 
-    *Floating point.* Votes and noise are integers, and ties go by the order of the classes, which is public.
+    *Floating point.* Votes and noise are integers, and ties go by the order of the classes, which
+    is public.
 
     Attributes:
         classes: number of classes, at least 2.
@@ -46,9 +50,11 @@ class NoisyArgmax:
         >>> argmax.release([[10, 280, 10]], sampler=SecureSampler()).tolist()
         [1]
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), algorithm 1; the cost of the winner alone is ours.
+    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), algorithm 1; the cost of the winner
+    alone is ours.
 
-    **Differs from the paper**: discrete noise on integers; the paper charges the noisy votes, which are never released.
+    **Differs from the paper**: discrete noise on integers; the paper charges the noisy votes,
+    which are never released.
     """
 
     classes: int
@@ -64,7 +70,9 @@ class NoisyArgmax:
         count(self.neighbours, name="neighbours")
         object.__setattr__(self, "sigma", positive(self.sigma, name="sigma"))
         if positive(self.sampling_probability, name="sampling_probability") > 1:
-            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+            raise InvalidParameter(
+                f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]"
+            )
         probability(self.delta, name="delta", allow_zero=False)
 
     @cached_property
@@ -91,19 +99,22 @@ class NoisyArgmax:
         """One label per query, each a separate answer.
 
         Args:
-            votes: shape (n, classes), integers of 0 to ``neighbours``, at most ``neighbours`` in a row; private.
+            votes: shape (n, classes), integers of 0 to ``neighbours``, at most ``neighbours`` in a
+                row; private.
             sampler: source of randomness.
 
         Returns:
             Shape (n,), int64, in 0 .. classes - 1.
 
         Raises:
-            InvalidInput: wrong shape or type, or more votes than there can be. Values are never shown.
+            InvalidInput: wrong shape or type, or more votes than there can be. Values are never
+                shown.
         """
         counts = checked_votes(votes, name="votes", ndim=2, most=self.neighbours)
         if counts.shape[1] != self.classes or bool((counts.sum(axis=1) > self.neighbours).any()):
             raise InvalidInput(
-                f"votes: expected {self.classes} columns with at most {self.neighbours} votes in all, got shape={counts.shape}"
+                f"votes: expected {self.classes} columns with at most {self.neighbours} votes "
+                f"in all, got shape={counts.shape}"
             )
         noisy = counts + sampler.discrete_gaussian(counts.shape, sigma=self.sigma)
         return np.asarray(noisy.argmax(axis=1), dtype=np.int64)

@@ -24,17 +24,20 @@ Booleans = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyAttributes:
-    """Attribute i of a query is on if its votes plus discrete Gaussian noise reach half of ``neighbours``.
+    """Attribute i of a query is on if its votes plus discrete Gaussian noise reach half of
+    ``neighbours``.
 
-    **Guarantee.** If each of the ``neighbours`` nearest included records adds a vote vector of ``clipped_votes(..., tau=tau)``,
-    and every record (unit) is included independently with ``sampling_probability``, afresh for this answer, then all attributes
-    of one query together are the sampled Gaussian step of noise multiplier sigma / sqrt(min(2 tau, attributes)), under the
+    **Guarantee.** If each of the ``neighbours`` nearest included records adds a vote vector of
+    ``clipped_votes(..., tau=tau)``, and every record (unit) is included independently with
+    ``sampling_probability``, afresh for this answer, then all attributes of one query together are
+    the sampled Gaussian step of noise multiplier sigma / sqrt(min(2 tau, attributes)), under the
     addition or removal of one record.
 
-    *Why.* One record replaces one non-negative vector u by another, v, each of squared l2 norm at most tau; as u.v >= 0,
+    *Why.* One record replaces one non-negative vector u by another, v, each of squared l2 norm at
+    most tau; as u.v >= 0,
     |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so |u - v|^2 is at most their number too. At integer orders
-    the Renyi divergence of the sampled step is that of continuous noise (``reticent.accounting.discrete_gaussian``), and no
-    other orders are used.
+    the Renyi divergence of the sampled step is that of continuous noise
+    (``reticent.accounting.discrete_gaussian``), and no other orders are used.
 
     *Floating point.* Votes are integers of 1 / ``steps`` each, and so is the noise.
 
@@ -55,8 +58,8 @@ class NoisyAttributes:
         >>> mechanism.release([[90 * 256, 10 * 256]], sampler=SecureSampler()).tolist()
         [[True, False]]
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Theorem 5: the same for tau up to half of the
-    attributes.
+    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Theorem 5: the same
+    for tau up to half of the attributes.
     """
 
     attributes: int
@@ -74,7 +77,9 @@ class NoisyAttributes:
             count(getattr(self, field), name=field)
         object.__setattr__(self, "sigma", positive(self.sigma, name="sigma"))
         if positive(self.sampling_probability, name="sampling_probability") > 1:
-            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+            raise InvalidParameter(
+                f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]"
+            )
         probability(self.delta, name="delta", allow_zero=False)
 
     @property
@@ -93,7 +98,11 @@ class NoisyAttributes:
         multiplier, rate = self.noise_multiplier, self.sampling_probability
         epsilon = rdp_epsilon(
             lambda orders: ApproximateRdp(
-                orders, sampled_gaussian_rdp(orders, noise_multiplier=multiplier, sampling_probability=rate), 0.0
+                orders,
+                sampled_gaussian_rdp(
+                    orders, noise_multiplier=multiplier, sampling_probability=rate
+                ),
+                0.0,
             ),
             delta=self.delta,
         )
@@ -103,16 +112,21 @@ class NoisyAttributes:
         """All attributes of each query, each row a separate answer.
 
         Args:
-            votes: shape (n, attributes), integer steps, at most ``tau * neighbours * steps`` in a row; private.
+            votes: shape (n, attributes), integer steps, at most ``tau * neighbours * steps`` in a
+                row; private.
             sampler: source of randomness.
 
         Raises:
-            InvalidInput: wrong shape or type, or more votes than there can be. Values are never shown.
+            InvalidInput: wrong shape or type, or more votes than there can be. Values are never
+                shown.
         """
         counts = checked_votes(votes, name="votes", ndim=2, most=self.neighbours * self.steps)
-        if counts.shape[1] != self.attributes or bool((counts.sum(axis=1) > self.tau * self.neighbours * self.steps).any()):
+        if counts.shape[1] != self.attributes or bool(
+            (counts.sum(axis=1) > self.tau * self.neighbours * self.steps).any()
+        ):
             raise InvalidInput(
-                f"votes: expected {self.attributes} columns of clipped votes, at most tau * neighbours in all, "
+                f"votes: expected {self.attributes} columns of clipped votes, at most tau * "
+                "neighbours in all, "
                 f"got shape={counts.shape}"
             )
         noisy = counts + sampler.discrete_gaussian(counts.shape, sigma=self.sigma * self.steps)

@@ -1,4 +1,6 @@
-"""A label released as the noisy maximum of its logits: geometric noise, in units of the sensitivity."""
+"""A label released as the noisy maximum of its logits: geometric noise, in units of the
+sensitivity.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,24 @@ _LARGEST_QUOTIENT = 2**31
 class NoisyMaxRelease(LabelMechanism):
     """The label whose logit plus noise is largest; the noise is a whole number of sensitivities.
 
-    **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most ``sensitivity``, and
-    each logit is computed to within ``evaluation_error``, one label is (epsilon, 0)-private under ``adjacency``.
+    **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most
+    ``sensitivity``, and each logit is computed to within ``evaluation_error``, one label is
+    (epsilon, 0)-private under ``adjacency``.
 
-    *Why.* Label r is answered when ``F_r + D G_r`` is at least (for an earlier label: more than) every other
-    ``F_s + D G_s``, G independent with P(G = k) proportional to exp(-epsilon k), k >= 0. Fix the noise of the others:
-    then r wins exactly when G_r >= T, T the least whole number that makes it so. At a neighbour every F_s - F_r has moved by
-    at most D, so T has moved by at most 1, and P(G >= T + 1) is exp(-epsilon) P(G >= T) for T >= 0 and 1 for T < 0. So each
-    label's chance changes by at most a factor e^epsilon, whatever the noise of the others. (One-sided noise with
+    *Why.* Label r is answered when ``F_r + D G_r`` is at least (for an earlier label: more than)
+    every other ``F_s + D G_s``, G independent with P(G = k) proportional to exp(-epsilon k), k >=
+    0. Fix the noise of the others: then r wins exactly when G_r >= T, T the least whole number that
+    makes it so. At a neighbour every F_s - F_r has moved by at most D, so T has moved by at most 1,
+    and P(G >= T + 1) is exp(-epsilon) P(G >= T) for T >= 0 and 1 for T < 0. So each label's chance
+    changes by at most a factor e^epsilon, whatever the noise of the others. (One-sided noise with
     bounded *differences* costs epsilon, not 2 epsilon.)
 
-    *Use.* With two classes this is stability release, the best there is. With more it spends no probability on labels
-    that are far behind, which stability release does, and it keeps the steps that softmax release lacks.
+    *Use.* With two classes this is stability release, the best there is. With more it spends no
+    probability on labels that are far behind, which stability release does, and it keeps the steps
+    that softmax release lacks.
 
-    *Floating point.* Gaps to the top logit are rounded to a public grid, the sensitivity up to whole steps; the comparison
-    is exact.
+    *Floating point.* Gaps to the top logit are rounded to a public grid, the sensitivity up to
+    whole steps; the comparison is exact.
 
     Attributes: those of ``LabelMechanism``.
 
@@ -49,9 +54,10 @@ class NoisyMaxRelease(LabelMechanism):
         >>> mechanism.probabilities([[1.5, 0.0, 0.0]]).round(3).tolist()
         [[0.968, 0.016, 0.016]]
 
-    Reference: report-noisy-max with one-sided noise, Dwork and Roth (2014) section 3.3; with exponential noise it is
-    permute-and-flip, McKenna and Sheldon (2020), Ding et al. (2021). The whole-number noise on unrounded scores is the
-    staircase of Geng and Viswanath (2014) for this use.
+    Reference: report-noisy-max with one-sided noise, Dwork and Roth (2014) section 3.3; with
+    exponential noise it is permute-and-flip, McKenna and Sheldon (2020), Ding et al. (2021). The
+    whole-number noise on unrounded scores is the staircase of Geng and Viswanath (2014) for this
+    use.
     """
 
     name: ClassVar[str] = "noisy-max release"
@@ -65,14 +71,17 @@ class NoisyMaxRelease(LabelMechanism):
     @override
     def probabilities(self, logits: npt.ArrayLike) -> Array:
         steps = self._steps(logits)
-        parts = [self._chances(steps[first : first + _ROWS]) for first in range(0, len(steps), _ROWS)]
+        parts = [
+            self._chances(steps[first : first + _ROWS]) for first in range(0, len(steps), _ROWS)
+        ]
         return np.concatenate(parts) if parts else np.zeros((0, self.classes))
 
     @override
     def release(self, logits: npt.ArrayLike, *, sampler: Sampler) -> Integers:
         behind = self._steps(logits)
         noise = sampler.geometric(behind.shape, scale=self._noise_scale)
-        # Compared as (whole sensitivities, rest), so that no product can leave int64. The first label wins ties.
+        # Compared as (whole sensitivities, rest), so that no product can leave int64. The first
+        # label wins ties.
         whole, rest = np.divmod(behind, self.whole_sensitivity)
         total = whole + noise
         leading = total == total.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min)
@@ -83,11 +92,15 @@ class NoisyMaxRelease(LabelMechanism):
         return -self._gaps(logits)
 
     def _chances(self, steps: Integers) -> Array:
-        """Sum over the winner's own noise g of P(g) times the product over the others of P(G_s <= g + lead)."""
+        """Sum over the winner's own noise g of P(g) times the product over the others of P(G_s
+        <= g + lead).
+        """
         gaps = steps[:, :, None] - steps[:, None, :]
         earlier = np.arange(self.classes)[:, None] < np.arange(self.classes)[None, :]
         # r beats s with noise g against G_s iff G_s <= g + lead: ties go to the earlier label.
-        lead = np.where(earlier, gaps // self.whole_sensitivity, -((-gaps) // self.whole_sensitivity) - 1)
+        lead = np.where(
+            earlier, gaps // self.whole_sensitivity, -((-gaps) // self.whole_sensitivity) - 1
+        )
         lead = np.clip(lead, -_LARGEST_QUOTIENT, _LARGEST_QUOTIENT)
         rate = 1.0 / self._noise_scale
         itself = np.eye(self.classes, dtype=np.bool_)

@@ -27,15 +27,19 @@ Booleans = npt.NDArray[np.bool_]
 class NoisyScreening:
     """Passes a query if its largest vote plus discrete Gaussian noise is at least the threshold.
 
-    **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with one vote, and every record
-    (unit) is included independently with ``sampling_probability``, afresh for this bit, then one bit costs ``event`` under the
-    addition or removal of one record. ``guarantee`` states that cost at ``delta``; many bits cost less than the sum of their
-    guarantees. A failed screening costs as much as a passed one.
+    **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with
+    one vote, and every record
+    (unit) is included independently with ``sampling_probability``, afresh for this bit, then one
+           bit costs ``event`` under the
+    addition or removal of one record. ``guarantee`` states that cost at ``delta``; many bits cost
+    less than the sum of their guarantees. A failed screening costs as much as a passed one.
 
-    *Why.* One record moves the largest vote by at most 1 (``reticent.neighbours.label_votes``), so the bit is Bernoulli with a
-    pass probability that moves to that of a neighbouring count; docs/private-knn.md has the proof under sampling.
+    *Why.* One record moves the largest vote by at most 1 (``reticent.neighbours.label_votes``), so
+    the bit is Bernoulli with a pass probability that moves to that of a neighbouring count;
+    docs/private-knn.md has the proof under sampling.
 
-    *Floating point.* Votes and noise are integers; the threshold is rounded up to one, which passes the same votes.
+    *Floating point.* Votes and noise are integers; the threshold is rounded up to one, which passes
+    the same votes.
 
     Attributes:
         neighbours: k, the most votes that there can be.
@@ -50,10 +54,12 @@ class NoisyScreening:
         >>> screening.release([300, 20], sampler=SecureSampler()).tolist()
         [True, False]
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), algorithm 1 and supplement Theorem 1.
+    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), algorithm 1 and supplement Theorem
+    1.
 
-    **Differs from the paper**: discrete noise on integers in place of a continuous normal variable in double precision; counts
-    from 0 on, because a sample can hold fewer than k records.
+    **Differs from the paper**: discrete noise on integers in place of a continuous normal
+    variable in double precision; counts from 0 on, because a sample can hold fewer than k
+    records.
     """
 
     neighbours: int
@@ -69,21 +75,29 @@ class NoisyScreening:
         object.__setattr__(self, "sigma", positive(self.sigma, name="sigma"))
         object.__setattr__(self, "threshold", real(self.threshold, name="threshold"))
         if not math.isfinite(self.threshold):
-            raise InvalidParameter(f"threshold={self.threshold!r}: expected a finite number of votes")
+            raise InvalidParameter(
+                f"threshold={self.threshold!r}: expected a finite number of votes"
+            )
         if positive(self.sampling_probability, name="sampling_probability") > 1:
-            raise InvalidParameter(f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]")
+            raise InvalidParameter(
+                f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]"
+            )
         probability(self.delta, name="delta", allow_zero=False)
 
     @cached_property
     def _bit(self) -> ScreeningDpEvent:
-        return ScreeningDpEvent(0, self.neighbours, float(self.threshold), float(self.sigma), discrete=True)
+        return ScreeningDpEvent(
+            0, self.neighbours, float(self.threshold), float(self.sigma), discrete=True
+        )
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one bit, stated at ``delta``."""
         rate = self.sampling_probability
         epsilon = rdp_epsilon(
-            lambda orders: ApproximateRdp(orders, screening_rdp(self._bit, orders, sampling_probability=rate), 0.0),
+            lambda orders: ApproximateRdp(
+                orders, screening_rdp(self._bit, orders, sampling_probability=rate), 0.0
+            ),
             delta=self.delta,
         )
         return Guarantee(epsilon, self.delta, AddRemove(1))
@@ -122,7 +136,10 @@ def checked_votes(votes: npt.ArrayLike, *, name: str, ndim: int, most: int) -> I
     """
     array = as_array(votes, name=name)
     if array.ndim != ndim or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidInput(f"{name}: expected integers with {ndim} axes, got dtype={array.dtype} shape={array.shape}")
+        raise InvalidInput(
+            f"{name}: expected integers with {ndim} axes, got dtype={array.dtype} "
+            f"shape={array.shape}"
+        )
     if array.size and (array.min() < 0 or array.max() > most):
         raise InvalidInput(f"{name}: expected 0 to {most} votes; the guarantee covers no others")
     return array.astype(np.int64)

@@ -1,34 +1,37 @@
 """Propose-Test-Release with the best possible test.
 
-A network's local Lipschitz constant says how much noise one point needs, but is itself private. So a bound P is
-*proposed* in public, a noisy *test* decides whether the point is far enough from any place where P fails, and only then
-is the output *released*, with noise for P.
+A network's local Lipschitz constant says how much noise one point needs, but is itself private. So
+a bound P is *proposed* in public, a noisy *test* decides whether the point is far enough from any
+place where P fails, and only then is the output *released*, with noise for P.
 
-**What the test sees** is a level: how many times the neighbourhood radius R fits between the point and the border of the
-region where P holds. Two facts about levels carry the whole proof:
+**What the test sees** is a level: how many times the neighbourhood radius R fits between the point
+and the border of the region where P holds. Two facts about levels carry the whole proof:
 
-1. neighbours' levels differ by at most 1 (the region's border does not move, the point moves by at most R);
-2. if two neighbours' outputs differ by more than P R, both have level 0: the segment between them lies in both balls of
-   radius R, so P fails within R of both.
+1. neighbours' levels differ by at most 1 (the region's border does not move, the point moves by at
+   most R);
+2. if two neighbours' outputs differ by more than P R, both have level 0: the segment between them
+   lies in both balls of radius R, so P fails within R of both.
 
-**The claim.** With a test that passes level l with probability p_l and a mechanism that is (epsilon_2, delta_2)-private for
-sensitivity P R, the release is (epsilon_1 + epsilon_2, delta_1 + delta_2)-private.
+**The claim.** With a test that passes level l with probability p_l and a mechanism that is
+(epsilon_2, delta_2)-private for sensitivity P R, the release is (epsilon_1 + epsilon_2, delta_1 +
+delta_2)-private.
 
-**The proof.** Let x, x' be neighbours. *Their outputs differ by more than P R:* then both have level 0 and answer
-"withheld" but for a probability p_0 = delta_1, so their distributions are within delta_1 of each other. *They differ by at most
-P R:* then the passing bit is (epsilon_1, delta_1)-private because levels l, l' differ by at most 1 and
+**The proof.** Let x, x' be neighbours. *Their outputs differ by more than P R:* then both have
+level 0 and answer "withheld" but for a probability p_0 = delta_1, so their distributions are within
+delta_1 of each other. *They differ by at most P R:* then the passing bit is (epsilon_1,
+delta_1)-private because levels l, l' differ by at most 1 and
 
     p_l <= e^epsilon_1 p_l' + delta_1,      1 - p_l <= e^epsilon_1 (1 - p_l') + delta_1,
 
-the noisy output is (epsilon_2, delta_2)-private, and basic composition adds them up. Either case happens to a given pair,
-never both, so delta_1 is paid once.
+the noisy output is (epsilon_2, delta_2)-private, and basic composition adds them up. Either case
+happens to a given pair, never both, so delta_1 is paid once.
 
 **The best test.** Take every p_{l+1} as large as those inequalities allow, from p_0 = delta_1:
 
     p_{l+1} = min( e^epsilon_1 p_l + delta_1,  1 - e^-epsilon_1 (1 - p_l - delta_1),  1 ).
 
-Both bounds grow with p_l, so by induction no other test passes any level more often. It reaches 1 after finitely many
-levels; nothing has to be certified beyond.
+Both bounds grow with p_l, so by induction no other test passes any level more often. It reaches
+1 after finitely many levels; nothing has to be certified beyond.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ Array = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
 _MARGIN = 2.0**-44
-"""Taken off epsilon and (relatively) off delta in the recursion: more than its double arithmetic can add to them."""
+"""Taken off epsilon and (relatively) off delta in the recursion: more than its double arithmetic
+can add to them.
+"""
 
 _LEAST_NORMAL = 2.0**-1022
 """Below it doubles lose digits, and quotients are rounded up."""
@@ -60,7 +65,9 @@ _MOST_LEVELS = 100_000
 
 
 class InnerMechanism(Protocol):
-    """What can be released once the test has passed: a mechanism for vectors, or one for labels, on logits."""
+    """What can be released once the test has passed: a mechanism for vectors, or one for labels,
+    on logits.
+    """
 
     @property
     def sensitivity(self) -> float:
@@ -76,25 +83,31 @@ class InnerMechanism(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ProposeTestRelease:
-    """A noisy vector or label, or "withheld", at a noise scale set by the proposed local Lipschitz bound.
+    """A noisy vector or label, or "withheld", at a noise scale set by the proposed local Lipschitz
+    bound.
 
-    **Guarantee.** One answer, withheld or not, is (epsilon_test + inner.epsilon, delta_test + inner.delta)-private under the
-    inner mechanism's adjacency, *if* the levels given to ``release`` have properties 1 and 2 above for neighbours within
-    ``radius`` and the Lipschitz bound ``proposal``. An exact stability radius has them, and so has one computed from an
+    **Guarantee.** One answer, withheld or not, is (epsilon_test + inner.epsilon, delta_test +
+    inner.delta)-private under the inner mechanism's adjacency, *if* the levels given to ``release``
+    have properties 1 and 2 above for neighbours within ``radius`` and the Lipschitz bound
+    ``proposal``. An exact stability radius has them, and so has one computed from an
     inclusion-isotone bound; a merely valid upper bound has not.
 
-    *Floating point.* Passing is decided by an exact coin on computed probabilities, whose rounding is charged inside
-    ``epsilon_test`` and ``delta_test``; the inner mechanism speaks for itself. Noise is drawn for every row, withheld or not.
+    *Floating point.* Passing is decided by an exact coin on computed probabilities, whose rounding
+    is charged inside ``epsilon_test`` and ``delta_test``; the inner mechanism speaks for itself.
+    Noise is drawn for every row, withheld or not.
 
-    **Differs from the paper.** The noise covers P R (the paper's P has no R), the test is the optimal one, and it
-    sees whole levels of the stability radius, from which nothing is subtracted; the paper halves the radius.
+    **Differs from the paper.** The noise covers P R (the paper's P has no R), the test is the
+    optimal one, and it sees whole levels of the stability radius, from which nothing is subtracted;
+    the paper halves the radius.
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
-        proposal: P, the proposed Lipschitz constant, in the inner mechanism's output measure over the adjacency's metric; public.
+        proposal: P, the proposed Lipschitz constant, in the inner mechanism's output measure over
+            the adjacency's metric; public.
         epsilon_test: epsilon of the passing bit, at least 1e-9.
         delta_test: delta of the passing bit, in (0, 1). At 0 no test would ever pass.
-        inner: any additive or label mechanism whose sensitivity is at least ``proposal * radius``.
+        inner: any additive or label mechanism whose sensitivity is at least ``proposal *
+            radius``.
     """
 
     radius: float
@@ -106,8 +119,14 @@ class ProposeTestRelease:
     name: ClassVar[str] = "propose-test-release"
 
     def __post_init__(self) -> None:
-        if not all(hasattr(self.inner, part) for part in ("sensitivity", "epsilon", "adjacency", "guarantee", "release")):
-            raise InvalidParameter(f"inner: expected a mechanism for vectors or labels, got {type(self.inner).__name__}")
+        if not all(
+            hasattr(self.inner, part)
+            for part in ("sensitivity", "epsilon", "adjacency", "guarantee", "release")
+        ):
+            raise InvalidParameter(
+                "inner: expected a mechanism for vectors or labels, got "
+                f"{type(self.inner).__name__}"
+            )
         covers(self.inner, radius=self.radius, proposal=self.proposal)
         if positive(self.epsilon_test, name="epsilon_test") < 1e-9:
             raise InvalidParameter(f"epsilon_test={self.epsilon_test!r}: expected at least 1e-9")
@@ -116,7 +135,9 @@ class ProposeTestRelease:
     @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one answer, withheld or not."""
-        return total_guarantee(self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test)
+        return total_guarantee(
+            self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test
+        )
 
     @property
     def event(self) -> PrivacyEvent:
@@ -137,25 +158,31 @@ class ProposeTestRelease:
     def _test(self) -> tuple[Array, Array]:
         return optimal_test(epsilon=self.epsilon_test, delta=self.delta_test)
 
-    def release(self, values: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler) -> tuple[npt.NDArray[Any], Booleans]:
+    def release(
+        self, values: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
+    ) -> tuple[npt.NDArray[Any], Booleans]:
         """Noisy values (or labels) where the test passes; each row is a separate answer.
 
         Args:
             values: shape (n, m), finite; never released as they are.
-            levels: shape (n,), integers of at least 0; those above ``max_level`` count as ``max_level``.
+            levels: shape (n,), integers of at least 0; those above ``max_level`` count as
+                ``max_level``.
             sampler: source of randomness.
 
         Returns:
-            The values, shape (n, m), NaN in withheld rows, or labels, shape (n,), -1 there; and whether each row was
-            withheld, shape (n,).
+            The values, shape (n, m), NaN in withheld rows, or labels, shape (n,), -1 there; and
+            whether each row was withheld, shape (n,).
 
         Raises:
-            InvalidInput: wrong shapes, values that are not finite, or levels that are not integers of at least 0.
+            InvalidInput: wrong shapes, values that are not finite, or levels that are not
+                integers of at least 0.
         """
         array = finite_array(values, name="values", ndim=2, allow_empty=True)
         level = as_array(levels, name="levels")
         if level.shape != (len(array),) or level.dtype.kind not in "iu" or (level < 0).any():
-            raise InvalidInput(f"levels: expected {len(array)} integers of at least 0, got shape={level.shape}")
+            raise InvalidInput(
+                f"levels: expected {len(array)} integers of at least 0, got shape={level.shape}"
+            )
         level = np.minimum(level, self.max_level)
         passing, withholding = self._test
         # The coin shows the rarer side, which a double resolves best.
@@ -174,7 +201,8 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
         delta: in (0, 1).
 
     Returns:
-        p and 1 - p, each of shape (max_level + 1,). The smaller of the two is right to a relative 2^-50.
+        p and 1 - p, each of shape (max_level + 1,). The smaller of the two is right to a relative
+        2^-50.
 
     Raises:
         InvalidParameter: the test would need more than 100,000 levels.
@@ -184,38 +212,47 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
         >>> passing.round(4).tolist()
         [0.05, 0.1859, 0.5554, 0.8548, 0.965, 1.0]
     """
-    # A smaller epsilon or delta is always sound; 500 keeps exp in range, and the margin more than a rounding of epsilon.
+    # A smaller epsilon or delta is always sound; 500 keeps exp in range, and the margin more than a
+    # rounding of epsilon.
     growth, floor = math.exp(min(epsilon - _MARGIN, 500.0)), delta * (1.0 - _MARGIN)
     passing, withholding = [floor], [1.0 - floor]
     while withholding[-1] > 0.0:
         if len(passing) > _MOST_LEVELS:
-            raise InvalidParameter(f"epsilon={epsilon!r}, delta={delta!r}: the test needs over 100,000 levels; raise either")
+            raise InvalidParameter(
+                f"epsilon={epsilon!r}, delta={delta!r}: the test needs over 100,000 levels; "
+                "raise either"
+            )
         climb = growth * passing[-1] + floor
         rest = max(0.0, (withholding[-1] - floor) / growth)
         if withholding[-1] > floor and rest < _LEAST_NORMAL:
             rest = math.nextafter(rest, 1.0)
-        # Whichever inequality binds; the recursion runs on the side that is computed without cancellation.
+        # Whichever inequality binds; the recursion runs on the side that is computed without
+        # cancellation.
         passing.append(min(climb, 1.0 - rest))
         withholding.append(rest if climb >= 1.0 - rest else 1.0 - climb)
     return np.array(passing), np.array(withholding)
 
 
 def covers(inner: InnerMechanism, *, radius: float, proposal: float) -> None:
-    """Nothing, if ``inner`` hides a difference of ``proposal * radius``, and promises it to neighbours within ``radius``.
+    """Nothing, if ``inner`` hides a difference of ``proposal * radius``, and promises it to
+    neighbours within ``radius``.
 
     Raises:
-        InvalidParameter: its sensitivity is smaller, by more than the rounding of that product, or its adjacency wider.
+        InvalidParameter: its sensitivity is smaller, by more than the rounding of that product,
+            or its adjacency wider.
     """
     needed = positive(proposal, name="proposal") * positive(radius, name="radius")
     if inner.sensitivity < needed * (1.0 - 2.0**-45):
         raise InvalidParameter(
-            f"inner.sensitivity={inner.sensitivity!r}: expected at least proposal * radius = {needed!r}; build the mechanism "
+            f"inner.sensitivity={inner.sensitivity!r}: expected at least proposal * radius = "
+            f"{needed!r}; build the mechanism "
             "with it"
         )
     adjacency = inner.guarantee.adjacency
     if isinstance(adjacency, Neighborhood) and adjacency.radius > radius * (1.0 + 2.0**-45):
         raise InvalidParameter(
-            f"inner.adjacency.radius={adjacency.radius!r}: expected at most radius={radius!r}, which levels are measured in"
+            f"inner.adjacency.radius={adjacency.radius!r}: expected at most radius={radius!r}, "
+            "which levels are measured in"
         )
 
 

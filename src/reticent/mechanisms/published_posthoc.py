@@ -1,7 +1,7 @@
 """The posthoc papers' mechanism as it was published, for research. It is *not* private as claimed.
 
-Five places where print and proof part ways, each a switch here, so that an experiment can see what each one does and an
-audit can show that it catches them:
+Five places where print and proof part ways, each a switch here, so that an experiment can see what
+each one does and an audit can show that it catches them:
 
 ==================  ============================================  ==========================================
 switch              as published                                  what a proof needs
@@ -13,8 +13,9 @@ switch              as published                                  what a proof n
 ``stability``       ``"half"``: psi / 2, jumps at psi = R         ``"slack"``: max(0, psi - R), 1-Lipschitz
 ==================  ============================================  ==========================================
 
-With every switch on its right-hand side the statement is provable, and is what ``LaplaceTestRelease`` implements with
-exact arithmetic; here noise is on a grid too, but no rounding is charged and no guarantee is given.
+With every switch on its right-hand side the statement is provable, and is what
+``LaplaceTestRelease`` implements with exact arithmetic; here noise is on a grid too, but no
+rounding is charged and no guarantee is given.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ Booleans = npt.NDArray[np.bool_]
 class PublishedPosthoc:
     """Algorithm 1 of the posthoc papers, flaw by flaw.
 
-    **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it. The numbers that the
-    papers state are kept in ``stated_epsilon`` (their row label) and ``claimed_epsilon`` (their Theorem 4.4: 2 epsilon).
+    **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it.
+    The numbers that the papers state are kept in ``stated_epsilon`` (their row label) and
+    ``claimed_epsilon`` (their Theorem 4.4: 2 epsilon).
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
         maximum_radius: where the search for a stable neighbourhood ends, above R.
-        proposal: the papers' bound on the local Lipschitz constant, whatever output norm it was computed in. Their
-            reference code pairs an l-infinity constant with this per-coordinate Laplace noise.
+        proposal: the papers' bound on the local Lipschitz constant, whatever output norm it was
+            computed in. Their reference code pairs an l-infinity constant with this per-coordinate
+            Laplace noise.
         stated_epsilon: the papers' epsilon, spent once on the test and once on the vector.
         stated_delta: the papers' delta, in (0, 1).
         dimension: number of coordinates.
@@ -81,7 +84,9 @@ class PublishedPosthoc:
         probability(self.stated_delta, name="stated_delta", allow_zero=False)
         count(self.dimension, name="dimension")
         if not positive(self.maximum_radius, name="maximum_radius") > self.radius:
-            raise InvalidParameter(f"maximum_radius={self.maximum_radius!r}: expected more than radius={self.radius!r}")
+            raise InvalidParameter(
+                f"maximum_radius={self.maximum_radius!r}: expected more than radius={self.radius!r}"
+            )
 
     @property
     def claimed_epsilon(self) -> float:
@@ -96,7 +101,9 @@ class PublishedPosthoc:
     @property
     def guarantee(self) -> Guarantee:
         """The papers' numbers, of kind "no differential privacy"."""
-        return Guarantee(self.claimed_epsilon, self.claimed_delta, self.adjacency, GuaranteeKind.NO_PRIVACY)
+        return Guarantee(
+            self.claimed_epsilon, self.claimed_delta, self.adjacency, GuaranteeKind.NO_PRIVACY
+        )
 
     @property
     def event(self) -> PrivacyEvent:
@@ -106,17 +113,29 @@ class PublishedPosthoc:
     @property
     def scale(self) -> float:
         """Scale of the vector's Laplace noise, in output units."""
-        return self.proposal * (self.radius if self.noise_covers == "P R" else 1.0) / self.stated_epsilon
+        return (
+            self.proposal
+            * (self.radius if self.noise_covers == "P R" else 1.0)
+            / self.stated_epsilon
+        )
 
     def tested_stability(self, radii: npt.ArrayLike) -> Array:
-        """What the search reports for stability radii psi (shape (n,), at least 0), before noise; private."""
+        """What the search reports for stability radii psi (shape (n,), at least 0), before
+        noise; private.
+        """
         psi = finite_array(radii, name="radii", ndim=1, allow_empty=True)
         stable = psi >= self.radius
-        found = np.minimum(psi, self.maximum_radius) if self.searched_at == "midpoint" else np.full_like(psi, self.maximum_radius)
+        found = (
+            np.minimum(psi, self.maximum_radius)
+            if self.searched_at == "midpoint"
+            else np.full_like(psi, self.maximum_radius)
+        )
         reached = 0.5 * found if self.stability == "half" else found - self.radius
         return np.where(stable, reached, 0.5 * self.radius if self.if_unstable == "R / 2" else 0.0)
 
-    def release(self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler) -> tuple[Array, Booleans]:
+    def release(
+        self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler
+    ) -> tuple[Array, Booleans]:
         """Noisy values where the test passes, as published.
 
         Args:
@@ -125,15 +144,20 @@ class PublishedPosthoc:
             sampler: source of randomness.
 
         Returns:
-            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape (n,).
+            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape
+            (n,).
 
         Raises:
             InvalidInput: wrong shapes, or numbers that are not finite. Values are never shown.
         """
-        array = finite_array(values, name="values", ndim=2, columns=self.dimension, allow_empty=True)
+        array = finite_array(
+            values, name="values", ndim=2, columns=self.dimension, allow_empty=True
+        )
         tested = self.tested_stability(radii)
         if len(tested) != len(array):
-            raise InvalidInput(f"radii: expected one per row, got {len(tested)} for {len(array)} rows")
+            raise InvalidInput(
+                f"radii: expected one per row, got {len(tested)} for {len(array)} rows"
+            )
         unit = (self.radius if self.test_scale == "R / epsilon" else 1.0) / self.stated_epsilon
         noisy = tested + _laplace(len(tested), 1, scale=unit, sampler=sampler)[:, 0]
         withheld = noisy < unit * math.log(1.0 / self.stated_delta)

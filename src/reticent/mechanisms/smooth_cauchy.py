@@ -16,31 +16,39 @@ from reticent.core.guarantees import Guarantee, GuaranteeKind
 from reticent.mechanisms.level_response import Array, BinaryResponse
 
 _ARITHMETIC = 2.0**-40
-"""Taken off epsilon: more than the relative error of arctan and exp in either probability, twice."""
+"""Taken off epsilon: more than the relative error of arctan and exp in either probability,
+twice.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothCauchy(BinaryResponse):
-    """1 if f + z exceeds 1/2, z Cauchy of scale 6 exp(-epsilon k / 6) / epsilon, f the label 0 or 1.
+    """1 if f + z exceeds 1/2, z Cauchy of scale 6 exp(-epsilon k / 6) / epsilon, f the label 0 or
+    1.
 
-    **Guarantee.** With every distance certified (``certified_at=()``), or with ``credit="index"``: if the label and its stable
-    distance have the two properties that ``StabilityResponse`` needs, one answer is (epsilon, 0)-private under ``adjacency``.
-    With a sparse set of distances and ``credit="distance"``, as published: *no guarantee*; the kind says so and a ledger
-    refuses it.
+    **Guarantee.** With every distance certified (``certified_at=()``), or with ``credit="index"``:
+    if the label and its stable distance have the two properties that ``StabilityResponse`` needs,
+    one answer is (epsilon, 0)-private under ``adjacency``. With a sparse set of distances and
+    ``credit="distance"``, as published: *no guarantee*; the kind says so and a ledger refuses it.
 
-    *Why.* exp(-epsilon k / 6) bounds the smooth sensitivity and changes by at most a factor exp(epsilon / 6) between neighbours;
-    Nissim, Raskhodnikova and Smith 2007, Lemma 2.7 with gamma = 2. The threshold is post-processing, so the answer is drawn
-    by its own probability, P(wrong) = 1/2 - arctan(epsilon exp(epsilon k / 6) / 12) / pi, with an exact coin.
+    *Why.* exp(-epsilon k / 6) bounds the smooth sensitivity and changes by at most a factor
+    exp(epsilon / 6) between neighbours; Nissim, Raskhodnikova and Smith 2007, Lemma 2.7 with gamma
+    = 2. The threshold is post-processing, so the answer is drawn by its own probability, P(wrong) =
+    1/2 - arctan(epsilon exp(epsilon k / 6) / 12) / pi, with an exact coin.
 
-    *Differs from the paper.* The paper certifies a sparse set of distances and takes the largest that holds. That is an upper
-    bound on the smooth sensitivity, but not a smooth one: a stable distance of 20 can stand next to one of 5. The *index* in
-    the set changes by at most 1 between neighbours, and repairs it.
+    *Differs from the paper.* The paper certifies a sparse set of distances and takes the largest
+    that holds. That is an upper bound on the smooth sensitivity, but not a smooth one: a stable
+    distance of 20 can stand next to one of 5. The *index* in the set changes by at most 1 between
+    neighbours, and repairs it.
 
-    *Against the default.* The chance of a wrong label falls as exp(-epsilon k / 6), for ``StabilityResponse`` as exp(-epsilon k).
+    *Against the default.* The chance of a wrong label falls as exp(-epsilon k / 6), for
+    ``StabilityResponse`` as exp(-epsilon k).
 
     Attributes:
-        certified_at: increasing distances at which stability is looked at, each at least 1; () for every one.
-        credit: whether the largest of them that holds counts by its value ("distance", as published) or by its place ("index").
+        certified_at: increasing distances at which stability is looked at, each at least 1; () for
+            every one.
+        credit: whether the largest of them that holds counts by its value ("distance", as
+            published) or by its place ("index").
 
     Example:
         >>> from reticent.core import AddRemove
@@ -57,19 +65,25 @@ class SmoothCauchy(BinaryResponse):
         super().__post_init__()
         distances = counts(self.certified_at, name="certified_at")
         if list(distances) != sorted(set(distances)):
-            raise InvalidParameter(f"certified_at={self.certified_at!r}: expected increasing integers of at least 1")
+            raise InvalidParameter(
+                f"certified_at={self.certified_at!r}: expected increasing integers of at least 1"
+            )
         one_of(self.credit, ("distance", "index"), name="credit")
         object.__setattr__(self, "certified_at", distances)
 
     @property
     def smooth(self) -> bool:
         """Whether what is credited changes by at most 1 between neighbours."""
-        return self.credit == "index" or self.certified_at == tuple(range(1, len(self.certified_at) + 1))
+        return self.credit == "index" or self.certified_at == tuple(
+            range(1, len(self.certified_at) + 1)
+        )
 
     @property
     @override
     def guarantee(self) -> Guarantee:
-        """Cost of one answer; of kind "no differential privacy" for a sparse set credited by distance."""
+        """Cost of one answer; of kind "no differential privacy" for a sparse set credited by
+        distance.
+        """
         kind = GuaranteeKind.DIFFERENTIAL_PRIVACY if self.smooth else GuaranteeKind.NO_PRIVACY
         return Guarantee(self.epsilon, 0.0, self.adjacency, kind)
 
@@ -85,7 +99,10 @@ class SmoothCauchy(BinaryResponse):
         if not self.certified_at:
             return level
         place = np.searchsorted(self.certified_at, level, side="right")
-        return np.asarray(place if self.credit == "index" else np.array([0, *self.certified_at])[place], dtype=np.int64)
+        return np.asarray(
+            place if self.credit == "index" else np.array([0, *self.certified_at])[place],
+            dtype=np.int64,
+        )
 
     @override
     def flip_probabilities(self, levels: npt.ArrayLike) -> Array:

@@ -20,23 +20,28 @@ LARGEST_GAP = 64.0
 """Exponents below -64 are raised to it; such a label has probability below 1e-27 either way."""
 
 _ARITHMETIC = 2.0**-40
-"""Charged to epsilon: four times the relative error of a weight (2^-43), and 2^-49 per class for their sums."""
+"""Charged to epsilon: four times the relative error of a weight (2^-43), and 2^-49 per class for
+their sums.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxRelease(LabelMechanism):
     """One label, i with probability proportional to exp(epsilon F_i / sensitivity).
 
-    **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most ``sensitivity``, and
-    each logit is computed to within ``evaluation_error``, one label is (epsilon, 0)-private under ``adjacency``.
+    **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most
+    ``sensitivity``, and each logit is computed to within ``evaluation_error``, one label is
+    (epsilon, 0)-private under ``adjacency``.
 
-    *Why.* The log-probability of label i is -log sum_j exp(epsilon (F_j - F_i) / sensitivity). Each exponent changes by at
-    most epsilon, so the sum changes by at most a factor e^epsilon. (The exponential mechanism pays twice that, because it
-    bounds single scores instead of their differences.) Raising each F_i to at least max F - 64 temperatures keeps the
-    bound, see ``gaps_to_top``.
+    *Why.* The log-probability of label i is -log sum_j exp(epsilon (F_j - F_i) / sensitivity). Each
+    exponent changes by at most epsilon, so the sum changes by at most a factor e^epsilon. (The
+    exponential mechanism pays twice that, because it bounds single scores instead of their
+    differences.) Raising each F_i to at least max F - 64 temperatures keeps the bound, see
+    ``gaps_to_top``.
 
-    *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity enlarged by that; from there
-    they are exact integers. Weights and shares are right to a relative 2^-43, charged inside epsilon.
+    *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity
+    enlarged by that; from there they are exact integers. Weights and shares are right to a relative
+    2^-43, charged inside epsilon.
 
     Attributes: those of ``LabelMechanism``.
 
@@ -48,8 +53,8 @@ class SoftmaxRelease(LabelMechanism):
         >>> mechanism.probabilities([[1.0, 0.0, 0.0]]).round(3).tolist()
         [[0.787, 0.107, 0.107]]
 
-    Reference: McSherry and Talwar (2007); with a bounded range of scores, Durfee and Rogers (2019) and Dong, Durfee and
-    Rogers (2020).
+    Reference: McSherry and Talwar (2007); with a bounded range of scores, Durfee and Rogers
+    (2019) and Dong, Durfee and Rogers (2020).
     """
 
     name: ClassVar[str] = "softmax release"
@@ -57,7 +62,9 @@ class SoftmaxRelease(LabelMechanism):
 
     @property
     def temperature(self) -> float:
-        """Logits are divided by this before the softmax: sensitivity over epsilon, in logit units."""
+        """Logits are divided by this before the softmax: sensitivity over epsilon, in logit
+        units.
+        """
         return self._steps_temperature * self.grid.step
 
     @cached_property

@@ -17,20 +17,25 @@ from reticent.noise import Sampler
 
 @dataclass(frozen=True, kw_only=True)
 class SparseVectorScreening:
-    """Whether the largest vote of query after query reaches a noisy threshold, up to ``limit`` outcomes of the paid kind.
+    """Whether the largest vote of query after query reaches a noisy threshold, up to ``limit``
+    outcomes of the paid kind.
 
-    **Guarantee.** If one neighbour step moves every largest vote by at most 1, all outcomes together are
-    (limit (epsilon_threshold + epsilon_query), 0)-private under ``adjacency``, however many outcomes of the free kind there are.
+    **Guarantee.** If one neighbour step moves every largest vote by at most 1, all outcomes
+    together are (limit (epsilon_threshold + epsilon_query), 0)-private under ``adjacency``, however
+    many outcomes of the free kind there are.
 
-    *Why.* Take one run, from a fresh threshold noise r to the first paid outcome. Let outcomes be paid where q_i + n_i >= T + r
-    (the other kind is the same with signs turned). At a neighbour every q_i moves by at most 1. Shift r by 1 upwards: every free
-    outcome at the one data set is then one at the other; the paid one needs its n_i shifted by at most 2. Discrete Laplace noise
-    with P(v) ~ exp(-|v| / b) changes by a factor of at most e^(1/b) per step, so the run costs 1/b_r + 2/b_n = epsilon_threshold
-    + epsilon_query. Runs compose, with fresh noise each. The noise of an answered query is never used again.
+    *Why.* Take one run, from a fresh threshold noise r to the first paid outcome. Let outcomes be
+    paid where q_i + n_i >= T + r (the other kind is the same with signs turned). At a neighbour
+    every q_i moves by at most 1. Shift r by 1 upwards: every free outcome at the one data set is
+    then one at the other; the paid one needs its n_i shifted by at most 2. Discrete Laplace noise
+    with P(v) ~ exp(-|v| / b) changes by a factor of at most e^(1/b) per step, so the run costs
+    1/b_r + 2/b_n = epsilon_threshold + epsilon_query. Runs compose, with fresh noise each. The
+    noise of an answered query is never used again.
 
-    *Use.* Where nearly all queries pass, let failing be the paid kind: then the budget is spent on hard queries only. Unlike
-    ``NoisyScreening`` it is not amplified by sampling here: its runs span queries, so they must all see one data set. Use the
-    votes of the k nearest of *all* records (probability 1), or charge a sample that was drawn once for all queries.
+    *Use.* Where nearly all queries pass, let failing be the paid kind: then the budget is spent on
+    hard queries only. Unlike ``NoisyScreening`` it is not amplified by sampling here: its runs span
+    queries, so they must all see one data set. Use the votes of the k nearest of *all* records
+    (probability 1), or charge a sample that was drawn once for all queries.
 
     *Floating point.* Integers throughout.
 
@@ -51,8 +56,8 @@ class SparseVectorScreening:
         >>> screening.release([300, 0, 300, 0, 300], sampler=SecureSampler()).tolist()
         [1, 0, 1, 0, -1]
 
-    Reference: Dwork, Naor, Reingold, Rothblum and Vadhan 2009; Lyu, Su and Li 2017, algorithm 7, with the threshold's noise drawn
-    again after every paid outcome.
+    Reference: Dwork, Naor, Reingold, Rothblum and Vadhan 2009; Lyu, Su and Li 2017, algorithm 7,
+    with the threshold's noise drawn again after every paid outcome.
     """
 
     threshold: int
@@ -75,7 +80,9 @@ class SparseVectorScreening:
     @property
     def guarantee(self) -> Guarantee:
         """Cost of all outcomes together."""
-        return Guarantee(self.limit * (self.epsilon_threshold + self.epsilon_query), 0.0, self.adjacency)
+        return Guarantee(
+            self.limit * (self.epsilon_threshold + self.epsilon_query), 0.0, self.adjacency
+        )
 
     @property
     def event(self) -> PrivacyEvent:
@@ -86,7 +93,8 @@ class SparseVectorScreening:
         """Outcomes of one sequence of queries.
 
         Args:
-            largest_votes: shape (n,), integers of at least 0, in the order in which they are asked; private.
+            largest_votes: shape (n,), integers of at least 0, in the order in which they are asked;
+                private.
             sampler: source of randomness.
 
         Returns:

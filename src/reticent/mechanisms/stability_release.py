@@ -1,4 +1,6 @@
-"""A label released by the margin of its logits: how many neighbourhoods away is the nearest other label?"""
+"""A label released by the margin of its logits: how many neighbourhoods away is the nearest
+other label?
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,21 @@ Integers = npt.NDArray[np.int64]
 class StabilityRelease(LabelMechanism):
     """The top label with a probability that grows with its margin, measured in sensitivities.
 
-    **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most ``sensitivity``, and
-    each logit is computed to within ``evaluation_error``, one label is (epsilon, 0)-private under ``adjacency``.
+    **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most
+    ``sensitivity``, and each logit is computed to within ``evaluation_error``, one label is
+    (epsilon, 0)-private under ``adjacency``.
 
-    *Why.* The level of a point with margin g = F_top - F_second is max(0, ceil(g / D) - 1), D the sensitivity in grid
-    steps. (1) The margin is a difference of order statistics: with equal top labels it is the least of F_top - F_j over
-    the other j, with different ones both margins are covered by (2); so it changes by at most D and the level by at most
-    1. (2) If the top labels i and j differ, F_i - F_j >= g at one neighbour and F_j - F_i >= g' at the other, so
-    g + g' <= D, both margins are at most D, and both levels are 0. These are the two properties that
-    ``StabilityResponse`` needs. Ties go to the first label and have margin 0.
+    *Why.* The level of a point with margin g = F_top - F_second is max(0, ceil(g / D) - 1), D the
+    sensitivity in grid steps. (1) The margin is a difference of order statistics: with equal top
+    labels it is the least of F_top - F_j over the other j, with different ones both margins are
+    covered by (2); so it changes by at most D and the level by at most
+    1. (2) If the top labels i and j differ, F_i - F_j >= g at one neighbour and F_j - F_i >= g' at
+       the other, so
+    g + g' <= D, both margins are at most D, and both levels are 0. These are the two properties
+    that ``StabilityResponse`` needs. Ties go to the first label and have margin 0.
 
-    *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity enlarged by that; margins and
-    levels are exact integers from there.
+    *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity
+    enlarged by that; margins and levels are exact integers from there.
 
     Attributes: those of ``LabelMechanism``.
 
@@ -50,7 +55,9 @@ class StabilityRelease(LabelMechanism):
     @cached_property
     def response(self) -> StabilityResponse:
         """The response that answers once labels and levels are known."""
-        return StabilityResponse(classes=self.classes, epsilon=self.epsilon, adjacency=self.adjacency)
+        return StabilityResponse(
+            classes=self.classes, epsilon=self.epsilon, adjacency=self.adjacency
+        )
 
     def levels(self, logits: npt.ArrayLike) -> Integers:
         """Level of each row's top label; private. Shape (n,), int64, at least 0.

@@ -20,38 +20,45 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _ARITHMETIC = 2.0**-38
-"""Taken off epsilon in the recursion: more than the relative errors of p, q (2^-42 for 1000 classes) and of the coin."""
+"""Taken off epsilon in the recursion: more than the relative errors of p, q (2^-42 for 1000
+classes) and of the coin.
+"""
 
 _SMALLEST_SHARE = 2.0**-80
-"""The recursion stops here: a label that is wrong less often than once in 10^24 answers is certain enough."""
+"""The recursion stops here: a label that is wrong less often than once in 10^24 answers is
+certain enough.
+"""
 
 _MOST_LEVELS = 2**20
-"""Nor does it go on for longer than this, about half a second: below epsilon 5e-5, distances of a million records and more count
-as that many, which changes by at most 1 between neighbours as well."""
+"""Nor does it go on for longer than this, about half a second: below epsilon 5e-5, distances of
+a million records and more count as that many, which changes by at most 1 between neighbours as
+well."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityResponse:
     """The given label with probability p(level), each other label with probability q(level).
 
-    **Guarantee.** If the label and its level have these two properties, one answer is (epsilon, 0)-private under
-    ``adjacency``: neighbours' levels differ by at most 1; neighbours with different labels both have level 0.
+    **Guarantee.** If the label and its level have these two properties, one answer is (epsilon,
+    0)-private under ``adjacency``: neighbours' levels differ by at most 1; neighbours with
+    different labels both have level 0.
 
-    *Why.* With c classes, q(0) = 1/(e^epsilon + c - 1) and p(0) = e^epsilon q(0) are plain randomised response, which
-    settles neighbours with different labels (and p(0)/q(0) is the largest ratio there is). With equal labels the four
-    ratios p(k+1)/p(k) <= e^epsilon, q(k)/q(k+1) <= e^epsilon and their opposites must hold. As 1 - p = (c - 1) q, they say
+    *Why.* With c classes, q(0) = 1/(e^epsilon + c - 1) and p(0) = e^epsilon q(0) are plain
+    randomised response, which settles neighbours with different labels (and p(0)/q(0) is the
+    largest ratio there is). With equal labels the four ratios p(k+1)/p(k) <= e^epsilon, q(k)/q(k+1)
+    <= e^epsilon and their opposites must hold. As 1 - p = (c - 1) q, they say
 
         q(k+1) >= e^-epsilon q(k)     and     q(k+1) >= (1 - e^epsilon p(k)) / (c - 1),
 
-    and the recursion takes the larger of the two. Since smaller q(k) allows smaller q(k+1), no response that depends on
-    the label and its level alone is right more often at any level. For two classes the second bound never binds and
-    q(k) = e^-(epsilon k) / (e^epsilon + 1).
+    and the recursion takes the larger of the two. Since smaller q(k) allows smaller q(k+1), no
+    response that depends on the label and its level alone is right more often at any level. For two
+    classes the second bound never binds and q(k) = e^-(epsilon k) / (e^epsilon + 1).
 
-    *Floating point.* The answer is drawn by an exact coin; p and q are right to a relative 2^-42 each, charged inside
-    epsilon. Levels stop counting once q has fallen to 2^-80.
+    *Floating point.* The answer is drawn by an exact coin; p and q are right to a relative 2^-42
+    each, charged inside epsilon. Levels stop counting once q has fallen to 2^-80.
 
-    *Differs from the paper.* The paper adds Cauchy noise at the smooth sensitivity, whose error falls as
-    exp(-epsilon k / 6) with heavy tails; here it falls as exp(-epsilon k).
+    *Differs from the paper.* The paper adds Cauchy noise at the smooth sensitivity, whose error
+    falls as exp(-epsilon k / 6) with heavy tails; here it falls as exp(-epsilon k).
 
     Attributes:
         classes: number of labels c, 2 to 1000.
@@ -109,7 +116,8 @@ class StabilityResponse:
     def _table(self) -> tuple[Array, Array]:
         epsilon, others = min(self.epsilon - _ARITHMETIC, 700.0), self.classes - 1
         decay = math.exp(-epsilon)
-        # 1 - e^epsilon p(k) = e^epsilon ((c - 1) q(k) - (1 - e^-epsilon)): the right side has no p close to 1.
+        # 1 - e^epsilon p(k) = e^epsilon ((c - 1) q(k) - (1 - e^-epsilon)): the right side has no p
+        # close to 1.
         growth, slack = math.exp(epsilon), -math.expm1(-epsilon)
         wrong = [decay / (1.0 + others * decay)]
         while wrong[-1] > _SMALLEST_SHARE and len(wrong) < _MOST_LEVELS:
@@ -117,7 +125,9 @@ class StabilityResponse:
         q = np.array(wrong)
         return 1.0 - others * q, q
 
-    def release(self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler) -> Integers:
+    def release(
+        self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
+    ) -> Integers:
         """One label per row, each a separate answer.
 
         Args:
@@ -129,12 +139,15 @@ class StabilityResponse:
             Shape (n,), int64, in 0 .. classes - 1.
 
         Raises:
-            InvalidInput: wrong shapes or types, a label or level out of its range. Values are never shown.
+            InvalidInput: wrong shapes or types, a label or level out of its range. Values are
+                never shown.
         """
         given = _integers(labels, name="labels", upper=self.classes - 1)
         level = np.minimum(_integers(levels, name="levels"), self.max_level)
         if given.shape != level.shape:
-            raise InvalidInput(f"levels: expected one per label, got {len(level)} for {len(given)} labels")
+            raise InvalidInput(
+                f"levels: expected one per label, got {len(level)} for {len(given)} labels"
+            )
         right, wrong = self._table
         shares = np.stack([right[level], (self.classes - 1) * wrong[level]], axis=1)
         lie = sampler.categorical(shares) == 1
@@ -145,7 +158,11 @@ class StabilityResponse:
 def _integers(values: npt.ArrayLike, *, name: str, upper: int | None = None) -> Integers:
     array = as_array(values, name=name)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        raise InvalidInput(f"{name}: expected a list of integers, got shape={array.shape}, dtype={array.dtype}")
+        raise InvalidInput(
+            f"{name}: expected a list of integers, got shape={array.shape}, dtype={array.dtype}"
+        )
     if array.size and (array.min() < 0 or (upper is not None and array.max() > upper)):
-        raise InvalidInput(f"{name}: expected integers from 0{'' if upper is None else f' to {upper}'}")
+        raise InvalidInput(
+            f"{name}: expected integers from 0{'' if upper is None else f' to {upper}'}"
+        )
     return array.astype(np.int64)

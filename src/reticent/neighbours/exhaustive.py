@@ -1,4 +1,6 @@
-"""All records up to some distance of each query, unsorted: by one matrix product, or by an exact FAISS index."""
+"""All records up to some distance of each query, unsorted: by one matrix product, or by an exact
+FAISS index.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Candidates(Protocol):
     """A way to find records near queries."""
 
     def nearest(self, queries: Points, depth: int) -> Found:
-        """For each query the squared distances and places of at least ``depth`` records, *all* up to some distance.
+        """For each query the squared distances and places of at least ``depth`` records, *all* up
+        to some distance.
 
         Args:
             queries: shape (b, d), integer points.
@@ -38,9 +41,10 @@ class Candidates(Protocol):
 class Exhaustive:
     """Squared distances to all records by one matrix product per block, exact in float32.
 
-    Records are stored as rows (-2 y, |y|^2, 1) and multiplied with (x, 1, |x|^2): a sum of integers whose partial sums stay
-    within 2^24 (see ``PointGrid``). A few thousand records, whose order is that of a hash and so arbitrary, suggest a distance;
-    one comparison then finds everybody within it.
+    Records are stored as rows (-2 y, |y|^2, 1) and multiplied with (x, 1, |x|^2): a sum of integers
+    whose partial sums stay within 2^24 (see ``PointGrid``). A few thousand records, whose order is
+    that of a hash and so arbitrary, suggest a distance; one comparison then finds everybody within
+    it.
 
     Args:
         points: shape (n, d), integer points.
@@ -48,13 +52,18 @@ class Exhaustive:
 
     def __init__(self, points: Points) -> None:
         squares = (points * points).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
-        self._columns = np.ascontiguousarray(np.concatenate([-2 * points, squares, np.ones_like(squares)], axis=1).T)
+        self._columns = np.ascontiguousarray(
+            np.concatenate([-2 * points, squares, np.ones_like(squares)], axis=1).T
+        )
 
     def nearest(self, queries: Points, depth: int) -> Found:
         """See ``Candidates``."""
-        squares = (queries * queries).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
+        squares = (
+            (queries * queries).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
+        )
         rows = np.concatenate([queries, np.ones_like(squares), squares], axis=1)
-        # One block that stays in the cache and is written over: fresh memory would cost more than the products.
+        # One block that stays in the cache and is written over: fresh memory would cost more than
+        # the products.
         block = np.empty((min(_ROWS, len(rows)), self._columns.shape[1]), dtype=np.float32)
         found: Found = []
         for start in range(0, len(rows), _ROWS):
@@ -79,10 +88,11 @@ class Exhaustive:
 
 
 class FaissFlat:
-    """The same through ``faiss.IndexFlatL2``, which is exact on integer points as well; only exact indexes are offered.
+    """The same through ``faiss.IndexFlatL2``, which is exact on integer points as well; only exact
+    indexes are offered.
 
-    The farthest distance found may be shared by records that were cut off; unless all records were asked for, those at it are
-    left out, and where that leaves too few, more are asked for.
+    The farthest distance found may be shared by records that were cut off; unless all records were
+    asked for, those at it are left out, and where that leaves too few, more are asked for.
 
     Args:
         points: shape (n, d), integer points.

@@ -1,4 +1,6 @@
-"""Features moved to integer points in a ball so small that float32 computes squared distances without rounding."""
+"""Features moved to integer points in a ball so small that float32 computes squared distances
+without rounding.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Array = npt.NDArray[np.float64]
 Points = npt.NDArray[np.float32]
 
 POINT_RADIUS = 2048
-"""Largest l2 norm of an integer point: all |x|^2 + |y|^2 + 2 sum |x_i y_i| are at most 4 * 2048^2 = 2^24."""
+"""Largest l2 norm of an integer point: all |x|^2 + |y|^2 + 2 sum |x_i y_i| are at most 4 *
+2048^2 = 2^24.
+"""
 
 
 _FARTHEST = 1e300
@@ -23,20 +27,23 @@ _FARTHEST = 1e300
 
 @dataclass(frozen=True, eq=False)
 class PointGrid:
-    """The public map from features to integer points: subtract ``center``, multiply by ``per_unit``, round, stay in the ball.
+    """The public map from features to integer points: subtract ``center``, multiply by
+    ``per_unit``, round, stay in the ball.
 
-    Every point depends on its own row alone: columns are handled in order, one after the other, so neither the number of rows nor
-    where a row stands among them changes a bit of it.
+    Every point depends on its own row alone: columns are handled in order, one after the other, so
+    neither the number of rows nor where a row stands among them changes a bit of it.
 
-    *Why float32 is exact.* The squared distance is |x|^2 + |y|^2 - 2 x.y. All partial sums of its terms, in any order and with or
-    without fused operations, are integers of magnitude at most |x|^2 + |y|^2 + 2 |x| |y| <= 2^24, and float32 holds every one of
-    them. So it does not matter how a matrix product is blocked.
+    *Why float32 is exact.* The squared distance is |x|^2 + |y|^2 - 2 x.y. All partial sums of its
+    terms, in any order and with or without fused operations, are integers of magnitude at most
+    |x|^2 + |y|^2 + 2 |x| |y| <= 2^24, and float32 holds every one of them. So it does not matter
+    how a matrix product is blocked.
 
     Attributes:
         center: shape (d,), public.
         per_unit: grid points per unit of a feature, above 0, public.
 
-    Edge cases: a point outside the ball is pulled towards the center until it is inside; NaN and infinity are refused.
+    Edge cases: a point outside the ball is pulled towards the center until it is inside; NaN and
+    infinity are refused.
 
     Example:
         >>> grid = PointGrid.of_range(0.0, [4.0, 4.0], features=2)
@@ -74,37 +81,48 @@ class PointGrid:
 
     @classmethod
     def in_ball(cls, center: npt.ArrayLike, radius: float) -> PointGrid:
-        """The grid whose ball of integer points is the public ball with this center, shape (d,), and radius, above 0.
+        """The grid whose ball of integer points is the public ball with this center, shape (d,),
+        and radius, above 0.
 
         Raises:
             InvalidInput, InvalidParameter: NaN or infinity, or a radius that is not above 0.
         """
-        return cls(finite_array(center, name="center", ndim=1), (POINT_RADIUS - 1) / positive(radius, name="radius"))
+        return cls(
+            finite_array(center, name="center", ndim=1),
+            (POINT_RADIUS - 1) / positive(radius, name="radius"),
+        )
 
     @classmethod
     def of_range(cls, lower: npt.ArrayLike, upper: npt.ArrayLike, *, features: int) -> PointGrid:
         """The grid for features in a public range: the corners of that box lie on the sphere.
 
         Args:
-            lower, upper: ends of the range, a number for all features or shape (features,); lower < upper. From a schema, the
-                format of the data, or public rows; never from the records to be protected.
+            lower, upper: ends of the range, a number for all features or shape (features,); lower <
+                upper. From a schema, the format of the data, or public rows; never from the records
+                to be protected.
             features: how many, at least 1.
 
         Raises:
-            InvalidParameter: other shapes, NaN or infinity, ends in the wrong order, or too far apart.
+            InvalidParameter: other shapes, NaN or infinity, ends in the wrong order, or too far
+                apart.
         """
         size = count(features, name="features")
         try:
-            ends = [np.broadcast_to(finite_array(end, name="range"), (size,)) for end in (lower, upper)]
+            ends = [
+                np.broadcast_to(finite_array(end, name="range"), (size,)) for end in (lower, upper)
+            ]
         except ValueError as error:
             raise InvalidParameter(
-                f"range: expected a lower and an upper end, finite numbers for all features or one for each of {size}"
+                "range: expected a lower and an upper end, finite numbers for all features or "
+                f"one for each of {size}"
             ) from error
         with np.errstate(over="ignore"):
             middle, half = 0.5 * ends[0] + 0.5 * ends[1], 0.5 * ends[1] - 0.5 * ends[0]
             radius = float(np.sqrt(np.square(half).sum()))
         if not (bool((half > 0).all()) and 1e-150 < radius < 1e150):
-            raise InvalidParameter("range: expected lower < upper for every feature, from 1e-150 to 1e150 apart")
+            raise InvalidParameter(
+                "range: expected lower < upper for every feature, from 1e-150 to 1e150 apart"
+            )
         return cls.in_ball(middle, radius)
 
     @property
@@ -118,9 +136,13 @@ class PointGrid:
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
-        values = finite_array(features, name="features", ndim=2, columns=self.dimension, allow_empty=True)
+        values = finite_array(
+            features, name="features", ndim=2, columns=self.dimension, allow_empty=True
+        )
         with np.errstate(over="ignore"):  # an overflow is a point far outside, and cut like one
-            columns = np.ascontiguousarray(np.clip((values - self.center) * self.per_unit, -_FARTHEST, _FARTHEST).T)
+            columns = np.ascontiguousarray(
+                np.clip((values - self.center) * self.per_unit, -_FARTHEST, _FARTHEST).T
+            )
         largest = np.abs(columns).max(axis=0, initial=0.0)
         # Far rows are first divided by their largest entry: their squares would overflow.
         shrink = np.where(largest > POINT_RADIUS, largest / POINT_RADIUS, 1.0)
@@ -142,8 +164,13 @@ def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = No
     values = finite_array(points, name=name, ndim=2, columns=dimension, allow_empty=True)
     if values.shape[1] == 0:
         raise InvalidParameter(f"{name}: expected at least one feature, got shape={values.shape}")
-    if bool((values != np.rint(values)).any()) or bool(((values**2).sum(axis=1) > POINT_RADIUS**2).any()):
-        raise InvalidInput(f"{name}: expected integer points of norm at most {POINT_RADIUS}; make them with PointGrid.points")
+    if bool((values != np.rint(values)).any()) or bool(
+        ((values**2).sum(axis=1) > POINT_RADIUS**2).any()
+    ):
+        raise InvalidInput(
+            f"{name}: expected integer points of norm at most {POINT_RADIUS}; make them with "
+            "PointGrid.points"
+        )
     return values.astype(np.float32)
 
 

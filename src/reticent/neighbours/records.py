@@ -21,15 +21,17 @@ Integers = npt.NDArray[np.int64]
 class Records:
     """Points with votes, sorted by a digest of the record itself; made by ``Records.of``.
 
-    The place in this order is what breaks ties between equal distances. It is sorted by SHA-256 of (unit key, point, vote), so
-    which of two records goes first is settled by those two alone: adding or removing a third moves nobody past anybody. Records
-    with equal digests are equal in everything that counts, and their order is of no consequence. A place in the *caller's* list
+    The place in this order is what breaks ties between equal distances. It is sorted by SHA-256 of
+    (unit key, point, vote), so which of two records goes first is settled by those two alone:
+    adding or removing a third moves nobody past anybody. Records with equal digests are equal in
+    everything that counts, and their order is of no consequence. A place in the *caller's* list
     would not do: there a record's number changes with those before it.
 
     Attributes:
         points: shape (n, d), integer points as float32.
         votes: shape (n,) int64, a label; or shape (n, c) int64, steps of vote for each of c labels.
-        units: shape (n,) int64, equal numbers for records of one unit (a person), or None where every record is its own unit.
+        units: shape (n,) int64, equal numbers for records of one unit (a person), or None where
+            every record is its own unit.
     """
 
     points: Points
@@ -40,13 +42,19 @@ class Records:
         return len(self.points)
 
     @classmethod
-    def of(cls, points: npt.ArrayLike, votes: npt.ArrayLike, keys: Sequence[Any] | npt.NDArray[Any] | None) -> Records:
+    def of(
+        cls,
+        points: npt.ArrayLike,
+        votes: npt.ArrayLike,
+        keys: Sequence[Any] | npt.NDArray[Any] | None,
+    ) -> Records:
         """Sorted records.
 
         Args:
             points: shape (n, d), from ``PointGrid.points``.
             votes: shape (n,) labels 0, 1, ..., or shape (n, c) non-negative steps, integers.
-            keys: one per record, the same for all records of one unit; None where every record is its own unit.
+            keys: one per record, the same for all records of one unit; None where every record is
+                its own unit.
 
         Raises:
             InvalidInput: shapes or types that do not fit. Values are never shown.
@@ -59,7 +67,11 @@ class Records:
         """
         places = check_points(points, name="points")
         cast = as_array(votes, name="votes")
-        if cast.ndim not in (1, 2) or cast.shape[:1] != places.shape[:1] or cast.dtype.kind not in "iub":
+        if (
+            cast.ndim not in (1, 2)
+            or cast.shape[:1] != places.shape[:1]
+            or cast.dtype.kind not in "iub"
+        ):
             raise InvalidInput(
                 f"votes: expected integers of shape ({len(places)},) or ({len(places)}, c), "
                 f"got dtype={cast.dtype} shape={cast.shape}"
@@ -72,14 +84,18 @@ class Records:
             names = [key_bytes(key) for key in one_each(keys, len(places), name="keys")]
         short = np.ascontiguousarray(places.astype(np.int16))
         digests = [
-            hashlib.sha256(len(name).to_bytes(8, "big") + name + point.tobytes() + vote.tobytes()).digest()
+            hashlib.sha256(
+                len(name).to_bytes(8, "big") + name + point.tobytes() + vote.tobytes()
+            ).digest()
             for name, point, vote in zip(names, short, cast, strict=True)
         ]
         order = np.array(sorted(range(len(places)), key=digests.__getitem__), dtype=np.int64)
         units = None
         if keys is not None:
             numbers: dict[bytes, int] = {}
-            units = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)[order]
+            units = np.array(
+                [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64
+            )[order]
         return cls(np.ascontiguousarray(places[order]), cast[order], units)
 
 
@@ -98,5 +114,7 @@ def key_bytes(key: Any) -> bytes:
     if isinstance(key, str):
         return b"s" + key.encode("utf-8", "surrogatepass")
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-        return b"i" + f"{int(key):x}".encode()  # Python writes integers of any size in this base alone
+        return (
+            b"i" + f"{int(key):x}".encode()
+        )  # Python writes integers of any size in this base alone
     raise InvalidInput(f"keys: expected texts, bytes or integers, got {type(key).__name__}")

@@ -23,16 +23,18 @@ _SAFE_DEVIATIONS = 4.0
 class SampledNeighbours:
     """Who votes on a query: the k nearest of a fresh Poisson sample of all units.
 
-    **Guarantee.** (i) The k records returned have exactly the distribution of the k nearest, by (distance, place in ``Records``),
-    of a sample that each unit enters independently with ``probability``. (ii) For any fixed sample, adding one unit makes at most
-    ``per_unit`` records enter the result and as many leave it (or fewer leave, where the result was not full).
+    **Guarantee.** (i) The k records returned have exactly the distribution of the k nearest, by
+    (distance, place in ``Records``), of a sample that each unit enters independently with
+    ``probability``. (ii) For any fixed sample, adding one unit makes at most ``per_unit`` records
+    enter the result and as many leave it (or fewer leave, where the result was not full).
 
-    *Why (i).* Coins are independent of each other and of the data. Looking at them in the order of the list, and stopping once k
-    included records were seen, reads the same coins as tossing all of them first; a coin that nobody looks at need not exist. How
-    deep a list was made decides only how many coins are tossed at once, not what any of them shows. *Why (ii).* The result is
-    the first k entries of the list of included records. A new unit inserts at most ``per_unit`` entries (its nearest ones) and
-    moves the others back without changing their order, because the order of two records depends on those two alone; so at most
-    that many fall off the end.
+    *Why (i).* Coins are independent of each other and of the data. Looking at them in the order of
+    the list, and stopping once k included records were seen, reads the same coins as tossing all of
+    them first; a coin that nobody looks at need not exist. How deep a list was made decides only
+    how many coins are tossed at once, not what any of them shows. *Why (ii).* The result is the
+    first k entries of the list of included records. A new unit inserts at most ``per_unit`` entries
+    (its nearest ones) and moves the others back without changing their order, because the order of
+    two records depends on those two alone; so at most that many fall off the end.
 
     Every call tosses fresh coins: two calls are two independent samples.
 
@@ -40,16 +42,19 @@ class SampledNeighbours:
         search: the sorted lists.
         neighbours: k, how many records vote, at least 1.
         probability: with which a unit is included, in (0, 1].
-        per_unit: how many of its nearest records one unit may bring into one result, at least 1; only 1 where every record is
-            its own unit.
+        per_unit: how many of its nearest records one unit may bring into one result, at least 1;
+            only 1 where every record is its own unit.
 
     Raises:
         InvalidParameter: a parameter out of its range.
 
-    Edge cases: fewer than k included records give a shorter result, padded with -1; an empty sample gives only -1.
+    Edge cases: fewer than k included records give a shorter result, padded with -1; an empty
+    sample gives only -1.
     """
 
-    def __init__(self, search: NeighbourSearch, *, neighbours: int, probability: float, per_unit: int = 1) -> None:
+    def __init__(
+        self, search: NeighbourSearch, *, neighbours: int, probability: float, per_unit: int = 1
+    ) -> None:
         self.search = search
         self.neighbours = count(neighbours, name="neighbours")
         self.probability = positive(probability, name="probability")
@@ -66,7 +71,9 @@ class SampledNeighbours:
 
     @property
     def depth(self) -> int:
-        """A length of list at which k included records are very likely among those listed; longer ones are made where not."""
+        """A length of list at which k included records are very likely among those listed;
+        longer ones are made where not.
+        """
         k, rate = self.neighbours, self.probability
         return math.ceil((k + _SAFE_DEVIATIONS * math.sqrt(k * (1 - rate))) / rate)
 
@@ -78,7 +85,8 @@ class SampledNeighbours:
             sampler: source of randomness for the coins.
 
         Returns:
-            Shape (b, k), places in ``Records``, nearest first, -1 where fewer than k records are included. Private.
+            Shape (b, k), places in ``Records``, nearest first, -1 where fewer than k records are
+            included. Private.
         """
         heads = coins(lists.order.shape, probability=self.probability, sampler=sampler)
         chosen, found = self._first(lists.order, heads)
@@ -87,8 +95,12 @@ class SampledNeighbours:
             chosen[row] = self._deepened(lists, int(row), heads[row, : lists.lengths[row]], sampler)
         return chosen
 
-    def _deepened(self, lists: NeighbourLists, row: int, heads: Booleans, sampler: Sampler) -> Integers:
-        """One query again, with the coins it has seen and further ones, until k are included or no record is left."""
+    def _deepened(
+        self, lists: NeighbourLists, row: int, heads: Booleans, sampler: Sampler
+    ) -> Integers:
+        """One query again, with the coins it has seen and further ones, until k are included or
+        no record is left.
+        """
         depth = len(heads)
         while True:
             depth = max(2 * depth, 64)
@@ -103,7 +115,9 @@ class SampledNeighbours:
         """The first k included places of every row, padded with -1, and how many there are."""
         included = heads & (order >= 0)
         if self.records.units is not None and order.size:
-            included = _by_unit(np.where(order >= 0, self.records.units[order], -1), included, self.per_unit)
+            included = _by_unit(
+                np.where(order >= 0, self.records.units[order], -1), included, self.per_unit
+            )
         number = included.cumsum(axis=1, dtype=np.int32)
         rows, columns = np.nonzero(included & (number <= self.neighbours))
         chosen = np.full((len(order), self.neighbours), -1, dtype=np.int64)
@@ -113,7 +127,8 @@ class SampledNeighbours:
 
 
 def _by_unit(units: Integers, heads: Booleans, per_unit: int) -> Booleans:
-    """Which entries count if a unit is included by the coin of its nearest record, and brings its ``per_unit`` nearest.
+    """Which entries count if a unit is included by the coin of its nearest record, and brings its
+    ``per_unit`` nearest.
 
     Args:
         units: shape (b, width), -1 after the end of a list.

@@ -1,4 +1,6 @@
-"""One sorted pass per query over all records: the nearest ones, in order, complete up to some distance."""
+"""One sorted pass per query over all records: the nearest ones, in order, complete up to some
+distance.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class NeighbourLists:
         first: number of the block's first query.
         queries: shape (b, d), integer points.
         order: shape (b, width), places in ``Records``; -1 after the end of a list.
-        lengths: shape (b,), how many are listed. Every record that is not listed comes after every one that is.
+        lengths: shape (b,), how many are listed. Every record that is not listed comes after
+            every one that is.
     """
 
     first: int
@@ -45,15 +48,18 @@ class NeighbourLists:
 
     def rows(self, which: npt.NDArray[np.bool_]) -> NeighbourLists:
         """The lists of some queries of the block, shape (b,) bool; ``first`` stays."""
-        return NeighbourLists(self.first, self.queries[which], self.order[which], self.lengths[which])
+        return NeighbourLists(
+            self.first, self.queries[which], self.order[which], self.lengths[which]
+        )
 
 
 class NeighbourSearch:
     """Sorted neighbour lists of any depth.
 
-    *Exact.* Squared distances are integers (``PointGrid``), and a list holds *all* records up to some distance, sorted by
-    (distance, place in ``Records``). Whatever depth a list was asked for, it is therefore a beginning of the one full order of
-    all records, and how candidates were found shows in nothing but time.
+    *Exact.* Squared distances are integers (``PointGrid``), and a list holds *all* records up to
+    some distance, sorted by (distance, place in ``Records``). Whatever depth a list was asked for,
+    it is therefore a beginning of the one full order of all records, and how candidates were found
+    shows in nothing but time.
 
     Args:
         records: the records.
@@ -75,9 +81,13 @@ class NeighbourSearch:
     def __init__(self, records: Records, *, engine: str = "numpy") -> None:
         one_of(engine, ENGINES, name="engine")
         self.records = records
-        self._candidates: Candidates = FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)
+        self._candidates: Candidates = (
+            FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)
+        )
 
-    def lists(self, queries: npt.ArrayLike, *, depth: int, rows: int = _ROWS) -> Iterator[NeighbourLists]:
+    def lists(
+        self, queries: npt.ArrayLike, *, depth: int, rows: int = _ROWS
+    ) -> Iterator[NeighbourLists]:
         """Blocks of lists of ``depth`` records each, or of all records where there are fewer.
 
         Args:
@@ -95,18 +105,23 @@ class NeighbourSearch:
 
     def deeper(self, lists: NeighbourLists, row: int, *, depth: int) -> Integers:
         """The list of one query of a block again, ``depth`` long; it begins with the old one."""
-        block = self._block(lists.first, lists.queries[row : row + 1], min(depth, len(self.records)))
+        block = self._block(
+            lists.first, lists.queries[row : row + 1], min(depth, len(self.records))
+        )
         return block.order[0, : block.lengths[0]]
 
     def _block(self, first: int, points: npt.NDArray[np.float32], depth: int) -> NeighbourLists:
         if depth == 0:
-            return NeighbourLists(first, points, np.full((len(points), 0), -1), np.zeros(len(points), dtype=np.int64))
+            return NeighbourLists(
+                first, points, np.full((len(points), 0), -1), np.zeros(len(points), dtype=np.int64)
+            )
         found = self._candidates.nearest(points, depth)
         lengths = np.array([len(places) for _, places in found], dtype=np.int64)
         packed = np.full((len(points), int(lengths.max())), _PAD, dtype=np.int64)
         for row, (distances, places) in enumerate(found):
             packed[row, : len(places)] = (distances.astype(np.int64) << _RANK_BITS) | places
         packed.sort(axis=1)
-        # Cut to the depth, so that a list, and with it the number of coins tossed for it, is the same whoever found it.
+        # Cut to the depth, so that a list, and with it the number of coins tossed for it, is the
+        # same whoever found it.
         order = np.ascontiguousarray(packed[:, :depth] & _RANK_MASK)
         return NeighbourLists(first, points, order, np.full(len(points), depth, dtype=np.int64))

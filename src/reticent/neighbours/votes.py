@@ -17,8 +17,9 @@ VOTE_STEPS = 256
 def label_votes(chosen: Integers, labels: Integers, *, classes: int) -> Integers:
     """How many of the chosen records carry each label.
 
-    **Guarantee.** When one record leaves the chosen and one enters, one count may fall and one rise by 1: the histogram moves by
-    at most sqrt(2) in l2 and the largest count by at most 1. If a record only enters, by at most 1 in either.
+    **Guarantee.** When one record leaves the chosen and one enters, one count may fall and one rise
+    by 1: the histogram moves by at most sqrt(2) in l2 and the largest count by at most 1. If a
+    record only enters, by at most 1 in either.
 
     Args:
         chosen: shape (b, k), places in ``labels``, -1 for nobody.
@@ -34,25 +35,34 @@ def label_votes(chosen: Integers, labels: Integers, *, classes: int) -> Integers
     """
     rows, columns = np.nonzero(chosen >= 0)
     cells = rows * classes + labels[chosen[rows, columns]]
-    return np.bincount(cells, minlength=len(chosen) * classes).reshape(len(chosen), classes).astype(np.int64)
+    return (
+        np.bincount(cells, minlength=len(chosen) * classes)
+        .reshape(len(chosen), classes)
+        .astype(np.int64)
+    )
 
 
 def weight_votes(chosen: Integers, weights: Integers) -> Integers:
-    """Sum of the vote vectors of the chosen records, shape (b, c), from ``weights`` of shape (n, c). Private."""
+    """Sum of the vote vectors of the chosen records, shape (b, c), from ``weights`` of shape (n,
+    c). Private.
+    """
     padded = np.concatenate([weights, np.zeros((1, weights.shape[1]), dtype=np.int64)])
     return (
-        np.stack([padded[row].sum(axis=0) for row in chosen]) if len(chosen) else np.zeros((0, weights.shape[1]), dtype=np.int64)
+        np.stack([padded[row].sum(axis=0) for row in chosen])
+        if len(chosen)
+        else np.zeros((0, weights.shape[1]), dtype=np.int64)
     )
 
 
 def clipped_votes(attributes: npt.ArrayLike, *, tau: int) -> Integers:
     """Vote vectors of at most ``tau`` whole votes each, in steps: 1 / VOTE_STEPS of a vote.
 
-    A record with more than tau attributes spreads tau votes evenly over them, rounded down to whole steps.
+    A record with more than tau attributes spreads tau votes evenly over them, rounded down to whole
+    steps.
 
-    **Guarantee.** Each entry is at most VOTE_STEPS and each row sums to at most tau VOTE_STEPS, so the squared l2 norm of a row
-    is at most tau VOTE_STEPS^2. Rows have no negative entries, so two of them differ by at most sqrt(2 tau) VOTE_STEPS in l2 and
-    2 tau VOTE_STEPS in l1.
+    **Guarantee.** Each entry is at most VOTE_STEPS and each row sums to at most tau VOTE_STEPS, so
+    the squared l2 norm of a row is at most tau VOTE_STEPS^2. Rows have no negative entries, so two
+    of them differ by at most sqrt(2 tau) VOTE_STEPS in l2 and 2 tau VOTE_STEPS in l1.
 
     Args:
         attributes: shape (n, c), 0 or 1.
@@ -64,15 +74,23 @@ def clipped_votes(attributes: npt.ArrayLike, *, tau: int) -> Integers:
     Raises:
         InvalidInput: entries other than 0 and 1, or not two axes.
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Definition 4; the l2 statement is ours.
+    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Definition 4; the l2
+    statement is ours.
 
     Example:
         >>> clipped_votes([[1, 1, 1, 0], [0, 1, 0, 0]], tau=2).tolist()
         [[170, 170, 170, 0], [0, 256, 0, 0]]
     """
     bits = np.asarray(attributes)
-    if bits.ndim != 2 or bits.dtype.kind not in "iubf" or not bool(((bits == 0) | (bits == 1)).all()):
-        raise InvalidInput(f"attributes: expected zeros and ones of shape (n, c), got shape={bits.shape} dtype={bits.dtype}")
+    if (
+        bits.ndim != 2
+        or bits.dtype.kind not in "iubf"
+        or not bool(((bits == 0) | (bits == 1)).all())
+    ):
+        raise InvalidInput(
+            f"attributes: expected zeros and ones of shape (n, c), got shape={bits.shape} "
+            f"dtype={bits.dtype}"
+        )
     whole = bits.astype(np.int64)
     owned = np.maximum(whole.sum(axis=1, keepdims=True), 1)
     return np.asarray(whole * np.minimum(VOTE_STEPS, count(tau, name="tau") * VOTE_STEPS // owned))

@@ -9,12 +9,23 @@ import torch
 from torch import nn
 
 from reticent.core.errors import InvalidInput, UnsupportedNetwork
-from reticent.networks.layers import Activation, ActivationKind, Affine, Convolution, Layer, Linear, Residual, average_pool
+from reticent.networks.layers import (
+    Activation,
+    ActivationKind,
+    Affine,
+    Convolution,
+    Layer,
+    Linear,
+    Residual,
+    average_pool,
+)
 from reticent.networks.network import Array, Network
 
 SUPPORTED_MODULES = (
-    "Linear, Conv2d (no dilation, zero padding), AvgPool2d (no padding), BatchNorm1d and BatchNorm2d (in eval mode), "
-    "ReLU, Tanh, Sigmoid, GELU (exact), Softplus (beta 1), Flatten, Unflatten, Identity, Dropout, Sequential, ResidualSum"
+    "Linear, Conv2d (no dilation, zero padding), AvgPool2d (no padding), BatchNorm1d and "
+    "BatchNorm2d (in eval mode), "
+    "ReLU, Tanh, Sigmoid, GELU (exact), Softplus (beta 1), Flatten, Unflatten, Identity, "
+    "Dropout, Sequential, ResidualSum"
 )
 
 _ACTIVATIONS: dict[type[nn.Module], ActivationKind] = {
@@ -48,7 +59,8 @@ def from_torch(module: nn.Module, input_shape: tuple[int, ...]) -> Network:
         input_shape: shape of one input, (d,) or (channels, height, width).
 
     Raises:
-        UnsupportedNetwork: a layer that cannot be certified; names the layer and the supported list.
+        UnsupportedNetwork: a layer that cannot be certified; names the layer and the supported
+            list.
         InvalidInput: a layer does not fit the shape that reaches it, or a weight is not finite.
 
     Example:
@@ -57,7 +69,9 @@ def from_torch(module: nn.Module, input_shape: tuple[int, ...]) -> Network:
     """
     shape = tuple(input_shape)
     if len(shape) not in {1, 3} or not all(isinstance(size, int) and size > 0 for size in shape):
-        raise InvalidInput(f"input_shape={input_shape!r}: expected (d,) or (channels, height, width)")
+        raise InvalidInput(
+            f"input_shape={input_shape!r}: expected (d,) or (channels, height, width)"
+        )
     if not isinstance(module, nn.Module):
         raise InvalidInput(f"module: expected a torch.nn.Module, got {type(module).__name__}")
     layers, _ = _read(module, "", shape)
@@ -65,7 +79,15 @@ def from_torch(module: nn.Module, input_shape: tuple[int, ...]) -> Network:
 
 
 _KNOWN: tuple[type[nn.Module], ...] = (
-    *(nn.Sequential, ResidualSum, nn.Linear, nn.Conv2d, nn.AvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d),
+    *(
+        nn.Sequential,
+        ResidualSum,
+        nn.Linear,
+        nn.Conv2d,
+        nn.AvgPool2d,
+        nn.BatchNorm1d,
+        nn.BatchNorm2d,
+    ),
     *(*_UNCHANGED, nn.Flatten, nn.Unflatten),
 )
 
@@ -83,7 +105,11 @@ class _LayerModule(nn.Module):
     def __init__(self, layer: Layer) -> None:
         super().__init__()
         self._layer = layer
-        self._branch = nn.Sequential(*map(_LayerModule, layer.branch)) if isinstance(layer, Residual) else nn.Identity()
+        self._branch = (
+            nn.Sequential(*map(_LayerModule, layer.branch))
+            if isinstance(layer, Residual)
+            else nn.Identity()
+        )
         if isinstance(layer, Linear):
             self.register_buffer("weight", torch.from_numpy(layer.weight))
             self.register_buffer("bias", torch.from_numpy(layer.bias))
@@ -96,7 +122,9 @@ class _LayerModule(nn.Module):
             return nn.functional.linear(inputs, self.weight, self.bias)  # type: ignore[arg-type]
         if isinstance(layer, Convolution):
             images = inputs.reshape(-1, *layer.input_shape)
-            mapped = nn.functional.conv2d(images, self.weight, None, layer.stride, layer.padding, 1, layer.groups)  # type: ignore[arg-type]
+            mapped = nn.functional.conv2d(
+                images, self.weight, None, layer.stride, layer.padding, 1, layer.groups
+            )  # type: ignore[arg-type]
             return mapped.flatten(1) + self.bias  # type: ignore[operator]
         assert isinstance(layer, Activation)
         functions = {
@@ -109,7 +137,9 @@ class _LayerModule(nn.Module):
         return functions[layer.kind](inputs)
 
 
-def _read(module: nn.Module, name: str, shape: tuple[int, ...]) -> tuple[list[Layer], tuple[int, ...]]:
+def _read(
+    module: nn.Module, name: str, shape: tuple[int, ...]
+) -> tuple[list[Layer], tuple[int, ...]]:
     label = f"{name or 'module'} ({type(module).__name__})"
     _check_forward(module, label)
     if isinstance(module, nn.Sequential):
@@ -121,7 +151,9 @@ def _read(module: nn.Module, name: str, shape: tuple[int, ...]) -> tuple[list[La
     if isinstance(module, ResidualSum):
         branch, after = _read(module.branch, f"{name}.branch".lstrip("."), shape)
         if prod(after) != prod(shape):
-            raise UnsupportedNetwork(f"{label}: the branch turns shape {shape} into {after}; expected the same size")
+            raise UnsupportedNetwork(
+                f"{label}: the branch turns shape {shape} into {after}; expected the same size"
+            )
         return [Residual(tuple(branch))], shape
     if isinstance(module, _UNCHANGED):
         return [], shape
@@ -132,8 +164,12 @@ def _read(module: nn.Module, name: str, shape: tuple[int, ...]) -> tuple[list[La
         return [Activation(_ACTIVATIONS[type(module)])], shape
     if isinstance(module, nn.Linear):
         if prod(shape) != module.in_features or shape[-1] != module.in_features:
-            raise InvalidInput(f"{label}: expects {module.in_features} inputs, shape {shape} reaches it")
-        return [Affine(_numbers(module.weight), _bias(module.bias, module.out_features))], (module.out_features,)
+            raise InvalidInput(
+                f"{label}: expects {module.in_features} inputs, shape {shape} reaches it"
+            )
+        return [Affine(_numbers(module.weight), _bias(module.bias, module.out_features))], (
+            module.out_features,
+        )
     if isinstance(module, nn.Conv2d):
         convolution = _read_convolution(module, label, shape)
         return [convolution], convolution.output_shape
@@ -149,21 +185,33 @@ def _check_forward(module: nn.Module, label: str) -> None:
     """Refuse what a module computes beyond its class: a forward of its own, or hooks."""
     known = next((base for base in _KNOWN if isinstance(module, base)), None)
     if known is not None and type(module).forward is not known.forward:
-        raise UnsupportedNetwork(f"{label}: replaces the forward method of {known.__name__}; supported are {SUPPORTED_MODULES}")
+        raise UnsupportedNetwork(
+            f"{label}: replaces the forward method of {known.__name__}; supported are "
+            f"{SUPPORTED_MODULES}"
+        )
     if module._forward_hooks or module._forward_pre_hooks:
-        raise UnsupportedNetwork(f"{label}: has forward hooks, which cannot be certified; expected a module without them")
+        raise UnsupportedNetwork(
+            f"{label}: has forward hooks, which cannot be certified; expected a module without them"
+        )
 
 
-def _reshaped(module: nn.Flatten | nn.Unflatten, label: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _reshaped(
+    module: nn.Flatten | nn.Unflatten, label: str, shape: tuple[int, ...]
+) -> tuple[int, ...]:
     if isinstance(module, nn.Flatten):
         if module.start_dim != 1 or module.end_dim not in {-1, len(shape)}:
-            raise UnsupportedNetwork(f"{label}: start_dim={module.start_dim}, end_dim={module.end_dim}; expected 1 and -1")
+            raise UnsupportedNetwork(
+                f"{label}: start_dim={module.start_dim}, end_dim={module.end_dim}; expected 1 "
+                "and -1"
+            )
         return (prod(shape),)
     sizes = [int(size) for size in module.unflattened_size]
     if -1 in sizes and -prod(sizes) > 0:
         sizes[sizes.index(-1)] = prod(shape) // -prod(sizes)
     if module.dim != 1 or len(shape) != 1 or prod(sizes) != prod(shape):
-        raise InvalidInput(f"{label}: expected to split a flat axis 1 of {prod(sizes)}, shape {shape} reaches it")
+        raise InvalidInput(
+            f"{label}: expected to split a flat axis 1 of {prod(sizes)}, shape {shape} reaches it"
+        )
     return tuple(sizes)
 
 
@@ -171,14 +219,21 @@ def _check_activation(module: nn.Module, label: str) -> None:
     if isinstance(module, nn.GELU) and module.approximate != "none":
         raise UnsupportedNetwork(f"{label}: approximate={module.approximate!r}; expected 'none'")
     if isinstance(module, nn.Softplus) and (module.beta != 1 or module.threshold < 20):
-        # From the threshold on torch returns its input; at 20 that is off by 2e-9, earlier it is another function.
-        raise UnsupportedNetwork(f"{label}: beta={module.beta}, threshold={module.threshold}; expected 1 and at least 20")
+        # From the threshold on torch returns its input; at 20 that is off by 2e-9, earlier it is
+        # another function.
+        raise UnsupportedNetwork(
+            f"{label}: beta={module.beta}, threshold={module.threshold}; expected 1 and at least 20"
+        )
 
 
 def _read_convolution(module: nn.Conv2d, label: str, shape: tuple[int, ...]) -> Convolution:
     if len(shape) != 3:
         raise InvalidInput(f"{label}: expects (channels, height, width), shape {shape} reaches it")
-    if module.padding_mode != "zeros" or isinstance(module.padding, str) or any(d != 1 for d in module.dilation):
+    if (
+        module.padding_mode != "zeros"
+        or isinstance(module.padding, str)
+        or any(d != 1 for d in module.dilation)
+    ):
         raise UnsupportedNetwork(f"{label}: expected explicit zero padding and no dilation")
     return Convolution(
         _numbers(module.weight),
@@ -194,24 +249,38 @@ def _read_pool(module: nn.AvgPool2d, label: str, shape: tuple[int, ...]) -> Conv
     if len(shape) != 3:
         raise InvalidInput(f"{label}: expects (channels, height, width), shape {shape} reaches it")
     if _pair(module.padding) != (0, 0) or module.ceil_mode or module.divisor_override:
-        raise UnsupportedNetwork(f"{label}: expected no padding, no ceil_mode and no divisor_override")
-    return average_pool((shape[0], shape[1], shape[2]), _pair(module.kernel_size), _pair(module.stride))
+        raise UnsupportedNetwork(
+            f"{label}: expected no padding, no ceil_mode and no divisor_override"
+        )
+    return average_pool(
+        (shape[0], shape[1], shape[2]), _pair(module.kernel_size), _pair(module.stride)
+    )
 
 
-def _read_batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, label: str, shape: tuple[int, ...]) -> Linear:
+def _read_batch_norm(
+    module: nn.BatchNorm1d | nn.BatchNorm2d, label: str, shape: tuple[int, ...]
+) -> Linear:
     if module.training:
         raise UnsupportedNetwork(f"{label}: is in training mode; call eval() first")
     if module.running_mean is None or module.running_var is None:
-        raise UnsupportedNetwork(f"{label}: keeps no running statistics; expected track_running_stats=True")
+        raise UnsupportedNetwork(
+            f"{label}: keeps no running statistics; expected track_running_stats=True"
+        )
     if len(shape) not in {1, 3} or shape[0] != module.num_features:
-        raise InvalidInput(f"{label}: expects {module.num_features} features or channels, shape {shape} reaches it")
+        raise InvalidInput(
+            f"{label}: expects {module.num_features} features or channels, shape {shape} reaches it"
+        )
     deviation = np.sqrt(_numbers(module.running_var) + module.eps)
     scale = (_numbers(module.weight) if module.affine else np.ones_like(deviation)) / deviation
-    shift = (_numbers(module.bias) if module.affine else 0.0) - _numbers(module.running_mean) * scale
+    shift = (_numbers(module.bias) if module.affine else 0.0) - _numbers(
+        module.running_mean
+    ) * scale
     if len(shape) == 1:
         return Affine(np.diag(scale), np.asarray(shift))
     image = (shape[0], shape[1], shape[2])
-    return Convolution(scale[:, None, None, None], np.asarray(shift), input_shape=image, groups=shape[0])
+    return Convolution(
+        scale[:, None, None, None], np.asarray(shift), input_shape=image, groups=shape[0]
+    )
 
 
 def _pair(value: int | tuple[int, ...]) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """The layers that can be certified, as plain float64 arrays acting on flattened batches.
 
-Every layer maps a batch (n, inputs) to (n, outputs). Linear layers (affine maps, convolutions, average
-pools) share one interface, so that a bound is written once for all of them.
+Every layer maps a batch (n, inputs) to (n, outputs). Linear layers (affine maps, convolutions,
+average pools) share one interface, so that a bound is written once for all of them.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ class Linear(ABC):
         return np.asarray(self.map(values) + self.bias)
 
     def forward_each(self, values: Array) -> Array:
-        """As ``forward``, every row by itself: its result does not depend on the others, to the last bit."""
+        """As ``forward``, every row by itself: its result does not depend on the others, to the
+        last bit.
+        """
         rows = _aligned(values)
         return np.concatenate([self.forward(rows[index : index + 1]) for index in range(len(rows))])
 
@@ -131,7 +133,9 @@ class Affine(Linear):
         weight = finite_array(self.weight, name="affine weight", ndim=2)
         bias = finite_array(self.bias, name="affine bias", ndim=1)
         if len(bias) != len(weight):
-            raise InvalidInput(f"affine: weight has {len(weight)} outputs, bias {len(bias)}; expected the same")
+            raise InvalidInput(
+                f"affine: weight has {len(weight)} outputs, bias {len(bias)}; expected the same"
+            )
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "bias", bias)
 
@@ -195,19 +199,31 @@ class Convolution(Linear):
         weight = finite_array(self.weight, name="convolution weight", ndim=4)
         channels, height, width = self.input_shape
         if weight.shape[1] * self.groups != channels:
-            raise InvalidInput(f"convolution: expected {weight.shape[1] * self.groups} input channels, got {channels}")
+            raise InvalidInput(
+                f"convolution: expected {weight.shape[1] * self.groups} input channels, got "
+                f"{channels}"
+            )
         if self.groups < 1 or len(weight) % self.groups:
-            raise InvalidInput(f"convolution: expected output channels in {self.groups} equal groups, got {len(weight)}")
+            raise InvalidInput(
+                f"convolution: expected output channels in {self.groups} equal groups, got "
+                f"{len(weight)}"
+            )
         if min(self.stride) < 1 or min(self.padding) < 0:
             raise InvalidInput(
-                f"convolution: expected stride of at least 1 and padding of at least 0, got {self.stride} and {self.padding}"
+                "convolution: expected stride of at least 1 and padding of at least 0, got "
+                f"{self.stride} and {self.padding}"
             )
         sizes = [
             (size + 2 * pad - kernel) // step + 1
-            for size, pad, kernel, step in zip((height, width), self.padding, weight.shape[2:], self.stride, strict=True)
+            for size, pad, kernel, step in zip(
+                (height, width), self.padding, weight.shape[2:], self.stride, strict=True
+            )
         ]
         if min(sizes) < 1:
-            raise InvalidInput(f"convolution: kernel {weight.shape[2:]} does not fit input_shape={self.input_shape}")
+            raise InvalidInput(
+                f"convolution: kernel {weight.shape[2:]} does not fit "
+                f"input_shape={self.input_shape}"
+            )
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "output_shape", (weight.shape[0], sizes[0], sizes[1]))
         bias = finite_array(self.bias, name="convolution bias", ndim=1)
@@ -256,12 +272,19 @@ class Convolution(Linear):
         for part in self._parts(images):
             patches = kernel @ part.reshape(len(part), self.groups, kernel.shape[2], -1)
             patches = patches.reshape(len(part), -1, patches.shape[-1])
-            back = fold(patches, self.input_shape[1:], self._window, padding=self.padding, stride=self.stride)
+            back = fold(
+                patches,
+                self.input_shape[1:],
+                self._window,
+                padding=self.padding,
+                stride=self.stride,
+            )
             parts.append(back.reshape(len(part), -1))
         return np.asarray(torch.cat(parts).numpy())
 
-    # A library's convolution may take a Winograd or Fourier path, whose sums have other terms: whole numbers would be rounded.
-    # Patches are copies, and a matrix product sums the plain products, in whatever order.
+    # A library's convolution may take a Winograd or Fourier path, whose sums have other terms:
+    # whole numbers would be rounded. Patches are copies, and a matrix product sums the plain
+    # products, in whatever order.
 
     @property
     def _window(self) -> tuple[int, int]:
@@ -277,13 +300,17 @@ class Convolution(Linear):
             yield images[start : start + self._images_at_once]
 
     def _grouped(self, weight: Array | None) -> torch.Tensor:
-        """The kernel as one matrix per group, shape (groups, outputs per group, inputs of a patch)."""
+        """The kernel as one matrix per group, shape (groups, outputs per group, inputs of a
+        patch).
+        """
         kernel = torch.from_numpy(np.ascontiguousarray(self.weight if weight is None else weight))
         return kernel.reshape(self.groups, len(kernel) // self.groups, -1)
 
 
 def _aligned(values: Array) -> Array:
-    """A copy whose rows all start at one alignment in memory, by which some libraries choose how they add."""
+    """A copy whose rows all start at one alignment in memory, by which some libraries choose how
+    they add.
+    """
     rows = _aligned_empty(*values.shape)
     rows[...] = values
     return rows
@@ -311,7 +338,13 @@ def average_pool(
     """
     channels = input_shape[0]
     weight = np.full((channels, 1, *kernel), 1.0 / prod(kernel))
-    return Convolution(weight, np.zeros(channels), input_shape=input_shape, stride=stride or kernel, groups=channels)
+    return Convolution(
+        weight,
+        np.zeros(channels),
+        input_shape=input_shape,
+        stride=stride or kernel,
+        groups=channels,
+    )
 
 
 @dataclass(frozen=True)
@@ -349,8 +382,12 @@ def width_after(layer: Layer, width: int) -> int:
         for part in layer.branch:
             inner = width_after(part, inner)
         if inner != width:
-            raise UnsupportedNetwork(f"residual sum: the branch turns {width} values into {inner}; expected {width}")
+            raise UnsupportedNetwork(
+                f"residual sum: the branch turns {width} values into {inner}; expected {width}"
+            )
         return width
     if layer.inputs != width:
-        raise UnsupportedNetwork(f"{type(layer).__name__}: expects {layer.inputs} inputs, the layer before gives {width}")
+        raise UnsupportedNetwork(
+            f"{type(layer).__name__}: expects {layer.inputs} inputs, the layer before gives {width}"
+        )
     return layer.outputs

@@ -14,12 +14,22 @@ from reticent.core.checks import finite_array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import UnsupportedNetwork
 from reticent.core.regions import Box
-from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, Linear, Residual, width_after
+from reticent.networks.layers import (
+    Activation,
+    ActivationKind,
+    Affine,
+    Layer,
+    Linear,
+    Residual,
+    width_after,
+)
 
 Array = npt.NDArray[np.float64]
 
 _UNIT_ROUNDOFF = 2.0**-53
-_TINY = 2.0**-1022  # what one operation loses to underflow at most, whether denormal numbers are kept or not
+_TINY = (
+    2.0**-1022
+)  # what one operation loses to underflow at most, whether denormal numbers are kept or not
 _ROWS_AT_ONCE = 1024  # so that the values of a layer stay in the cache
 _ACTIVATION_ULPS = 8.0  # tanh, erf, exp and log1p of numpy and scipy stay within a few ulps
 
@@ -69,15 +79,18 @@ class Network:
         return _forward(self.layers, self._checked(inputs))
 
     def forward_each(self, inputs: npt.ArrayLike | CodedRows) -> Array:
-        """As ``forward``, but a row's value is the same to the last bit alone, in any batch, and at any place in it.
+        """As ``forward``, but a row's value is the same to the last bit alone, in any batch, and at
+        any place in it.
 
-        For releases. Matrix products are made row by row, each by one call of one shape on rows that start at one alignment (the
-        library orders the terms of a product by its shape); the error is within ``rounding_error``, which holds for any order of
-        sums. Blocks of rows keep what one layer hands to the next in the cache.
+        For releases. Matrix products are made row by row, each by one call of one shape on rows
+        that start at one alignment (the library orders the terms of a product by its shape); the
+        error is within ``rounding_error``, which holds for any order of sums. Blocks of rows keep
+        what one layer hands to the next in the cache.
 
         Args:
-            inputs: shape (n, input_dimension) or (n, *input_shape); or coded rows, taken to be finite, if the first layer is
-                affine: its product is then a sum over their entries that are not 0.
+            inputs: shape (n, input_dimension) or (n, *input_shape); or coded rows, taken to be
+                finite, if the first layer is affine: its product is then a sum over their entries
+                that are not 0.
 
         Raises:
             InvalidInput: wrong shape, empty, NaN or infinite.
@@ -85,20 +98,28 @@ class Network:
         """
         if not isinstance(inputs, CodedRows):
             values = self._checked(inputs)
-            return self._in_blocks(lambda rows: _forward_each(self.layers, values[rows]), len(values))
+            return self._in_blocks(
+                lambda rows: _forward_each(self.layers, values[rows]), len(values)
+            )
         first, codes = self.layers[0], inputs
         if not isinstance(first, Affine) or first.inputs != codes.dimension:
             takes = f"{first.inputs} inputs" if isinstance(first, Affine) else "whole rows only"
             raise UnsupportedNetwork(
-                f"coded rows: their first layer takes {takes}, the rows have {codes.dimension} coordinates; expected an affine "
+                f"coded rows: their first layer takes {takes}, the rows have {codes.dimension} "
+                "coordinates; expected an affine "
                 "layer of as many inputs"
             )
-        return self._in_blocks(lambda rows: _forward_each(self.layers[1:], first.forward_coded(codes.part(rows))), len(codes))
+        return self._in_blocks(
+            lambda rows: _forward_each(self.layers[1:], first.forward_coded(codes.part(rows))),
+            len(codes),
+        )
 
     def _checked(self, inputs: npt.ArrayLike) -> Array:
         if not isinstance(inputs, np.ndarray) or inputs.ndim > 2:
             values = finite_array(inputs, name="inputs")
-            inputs = values.reshape(len(values), -1) if values.shape[1:] == self.input_shape else values
+            inputs = (
+                values.reshape(len(values), -1) if values.shape[1:] == self.input_shape else values
+            )
         return finite_array(inputs, name="inputs", ndim=2, columns=self.input_dimension)
 
     def _in_blocks(self, compute: Callable[[slice], Array], rows: int) -> Array:
@@ -109,11 +130,15 @@ class Network:
         return outputs
 
     def is_relu_chain(self) -> bool:
-        """Whether the network alternates linear layers and ReLU, starting and ending with a linear one."""
+        """Whether the network alternates linear layers and ReLU, starting and ending with a
+        linear one.
+        """
         if len(self.layers) % 2 == 0:
             return False
         return all(
-            isinstance(layer, Linear) if index % 2 == 0 else layer == Activation(ActivationKind.RELU)
+            isinstance(layer, Linear)
+            if index % 2 == 0
+            else layer == Activation(ActivationKind.RELU)
             for index, layer in enumerate(self.layers)
         )
 
@@ -124,9 +149,10 @@ class Network:
     def rounding_error(self, domain: Box) -> float:
         """A bound on |computed - exact| of ``forward`` per output, for inputs in ``domain``.
 
-        The standard model of floating-point sums, in any order: the error of a sum of k products is at most
-        (k + 2) u times the sum of their magnitudes (Higham, Accuracy and Stability, section 3.1). Underflow adds up to 2^-1022
-        for each product and each entry that is read as 0, and later layers may make that large; it is carried along.
+        The standard model of floating-point sums, in any order: the error of a sum of k products
+        is at most (k + 2) u times the sum of their magnitudes (Higham, Accuracy and Stability,
+        section 3.1). Underflow adds up to 2^-1022 for each product and each entry that is read
+        as 0, and later layers may make that large; it is carried along.
         """
         magnitude = np.maximum(np.abs(domain.lower), np.abs(domain.upper))[None, :]
         error = np.zeros_like(magnitude)
@@ -145,7 +171,9 @@ def affine_chain(weights: Iterable[npt.ArrayLike], biases: Iterable[npt.ArrayLik
     for weight, bias in zip(weights, biases, strict=True):
         if layers:
             layers.append(Activation(ActivationKind.RELU))
-        layers.append(Affine(np.asarray(weight, dtype=np.float64), np.asarray(bias, dtype=np.float64)))
+        layers.append(
+            Affine(np.asarray(weight, dtype=np.float64), np.asarray(bias, dtype=np.float64))
+        )
     if not layers:
         raise UnsupportedNetwork("network: expected at least one linear layer")
     first = layers[0]
@@ -175,7 +203,9 @@ def _forward_each(layers: tuple[Layer, ...], values: Array) -> Array:
     return values
 
 
-def _propagate_error(layers: tuple[Layer, ...], magnitude: Array, error: Array) -> tuple[Array, Array]:
+def _propagate_error(
+    layers: tuple[Layer, ...], magnitude: Array, error: Array
+) -> tuple[Array, Array]:
     for layer in layers:
         if isinstance(layer, Activation):
             magnitude = magnitude + 1.0  # |activation(v)| <= |v| + 1 for every kind
@@ -190,9 +220,13 @@ def _propagate_error(layers: tuple[Layer, ...], magnitude: Array, error: Array) 
         else:
             weight = np.abs(layer.weight)
             sums = layer.map(magnitude + error, weight) + np.abs(layer.bias)
-            # A product that underflows, or a factor of it that counts as 0, moves a sum by this much at most; and the products
-            # of this bound itself may underflow.
-            lost = (layer.fan_in + 2) * _TINY * (8.0 + float(weight.max(initial=0.0)) + float(magnitude.max(initial=0.0)))
+            # A product that underflows, or a factor of it that counts as 0, moves a sum by this
+            # much at most; and the products of this bound itself may underflow.
+            lost = (
+                (layer.fan_in + 2)
+                * _TINY
+                * (8.0 + float(weight.max(initial=0.0)) + float(magnitude.max(initial=0.0)))
+            )
             error = layer.map(error, weight) + (layer.fan_in + 2) * _UNIT_ROUNDOFF * sums + lost
             magnitude = sums
     return magnitude, error

@@ -8,7 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput
-from reticent.networks.layers import Activation, ActivationKind, Affine, Convolution, Layer, Linear, Residual
+from reticent.networks.layers import (
+    Activation,
+    ActivationKind,
+    Affine,
+    Convolution,
+    Layer,
+    Linear,
+    Residual,
+)
 from reticent.networks.network import Network
 
 Arrays = dict[str, npt.NDArray[np.float64]]
@@ -35,19 +43,25 @@ def rebuild(structure: dict[str, Any], arrays: Arrays, prefix: str) -> Network:
         InvalidInput: a field or an array is missing or of the wrong shape.
     """
     try:
-        return Network(_rebuild_layers(structure["layers"], arrays, prefix), tuple(structure["input_shape"]))
+        return Network(
+            _rebuild_layers(structure["layers"], arrays, prefix), tuple(structure["input_shape"])
+        )
     except (KeyError, TypeError, IndexError) as error:
         raise InvalidInput(f"network: not a description written by describe ({error})") from error
 
 
-def _describe_layers(layers: tuple[Layer, ...], prefix: str, arrays: Arrays) -> list[dict[str, Any]]:
+def _describe_layers(
+    layers: tuple[Layer, ...], prefix: str, arrays: Arrays
+) -> list[dict[str, Any]]:
     described: list[dict[str, Any]] = []
     for index, layer in enumerate(layers):
         name = f"{prefix}.{index}"
         if isinstance(layer, Activation):
             described.append({"type": "activation", "kind": layer.kind.value})
         elif isinstance(layer, Residual):
-            described.append({"type": "residual", "branch": _describe_layers(layer.branch, name, arrays)})
+            described.append(
+                {"type": "residual", "branch": _describe_layers(layer.branch, name, arrays)}
+            )
         else:
             described.append(_describe_linear(layer))
             arrays[f"{name}.weight"], arrays[f"{name}.bias"] = layer.weight, layer.bias
@@ -66,7 +80,9 @@ def _describe_linear(layer: Linear) -> dict[str, Any]:
     }
 
 
-def _rebuild_layers(described: list[dict[str, Any]], arrays: Arrays, prefix: str) -> tuple[Layer, ...]:
+def _rebuild_layers(
+    described: list[dict[str, Any]], arrays: Arrays, prefix: str
+) -> tuple[Layer, ...]:
     layers: list[Layer] = []
     for index, fields in enumerate(described):
         name = f"{prefix}.{index}"
@@ -81,7 +97,11 @@ def _rebuild_layers(described: list[dict[str, Any]], arrays: Arrays, prefix: str
                 Convolution(
                     arrays[f"{name}.weight"],
                     arrays[f"{name}.bias"],
-                    input_shape=(fields["input_shape"][0], fields["input_shape"][1], fields["input_shape"][2]),
+                    input_shape=(
+                        fields["input_shape"][0],
+                        fields["input_shape"][1],
+                        fields["input_shape"][2],
+                    ),
                     stride=(fields["stride"][0], fields["stride"][1]),
                     padding=(fields["padding"][0], fields["padding"][1]),
                     groups=fields["groups"],

@@ -1,4 +1,6 @@
-"""Many coins of one public probability: the inclusion decisions of a Poisson sample, exact and a sixteenth of the usual work."""
+"""Many coins of one public probability: the inclusion decisions of a Poisson sample, exact and a
+sixteenth of the usual work.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,15 @@ _HEAD_BITS = 16
 def coins(shape: Shape, *, probability: float, sampler: Sampler) -> Booleans:
     """Independent coins that show True with *exactly* the float64 ``probability``.
 
-    A uniform real lies below p exactly if its first 16 bits, read as an integer, lie below floor(2^16 p), or equal it and the
-    rest of the real lies below the rest of p. The second case has probability 2^-16, and only there ``Sampler.bernoulli``
-    looks at more bits. Multiplying by 2^16 and splitting off the whole part are exact in float64.
+    A uniform real lies below p exactly if its first 16 bits, read as an integer, lie below
+    floor(2^16 p), or equal it and the rest of the real lies below the rest of p. The second case
+    has probability 2^-16, and only there ``Sampler.bernoulli`` looks at more bits. Multiplying by
+    2^16 and splitting off the whole part are exact in float64.
 
     Args:
         shape: of the result.
-        probability: in (0, 1], public; that few coins need more bits would show it to whoever counts words.
+        probability: in (0, 1], public; that few coins need more bits would show it to whoever
+            counts words.
         sampler: source of randomness.
 
     Raises:

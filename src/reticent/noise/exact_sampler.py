@@ -1,4 +1,6 @@
-"""The release's sampler: every distribution exact, for whole arrays, on words of the operating system."""
+"""The release's sampler: every distribution exact, for whole arrays, on words of the operating
+system.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from reticent.noise.gaussian import discrete_gaussian
 from reticent.noise.geometric import geometric_digits
 from reticent.noise.lazy_coins import double_coins, enclosed_coins
 from reticent.noise.operating_system import system_words
-from reticent.noise.samplers import Booleans, Integers, Sampler, Shape, checked_ends, checked_probabilities, checked_scale
+from reticent.noise.samplers import (
+    Booleans,
+    Integers,
+    Sampler,
+    Shape,
+    checked_ends,
+    checked_probabilities,
+    checked_scale,
+)
 from reticent.noise.tables import blocks
 from reticent.noise.uniform import LARGEST_SHORT_END, long_uniform, short_uniform
 
@@ -23,13 +33,14 @@ Array = npt.NDArray[np.float64]
 class ExactSampler(Sampler):
     """Exact distributions, whole arrays at a time, from whatever words a subclass gives.
 
-    **Guarantee.** If ``words`` gives independent uniform words, every draw has exactly the distribution that its method
-    states, for the exact values of the float64 parameters, and draws are independent of each other. There is no smallest
-    probability, no cut tail and no rounding (docs/noise.md has the proofs). Magnitudes of 2^62 and more come out as some number
-    from 2^62 to 2^62 + 2^53.
+    **Guarantee.** If ``words`` gives independent uniform words, every draw has exactly the
+    distribution that its method states, for the exact values of the float64 parameters, and draws
+    are independent of each other. There is no smallest probability, no cut tail and no rounding
+    (docs/noise.md has the proofs). Magnitudes of 2^62 and more come out as some number from 2^62 to
+    2^62 + 2^53.
 
-    *Number of words.* It depends on parameters and counts, and on what was drawn; never, but for 2^-80 a coin, on a probability
-    that was passed to ``bernoulli``.
+    *Number of words.* It depends on parameters and counts, and on what was drawn; never, but for
+    2^-80 a coin, on a probability that was passed to ``bernoulli``.
     """
 
     @override
@@ -44,7 +55,9 @@ class ExactSampler(Sampler):
 
     @override
     def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
-        return discrete_gaussian(_size(shape), checked_scale(sigma, "sigma"), self.words).reshape(shape)
+        return discrete_gaussian(_size(shape), checked_scale(sigma, "sigma"), self.words).reshape(
+            shape
+        )
 
     @override
     def uniform_integers(self, high: npt.ArrayLike) -> Integers:

@@ -1,9 +1,10 @@
 """Binary expansions of real numbers: floor(2^bits t) in integers, never off by one.
 
-A comparison of a uniform real with a threshold t reads both digit by digit, so it needs the digits of t and nothing else.
-Thresholds are made of exponentials of rational numbers. Each is enclosed between two integers at some precision, every
-step of the lower bound rounded down and every step of the upper bound rounded up; where the two do not settle the
-digits that are asked for, the precision is doubled.
+A comparison of a uniform real with a threshold t reads both digit by digit, so it needs the
+digits of t and nothing else. Thresholds are made of exponentials of rational numbers. Each is
+enclosed between two integers at some precision, every step of the lower bound rounded down and
+every step of the upper bound rounded up; where the two do not settle the digits that are asked
+for, the precision is doubled.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Words = Callable[[int], npt.NDArray[np.uint64]]
 """``count`` independent uniform 64-bit words, in an array that is the caller's own."""
 
 _GUARD = 32
-"""Bits beyond those asked for; an enclosure is a few hundred units wide, so one precision settles nearly all digits."""
+"""Bits beyond those asked for; an enclosure is a few hundred units wide, so one precision
+settles nearly all digits.
+"""
 
 
 class Thresholds(ABC):
@@ -31,10 +34,11 @@ class Thresholds(ABC):
         """floor(2^bits t_i) for each i, exact."""
 
     def settle(self, prefix: int, bits: int, words: Words) -> int:
-        """How many thresholds are at most u, for u uniform in the cell [prefix, prefix + 1) 2^-bits.
+        """How many thresholds are at most u, for u uniform in the cell [prefix, prefix + 1)
+        2^-bits.
 
-        A threshold whose first ``bits`` digits are smaller than ``prefix`` lies below the cell, one whose digits are larger
-        lies above it. Only where they are equal is u given 64 more digits.
+        A threshold whose first ``bits`` digits are smaller than ``prefix`` lies below the cell, one
+        whose digits are larger lies above it. Only where they are equal is u given 64 more digits.
 
         Args:
             prefix: the digits of u that are known.
@@ -54,12 +58,15 @@ class Thresholds(ABC):
 class EnclosedThresholds(Thresholds):
     """Thresholds of which integer bounds can be computed at any precision.
 
-    Each is irrational or enclosed exactly; otherwise ``floors`` would double its precision for ever.
+    Each is irrational or enclosed exactly; otherwise ``floors`` would double its precision for
+    ever.
     """
 
     @abstractmethod
     def enclosures(self, precision: int) -> list[tuple[int, int]]:
-        """Integers (low, high) with low <= 2^precision t_i <= high; the last equality only where t_i is known exactly."""
+        """Integers (low, high) with low <= 2^precision t_i <= high; the last equality only where
+        t_i is known exactly.
+        """
 
     def floors(self, bits: int) -> list[int]:
         """floor(2^bits t_i) for each i, exact."""
@@ -67,9 +74,13 @@ class EnclosedThresholds(Thresholds):
         while True:
             shift = precision - bits
             bounds = self.enclosures(precision)
-            # An irrational t_i lies strictly below `high`, so its digits are at most those of `high` - 1.
+            # An irrational t_i lies strictly below `high`, so its digits are at most those of
+            # `high` - 1.
             floors = [low >> shift for low, high in bounds]
-            if all(low == high or (high - 1) >> shift == floor for (low, high), floor in zip(bounds, floors, strict=True)):
+            if all(
+                low == high or (high - 1) >> shift == floor
+                for (low, high), floor in zip(bounds, floors, strict=True)
+            ):
                 return floors
             precision *= 2
 
@@ -116,20 +127,25 @@ class Quotient(Thresholds):
 
 @dataclass(frozen=True)
 class GeometricShares(EnclosedThresholds):
-    """Partial sums of a geometric distribution on 0 .. size - 1: the thresholds that cut [0, 1] into its probabilities.
+    """Partial sums of a geometric distribution on 0 .. size - 1: the thresholds that cut [0, 1]
+    into its probabilities.
 
-    With r = exp(-numerator/denominator), symbol v has weight r^v. Two variants have more symbols, in this order:
+    With r = exp(-numerator/denominator), symbol v has weight r^v. Two variants have more symbols,
+    in this order:
 
-    - ``signed``: v = 0 .. size - 1, then once more with a factor ``sign_ratio`` each, for a negative number;
+    - ``signed``: v = 0 .. size - 1, then once more with a factor ``sign_ratio`` each, for a
+      negative number;
     - ``open``: v = 0 .. size - 1, then one symbol "size or more" of weight r^size / (1 - r).
 
-    Symbol i is the number of thresholds at most u, for u uniform. A partial sum over the total is a rational function of r
-    (and of r^k for a whole k) that is not constant; r is transcendental, so the quotient is irrational.
+    Symbol i is the number of thresholds at most u, for u uniform. A partial sum over the total is a
+    rational function of r (and of r^k for a whole k) that is not constant; r is transcendental, so
+    the quotient is irrational.
 
     Attributes:
         numerator, denominator: of the exponent, both at least 1.
         size: number of magnitudes, at least 1.
-        signed: whether each magnitude comes with a sign, the negative one exp(-numerator/denominator) times as often.
+        signed: whether each magnitude comes with a sign, the negative one
+            exp(-numerator/denominator) times as often.
         open: whether there is a symbol for "size or more"; not together with ``signed``.
 
     Example: one binary digit is 0 with probability 1/(1 + e^-1) = 0.7311 if the exponent is 1.
@@ -183,9 +199,10 @@ class GeometricShares(EnclosedThresholds):
 def exponential_bounds(numerator: int, denominator: int, precision: int) -> tuple[int, int]:
     """Integers low <= 2^precision exp(-numerator/denominator) <= high, a few units apart.
 
-    x = numerator/denominator is halved h times to y < 1/2. In e^y = sum of y^i/i! every term is positive: its floors add up
-    to a lower bound. Its ceilings, with the last one again for what was left out (each further term is at most half of the
-    one before it), add up to an upper bound. The reciprocals bound e^-y, and h squarings, rounded outwards, e^-x.
+    x = numerator/denominator is halved h times to y < 1/2. In e^y = sum of y^i/i! every term is
+    positive: its floors add up to a lower bound. Its ceilings, with the last one again for what was
+    left out (each further term is at most half of the one before it), add up to an upper bound. The
+    reciprocals bound e^-y, and h squarings, rounded outwards, e^-x.
 
     Args:
         numerator: at least 0.
@@ -193,7 +210,8 @@ def exponential_bounds(numerator: int, denominator: int, precision: int) -> tupl
         precision: bits, at least 1.
 
     Returns:
-        (2^precision, 2^precision) if the exponent is 0. Otherwise the exact value lies strictly between the bounds.
+        (2^precision, 2^precision) if the exponent is 0. Otherwise the exact value lies strictly
+        between the bounds.
 
     Example:
         >>> low, high = exponential_bounds(1, 1, 64)

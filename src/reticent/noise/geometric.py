@@ -1,13 +1,16 @@
 """Geometric and discrete Laplace variables, exact, for whole arrays.
 
-A geometric variable K with P(K = k) = (1 - q) q^k, q = exp(-1/scale), has independent binary digits, because q^k is the
-product of q^(2^j) over the digits j of k that are 1. So a group of consecutive digits is independent of the others, and
-is itself geometric with ratio r = q^(2^first digit): cut off at 2^width, but for the leading group, which has no end. Each
-group is drawn by one look-up (``SymbolTable``). The leading one has a symbol for "2^width or more", of probability
-r^(2^width) exactly; a geometric variable has no memory, so 2^width is added and the group drawn again.
+A geometric variable K with P(K = k) = (1 - q) q^k, q = exp(-1/scale), has independent binary
+digits, because q^k is the product of q^(2^j) over the digits j of k that are 1. So a group of
+consecutive digits is independent of the others, and is itself geometric with ratio r = q^(2^first
+digit): cut off at 2^width, but for the leading group, which has no end. Each group is drawn by one
+look-up (``SymbolTable``). The leading one has a symbol for "2^width or more", of probability
+r^(2^width) exactly; a geometric variable has no memory, so 2^width is added and the group drawn
+again.
 
-Given its sign, a discrete Laplace variable v with P(v) ~ q^|v| is geometric too: K = v where v >= 0, and K = -v - 1 where
-v < 0. The sign is negative with probability q/(1 + q), independently of K, and is drawn with the lowest digits.
+Given its sign, a discrete Laplace variable v with P(v) ~ q^|v| is geometric too: K = v where v
+>= 0, and K = -v - 1 where v < 0. The sign is negative with probability q/(1 + q), independently
+of K, and is drawn with the lowest digits.
 """
 
 from __future__ import annotations
@@ -24,10 +27,14 @@ from reticent.noise.tables import SymbolTable, blocks, heads_from
 Integers = npt.NDArray[np.int64]
 
 SATURATION = 2**62
-"""Magnitudes from here on come out as some number from here to 2^62 + 2^53, so that a sum with a point of a grid fits int64."""
+"""Magnitudes from here on come out as some number from here to 2^62 + 2^53, so that a sum with a
+point of a grid fits int64.
+"""
 
 _LEAST_REACH = 4
-"""The digits reach this many times the scale or more: the leading group is drawn again with probability e^-4 at most."""
+"""The digits reach this many times the scale or more: the leading group is drawn again with
+probability e^-4 at most.
+"""
 
 _GROUP_BITS = 8
 """Symbols of a group, as a power of two: 2^8 of the 2^16 cells of its table are undecided."""
@@ -37,13 +44,16 @@ class GeometricDigits:
     """Draws of the geometric distribution of one scale, with or without a sign.
 
     Args:
-        scale: a float64 above 0, at most 2^50. The distribution is that of its exact value, which is a rational number.
+        scale: a float64 above 0, at most 2^50. The distribution is that of its exact value, which
+            is a rational number.
 
     Attributes:
-        groups: first place of each group of digits and the place after its last one; the leading group has no last one.
+        groups: first place of each group of digits and the place after its last one; the leading
+            group has no last one.
 
-    *Number of words.* With g groups (3 for scales from 2^13 to 2^21) a block of n draws takes ceil(g n / 4) words; one more for
-    every look-up that is undecided; and ceil(k / 4) for k leading groups that are drawn again, as often as any are.
+    *Number of words.* With g groups (3 for scales from 2^13 to 2^21) a block of n draws takes
+    ceil(g n / 4) words; one more for every look-up that is undecided; and ceil(k / 4) for k leading
+    groups that are drawn again, as often as any are.
 
     Example:
         >>> from reticent.noise.operating_system import system_words
@@ -76,7 +86,9 @@ class GeometricDigits:
         ]
 
     def geometric(self, count: int, words: Words) -> Integers:
-        """``count`` independent integers k >= 0 with probability proportional to exp(-k / scale)."""
+        """``count`` independent integers k >= 0 with probability proportional to exp(-k /
+        scale).
+        """
         drawn = np.empty(count, dtype=np.int64)
         for place in blocks(count):
             drawn[place], _ = self._draw(place.stop - place.start, words)
@@ -95,7 +107,10 @@ class GeometricDigits:
         """Magnitudes, and 1 where the sign is negative, else 0."""
         groups = len(self._tables)
         heads, block = heads_from(words, groups * count)
-        symbols = [table.symbols(part, words) for table, part in zip(self._tables, heads.reshape(groups, count), strict=True)]
+        symbols = [
+            table.symbols(part, words)
+            for table, part in zip(self._tables, heads.reshape(groups, count), strict=True)
+        ]
         block.fill(0)
         lowest = symbols[0].astype(np.int64)
         low_bits = self.groups[0][1]

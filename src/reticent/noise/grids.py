@@ -15,10 +15,14 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 LIMIT = 2**60
-"""Largest multiple of the step; values beyond are moved to it, so that adding noise cannot leave int64."""
+"""Largest multiple of the step; values beyond are moved to it, so that adding noise cannot leave
+int64.
+"""
 
 RESOLUTION_BITS = 20
-"""Grid steps in the smaller of noise scale and sensitivity, as a power of two: rounding costs about 1e-6 of the noise."""
+"""Grid steps in the smaller of noise scale and sensitivity, as a power of two: rounding costs
+about 1e-6 of the noise.
+"""
 
 _LARGEST_EXPONENT = 900
 
@@ -27,9 +31,10 @@ _LARGEST_EXPONENT = 900
 class Grid:
     """All integer multiples of 2**exponent up to 2**60 of them on either side of zero.
 
-    Rounding moves a coordinate by at most half a step, and the clip to the ends is 1-Lipschitz in each coordinate. So
-    for values u, v: ||round(u) - round(v)|| <= ||u - v|| / step + ||(1, ..., 1)||, in steps, for l1, l2 and l-infinity.
-    Both maps are exact in floating point, because a power of two only moves the exponent.
+    Rounding moves a coordinate by at most half a step, and the clip to the ends is 1-Lipschitz in
+    each coordinate. So for values u, v: ||round(u) - round(v)|| <= ||u - v|| / step + ||(1, ...,
+    1)||, in steps, for l1, l2 and l-infinity. Both maps are exact in floating point, because a
+    power of two only moves the exponent.
 
     Attributes:
         exponent: of the step, chosen from public settings only, in -900 .. 900.
@@ -43,7 +48,10 @@ class Grid:
 
     def __post_init__(self) -> None:
         if abs(self.exponent) > _LARGEST_EXPONENT:
-            raise InvalidParameter(f"grid step 2**{self.exponent}: expected an exponent in -900 .. 900; rescale the outputs")
+            raise InvalidParameter(
+                f"grid step 2**{self.exponent}: expected an exponent in -900 .. 900; rescale "
+                "the outputs"
+            )
 
     @classmethod
     def finer_than(cls, length: float) -> Grid:
@@ -66,19 +74,27 @@ class Grid:
         return math.ldexp(float(LIMIT), self.exponent)
 
     def round(self, values: Array) -> Integers:
-        """Nearest grid points of finite ``values``, in steps; same shape, int64, at most 2**60 in absolute value."""
-        with np.errstate(over="ignore"):  # an overflow is a value far beyond the limit, and clipped like one
+        """Nearest grid points of finite ``values``, in steps; same shape, int64, at most 2**60
+        in absolute value.
+        """
+        with np.errstate(
+            over="ignore"
+        ):  # an overflow is a value far beyond the limit, and clipped like one
             scaled = np.rint(np.ldexp(values, -self.exponent))
         return np.asarray(np.clip(scaled, -LIMIT, LIMIT).astype(np.int64))
 
     def sum(self, points: Integers, noise: Integers) -> Integers:
-        """``points`` + ``noise``, moved to the ends -2**61 and 2**61 where it lies beyond; same shape.
+        """``points`` + ``noise``, moved to the ends -2**61 and 2**61 where it lies beyond; same
+        shape.
 
-        Samplers return magnitudes of 2**62 and more as some number of that size. As points are at most 2**60, such a sum
-        lies beyond an end either way: the result is a function of the unlimited sum, and costs what that costs.
+        Samplers return magnitudes of 2**62 and more as some number of that size. As points are
+        at most 2**60, such a sum lies beyond an end either way: the result is a function of the
+        unlimited sum, and costs what that costs.
         """
         return np.asarray(np.clip(points + noise, -2 * LIMIT, 2 * LIMIT))
 
     def values(self, steps: Integers) -> Array:
-        """Grid points as float64 in output units; same shape. Above 2**53 steps the nearest double."""
+        """Grid points as float64 in output units; same shape. Above 2**53 steps the nearest
+        double.
+        """
         return np.asarray(np.ldexp(steps.astype(np.float64), self.exponent))

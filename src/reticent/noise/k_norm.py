@@ -1,13 +1,15 @@
-"""K-norm noise on integer vectors: probability proportional to exp(-||v|| / scale) for l-infinity and l2.
+"""K-norm noise on integer vectors: probability proportional to exp(-||v|| / scale) for l-infinity
+and l2.
 
-Both distributions are mixtures of uniform distributions on nested balls. If a radius K >= 0 has weight N(K) q^K, where q =
-exp(-1/scale) and N(K) is the number of integer vectors with ||v|| <= K, and v is uniform among them, then
+Both distributions are mixtures of uniform distributions on nested balls. If a radius K >= 0 has
+weight N(K) q^K, where q = exp(-1/scale) and N(K) is the number of integer vectors with ||v|| <= K,
+and v is uniform among them, then
 
     P(v)  ~  sum over K >= ||v|| of q^K  =  q^ceil(||v||) / (1 - q).
 
-For l-infinity N(K) = (2K + 1)^m and the norm of an integer vector is an integer, so this is exp(-||v||/scale) exactly.
-For l2 it is exp(-ceil(||v||)/scale); as ceil(a + b) <= ceil(a) + ceil(b), a shift by a vector of norm at most an
-integer D still costs at most D/scale.
+For l-infinity N(K) = (2K + 1)^m and the norm of an integer vector is an integer, so this is
+exp(-||v||/scale) exactly. For l2 it is exp(-ceil(||v||)/scale); as ceil(a + b) <= ceil(a) +
+ceil(b), a shift by a vector of norm at most an integer D still costs at most D/scale.
 """
 
 from __future__ import annotations
@@ -25,14 +27,17 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 LARGEST_L2_DIMENSION = 64
-"""Beyond this the charge of ``l2_epsilon_margin`` would show; Gaussian noise is the better distribution there anyway."""
+"""Beyond this the charge of ``l2_epsilon_margin`` would show; Gaussian noise is the better
+distribution there anyway.
+"""
 
 _FINE_BITS = 59
 
 _LARGEST_MEAN_RADIUS = 2.0**52
 _RADIUS_LIMIT = 2**61
-"""A radius that could reach this is drawn again: one of its m + 1 parts is 512 times the scale or more, which happens with
-probability (m + 1) e^-512 at most, below 10^-200; at the scale of 2^21 of a mechanism of epsilon 1 below e^-(2^30)."""
+"""A radius that could reach this is drawn again: one of its m + 1 parts is 512 times the scale
+or more, which happens with probability (m + 1) e^-512 at most, below 10^-200; at the scale of
+2^21 of a mechanism of epsilon 1 below e^-(2^30)."""
 
 
 def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Sampler) -> Integers:
@@ -41,13 +46,16 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
     Args:
         rows: number of vectors, 0 or more.
         dimension: m, number of coordinates, at least 1; at most 64 for l2.
-        scale: the distribution is exp(-||v|| / scale), in grid steps (l2: of the norm rounded up, and at least 1).
+        scale: the distribution is exp(-||v|| / scale), in grid steps (l2: of the norm rounded up,
+            and at least 1).
         norm: ``LINF`` or ``L2``.
         sampler: source of randomness.
 
     Raises:
-        UnsupportedNorm: l1 (draw independent discrete Laplace variables), or l2 with more than 64 coordinates.
-        InvalidParameter: ``scale`` is not positive, below 1 for l2, above 2**50, or above 2**52 / (m + 1).
+        UnsupportedNorm: l1 (draw independent discrete Laplace variables), or l2 with more than 64
+            coordinates.
+        InvalidParameter: ``scale`` is not positive, below 1 for l2, above 2**50, or above 2**52 /
+            (m + 1).
 
     Example:
         >>> from reticent.noise import SecureSampler
@@ -55,14 +63,21 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
         (5, 3)
     """
     if norm is Norm.L1:
-        raise UnsupportedNorm("K-norm noise in l1 is independent Laplace noise; use LaplaceMechanism")
+        raise UnsupportedNorm(
+            "K-norm noise in l1 is independent Laplace noise; use LaplaceMechanism"
+        )
     if norm is Norm.L2 and dimension > LARGEST_L2_DIMENSION:
-        raise UnsupportedNorm(f"l2 K-norm noise in {dimension} dimensions: expected at most 64; use GaussianMechanism")
+        raise UnsupportedNorm(
+            f"l2 K-norm noise in {dimension} dimensions: expected at most 64; use GaussianMechanism"
+        )
     if norm is Norm.L2 and not scale >= 1.0:
-        raise InvalidParameter(f"scale={scale!r}: expected at least one grid step for l2 noise; use a finer grid")
+        raise InvalidParameter(
+            f"scale={scale!r}: expected at least one grid step for l2 noise; use a finer grid"
+        )
     if (dimension + 1) * scale > _LARGEST_MEAN_RADIUS:
         raise InvalidParameter(
-            f"scale={scale!r}, dimension={dimension!r}: expected (dimension + 1) * scale of at most 2**52 steps; raise epsilon"
+            f"scale={scale!r}, dimension={dimension!r}: expected (dimension + 1) * scale of at "
+            "most 2**52 steps; raise epsilon"
         )
     draw = _linf if norm is Norm.LINF else _l2
     noise = np.zeros((rows, dimension), dtype=np.int64)
@@ -75,9 +90,11 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
 
 
 def l2_epsilon_margin(dimension: int) -> float:
-    """What the l2 sampler's arithmetic costs at most, in epsilon: m^3 2^-38, for a scale of at least 2^20 steps.
+    """What the l2 sampler's arithmetic costs at most, in epsilon: m^3 2^-38, for a scale of at
+    least 2^20 steps.
 
-    Every probability is right to within a relative m^3 2^-39 (see ``_l2``), and a privacy loss compares two of them.
+    Every probability is right to within a relative m^3 2^-39 (see ``_l2``), and a privacy loss
+    compares two of them.
 
     Example:
         >>> l2_epsilon_margin(8) < 2e-9
@@ -87,7 +104,9 @@ def l2_epsilon_margin(dimension: int) -> float:
 
 
 def _radii(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Integers, Booleans]:
-    """Sums of m + 1 geometric variables, and whether int64 has room for what is done with them; 0 where it has not."""
+    """Sums of m + 1 geometric variables, and whether int64 has room for what is done with them;
+    0 where it has not.
+    """
     parts = sampler.geometric((rows, dimension + 1), scale=scale)
     fits = (parts < _RADIUS_LIMIT // (dimension + 1)).all(axis=1)
     return np.where(fits, parts.sum(axis=1), 0), np.asarray(fits)
@@ -109,14 +128,16 @@ def _linf(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[In
 def _l2(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Integers, Booleans]:
     """One proposal per row and whether it is kept.
 
-    How many integer points a ball holds is not known in closed form; its volume is. So draw T with weight T^m q^T, a
-    point y uniform in the ball of radius T, and keep v = round(y) if ||v|| <= K = T - margin. The unit cube around such
-    a v lies in the ball (margin > sqrt(m)/2 + 1), so v has probability 1/Volume, and (K, v) has weight q^K 1{||v|| <= K}.
+    How many integer points a ball holds is not known in closed form; its volume is. So draw T with
+    weight T^m q^T, a point y uniform in the ball of radius T, and keep v = round(y) if ||v|| <= K =
+    T - margin. The unit cube around such a v lies in the ball (margin > sqrt(m)/2 + 1), so v has
+    probability 1/Volume, and (K, v) has weight q^K 1{||v|| <= K}.
 
-    y lives on a lattice 2^F times finer, with T 2^F between 2^58 and 2^59, where every unit cube holds equally many points.
-    ``_uniform_in_ball`` is uniform there up to a factor 1 + e, with e at most the sum over coordinates of (n^2 + n)/r,
-    n = coordinates still to come (below m) and r >= T 2^F sqrt((K - ||v|| + 1)/T) the radius left to them. The mean of
-    e over K is below (m^3/3) sqrt(pi T / scale) / 2^58 <= m^3 2^-39 for scale >= 2^20 and T < 2^58.
+    y lives on a lattice 2^F times finer, with T 2^F between 2^58 and 2^59, where every unit cube
+    holds equally many points. ``_uniform_in_ball`` is uniform there up to a factor 1 + e, with e
+    at most the sum over coordinates of (n^2 + n)/r, n = coordinates still to come (below m) and
+    r >= T 2^F sqrt((K - ||v|| + 1)/T) the radius left to them. The mean of e over K is below
+    (m^3/3) sqrt(pi T / scale) / 2^58 <= m^3 2^-39 for scale >= 2^20 and T < 2^58.
     """
     margin = math.isqrt(dimension) + 2
     total, fits = _radii(rows, dimension, scale, sampler)
@@ -134,20 +155,24 @@ def _l2(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Inte
 
 
 def _within(vectors: Integers, radius: Integers) -> Booleans:
-    """Whether ||v||_2 <= radius, in exact integer arithmetic (Python integers where int64 would overflow)."""
+    """Whether ||v||_2 <= radius, in exact integer arithmetic (Python integers where int64 would
+    overflow).
+    """
     exact = object if radius.size and radius.max() >= 2**27 else np.int64
     squares = np.square(vectors.astype(exact)).sum(axis=1)
     return np.asarray(squares <= np.square(radius.astype(exact)), dtype=np.bool_)
 
 
 def _uniform_in_ball(radius: Integers, dimension: int, sampler: Sampler) -> Integers:
-    """Integer points almost uniform in the l2 ball of each radius (up to 2**60), shape (n, dimension).
+    """Integer points almost uniform in the l2 ball of each radius (up to 2**60), shape (n,
+    dimension).
 
-    One coordinate after the other. Given radius r and n coordinates to come, y uniform on -r .. r leaves them the radius
-    s = sqrt(r^2 - y^2), and is kept with probability ((s + 1/2)/(r + 1/2))^n. A point then has probability
-    prod (s_i + 1/2)^n_i / Z_{n_i}(r_i), where Z_n(r) = sum over y of (s + 1/2)^n = c_n (r + 1/2)^(n+1) (1 + e) and
-    s_i = r_{i+1}: numerators cancel against the next denominator *whatever* value of s was computed, and what is left is
-    constant up to the factors 1 + e. With |s + 1/2 - sqrt(r^2 - y^2)| <= 1/2 + 2^-51 s and a unimodal summand,
+    One coordinate after the other. Given radius r and n coordinates to come, y uniform on -r .. r
+    leaves them the radius s = sqrt(r^2 - y^2), and is kept with probability ((s + 1/2)/(r +
+    1/2))^n. A point then has probability prod (s_i + 1/2)^n_i / Z_{n_i}(r_i), where Z_n(r) = sum
+    over y of (s + 1/2)^n = c_n (r + 1/2)^(n+1) (1 + e) and s_i = r_{i+1}: numerators cancel against
+    the next denominator *whatever* value of s was computed, and what is left is constant up to the
+    factors 1 + e. With |s + 1/2 - sqrt(r^2 - y^2)| <= 1/2 + 2^-51 s and a unimodal summand,
     |e| <= n 2^-51 + (n^2 + n)/r; for n = 0 the count 2r + 1 is exact.
     """
     points = np.zeros((len(radius), dimension), dtype=np.int64)

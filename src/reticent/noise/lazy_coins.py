@@ -1,4 +1,6 @@
-"""Coins whose probability is a given double, a quotient or an exponential: 16 bits each, more where those do not decide."""
+"""Coins whose probability is a given double, a quotient or an exponential: 16 bits each, more
+where those do not decide.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,10 @@ EXPONENTIAL_ERROR = 2.0**-32
 def double_coins(probability: Array, words: Words) -> Booleans:
     """True with *exactly* the given float64 probability, for each entry.
 
-    A uniform real u is compared with p digit by digit: 16 binary digits first, then 64 at a time where all were equal so
-    far. Multiplying a double by a power of two and splitting off its whole part are exact, so there is no smallest probability
-    and no rounding. How many words are taken does not depend on p, except with probability 2^-80 a coin.
+    A uniform real u is compared with p digit by digit: 16 binary digits first, then 64 at a time
+    where all were equal so far. Multiplying a double by a power of two and splitting off its whole
+    part are exact, so there is no smallest probability and no rounding. How many words are taken
+    does not depend on p, except with probability 2^-80 a coin.
 
     Args:
         probability: shape (n,), in [0, 1].
@@ -60,15 +63,19 @@ def double_coins(probability: Array, words: Words) -> Booleans:
     return shown
 
 
-def enclosed_coins(approximate: Array, error: float, exact: Callable[[int], Thresholds], words: Words) -> Booleans:
-    """True with probability *exactly* p_i, where p_i is known to within ``error`` and, where that is not enough, exactly.
+def enclosed_coins(
+    approximate: Array, error: float, exact: Callable[[int], Thresholds], words: Words
+) -> Booleans:
+    """True with probability *exactly* p_i, where p_i is known to within ``error`` and, where that
+    is not enough, exactly.
 
-    16 bits of a uniform real u leave it a cell of width 2^-16. If the cell lies below p_i - error or above p_i + error, that
-    decides, whatever p_i is; otherwise, about once in 2^16 coins, ``exact`` compares digit by digit.
+    16 bits of a uniform real u leave it a cell of width 2^-16. If the cell lies below p_i - error
+    or above p_i + error, that decides, whatever p_i is; otherwise, about once in 2^16 coins,
+    ``exact`` compares digit by digit.
 
     Args:
-        approximate: shape (n,), |approximate - p| at most ``error``; rounding of this function's own arithmetic included, so
-            ``error`` must be at least 2^-45 above that bound.
+        approximate: shape (n,), |approximate - p| at most ``error``; rounding of this function's
+            own arithmetic included, so ``error`` must be at least 2^-45 above that bound.
         error: at most 2^-20.
         exact: the one threshold p_i, for the place i of a coin.
         words: source of random words.
@@ -85,11 +92,13 @@ def enclosed_coins(approximate: Array, error: float, exact: Callable[[int], Thre
 
 
 def exponential(exponent: Array) -> Array:
-    """exp(-x) to within ``EXPONENTIAL_ERROR`` in absolute terms, by additions and multiplications only.
+    """exp(-x) to within ``EXPONENTIAL_ERROR`` in absolute terms, by additions and multiplications
+    only.
 
-    x is cut off at 40, where exp(-x) is below 2^-57, and divided by 64. The Taylor polynomial of degree 12 at y = x/64 <= 0.625
-    leaves out at most y^13/13! < 2^-41; Horner's rule rounds by less than 2^-46; the sum is at least 0.53, so its relative error
-    is below 2^-39.9. Six squarings multiply that by 64 and add 63 roundings: below 2^-33.8.
+    x is cut off at 40, where exp(-x) is below 2^-57, and divided by 64. The Taylor polynomial of
+    degree 12 at y = x/64 <= 0.625 leaves out at most y^13/13! < 2^-41; Horner's rule rounds by less
+    than 2^-46; the sum is at least 0.53, so its relative error is below 2^-39.9. Six squarings
+    multiply that by 64 and add 63 roundings: below 2^-33.8.
 
     Args:
         exponent: any shape, at least 0, finite or infinite.

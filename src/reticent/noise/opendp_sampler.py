@@ -1,4 +1,6 @@
-"""OpenDP's discrete distributions in place of ours: an independent implementation, to compare with or to prefer."""
+"""OpenDP's discrete distributions in place of ours: an independent implementation, to compare
+with or to prefer.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ from reticent.noise.samplers import Integers, Sampler, Shape, checked_scale
 
 
 class OpenDPSampler(Sampler):
-    """Discrete Laplace and Gaussian draws of OpenDP; everything else from the operating system's words.
+    """Discrete Laplace and Gaussian draws of OpenDP; everything else from the operating system's
+    words.
 
-    Exact as well, and a hundred times slower (benchmarks/noise.py). OpenDP is imported when the first one is made.
+    Exact as well, and a hundred times slower (benchmarks/noise.py). OpenDP is imported when the
+    first one is made.
 
     Raises:
         MissingExtra: OpenDP is not installed.
@@ -67,7 +71,9 @@ def _gaussian(sigma: float) -> Any:
 
 
 def _measure(measurement: Any, shape: Shape) -> Integers:
-    """Noise alone: the measurement's answer on zeros. OpenDP saturates at the ends of int64, it never wraps."""
+    """Noise alone: the measurement's answer on zeros. OpenDP saturates at the ends of int64, it
+    never wraps.
+    """
     count = int(np.prod(shape))
     if count == 0:
         return np.zeros(shape, dtype=np.int64)

@@ -1,4 +1,6 @@
-"""Random words of the operating system: read into the caller's own array, given out once, kept nowhere."""
+"""Random words of the operating system: read into the caller's own array, given out once, kept
+nowhere.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ _DEVICE = "/dev/urandom"
 def system_words(count: int) -> npt.NDArray[np.uint64]:
     """``count`` independent uniform 64-bit words.
 
-    There is no store of words: each call asks the kernel for what it needs, so a forked process, another thread or a later call
-    cannot meet the same words, and the caller, who owns the only copy, can overwrite it. (Where there is no ``/dev/urandom``,
-    ``os.urandom`` is asked, which leaves one more copy to the memory allocator.)
+    There is no store of words: each call asks the kernel for what it needs, so a forked process,
+    another thread or a later call cannot meet the same words, and the caller, who owns the only
+    copy, can overwrite it. (Where there is no ``/dev/urandom``, ``os.urandom`` is asked, which
+    leaves one more copy to the memory allocator.)
 
     Args:
         count: number of words, 0 or more.
@@ -49,7 +52,8 @@ def system_words(count: int) -> npt.NDArray[np.uint64]:
 def _open_device() -> int | None:
     """The kernel's generator as a file, or None where there is none.
 
-    It is opened for each block, because a descriptor that is kept may be closed by others and then stand for another file.
+    It is opened for each block, because a descriptor that is kept may be closed by others and
+    then stand for another file.
     """
     _generator_is_seeded()
     try:
@@ -64,5 +68,7 @@ def _open_device() -> int | None:
 
 @lru_cache(maxsize=1)
 def _generator_is_seeded() -> None:
-    """Returns once the kernel has collected enough randomness after booting, which the device does not wait for."""
+    """Returns once the kernel has collected enough randomness after booting, which the device
+    does not wait for.
+    """
     os.urandom(1)

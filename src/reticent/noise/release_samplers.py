@@ -7,12 +7,16 @@ from reticent.noise.exact_sampler import SecureSampler
 from reticent.noise.opendp_sampler import OpenDPSampler
 from reticent.noise.samplers import Sampler
 
-RELEASE_SAMPLERS: dict[str, type[SecureSampler] | type[OpenDPSampler]] = {"exact": SecureSampler, "opendp": OpenDPSampler}
+RELEASE_SAMPLERS: dict[str, type[SecureSampler] | type[OpenDPSampler]] = {
+    "exact": SecureSampler,
+    "opendp": OpenDPSampler,
+}
 """Both draw from the operating system; neither takes a seed."""
 
 
 def release_sampler(name: str) -> Sampler:
-    """The sampler called ``name``: "exact" (ours, for whole arrays) or "opendp" (an independent implementation, slower).
+    """The sampler called ``name``: "exact" (ours, for whole arrays) or "opendp" (an independent
+    implementation, slower).
 
     Raises:
         UnknownName: another name.

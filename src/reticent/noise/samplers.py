@@ -1,7 +1,8 @@
 """What a source of random numbers offers, and the seeded one for experiments.
 
-Everything here is integer valued or a yes/no decision. No textbook floating-point sampler is used: the bits of a
-double drawn by ``scale * log(u)`` tell an observer which value the noise was added to.
+Everything here is integer valued or a yes/no decision. No textbook floating-point sampler is
+used: the bits of a double drawn by ``scale * log(u)`` tell an observer which value the noise was
+added to.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Sampler(ABC):
 
     Attributes:
         name: what a receipt says about the source.
-        seeded: whether a caller's seed drives the numbers. Releases from a seeded source are *not private*.
+        seeded: whether a caller's seed drives the numbers. Releases from a seeded source are
+            *not private*.
     """
 
     name: str
@@ -54,7 +56,8 @@ class Sampler(ABC):
     def geometric(self, shape: Shape, *, scale: float) -> Integers:
         """Integers k >= 0 with probability proportional to exp(-k / scale).
 
-        Given its sign, a discrete Laplace draw is such a distribution: v on v >= 0, and -v - 1 on v < 0. So no draw is wasted.
+        Given its sign, a discrete Laplace draw is such a distribution: v on v >= 0, and -v - 1
+        on v < 0. So no draw is wasted.
         """
         draw = self.discrete_laplace(shape, scale=scale)
         return np.asarray(np.where(draw >= 0, draw, -1 - draw))
@@ -76,7 +79,8 @@ class Sampler(ABC):
         return long_uniform(ends.ravel(), self.words).reshape(ends.shape)
 
     def quotient_coins(self, numerators: Integers, denominators: Integers) -> Booleans:
-        """True with *exactly* the probability prod_j numerators[i, j] / denominators[i, j], for each row i.
+        """True with *exactly* the probability prod_j numerators[i, j] / denominators[i, j], for
+        each row i.
 
         Args:
             numerators: at least 0 and at most the denominators; broadcast to their shape.
@@ -90,8 +94,9 @@ class Sampler(ABC):
     def bernoulli(self, probability: npt.ArrayLike) -> Booleans:
         """True with *exactly* the given float64 probability, for each entry.
 
-        A double p = M 2^-53 2^-k asks whether a uniform real starts with k zero bits followed by 53 bits below M. Both
-        are integer comparisons of fresh random bits, so there is no smallest probability and no rounding.
+        A double p = M 2^-53 2^-k asks whether a uniform real starts with k zero bits followed by 53
+        bits below M. Both are integer comparisons of fresh random bits, so there is no smallest
+        probability and no rounding.
 
         Args:
             probability: any shape, in [0, 1].
@@ -106,7 +111,8 @@ class Sampler(ABC):
         words = self.words(p.size)
         head = np.minimum(zeros, _HEAD_BITS)
         tail = words & np.uint64(2**_MANTISSA_BITS - 1)
-        # The top `head` of the 11 bits above the mantissa must vanish; a shift by 64 is not defined, hence the mask.
+        # The top `head` of the 11 bits above the mantissa must vanish; a shift by 64 is not
+        # defined, hence the mask.
         mask = _WORD_MAX ^ (_WORD_MAX >> head.astype(np.uint64))
         success = (tail < numerator) & ((words & mask) == 0)
         success |= p.ravel() >= 1
@@ -123,10 +129,10 @@ class Sampler(ABC):
     def categorical(self, weights: npt.ArrayLike) -> Integers:
         """Column i of each row with probability weights[i] / sum(weights).
 
-        Columns are offered in order and taken with the share that is left. Of the two outcomes the rarer one is drawn,
-        so the probability of *every* column is right to within a relative error of (columns + 2) 2^-51, as long as no
-        quotient of two weights is below 2^-1000 (a double that small has fewer digits). The number of draws does not depend
-        on the weights.
+        Columns are offered in order and taken with the share that is left. Of the two outcomes the
+        rarer one is drawn, so the probability of *every* column is right to within a relative error
+        of (columns + 2) 2^-51, as long as no quotient of two weights is below 2^-1000 (a double
+        that small has fewer digits). The number of draws does not depend on the weights.
 
         Args:
             weights: shape (n, c), non-negative, finite, at least one positive weight in each row.
@@ -135,29 +141,40 @@ class Sampler(ABC):
             Shape (n,), int64, in 0 .. c - 1.
 
         Raises:
-            InvalidInput: wrong shape, or weights that are negative, not finite or all zero in a row.
+            InvalidInput: wrong shape, or weights that are negative, not finite or all zero in a
+                row.
         """
         share = np.asarray(weights, dtype=np.float64)
         if share.ndim != 2 or share.shape[1] < 1:
-            raise InvalidInput(f"categorical: expected shape (n, c) with c at least 1, got shape={share.shape}")
+            raise InvalidInput(
+                f"categorical: expected shape (n, c) with c at least 1, got shape={share.shape}"
+            )
         left = np.cumsum(share[:, ::-1], axis=1)[:, ::-1]
-        if share.size and not bool(np.isfinite(left).all() and (share >= 0).all() and (left[:, 0] > 0).all()):
-            raise InvalidInput("categorical: expected finite non-negative weights with a positive sum in every row")
+        if share.size and not bool(
+            np.isfinite(left).all() and (share >= 0).all() and (left[:, 0] > 0).all()
+        ):
+            raise InvalidInput(
+                "categorical: expected finite non-negative weights with a positive sum in every row"
+            )
         if share.shape[1] == 1:
             return np.zeros(len(share), dtype=np.int64)
         reachable = left[:, :-1] > 0
-        take = np.divide(share[:, :-1], left[:, :-1], out=np.zeros_like(left[:, :-1]), where=reachable)
+        take = np.divide(
+            share[:, :-1], left[:, :-1], out=np.zeros_like(left[:, :-1]), where=reachable
+        )
         skip = np.divide(left[:, 1:], left[:, :-1], out=np.ones_like(left[:, :-1]), where=reachable)
         rare = self.bernoulli(np.minimum(take, skip))
         taken = np.where(take <= skip, rare, ~rare)
-        return np.asarray(np.where(taken.any(axis=1), taken.argmax(axis=1), share.shape[1] - 1), dtype=np.int64)
+        return np.asarray(
+            np.where(taken.any(axis=1), taken.argmax(axis=1), share.shape[1] - 1), dtype=np.int64
+        )
 
 
 class SeededSampler(Sampler):
     """Repeatable numbers for experiments and audits, from numpy's PCG64. *Not private.*
 
-    The distributions are the same; they are drawn in double precision, so an experiment sees the right distribution, but the
-    numbers must never protect anybody.
+    The distributions are the same; they are drawn in double precision, so an experiment sees the
+    right distribution, but the numbers must never protect anybody.
 
     Args:
         seed: anything that ``numpy.random.default_rng`` accepts.
@@ -180,10 +197,14 @@ class SeededSampler(Sampler):
     def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
         """Difference of two geometric variables of success probability 1 - exp(-1 / scale)."""
         success = -np.expm1(-1.0 / checked_scale(scale, "scale"))
-        return np.asarray(self._rng.geometric(success, size=shape) - self._rng.geometric(success, size=shape))
+        return np.asarray(
+            self._rng.geometric(success, size=shape) - self._rng.geometric(success, size=shape)
+        )
 
     def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
-        """Discrete Laplace proposals thinned to the Gaussian (Canonne, Kamath and Steinke 2020, algorithm 3)."""
+        """Discrete Laplace proposals thinned to the Gaussian (Canonne, Kamath and Steinke 2020,
+        algorithm 3).
+        """
         checked_scale(sigma, "sigma")
         laplace_scale = np.floor(sigma) + 1
         values = np.empty(int(np.prod(shape)), dtype=np.int64)
@@ -205,7 +226,10 @@ def checked_scale(scale: float, name: str) -> float:
     """
     number = positive(scale, name=name)
     if number > LARGEST_SCALE:
-        raise InvalidParameter(f"{name}={scale!r}: expected at most 2**50 grid steps; raise epsilon or coarsen the grid")
+        raise InvalidParameter(
+            f"{name}={scale!r}: expected at most 2**50 grid steps; raise epsilon or coarsen "
+            "the grid"
+        )
     return number
 
 

@@ -1,4 +1,6 @@
-"""Symbols of a finite distribution for whole arrays: 16 random bits and a look-up, more bits where those do not decide."""
+"""Symbols of a finite distribution for whole arrays: 16 random bits and a look-up, more bits
+where those do not decide.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _UNDECIDED = 2**16 - 1
 """Entry of a cell that holds a threshold."""
 
 BLOCK = 2**14
-"""Draws made at a time: their words, symbols and tables stay in the processor's second-level cache."""
+"""Draws made at a time: their words, symbols and tables stay in the processor's second-level
+cache.
+"""
 
 MOST_SYMBOLS = 2**10
 """Of 2^16 cells one in 64 may be undecided; more symbols would be slow, not wrong."""
@@ -26,11 +30,13 @@ MOST_SYMBOLS = 2**10
 class SymbolTable:
     """Draws i with probability t_{i+1} - t_i exactly, where t_0 = 0 and t_{m+1} = 1.
 
-    Symbol i is the number of thresholds that are at most u, u a uniform real. [0, 1) is cut into 2^16 cells; a table says for
-    each cell how many thresholds lie below it, unless one lies in it. There u gets 48 bits more, which are compared with
-    the first 64 of every threshold, and where they are equal 64 more as often as it takes (``Thresholds.settle``).
+    Symbol i is the number of thresholds that are at most u, u a uniform real. [0, 1) is cut into
+    2^16 cells; a table says for each cell how many thresholds lie below it, unless one lies in it.
+    There u gets 48 bits more, which are compared with the first 64 of every threshold, and where
+    they are equal 64 more as often as it takes (``Thresholds.settle``).
 
-    A draw costs 16 bits, 64 bits more with probability at most m 2^-16, and 64 more again with at most m 2^-64.
+    A draw costs 16 bits, 64 bits more with probability at most m 2^-16, and 64 more again with at
+    most m 2^-64.
 
     Args:
         thresholds: at most 2^10 of them.
@@ -46,7 +52,9 @@ class SymbolTable:
         self._thresholds = thresholds
         self._floors = np.array(thresholds.floors(_WORD_BITS), dtype=np.uint64)
         if len(self._floors) > MOST_SYMBOLS:
-            raise ValueError(f"thresholds: expected at most {MOST_SYMBOLS}, got {len(self._floors)}")
+            raise ValueError(
+                f"thresholds: expected at most {MOST_SYMBOLS}, got {len(self._floors)}"
+            )
         cells = (self._floors >> np.uint64(_WORD_BITS - HEAD_BITS)).astype(np.int64)
         self._lookup = np.searchsorted(cells, np.arange(2**HEAD_BITS)).astype(np.uint16)
         self._lookup[cells] = _UNDECIDED
@@ -67,7 +75,9 @@ class SymbolTable:
     def _longer(self, heads: Heads, words: Words) -> npt.NDArray[np.intp]:
         """Symbols where 64 bits are needed, or more."""
         more = words(heads.size)
-        known = (heads.astype(np.uint64) << np.uint64(_WORD_BITS - HEAD_BITS)) | (more >> np.uint64(HEAD_BITS))
+        known = (heads.astype(np.uint64) << np.uint64(_WORD_BITS - HEAD_BITS)) | (
+            more >> np.uint64(HEAD_BITS)
+        )
         more.fill(0)
         below = np.searchsorted(self._floors, known, side="right")
         equal = (below > 0) & (self._floors[below - 1] == known)
@@ -77,7 +87,9 @@ class SymbolTable:
 
 
 def heads_from(words: Words, count: int) -> tuple[Heads, npt.NDArray[np.uint64]]:
-    """``count`` uniform 16-bit numbers, and the words they are part of, which the caller overwrites after use."""
+    """``count`` uniform 16-bit numbers, and the words they are part of, which the caller
+    overwrites after use.
+    """
     block = words(-(-count * HEAD_BITS // _WORD_BITS))
     return block.view(np.uint16)[:count], block
 

@@ -1,4 +1,6 @@
-"""Uniform integers below given ends, exact, for whole arrays: 32 bits each where the ends allow it."""
+"""Uniform integers below given ends, exact, for whole arrays: 32 bits each where the ends allow
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ _WORD_MAX = np.uint64(2**64 - 1)
 def short_uniform(ends: Integers, words: Words) -> Integers:
     """Exactly uniform integers on 0 .. end - 1, for ends of at most 2^32.
 
-    For a 32-bit word w the answer is the whole part of w end / 2^32. Of the products w end some multiples of 2^32 have one more
-    in front of them than others; a product whose rest is below 2^32 mod end is drawn again, which leaves as many for
-    each answer. A rest of ``end`` or more needs no division to be told.
+    For a 32-bit word w the answer is the whole part of w end / 2^32. Of the products w end some
+    multiples of 2^32 have one more in front of them than others; a product whose rest is below 2^32
+    mod end is drawn again, which leaves as many for each answer. A rest of ``end`` or more needs no
+    division to be told.
 
     Args:
         ends: shape (n,), in 1 .. 2^32.

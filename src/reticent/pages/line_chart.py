@@ -18,7 +18,8 @@ class Series:
 
     Attributes:
         name: written at its end.
-        points: (x, y, half width of the 95 % interval of y) in rising order of x; x above 0, y in [0, 1].
+        points: (x, y, half width of the 95 % interval of y) in rising order of x; x above 0, y in
+            [0, 1].
         style: CSS class that gives its colour.
         marker: "circle", "square", "diamond" or "triangle".
     """
@@ -56,7 +57,8 @@ def line_chart(
         title: short name, for screen readers and as a tooltip.
         description: what the chart shows, in words.
         x_name, y_name: names of the axes.
-        y_range: ends of the y axis, within [0, 1]; what lies outside is drawn at the end that it is beyond.
+        y_range: ends of the y axis, within [0, 1]; what lies outside is drawn at the end that it is
+            beyond.
         name: begins the ids of its title and description; different for every chart of a page.
 
     Example:
@@ -78,41 +80,73 @@ def line_chart(
 
     right = _WIDTH - _RIGHT
     parts = [
-        f'<svg class="chart" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-labelledby="{name}-title {name}-description">',
-        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-description">{escape(description)}</desc>',
+        (
+            f'<svg class="chart" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" '
+            f'aria-labelledby="{name}-title {name}-description">'
+        ),
+        (
+            f'<title id="{name}-title">{escape(title)}</title><desc '
+            f'id="{name}-description">{escape(description)}</desc>'
+        ),
     ]
     step = 20 if ceiling - floor > 0.5 else 5
-    for percent in range(step * math.ceil(100 * floor / step - 1e-9), math.floor(100 * ceiling + 1e-9) + 1, step):
+    for percent in range(
+        step * math.ceil(100 * floor / step - 1e-9), math.floor(100 * ceiling + 1e-9) + 1, step
+    ):
         _, y = place(values[0], percent / 100)
-        parts.append(f'<line class="grid" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="tick" x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{percent} %</text>')
+        parts.append(
+            f'<line class="grid" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        )
+        parts.append(
+            f'<text class="tick" x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{percent} '
+            "%</text>"
+        )
     for value in values:
         x, bottom = place(value, 0.0)
-        parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom:.1f}" y2="{bottom + 5:.1f}"/>')
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 20:.1f}" text-anchor="middle">{value:g}</text>')
+        parts.append(
+            f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom:.1f}" '
+            f'y2="{bottom + 5:.1f}"/>'
+        )
+        parts.append(
+            f'<text class="tick" x="{x:.1f}" y="{bottom + 20:.1f}" '
+            f'text-anchor="middle">{value:g}</text>'
+        )
     middle = (_LEFT + right) / 2
-    parts.append(f'<text class="name" x="{middle:.1f}" y="{_HEIGHT - 8:g}" text-anchor="middle">{escape(x_name)}</text>')
     parts.append(
-        f'<text class="name" transform="translate(14 {(_TOP + _HEIGHT - _BOTTOM) / 2:.1f}) rotate(-90)" '
+        f'<text class="name" x="{middle:.1f}" y="{_HEIGHT - 8:g}" '
+        f'text-anchor="middle">{escape(x_name)}</text>'
+    )
+    parts.append(
+        f'<text class="name" transform="translate(14 {(_TOP + _HEIGHT - _BOTTOM) / 2:.1f}) '
+        'rotate(-90)" '
         f'text-anchor="middle">{escape(y_name)}</text>'
     )
     ends: list[tuple[float, str, str]] = []
     for level in levels:
         _, y = place(values[0], level.y)
-        parts.append(f'<line class="level" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(
+            f'<line class="level" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        )
         ends.append((y, level.name, "level-name"))
     for line in series:
-        points = [(*place(x, y), place(x, y - half)[1], place(x, y + half)[1], bool(half)) for x, y, half in line.points]
+        points = [
+            (*place(x, y), place(x, y - half)[1], place(x, y + half)[1], bool(half))
+            for x, y, half in line.points
+        ]
         parts += _drawn(line, points)
         ends.append((place(*line.points[-1][:2])[1], line.name, line.style))
     for y, name, style in _apart(ends):
-        parts.append(f'<text class="end {style}" x="{right + 10:g}" y="{y + 4:.1f}">{escape(name)}</text>')
+        parts.append(
+            f'<text class="end {style}" x="{right + 10:g}" y="{y + 4:.1f}">{escape(name)}</text>'
+        )
     parts.append("</svg>")
     return "\n".join(parts)
 
 
 def _drawn(line: Series, points: Sequence[tuple[float, float, float, float, bool]]) -> list[str]:
-    """The line with its marks; points are x, y, the lower and the upper end of the interval, and whether there is one."""
+    """The line with its marks; points are x, y, the lower and the upper end of the interval, and
+    whether there is one.
+    """
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y, *_ in points)
     drawn = [f'<g class="series {line.style}">', f'<polyline points="{path}"/>']
     drawn += [
@@ -134,12 +168,16 @@ def _marker(shape: str, x: float, y: float) -> str:
 
 
 def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
-    """The labels, moved just far enough that none covers another, as close to their lines as that allows."""
+    """The labels, moved just far enough that none covers another, as close to their lines as
+    that allows.
+    """
     order = sorted(ends)
     clusters: list[list[int]] = []
     for index in range(len(order)):
         clusters.append([index])
-        while len(clusters) > 1 and _top(clusters[-1], order) < _top(clusters[-2], order) + _LABEL_GAP * len(clusters[-2]):
+        while len(clusters) > 1 and _top(clusters[-1], order) < _top(
+            clusters[-2], order
+        ) + _LABEL_GAP * len(clusters[-2]):
             clusters[-2].extend(clusters.pop())
     return [
         (_top(cluster, order) + _LABEL_GAP * place, *order[index][1:])

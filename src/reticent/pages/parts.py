@@ -67,7 +67,9 @@ def card_section(card: GuaranteeCard) -> str:
 </section>"""
 
 
-def figure_table(caption: str, first: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str], str]]) -> str:
+def figure_table(
+    caption: str, first: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str], str]]
+) -> str:
     """A table of numbers.
 
     Args:
@@ -77,10 +79,20 @@ def figure_table(caption: str, first: str, columns: Sequence[str], rows: Sequenc
         rows: name, cells as HTML, CSS class.
     """
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in (first, *columns))
-    lines = [f'<div class="scroll" role="region" aria-label="{escape(caption or first)}" tabindex="0"><table class="figures">']
-    lines.append((f"<caption>{escape(caption)}</caption>" if caption else "") + f"<thead><tr>{head}</tr></thead><tbody>")
+    lines = [
+        (
+            f'<div class="scroll" role="region" aria-label="{escape(caption or first)}" '
+            'tabindex="0"><table class="figures">'
+        )
+    ]
+    lines.append(
+        (f"<caption>{escape(caption)}</caption>" if caption else "")
+        + f"<thead><tr>{head}</tr></thead><tbody>"
+    )
     for name, cells, style in rows:
         lines.append(
-            f'<tr class="{style}"><th scope="row">{escape(name)}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+            f'<tr class="{style}"><th scope="row">{escape(name)}</th>'
+            + "".join(f"<td>{cell}</td>" for cell in cells)
+            + "</tr>"
         )
     return "\n".join([*lines, "</tbody></table></div>"])

@@ -1,4 +1,6 @@
-"""Sound numbers about training: intervals around every weight over all data sets a few records apart, and what follows."""
+"""Sound numbers about training: intervals around every weight over all data sets a few records
+apart, and what follows.
+"""
 
 from reticent.retraining.record_keys import record_buckets, record_keys
 from reticent.retraining.stability import published_vote_distances, stable_distances, vote_distances

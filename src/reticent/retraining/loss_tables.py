@@ -1,9 +1,9 @@
 """Sigmoid and softmax of intervals by tables that are monotone to the last bit.
 
-A library's ``exp`` is accurate but nobody promises that it is monotone, and vector and scalar code may differ in the last
-bit. Here a function is the chord between tabulated whole numbers: within a cell a product and a sum of correctly rounded
-operations, each monotone; at a cell's end the next whole number, which no rounding can pass. What the chord misses is added
-outward.
+A library's ``exp`` is accurate but nobody promises that it is monotone, and vector and scalar
+code may differ in the last bit. Here a function is the chord between tabulated whole numbers:
+within a cell a product and a sum of correctly rounded operations, each monotone; at a cell's end
+the next whole number, which no rounding can pass. What the chord misses is added outward.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ _EXP = ChordTable.of(np.exp(_grid(16.0, 2048.0)) * _EXP_SCALE, 16.0, 2048.0)
 
 
 def sigmoid_range(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Bounds on the sigmoid over intervals, in [0, 1]; nested intervals have nested bounds, exactly.
+    """Bounds on the sigmoid over intervals, in [0, 1]; nested intervals have nested bounds,
+    exactly.
 
     Args:
         lower, upper: any shape, finite, ``lower <= upper``.
@@ -104,14 +105,16 @@ def softmax_range(least: Array) -> tuple[Array, Array]:
     margin = _MARGIN + classes * _MARGIN_PER_CLASS
     low, high = np.empty(least.shape[1:]), np.empty(least.shape[1:])
     for i in range(classes):
-        # Terms are added one by one in a fixed order: rounding a sum of two is monotone, reordering sums is not.
+        # Terms are added one by one in a fixed order: rounding a sum of two is monotone, reordering
+        # sums is not.
         most_others, least_others = np.ones(least.shape[2:]), np.ones(least.shape[2:])
         beyond = np.zeros(least.shape[2:], dtype=bool)
         for j in range(classes):
             if j == i:
                 continue
             most = -least[i, j]
-            # Beyond its ends the table is constant: a bound on one side only. On the other, exp lies between 0 and infinity.
+            # Beyond its ends the table is constant: a bound on one side only. On the other, exp
+            # lies between 0 and infinity.
             beyond |= most > _EXP.reach
             most_others += _EXP(most) / _EXP_SCALE
             least_others += np.where(least[j, i] < -_EXP.reach, 0.0, _EXP(least[j, i]) / _EXP_SCALE)

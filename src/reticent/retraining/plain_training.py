@@ -1,4 +1,6 @@
-"""The training run that parameter intervals enclose, in plain float64: one model, no certificate."""
+"""The training run that parameter intervals enclose, in plain float64: one model, no
+certificate.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,22 @@ Integers = npt.NDArray[np.int64]
 
 
 def plain_training(
-    X: Array, labels: Integers, settings: TrainingSettings, *, initial: list[Array] | None = None, batch: Integers | None = None
+    X: Array,
+    labels: Integers,
+    settings: TrainingSettings,
+    *,
+    initial: list[Array] | None = None,
+    batch: Integers | None = None,
 ) -> list[Array]:
-    """Weights after the run, per layer, shape (units, inputs + 1), bias last. Not private, and nothing is certified.
+    """Weights after the run, per layer, shape (units, inputs + 1), bias last. Not private, and
+    nothing is certified.
 
-    Written without anything that the certificates use but the public grids of inputs and starting weights: it is what they
-    are tested against and timed against.
+    Written without anything that the certificates use but the public grids of inputs and starting
+    weights: it is what they are tested against and timed against.
 
     Args:
-        X, labels, settings, initial, batch: as for ``parameter_intervals``; taken as they are, without checks.
+        X, labels, settings, initial, batch: as for ``parameter_intervals``; taken as they are,
+            without checks.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -35,19 +44,28 @@ def plain_training(
     momentum = [np.zeros_like(layer) for layer in weights]
     inputs = grids.inputs(X).T * grids.input_unit
     cap = [limit * unit for limit, unit in zip(grids.caps, grids.activation_units[1:], strict=True)]
-    members = [np.arange(len(labels)) if batch is None else np.flatnonzero(batch == index) for index in range(settings.batches)]
+    members = [
+        np.arange(len(labels)) if batch is None else np.flatnonzero(batch == index)
+        for index in range(settings.batches)
+    ]
     for step in range(settings.steps):
         chosen = members[step % settings.batches]
         means = _mean_gradients(weights, inputs[chosen], labels[chosen], settings, cap)
         rate = settings.rate(step)
         for layer, mean in enumerate(means):
             momentum[layer] = settings.momentum * momentum[layer] + mean
-            weights[layer] = (1.0 - rate * settings.weight_decay) * weights[layer] - rate * momentum[layer]
+            weights[layer] = (1.0 - rate * settings.weight_decay) * weights[
+                layer
+            ] - rate * momentum[layer]
     return weights
 
 
 def _mean_gradients(
-    weights: list[Array], inputs: Array, labels: Integers, settings: TrainingSettings, cap: list[float]
+    weights: list[Array],
+    inputs: Array,
+    labels: Integers,
+    settings: TrainingSettings,
+    cap: list[float],
 ) -> list[Array]:
     """Mean over the batch of elementwise clipped gradients, per layer; 0 for an empty batch."""
     if not len(labels):
@@ -66,7 +84,9 @@ def _mean_gradients(
     means: list[Array] = []
     for layer in reversed(range(len(weights))):
         gradients = signal[:, :, None] * entering[layer][:, None, :]
-        means.insert(0, np.clip(gradients, -settings.clip, settings.clip, out=gradients).mean(axis=0))
+        means.insert(
+            0, np.clip(gradients, -settings.clip, settings.clip, out=gradients).mean(axis=0)
+        )
         if layer:
             signal = (signal @ weights[layer][:, :-1]) * (before[layer - 1] > 0)
     return means

@@ -1,4 +1,6 @@
-"""Which batch and which ensemble member a record belongs to: drawn from the record itself, never from its place in a list."""
+"""Which batch and which ensemble member a record belongs to: drawn from the record itself, never
+from its place in a list.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,16 @@ from reticent.core.errors import InvalidInput
 Integers = npt.NDArray[np.int64]
 
 
-def record_keys(X: npt.ArrayLike, labels: npt.ArrayLike, keys: Sequence[Any] | npt.NDArray[Any] | None = None) -> list[bytes]:
+def record_keys(
+    X: npt.ArrayLike, labels: npt.ArrayLike, keys: Sequence[Any] | npt.NDArray[Any] | None = None
+) -> list[bytes]:
     """One key for every record: the caller's own, or the record's content where there is none.
 
     Args:
         X: shape (n, features), finite.
         labels: shape (n,), integers.
-        keys: n strings, integers or byte strings that stay with their records (a customer number), or None.
+        keys: n strings, integers or byte strings that stay with their records (a customer number),
+            or None.
 
     Raises:
         InvalidInput: another number of keys, or keys of another kind. Keys are never shown.
@@ -31,15 +36,21 @@ def record_keys(X: npt.ArrayLike, labels: npt.ArrayLike, keys: Sequence[Any] | n
         [b'anna', b'7']
     """
     if keys is None:
-        rows = np.ascontiguousarray(finite_array(X, name="X", ndim=2, allow_empty=True) + 0.0)  # one zero for both signs
-        return [row.tobytes() + b"%d" % label for row, label in zip(rows, np.asarray(labels).tolist(), strict=True)]
+        rows = np.ascontiguousarray(
+            finite_array(X, name="X", ndim=2, allow_empty=True) + 0.0
+        )  # one zero for both signs
+        return [
+            row.tobytes() + b"%d" % label
+            for row, label in zip(rows, np.asarray(labels).tolist(), strict=True)
+        ]
     return [_as_bytes(key) for key in one_each(keys, len(np.asarray(labels)), name="keys")]
 
 
 def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Integers:
     """A number in 0 .. ``buckets`` - 1 for every key, the same whatever other records there are.
 
-    The hash is keyed with ``purpose``, which is public: batches and members of the same records must not be related.
+    The hash is keyed with ``purpose``, which is public: batches and members of the same records
+    must not be related.
 
     Args:
         keys: from ``record_keys``.
@@ -47,8 +58,8 @@ def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Inte
         purpose: up to 64 characters, for instance "batch".
 
     Returns:
-        Shape (n,), int64. Each bucket's share is 1 / buckets to within 2**-60 for keys chosen without knowing the hash;
-        the guarantee holds for any keys.
+        Shape (n,), int64. Each bucket's share is 1 / buckets to within 2**-60 for keys chosen
+        without knowing the hash; the guarantee holds for any keys.
 
     Example:
         >>> record_buckets([b"anna", b"ben", b"carol", b"anna"], buckets=4, purpose="batch").tolist()
@@ -69,4 +80,6 @@ def _as_bytes(key: Any) -> bytes:
             return str(key).encode()
         except ValueError:  # Python writes no integers of more than 4300 digits
             raise InvalidInput("keys: expected integers of at most 4300 digits") from None
-    raise InvalidInput(f"keys: expected strings, integers or bytes, got an entry of type {type(key).__name__}")
+    raise InvalidInput(
+        f"keys: expected strings, integers or bytes, got an entry of type {type(key).__name__}"
+    )

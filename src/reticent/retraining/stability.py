@@ -17,15 +17,17 @@ _QUERIES_AT_ONCE = 1024
 
 
 def stable_distances(intervals: ParameterIntervals, X: npt.ArrayLike) -> tuple[Integers, Integers]:
-    """The trained network's label of each query, and the largest k for which every weight in T_k gives that label.
+    """The trained network's label of each query, and the largest k for which every weight in T_k
+    gives that label.
 
-    **Guarantee.** (1) For data sets at distance 1 the stable distances of one query differ by at most 1. (2) If their labels
-    differ, both stable distances are 0.
+    **Guarantee.** (1) For data sets at distance 1 the stable distances of one query differ by at
+    most 1. (2) If their labels differ, both stable distances are 0.
 
-    *Why.* T_(k-1)(D') lies inside T_k(D), as computed, and what a query is checked against is computed by the same exact or
-    monotone operations: smaller boxes have smaller ranges of logits. (1) Stable at k for D is stable at k - 1 for D'. The label
-    is that of a weight inside T_0. (2) If D's label is stable at 1, it is the label of all of T_1(D), which holds D's and D''s
-    trained weights. A query's answer does not depend on the other queries.
+    *Why.* T_(k-1)(D') lies inside T_k(D), as computed, and what a query is checked against is
+    computed by the same exact or monotone operations: smaller boxes have smaller ranges of logits.
+    (1) Stable at k for D is stable at k - 1 for D'. The label is that of a weight inside T_0. (2)
+    If D's label is stable at 1, it is the label of all of T_1(D), which holds D's and D''s trained
+    weights. A query's answer does not depend on the other queries.
 
     Args:
         intervals: T_0 .. T_kmax.
@@ -39,7 +41,9 @@ def stable_distances(intervals: ParameterIntervals, X: npt.ArrayLike) -> tuple[I
 
     Edge cases: a label that not even all of T_0 agrees on has distance 0.
     """
-    points = finite_array(X, name="X", ndim=2, columns=intervals.settings.features, allow_empty=True)
+    points = finite_array(
+        X, name="X", ndim=2, columns=intervals.settings.features, allow_empty=True
+    )
     labels, distances = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
     middle = intervals.middle
     trained = IntervalNetwork(intervals.grids, middle, middle)
@@ -58,23 +62,29 @@ def stable_distances(intervals: ParameterIntervals, X: npt.ArrayLike) -> tuple[I
     return labels, distances
 
 
-def vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike, *, classes: int) -> tuple[Integers, Integers]:
-    """The label that most members vote for, and one less than the fewest records whose change could alter it.
+def vote_distances(
+    labels: npt.ArrayLike, distances: npt.ArrayLike, *, classes: int
+) -> tuple[Integers, Integers]:
+    """The label that most members vote for, and one less than the fewest records whose change could
+    alter it.
 
-    A member's vote costs its stable distance plus 1 to change; the cheapest set of changes that lets another label win is
-    found exactly. Ties go to the smaller label.
+    A member's vote costs its stable distance plus 1 to change; the cheapest set of changes that
+    lets another label win is found exactly. Ties go to the smaller label.
 
-    **Guarantee.** If each record belongs to one member, and members' labels and distances have properties (1) and (2) of
-    ``stable_distances``, so have the vote's.
+    **Guarantee.** If each record belongs to one member, and members' labels and distances have
+    properties (1) and (2) of ``stable_distances``, so have the vote's.
 
-    *Why.* Let cost_i(v) be 0 if member i votes v and its distance plus 1 otherwise, and C the least sum of costs over all votes
-    with another winner. One changed record changes one member. With the label kept its costs move by at most 1; with another
-    label both its distances are 0, and each cost_i(v) is 0 or 1 on either side. So C moves by at most 1 while the winner stays;
-    if the winner changes, the neighbour's votes are such a set and cost 1, so C = 1 on both sides and C - 1 = 0.
+    *Why.* Let cost_i(v) be 0 if member i votes v and its distance plus 1 otherwise, and C the least
+    sum of costs over all votes with another winner. One changed record changes one member. With the
+    label kept its costs move by at most 1; with another label both its distances are 0, and each
+    cost_i(v) is 0 or 1 on either side. So C moves by at most 1 while the winner stays; if the
+    winner changes, the neighbour's votes are such a set and cost 1, so C = 1 on both sides and C -
+    1 = 0.
 
-    *Differs from the paper.* Theorem 5.3 sums the smallest distances over *all* members. That is a valid bound and moves by any
-    amount: a member that votes with the losers at distance 0 counts as a vote that is cheap to flip, until it votes with the
-    winners. With more than two labels, members that vote for a third label can join the runner-up, and are counted.
+    *Differs from the paper.* Theorem 5.3 sums the smallest distances over *all* members. That is a
+    valid bound and moves by any amount: a member that votes with the losers at distance 0 counts as
+    a vote that is cheap to flip, until it votes with the winners. With more than two labels,
+    members that vote for a third label can join the runner-up, and are counted.
 
     Args:
         labels: shape (members, n), integers in 0 .. classes - 1.
@@ -92,10 +102,25 @@ def vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike, *, classes: 
         (array([1, 1]), array([4, 8]))
     """
     votes, costs = np.asarray(labels), np.asarray(distances)
-    if votes.ndim != 2 or votes.shape != costs.shape or not len(votes) or {votes.dtype.kind, costs.dtype.kind} - set("iu"):
-        raise InvalidInput(f"labels, distances: expected integers of one shape (members, n), got {votes.shape}, {costs.shape}")
-    if votes.size and (votes.min() < 0 or votes.max() >= count(classes, name="classes", minimum=2) or costs.min() < 0):
-        raise InvalidInput(f"labels, distances: expected labels from 0 to {classes - 1} and distances of at least 0")
+    if (
+        votes.ndim != 2
+        or votes.shape != costs.shape
+        or not len(votes)
+        or {votes.dtype.kind, costs.dtype.kind} - set("iu")
+    ):
+        raise InvalidInput(
+            "labels, distances: expected integers of one shape (members, n), got "
+            f"{votes.shape}, {costs.shape}"
+        )
+    if votes.size and (
+        votes.min() < 0
+        or votes.max() >= count(classes, name="classes", minimum=2)
+        or costs.min() < 0
+    ):
+        raise InvalidInput(
+            f"labels, distances: expected labels from 0 to {classes - 1} and distances of at "
+            "least 0"
+        )
     members, queries = votes.shape
     counts = np.stack([(votes == label).sum(axis=0) for label in range(classes)])
     winner = counts.argmax(axis=0)
@@ -116,10 +141,11 @@ def vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike, *, classes: 
 
 
 def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) -> Integers:
-    """Theorem 5.3 of the paper as printed: ceil(gap / 2) smallest distances of *all* members, plus their number, minus 1.
+    """Theorem 5.3 of the paper as printed: ceil(gap / 2) smallest distances of *all* members, plus
+    their number, minus 1.
 
-    **Guarantee.** None. The number is a valid stable distance, but neighbours' numbers differ by any amount; for research and
-    for the audit.
+    **Guarantee.** None. The number is a valid stable distance, but neighbours' numbers differ by
+    any amount; for research and for the audit.
 
     Args:
         labels: shape (members, n), 0 or 1.
@@ -135,20 +161,26 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
     """
     votes, costs = np.asarray(labels), np.asarray(distances)
     flipped = np.ceil(np.abs(2 * votes.sum(axis=0) - len(votes)) / 2).astype(np.int64)
-    sums = np.concatenate([np.zeros((1, votes.shape[1]), np.int64), np.cumsum(np.sort(costs, axis=0), axis=0)])
+    sums = np.concatenate(
+        [np.zeros((1, votes.shape[1]), np.int64), np.cumsum(np.sort(costs, axis=0), axis=0)]
+    )
     return np.asarray(np.maximum(sums[flipped, np.arange(votes.shape[1])] + flipped - 1, 0))
 
 
 def _cheapest_sums(prices: Array) -> Array:
     """Sums of the 0, 1, ..., members smallest prices of every column: (members + 1, n)."""
-    return np.concatenate([np.zeros((1, prices.shape[1])), np.cumsum(np.sort(prices, axis=0), axis=0)])
+    return np.concatenate(
+        [np.zeros((1, prices.shape[1])), np.cumsum(np.sort(prices, axis=0), axis=0)]
+    )
 
 
 def _labels(logits: Array, classes: int) -> Integers:
     """The label of one weight vector, from the ends of its logits."""
     if classes == 2:
         return np.asarray(logits[0] + logits[1] > 0, dtype=np.int64)
-    return np.asarray((logits - np.swapaxes(logits, 0, 1) >= 0).all(axis=1).argmax(axis=0), dtype=np.int64)
+    return np.asarray(
+        (logits - np.swapaxes(logits, 0, 1) >= 0).all(axis=1).argmax(axis=0), dtype=np.int64
+    )
 
 
 def _agreed(logits: Array, labels: Integers) -> npt.NDArray[np.bool_]:

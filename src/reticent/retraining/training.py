@@ -1,8 +1,10 @@
-"""Certified training: intervals around the weights of every model that k changes of the records could have given.
+"""Certified training: intervals around the weights of every model that k changes of the records
+could have given.
 
-One pass of abstract gradient training gives T_0, T_1, ..., T_kmax. The result is *inclusion-isotone to the last bit*: for
-neighbouring data sets D and D', T_(k - 1)(D') lies inside T_k(D). That, and not validity alone, is what lets noise be scaled
-to how far a label is from changing (docs/certified.md, theorem 1).
+One pass of abstract gradient training gives T_0, T_1, ..., T_kmax. The result is
+*inclusion-isotone to the last bit*: for neighbouring data sets D and D', T_(k - 1)(D') lies
+inside T_k(D). That, and not validity alone, is what lets noise be scaled to how far a label is
+from changing (docs/certified.md, theorem 1).
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 @dataclass(frozen=True, eq=False)
 class ParameterIntervals:
-    """T_0, ..., T_kmax: for each distance k, an interval for every weight. As private as the records.
+    """T_0, ..., T_kmax: for each distance k, an interval for every weight. As private as the
+    records.
 
     Attributes:
         grids: units of everything.
-        lower, upper: per layer, shape (k_max + 1, units, inputs + 1), whole multiples of the layer's weight unit.
+        lower, upper: per layer, shape (k_max + 1, units, inputs + 1), whole multiples of the
+            layer's weight unit.
     """
 
     grids: TrainingGrids
@@ -53,23 +57,34 @@ class ParameterIntervals:
         return len(self.lower[0]) - 1
 
     def weights(self, k: int) -> list[tuple[Array, Array]]:
-        """Lower and upper ends of T_k in real terms, per layer, shape (units, inputs + 1), bias last."""
+        """Lower and upper ends of T_k in real terms, per layer, shape (units, inputs + 1), bias
+        last.
+        """
         ends = zip(self.lower, self.upper, self.grids.weight_units, strict=True)
         return [(low[k] * unit, high[k] * unit) for low, high, unit in ends]
 
     @property
     def nominal(self) -> list[Array]:
-        """The trained weights: the middle of T_0 on its grid, per layer, shape (units, inputs + 1), bias last."""
-        return [whole * unit for whole, unit in zip(self.middle, self.grids.weight_units, strict=True)]
+        """The trained weights: the middle of T_0 on its grid, per layer, shape (units, inputs +
+        1), bias last.
+        """
+        return [
+            whole * unit for whole, unit in zip(self.middle, self.grids.weight_units, strict=True)
+        ]
 
     @property
     def middle(self) -> list[Array]:
         """The trained weights in grid units."""
-        return [np.floor(0.5 * (low[0] + high[0])) for low, high in zip(self.lower, self.upper, strict=True)]
+        return [
+            np.floor(0.5 * (low[0] + high[0]))
+            for low, high in zip(self.lower, self.upper, strict=True)
+        ]
 
     def network(self, k: int | slice) -> IntervalNetwork:
         """The network with weights in T_k; a slice of distances only without hidden layers."""
-        return IntervalNetwork(self.grids, [low[k] for low in self.lower], [high[k] for high in self.upper])
+        return IntervalNetwork(
+            self.grids, [low[k] for low in self.lower], [high[k] for high in self.upper]
+        )
 
     def contains(self, weights: list[Array], k: int) -> bool:
         """Whether real weights (per layer, shape (units, inputs + 1)) lie in T_k."""
@@ -89,23 +104,28 @@ def parameter_intervals(
 ) -> ParameterIntervals:
     """T_k for every k in 0 .. ``k_max``.
 
-    **Guarantee.** *Sound*: plain float64 training on every data set at distance at most k (``settings.counting``) ends inside
-    T_k, if records keep their batch when others come or go. *Isotone*: for data sets D, D' at distance 1, T_(k-1)(D') as computed
-    lies inside T_k(D) as computed, for every k >= 1, in any order of records, on any machine with IEEE arithmetic.
+    **Guarantee.** *Sound*: plain float64 training on every data set at distance at most k
+    (``settings.counting``) ends inside T_k, if records keep their batch when others come or go.
+    *Isotone*: for data sets D, D' at distance 1, T_(k-1)(D') as computed lies inside T_k(D) as
+    computed, for every k >= 1, in any order of records, on any machine with IEEE arithmetic.
 
-    *Why.* docs/certified.md, theorems 1 and 2. Every sum of several terms is a sum of whole numbers below 2^53, hence exact;
-    every other operation is a single correctly rounded, monotone one, or a table that is monotone by construction.
+    *Why.* docs/certified.md, theorems 1 and 2. Every sum of several terms is a sum of whole numbers
+    below 2^53, hence exact; every other operation is a single correctly rounded, monotone one, or a
+    table that is monotone by construction.
 
-    *Differs from the paper.* The published bound (b - k largest plus k gamma, over b) covers k removals *and* k additions: it is
-    ``counting="replace"``. For k changes in total the maximum over j + l = k is about half as wide. Batches are drawn from
-    records' keys; positions in a list would shift with every insertion and void the bound.
+    *Differs from the paper.* The published bound (b - k largest plus k gamma, over b) covers k
+    removals *and* k additions: it is ``counting="replace"``. For k changes in total the maximum
+    over j + l = k is about half as wide. Batches are drawn from records' keys; positions in a list
+    would shift with every insertion and void the bound.
 
     Args:
-        X: shape (n, features), finite; cut to ``input_bound``. Up to 2**24 records (``TrainingGrids.most_records``).
+        X: shape (n, features), finite; cut to ``input_bound``. Up to 2**24 records
+            (``TrainingGrids.most_records``).
         labels: shape (n,), integers in 0 .. classes - 1.
         settings: the run, chosen without looking at the records.
         k_max: at least 0.
-        initial: starting weights per layer, shape (units, inputs + 1), chosen without looking at the records; None for zeros.
+        initial: starting weights per layer, shape (units, inputs + 1), chosen without looking at
+            the records; None for zeros.
         batch: shape (n,), batch of each record, from ``record_buckets``; not needed for one batch.
         report: called with the number of distances done.
 
@@ -116,7 +136,8 @@ def parameter_intervals(
         InvalidInput: shapes, labels or batches that do not fit; values are never shown.
         CertificationFailed: too few exact bits for a network this wide.
 
-    Edge cases: no records, empty batches (their mean is 0), k at or above a batch's size (its mean is anything up to gamma).
+    Edge cases: no records, empty batches (their mean is 0), k at or above a batch's size (its mean
+    is anything up to gamma).
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -125,25 +146,49 @@ def parameter_intervals(
         >>> [bool(intervals.contains(intervals.nominal, k)) for k in range(4)]
         [True, True, True, True]
 
-    Reference: Wicker et al. 2025, "Certification for Differentially Private Prediction in Gradient-Based Training", Theorem 4.6.
+    Reference: Wicker et al. 2025, "Certification for Differentially Private Prediction in
+    Gradient-Based Training", Theorem 4.6.
     """
     points = finite_array(X, name="X", ndim=2, columns=settings.features, allow_empty=True)
     truth = _whole_numbers(labels, "labels", len(points), settings.classes)
-    member = _whole_numbers(np.zeros(len(points), int) if batch is None else batch, "batch", len(points), settings.batches)
+    member = _whole_numbers(
+        np.zeros(len(points), int) if batch is None else batch,
+        "batch",
+        len(points),
+        settings.batches,
+    )
     if batch is None and settings.batches > 1:
-        raise InvalidInput(f"batch: expected the batch of every record, as batches={settings.batches!r}; see record_buckets")
-    grids = TrainingGrids.build(settings, settings.initial(None) if initial is None else _weights(initial, settings))
+        raise InvalidInput(
+            f"batch: expected the batch of every record, as batches={settings.batches!r}; see "
+            "record_buckets"
+        )
+    grids = TrainingGrids.build(
+        settings, settings.initial(None) if initial is None else _weights(initial, settings)
+    )
     most = grids.most_records
     if len(points) > most - count(k_max, name="k_max", minimum=0):
         raise InvalidInput(
-            f"X: expected at most {most} records and changes together, got {len(points)} records; 2**24 where clip is small"
+            f"X: expected at most {most} records and changes together, got {len(points)} "
+            "records; 2**24 where clip is small"
         )
     inputs = grids.inputs(points)
-    batches = [(np.ascontiguousarray(inputs[:, member == index]), truth[member == index]) for index in range(settings.batches)]
-    group = 1 if settings.hidden else max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
+    batches = [
+        (np.ascontiguousarray(inputs[:, member == index]), truth[member == index])
+        for index in range(settings.batches)
+    ]
+    group = (
+        1
+        if settings.hidden
+        else max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
+    )
     clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
-    # All distances start from the same weights: with hidden layers, the first step's gradients are the same for all.
-    first_gradients = _gradients(grids, clips, batches[0], list(grids.start), list(grids.start)) if settings.hidden else None
+    # All distances start from the same weights: with hidden layers, the first step's gradients are
+    # the same for all.
+    first_gradients = (
+        _gradients(grids, clips, batches[0], list(grids.start), list(grids.start))
+        if settings.hidden
+        else None
+    )
     _keep_freed_memory()
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
@@ -162,8 +207,9 @@ def parameter_intervals(
 def _keep_freed_memory() -> None:
     """Has the allocator keep what one step frees for the next one.
 
-    glibc hands large blocks back to the system, which gives every step new pages to fill with zeros: a third of the time.
-    Freeing one block of this size, of which no page is touched, raises its limits for the process; others do not mind.
+    glibc hands large blocks back to the system, which gives every step new pages to fill with
+    zeros: a third of the time. Freeing one block of this size, of which no page is touched,
+    raises its limits for the process; others do not mind.
     """
     np.empty(_LARGE_BLOCK, dtype=np.uint8)
 
@@ -179,7 +225,8 @@ def _trained(
     distances: Integers,
     first_gradients: _Layers | None,
 ) -> tuple[list[Array], list[Array]]:
-    """Lower and upper weights at the given distances, per layer, shape (distances, units, inputs + 1).
+    """Lower and upper weights at the given distances, per layer, shape (distances, units, inputs +
+    1).
 
     ``first_gradients`` are those of the first step, if they are known already.
     """
@@ -190,16 +237,21 @@ def _trained(
     for step in range(settings.steps):
         gradients = first_gradients if step == 0 else None
         if gradients is None:
-            boxes = ([ends[0] if settings.hidden else ends for ends in side] for side in (low, high))
+            boxes = (
+                [ends[0] if settings.hidden else ends for ends in side] for side in (low, high)
+            )
             gradients = _gradients(grids, clips, batches[step % settings.batches], *boxes)
         rate = settings.rate(step)
         kept = 1.0 - rate * settings.weight_decay
         for layer, clip in enumerate(clips):
-            lower, upper = _mean_bounds(gradients[layer], layer, low[layer].shape, distances, settings)
+            lower, upper = _mean_bounds(
+                gradients[layer], layer, low[layer].shape, distances, settings
+            )
             unit = grids.signal_units[layer] * grids.activation_units[layer] * 2.0**clip.shift
             size = rate * (unit / grids.weight_units[layer])
-            # Each line is one rounded operation per number, monotone in the ends that go in; the last margin is a whole unit,
-            # far above all rounding of a step, of ours and of a plain run.
+            # Each line is one rounded operation per number, monotone in the ends that go in; the
+            # last margin is a whole unit, far above all rounding of a step, of ours and of a plain
+            # run.
             for ends, mean in zip(momentum[layer], (lower, upper), strict=True):
                 ends *= settings.momentum
                 ends += mean
@@ -209,30 +261,51 @@ def _trained(
 
 
 def _gradients(
-    grids: TrainingGrids, clips: list[Clip], batch: tuple[Array, Integers], low: list[Array], high: list[Array]
+    grids: TrainingGrids,
+    clips: list[Clip],
+    batch: tuple[Array, Integers],
+    low: list[Array],
+    high: list[Array],
 ) -> _Layers:
-    """One batch's gradients for weights in [low, high]: one box, or for networks without hidden layers many."""
+    """One batch's gradients for weights in [low, high]: one box, or for networks without hidden
+    layers many.
+    """
     inputs, labels = batch
     network = IntervalNetwork(grids, low, high)
     blocks = []
     for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
         block = slice(start, start + RECORDS_AT_ONCE)
         factors = network.factors(inputs[:, block], labels[block])
-        blocks.append([(part, *block_sums(part, clip)) for part, clip in zip(factors, clips, strict=True)])
+        blocks.append(
+            [(part, *block_sums(part, clip)) for part, clip in zip(factors, clips, strict=True)]
+        )
     layers = []
     for layer, clip in enumerate(clips):
         parts, lower, upper = zip(*(block[layer] for block in blocks), strict=True)
-        layers.append((RecordEnds(parts, lower, clip, upper=False), RecordEnds(parts, upper, clip, upper=True)))
+        layers.append(
+            (
+                RecordEnds(parts, lower, clip, upper=False),
+                RecordEnds(parts, upper, clip, upper=True),
+            )
+        )
     return layers
 
 
 def _mean_bounds(
-    gradients: tuple[RecordEnds, RecordEnds], layer: int, shape: tuple[int, ...], distances: Integers, settings: TrainingSettings
+    gradients: tuple[RecordEnds, RecordEnds],
+    layer: int,
+    shape: tuple[int, ...],
+    distances: Integers,
+    settings: TrainingSettings,
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds on a layer's mean gradient in coarse units, of ``shape`` (distances, units, inputs + 1)."""
+    """Lower and upper bounds on a layer's mean gradient in coarse units, of ``shape``
+    (distances, units, inputs + 1).
+    """
     # Rows are units in the first layer, and what enters in later ones.
     of_rows = np.repeat(distances, shape[1] if layer == 0 else shape[2])
-    bounds = [mean_bound(ends, of_rows, replace=settings.counting == "replace") for ends in gradients]
+    bounds = [
+        mean_bound(ends, of_rows, replace=settings.counting == "replace") for ends in gradients
+    ]
     lower, upper = (bound.reshape(shape) if layer == 0 else bound.T[None] for bound in bounds)
     return -lower, upper
 
@@ -240,22 +313,31 @@ def _mean_bounds(
 def _check_nested(intervals: ParameterIntervals) -> None:
     """A last line of defence: T_0 lies in T_1 lies in T_2, and so on, whatever the proof says."""
     for low, high in zip(intervals.lower, intervals.upper, strict=True):
-        if not (bool((np.diff(low, axis=0) <= 0).all()) and bool((np.diff(high, axis=0) >= 0).all())):
-            raise CertificationFailed("parameter intervals are not nested; this machine's arithmetic is not IEEE float64")
+        if not (
+            bool((np.diff(low, axis=0) <= 0).all()) and bool((np.diff(high, axis=0) >= 0).all())
+        ):
+            raise CertificationFailed(
+                "parameter intervals are not nested; this machine's arithmetic is not IEEE float64"
+            )
 
 
 def _weights(initial: list[Array], settings: TrainingSettings) -> list[Array]:
     shapes = [weights.shape for weights in settings.initial(0)]
     arrays = [finite_array(weights, name="initial", ndim=2) for weights in initial]
     if [weights.shape for weights in arrays] != shapes:
-        raise InvalidInput(f"initial: expected arrays of shapes {shapes}, got {[weights.shape for weights in arrays]}")
+        raise InvalidInput(
+            f"initial: expected arrays of shapes {shapes}, got "
+            f"{[weights.shape for weights in arrays]}"
+        )
     return arrays
 
 
 def _whole_numbers(values: npt.ArrayLike, name: str, rows: int, below: int) -> Integers:
     array = np.asarray(values)
     if array.shape != (rows,) or (array.dtype.kind not in "iu" and rows):
-        raise InvalidInput(f"{name}: expected {rows} integers, got shape={array.shape}, dtype={array.dtype}")
+        raise InvalidInput(
+            f"{name}: expected {rows} integers, got shape={array.shape}, dtype={array.dtype}"
+        )
     if rows and (array.min() < 0 or array.max() >= below):
         raise InvalidInput(f"{name}: expected integers from 0 to {below - 1}")
     return array.astype(np.int64)

@@ -1,4 +1,6 @@
-"""Forward and backward pass of a ReLU network whose weights are intervals, exact on grids (records in columns)."""
+"""Forward and backward pass of a ReLU network whose weights are intervals, exact on grids
+(records in columns).
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ Labels = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Intervals for the two factors of every gradient entry of one layer: an entry is a row value times a column value.
+    """Intervals for the two factors of every gradient entry of one layer: an entry is a row value
+    times a column value.
 
-    In the first layer rows are loss signals at the layer's units, and columns its inputs, known exactly. In later layers rows are
-    the non-negative activations that enter (bias last), and columns the signals.
+    In the first layer rows are loss signals at the layer's units, and columns its inputs, known
+    exactly. In later layers rows are the non-negative activations that enter (bias last), and
+    columns the signals.
 
     Attributes:
         row_low, row_high: shape (rows, n), in grid units.
@@ -35,9 +39,15 @@ class Factors:
 
     @cached_property
     def largest(self) -> Array:
-        """A number that no gradient of a row and column goes beyond in magnitude, clipped or not: (rows, columns)."""
-        rows = np.maximum(-self.row_low.min(axis=1, initial=0.0), self.row_high.max(axis=1, initial=0.0))
-        columns = np.maximum(-self.column_low.min(axis=1, initial=0.0), self.column_high.max(axis=1, initial=0.0))
+        """A number that no gradient of a row and column goes beyond in magnitude, clipped or
+        not: (rows, columns).
+        """
+        rows = np.maximum(
+            -self.row_low.min(axis=1, initial=0.0), self.row_high.max(axis=1, initial=0.0)
+        )
+        columns = np.maximum(
+            -self.column_low.min(axis=1, initial=0.0), self.column_high.max(axis=1, initial=0.0)
+        )
         return np.asarray(rows[:, None] * columns)
 
 
@@ -64,24 +74,34 @@ def known_inputs(lower: Array, upper: Array, inputs: Array, *, scale: float) -> 
 
 
 def _against(weights: Array, *, high: bool) -> Array:
-    """Rows that turn stacked activations [high; low] into the upper (lower) end of ``W a`` for a >= 0."""
+    """Rows that turn stacked activations [high; low] into the upper (lower) end of ``W a`` for a
+    >= 0.
+    """
     plus, minus = positive_part(weights), np.minimum(weights, 0.0)
     return np.concatenate([plus, minus] if high else [minus, plus], axis=-1)
 
 
 def _logit_differences(lower: Array, upper: Array, stacked: Array) -> Array:
-    """Lower ends of z_j - z_i over all weights and activations, shape (c, c, n): the common activation cancels."""
+    """Lower ends of z_j - z_i over all weights and activations, shape (c, c, n): the common
+    activation cancels.
+    """
     least = lower[:, None, :] - upper[None, :, :]
-    return np.asarray((_against(least.reshape(-1, least.shape[-1]), high=False) @ stacked).reshape(*least.shape[:2], -1))
+    return np.asarray(
+        (_against(least.reshape(-1, least.shape[-1]), high=False) @ stacked).reshape(
+            *least.shape[:2], -1
+        )
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalNetwork:
-    """A network with weights in a box, in grid units; one box, or for networks without hidden layers many.
+    """A network with weights in a box, in grid units; one box, or for networks without hidden
+    layers many.
 
     Attributes:
         grids: units.
-        lower, upper: per layer, shape (units, inputs + 1); without hidden layers (boxes, units, inputs + 1).
+        lower, upper: per layer, shape (units, inputs + 1); without hidden layers (boxes, units,
+            inputs + 1).
     """
 
     grids: TrainingGrids
@@ -95,7 +115,8 @@ class IntervalNetwork:
             inputs: shape (features + 1, n), from ``TrainingGrids.inputs``.
 
         Returns:
-            Shape (2, ..., n) for two classes: lower and upper end of the logit of class 1. Shape (c, c, ..., n) for
+            Shape (2, ..., n) for two classes: lower and upper end of the logit of class 1. Shape
+            (c, c, ..., n) for
             more: ``[j, i]`` at most z_j - z_i. With several boxes ``...`` is their axis.
         """
         return self._logits(inputs, self._hidden(inputs))
@@ -131,11 +152,19 @@ class IntervalNetwork:
             if layer == 0:
                 low, high = known_inputs(self.lower[0], self.upper[0], inputs, scale=scale)
             else:
-                rows = np.concatenate([_against(self.upper[layer], high=True), _against(self.lower[layer], high=False)])
+                rows = np.concatenate(
+                    [
+                        _against(self.upper[layer], high=True),
+                        _against(self.lower[layer], high=False),
+                    ]
+                )
                 high, low = np.split((scale * rows) @ stacks[-1], 2)
             units = len(low)
             stack = np.empty((2 * units + 2, low.shape[1]))
-            for place, ends, rounding in ((slice(0, units), high, np.ceil), (slice(units + 1, -1), low, np.floor)):
+            for place, ends, rounding in (
+                (slice(0, units), high, np.ceil),
+                (slice(units + 1, -1), low, np.floor),
+            ):
                 np.clip(rounding(ends, out=ends), 0.0, grids.caps[layer], out=stack[place])
             stack[units] = stack[-1] = 1.0 / unit
             stacks.append(stack)
@@ -148,17 +177,31 @@ class IntervalNetwork:
         if not stacks:
             shape = (*lower.shape[:-1], inputs.shape[1])
             flat = lower.reshape(-1, lower.shape[-1]), upper.reshape(-1, upper.shape[-1])
-            low, high = (np.moveaxis(end.reshape(shape), -2, 0) for end in known_inputs(*flat, inputs, scale=1.0))
-            ends = np.stack([low[0], high[0]]) if grids.settings.outputs == 1 else low[:, None] - high[None]
+            low, high = (
+                np.moveaxis(end.reshape(shape), -2, 0)
+                for end in known_inputs(*flat, inputs, scale=1.0)
+            )
+            ends = (
+                np.stack([low[0], high[0]])
+                if grids.settings.outputs == 1
+                else low[:, None] - high[None]
+            )
         elif grids.settings.outputs == 1:
-            ends = np.stack([(_against(lower, high=False) @ stacks[-1])[0], (_against(upper, high=True) @ stacks[-1])[0]])
+            ends = np.stack(
+                [
+                    (_against(lower, high=False) @ stacks[-1])[0],
+                    (_against(upper, high=True) @ stacks[-1])[0],
+                ]
+            )
         else:
             ends = _logit_differences(lower, upper, stacks[-1])
         ends *= unit
         return ends
 
     def _loss_signal(self, logits: Array, labels: Labels) -> tuple[Array, Array]:
-        """Loss gradient at the logits in signal units, shape (..., outputs, n): probabilities minus the label."""
+        """Loss gradient at the logits in signal units, shape (..., outputs, n): probabilities
+        minus the label.
+        """
         binary = self.grids.settings.outputs == 1
         low, high = sigmoid_range(*logits) if binary else softmax_range(logits)
         unit = self.grids.signal_units[-1]
@@ -173,19 +216,42 @@ class IntervalNetwork:
         truth = truth.reshape(len(low), *(1,) * (low.ndim - 2), -1)
         return np.moveaxis(low - truth, 0, -2), np.moveaxis(high - truth, 0, -2)
 
-    def _below(self, layer: int, low: Array, high: Array, stack: Array, half: int) -> tuple[Array, Array]:
+    def _below(
+        self, layer: int, low: Array, high: Array, stack: Array, half: int
+    ) -> tuple[Array, Array]:
         """Signal at the outputs of the layer below ``layer``."""
         lower, upper = self.lower[layer].T[:-1], self.upper[layer].T[:-1]
-        signal = np.concatenate([positive_part(high), positive_part(low), positive_part(-high), positive_part(-low)])
+        signal = np.concatenate(
+            [positive_part(high), positive_part(low), positive_part(-high), positive_part(-low)]
+        )
         units = self.grids
-        scale = units.weight_units[layer] * units.signal_units[layer] / units.signal_units[layer - 1]
-        upper_rows = [positive_part(upper), np.minimum(upper, 0.0), -positive_part(lower), -np.minimum(lower, 0.0)]
-        lower_rows = [np.minimum(lower, 0.0), positive_part(lower), -np.minimum(upper, 0.0), -positive_part(upper)]
-        # A neuron that is surely on passes its signal, one that is surely off passes 0, any other either.
-        # Rectified ends at the cap are on: the signal of a cut activation is passed straight through.
-        # Activations are whole numbers, signals below 2^53: a limit is 0 where an activation's end is 0, else beyond any signal.
+        scale = (
+            units.weight_units[layer] * units.signal_units[layer] / units.signal_units[layer - 1]
+        )
+        upper_rows = [
+            positive_part(upper),
+            np.minimum(upper, 0.0),
+            -positive_part(lower),
+            -np.minimum(lower, 0.0),
+        ]
+        lower_rows = [
+            np.minimum(lower, 0.0),
+            positive_part(lower),
+            -np.minimum(upper, 0.0),
+            -positive_part(upper),
+        ]
+        # A neuron that is surely on passes its signal, one that is surely off passes 0, any other
+        # either. Rectified ends at the cap are on: the signal of a cut activation is passed
+        # straight through. Activations are whole numbers, signals below 2^53: a limit is 0 where an
+        # activation's end is 0, else beyond any signal.
         least, most = stack[half : half + len(upper)] * -(2.0**53), stack[: len(upper)] * 2.0**53
-        above, below = ((scale * np.concatenate(rows, axis=1)) @ signal for rows in (upper_rows, lower_rows))
+        above, below = (
+            (scale * np.concatenate(rows, axis=1)) @ signal for rows in (upper_rows, lower_rows)
+        )
         np.minimum(np.maximum(above, least, out=above), most, out=above)
-        np.maximum(np.minimum(below, np.negative(least, out=least), out=below), np.negative(most, out=most), out=below)
+        np.maximum(
+            np.minimum(below, np.negative(least, out=least), out=below),
+            np.negative(most, out=most),
+            out=below,
+        )
         return np.floor(below, out=below), np.ceil(above, out=above)

@@ -1,4 +1,6 @@
-"""What a certified training run does, fixed before any record is seen, and the public grids that it computes on."""
+"""What a certified training run does, fixed before any record is seen, and the public grids that
+it computes on.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ INPUT_BITS = 16
 """Inputs are rounded to this many bits of their public bound."""
 
 RECORDS_AT_ONCE = 1024
-"""Records per block, which fits into the cache. Sums over one are exact in float64 (not over more); blocks are added in int64."""
+"""Records per block, which fits into the cache. Sums over one are exact in float64 (not over
+more); blocks are added in int64.
+"""
 
 MOST_RECORDS = 2**24
 _EXACT_BITS = 53
@@ -36,15 +40,18 @@ _MOST_STEPS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """Stochastic gradient descent on a ReLU network with elementwise clipped gradients; nothing here may depend on records.
+    """Stochastic gradient descent on a ReLU network with elementwise clipped gradients; nothing
+    here may depend on records.
 
     A step with the records B of one batch is ``m = momentum m + mean over B of clip(gradient)``,
-    ``weights = (1 - rate weight_decay) weights - rate m``, rate = learning_rate / (1 + rate_decay n) in step n = 0, 1, ...
-    The mean of an empty batch is 0. Hidden activations are cut at a public bound that ordinary data never reach.
+    ``weights = (1 - rate weight_decay) weights - rate m``, rate = learning_rate / (1 + rate_decay
+    n) in step n = 0, 1, ... The mean of an empty batch is 0. Hidden activations are cut at a public
+    bound that ordinary data never reach.
 
     Attributes:
         features: number of inputs, at least 1.
-        classes: number of labels, at least 2. Two labels share one logit (logistic loss), more have one each (softmax).
+        classes: number of labels, at least 2. Two labels share one logit (logistic loss), more have
+            one each (softmax).
         hidden: widths of the hidden ReLU layers; () is logistic or softmax regression.
         epochs: passes over all batches.
         batches: number of batches; a record's batch is drawn from its key. 1 is full batch.
@@ -54,8 +61,9 @@ class TrainingSettings:
         momentum: in [0, 1).
         weight_decay: at least 0, decoupled from momentum; learning_rate * weight_decay at most 1.
         input_bound: inputs are cut to [-input_bound, input_bound], above 0; public.
-        counting: what a distance of k means. "add-remove": k records come or go in total. "replace": k records are replaced,
-            or up to k removed and up to k added (Theorem 4.6 of the paper).
+        counting: what a distance of k means. "add-remove": k records come or go in total.
+            "replace": k records are replaced, or up to k removed and up to k added (Theorem 4.6 of
+            the paper).
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range.
@@ -81,7 +89,9 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         count(self.features, name="features")
         count(self.classes, name="classes", minimum=2)
-        object.__setattr__(self, "hidden", tuple(count(width, name="hidden") for width in self.hidden))
+        object.__setattr__(
+            self, "hidden", tuple(count(width, name="hidden") for width in self.hidden)
+        )
         count(self.epochs, name="epochs")
         count(self.batches, name="batches")
         for name in ("learning_rate", "clip", "input_bound"):
@@ -93,7 +103,9 @@ class TrainingSettings:
                 raise InvalidParameter(f"{name}={value!r}: expected a finite number of at least 0")
             object.__setattr__(self, name, value)
         if self.learning_rate * self.weight_decay > 1:
-            raise InvalidParameter(f"weight_decay={self.weight_decay!r}: expected at most 1 / learning_rate")
+            raise InvalidParameter(
+                f"weight_decay={self.weight_decay!r}: expected at most 1 / learning_rate"
+            )
         one_of(self.counting, ("add-remove", "replace"), name="counting")
 
     @property
@@ -121,18 +133,26 @@ class TrainingSettings:
         return self.learning_rate / (1.0 + self.rate_decay * step)
 
     def initial(self, seed: int | None) -> list[Array]:
-        """Starting weights of every layer, shape (units, inputs + 1) with the bias last; uniform within 1 / sqrt(inputs).
+        """Starting weights of every layer, shape (units, inputs + 1) with the bias last; uniform
+        within 1 / sqrt(inputs).
 
         Args:
             seed: None for all zeros (only without hidden layers).
 
         Raises:
-            InvalidParameter: zeros asked for a network with hidden layers, which would never learn.
+            InvalidParameter: zeros asked for a network with hidden layers, which would never
+                learn.
         """
         if seed is None and self.hidden:
-            raise InvalidParameter("seed=None: a network with hidden layers cannot start from zeros; expected an integer")
+            raise InvalidParameter(
+                "seed=None: a network with hidden layers cannot start from zeros; expected an "
+                "integer"
+            )
         random = np.random.default_rng(seed)
-        shapes = [(units, inputs + 1) for inputs, units in zip(self.widths[:-1], self.widths[1:], strict=True)]
+        shapes = [
+            (units, inputs + 1)
+            for inputs, units in zip(self.widths[:-1], self.widths[1:], strict=True)
+        ]
         if seed is None:
             return [np.zeros(shape) for shape in shapes]
         return [random.uniform(-1, 1, shape) / math.sqrt(shape[1] - 1) for shape in shapes]
@@ -140,10 +160,12 @@ class TrainingSettings:
 
 @dataclass(frozen=True, eq=False)
 class TrainingGrids:
-    """Units of everything that is computed, all powers of two, chosen from settings and starting weights alone.
+    """Units of everything that is computed, all powers of two, chosen from settings and starting
+    weights alone.
 
-    Every number of a certificate is a whole multiple of its unit held in float64; units are coarse enough that every sum
-    below is exact, so that no order of summation can matter (docs/certified.md, section 3).
+    Every number of a certificate is a whole multiple of its unit held in float64; units are coarse
+    enough that every sum below is exact, so that no order of summation can matter
+    (docs/certified.md, section 3).
 
     Attributes:
         settings: the run.
@@ -168,19 +190,30 @@ class TrainingGrids:
         """The grids of a run.
 
         Raises:
-            CertificationFailed: layers so wide, or magnitudes so far apart, that too few exact bits are left.
+            CertificationFailed: layers so wide, or magnitudes so far apart, that too few exact
+                bits are left.
         """
         if settings.steps >= _MOST_STEPS:
-            raise CertificationFailed(f"epochs * batches = {settings.steps}: expected fewer than {_MOST_STEPS} steps")
+            raise CertificationFailed(
+                f"epochs * batches = {settings.steps}: expected fewer than {_MOST_STEPS} steps"
+            )
         widths = settings.widths
         input_range = power_of_two_at_least(max(settings.input_bound, 1.0))
         input_unit = input_range * 2.0**-INPUT_BITS
-        drift = sum(settings.rate(step) for step in range(settings.steps)) * settings.clip / (1.0 - settings.momentum)
+        drift = (
+            sum(settings.rate(step) for step in range(settings.steps))
+            * settings.clip
+            / (1.0 - settings.momentum)
+        )
         largest: list[float] = []
         weight_units, activation_units, caps = [], [input_unit], []
         reach = settings.input_bound
         for layer, weights in enumerate(initial):
-            used = (INPUT_BITS if layer == 0 else _ACTIVATION_BITS) + 2 + math.ceil(math.log2(widths[layer] + 1))
+            used = (
+                (INPUT_BITS if layer == 0 else _ACTIVATION_BITS)
+                + 2
+                + math.ceil(math.log2(widths[layer] + 1))
+            )
             bits = _enough(min(_WEIGHT_BITS, _EXACT_BITS - used))
             range_ = float(np.abs(weights).max()) + 1.01 * drift
             # Every step widens by a unit and rounds by less than another.
@@ -189,32 +222,49 @@ class TrainingGrids:
             range_ += (2 * settings.steps + 1) * unit
             largest.append(range_)
             if layer < len(initial) - 1:
-                reach = min(16.0 * max(settings.input_bound, 1.0), range_ * (widths[layer] * reach + 1.0))
+                reach = min(
+                    16.0 * max(settings.input_bound, 1.0), range_ * (widths[layer] * reach + 1.0)
+                )
                 cap = power_of_two_at_least(max(reach, 1.0))
                 activation_units.append(cap * 2.0**-_ACTIVATION_BITS)
                 caps.append(2.0**_ACTIVATION_BITS)
         signal_units: list[float] = []
         range_, terms = 1.0, 4 * settings.outputs
         for layer in reversed(range(len(largest))):
-            # Over wide boxes every class may have a signal of 1, and a signal of either sign counts twice in the layer below.
-            spare = _EXACT_BITS - 1 - math.ceil(math.log2(largest[layer] / weight_units[layer])) - math.ceil(math.log2(terms))
+            # Over wide boxes every class may have a signal of 1, and a signal of either sign counts
+            # twice in the layer below.
+            spare = (
+                _EXACT_BITS
+                - 1
+                - math.ceil(math.log2(largest[layer] / weight_units[layer]))
+                - math.ceil(math.log2(terms))
+            )
             bits = _FIRST_SIGNAL_BITS if layer == 0 else min(_SIGNAL_BITS, spare)
             signal_units.insert(0, power_of_two_at_least(range_) * 2.0 ** -_enough(bits))
-            range_ *= 1.01 * largest[layer] * (settings.outputs if layer == len(largest) - 1 else 2 * widths[layer + 1])
+            range_ *= (
+                1.01
+                * largest[layer]
+                * (settings.outputs if layer == len(largest) - 1 else 2 * widths[layer + 1])
+            )
             terms = 4 * widths[layer]
-        start = tuple(np.rint(weights / unit) for weights, unit in zip(initial, weight_units, strict=True))
+        start = tuple(
+            np.rint(weights / unit) for weights, unit in zip(initial, weight_units, strict=True)
+        )
         units = tuple(weight_units), tuple(activation_units), tuple(signal_units)
         grids = cls(settings, start, input_unit, *units, tuple(caps))
         if min(grids.clips(layer)[0] for layer in range(len(largest))) < 2**_LEAST_CLIP_BITS:
-            # Rounded to whole units gamma would grow, and the weights with it beyond the range that their unit was chosen for.
+            # Rounded to whole units gamma would grow, and the weights with it beyond the range that
+            # their unit was chosen for.
             raise CertificationFailed(
-                f"clip={settings.clip!r}: fewer than {_LEAST_CLIP_BITS} exact bits are left for the gradients of a layer; "
+                f"clip={settings.clip!r}: fewer than {_LEAST_CLIP_BITS} exact bits are left "
+                "for the gradients of a layer; "
                 "expected a larger clip, or a network with fewer layers or units"
             )
         return grids
 
     def inputs(self, X: Array) -> Array:
-        """Inputs cut to the public bound, on their grid in units, one row more for the bias: (features + 1, n).
+        """Inputs cut to the public bound, on their grid in units, one row more for the bias:
+        (features + 1, n).
 
         Args:
             X: shape (n, features), finite.
@@ -238,11 +288,15 @@ class TrainingGrids:
         return min(MOST_RECORDS, (2**63 - 1) // largest)
 
     def shift(self, layer: int) -> int:
-        """Bits by which a sum of a layer's gradients is coarsened, so that sums over all records stay below 2**52."""
+        """Bits by which a sum of a layer's gradients is coarsened, so that sums over all records
+        stay below 2**52.
+        """
         return max(0, math.ceil(math.log2(max(self.clips(layer)[1], 1))) - _CLIP_BITS)
 
 
 def _enough(bits: int) -> int:
     if bits < 12:
-        raise CertificationFailed("a layer is so wide that fewer than 12 exact bits are left; expected a narrower network")
+        raise CertificationFailed(
+            "a layer is so wide that fewer than 12 exact bits are left; expected a narrower network"
+        )
     return bits

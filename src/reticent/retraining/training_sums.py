@@ -36,11 +36,13 @@ class Clip:
 
 @dataclass(frozen=True, eq=False)
 class BlockSums:
-    """What one block's records add up to, for every row and column; upper ends, or negated lower ends.
+    """What one block's records add up to, for every row and column; upper ends, or negated lower
+    ends.
 
     Attributes:
         total: sums of clipped ends, exact whole numbers.
-        floored: a number of records, at least, whose end is gamma's negative; 0 where none was looked at.
+        floored: a number of records, at least, whose end is gamma's negative; 0 where none was
+            looked at.
         least: a number that no record's end is below.
     """
 
@@ -50,7 +52,11 @@ class BlockSums:
 
     def plus(self, other: BlockSums) -> BlockSums:
         """Both blocks together."""
-        return BlockSums(self.total + other.total, self.floored + other.floored, np.minimum(self.least, other.least))
+        return BlockSums(
+            self.total + other.total,
+            self.floored + other.floored,
+            np.minimum(self.least, other.least),
+        )
 
 
 def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
@@ -68,17 +74,24 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
     clipped = factors.largest > clip.below
     # Where most rows are clipped, looking at all of them is faster than to pick them.
     picked = np.where(clipped.mean(axis=0) > 0.75, True, clipped)
-    sums = (np.empty(clipped.shape), np.empty(clipped.shape)) if picked.all() else _unclipped_sums(factors)
+    sums = (
+        (np.empty(clipped.shape), np.empty(clipped.shape))
+        if picked.all()
+        else _unclipped_sums(factors)
+    )
     floored = np.zeros((2, *clipped.shape), np.int64)
     least = np.repeat(-np.minimum(factors.largest, clip.above)[None], 2, axis=0)
     ones = np.ones(factors.row_low.shape[1])
     for column in np.flatnonzero(picked.any(axis=0)).tolist():
-        rows: slice | Integers = slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
+        rows: slice | Integers = (
+            slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
+        )
         for side, ends in enumerate(_both_ends(factors, rows, column)):
             np.clip(ends, -clip.below, clip.above, out=ends)
             sums[side][rows, column] = ends @ ones
             least[side, rows, column] = ends.min(axis=1, initial=clip.above)
-            # Eight comparisons to a byte, and bits are counted: several times faster than np.count_nonzero along an axis.
+            # Eight comparisons to a byte, and bits are counted: several times faster than
+            # np.count_nonzero along an axis.
             at_floor = np.packbits(ends == -clip.below, axis=1)
             floored[side, rows, column] = np.bitwise_count(at_floor).sum(axis=1)
     totals = sums[0].astype(np.int64), sums[1].astype(np.int64)
@@ -87,7 +100,12 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
 
 def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
     """Sums over one block of negated lower ends, and of upper ends, if none reaches gamma."""
-    low, high, lower, upper = factors.row_low, factors.row_high, factors.column_low, factors.column_high
+    low, high, lower, upper = (
+        factors.row_low,
+        factors.row_high,
+        factors.column_low,
+        factors.column_high,
+    )
     if lower is upper:
         # Twice the midpoints and twice the radii.
         middle, reach = (low + high) @ upper.T, (high - low) @ np.abs(upper).T
@@ -97,12 +115,15 @@ def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
 
 
 def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[Array, Array]:
-    """Negated lower ends, and upper ends, of the gradients of some rows and one column, not clipped: (rows, n) each."""
+    """Negated lower ends, and upper ends, of the gradients of some rows and one column, not
+    clipped: (rows, n) each.
+    """
     lower, upper = factors.column_low[column], factors.column_high[column]
     low, high = factors.row_low[rows], factors.row_high[rows]
     if lower.min(initial=0.0) >= 0.0:
         return low * -lower, high * upper
-    # Either the column is known exactly or the rows are non-negative: of both ends' products one is the least, one the largest.
+    # Either the column is known exactly or the rows are non-negative: of both ends' products one is
+    # the least, one the largest.
     upper_ends = low * upper
     others = high * upper
     if factors.column_low is factors.column_high:
@@ -147,7 +168,8 @@ class RecordEnds:
             limit: shape (rows,), above -gamma.
 
         Returns:
-            Their number in each row, shape (rows,); and the ends in any order, padded to (rows, most) by what is no end.
+            Their number in each row, shape (rows,); and the ends in any order, padded to (rows,
+            most) by what is no end.
         """
         places, values = [np.zeros(0, np.int64)], [np.zeros(0)]
         for part, sums in zip(self.parts, self.of_parts, strict=True):
@@ -162,14 +184,17 @@ class RecordEnds:
         return _packed(np.concatenate(places), np.concatenate(values), limit)
 
     def clipped(self, rows: Integers, column: int) -> Iterator[Array]:
-        """Every record's end for some rows and one column, block by block: (rows, records of the block)."""
+        """Every record's end for some rows and one column, block by block: (rows, records of the
+        block).
+        """
         for part in self.parts:
             yield self._clipped(self._ends(part, rows, column))
 
     def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
         """Not clipped."""
         values = part.column_high[column] if self.upper else -part.column_low[column]
-        # Either the column is known exactly or the rows are non-negative: the larger product is the upper end.
+        # Either the column is known exactly or the rows are non-negative: the larger product is the
+        # upper end.
         ends = part.row_high[rows]
         ends *= values
         if values.min(initial=0.0) < 0:
@@ -185,12 +210,13 @@ class RecordEnds:
 def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array:
     """Upper bounds on the mean gradient of every batch at the given distances, in coarse units.
 
-    With u_1 >= u_2 >= ... the upper ends of the b records' gradients, the bound at distance k is the maximum over
-    j removed and l added records of (u_1 + ... + u_(b - j) + l gamma) / (b - j + l): over j + l = k, or with ``replace``
-    at j = l = k. It is gamma once k reaches b.
+    With u_1 >= u_2 >= ... the upper ends of the b records' gradients, the bound at distance k is
+    the maximum over j removed and l added records of (u_1 + ... + u_(b - j) + l gamma) / (b - j +
+    l): over j + l = k, or with ``replace`` at j = l = k. It is gamma once k reaches b.
 
     Args:
-        ends: the b records' upper ends; single ones are looked at where their sum alone does not decide.
+        ends: the b records' upper ends; single ones are looked at where their sum alone does not
+            decide.
         distances: k of each row's box, shape (rows,).
         replace: which of the two.
 
@@ -211,7 +237,8 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array
     limit = _worth_removing(added, records - k, clip) * 2.0**clip.shift
     unsettled = open_ & (k > 0) & (sums.least < limit)
     for column in np.flatnonzero(unsettled.any(axis=0)).tolist():
-        # Where k records or more are at the least possible end, the k smallest are known without looking for them.
+        # Where k records or more are at the least possible end, the k smallest are known without
+        # looking for them.
         known = unsettled[:, column] & (sums.floored[:, column] >= distances)
         for rows in (np.flatnonzero(known), np.flatnonzero(unsettled[:, column] & ~known)):
             if not len(rows):
@@ -228,16 +255,20 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array
             possible = j <= np.minimum(found, distances[rows])[:, None]
             with np.errstate(divide="ignore", invalid="ignore"):
                 means = np.where(possible, (left + (k[rows] - j) * gamma) / size, -np.inf)
-            bound[rows, column] = np.maximum(bound[rows, column], means.max(axis=1, initial=-np.inf))
+            bound[rows, column] = np.maximum(
+                bound[rows, column], means.max(axis=1, initial=-np.inf)
+            )
     return bound
 
 
 def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
-    """Coarse numbers such that only records whose ends lie below can be worth removing, for every row and column.
+    """Coarse numbers such that only records whose ends lie below can be worth removing, for every
+    row and column.
 
-    Removing a record with end u in place of adding one raises the mean only if u < 2 V - gamma, V the bound that is looked for. V
-    is at most gamma, and at most what k records at -gamma would leave: ``added`` over b - k, or 0 where that is negative. Two
-    units of slack cover the rounding of sums and of this, so that what is skipped never changes a bound.
+    Removing a record with end u in place of adding one raises the mean only if u < 2 V - gamma, V
+    the bound that is looked for. V is at most gamma, and at most what k records at -gamma would
+    leave: ``added`` over b - k, or 0 where that is negative. Two units of slack cover the rounding
+    of sums and of this, so that what is skipped never changes a bound.
 
     Args:
         added: numerators by additions alone, in coarse units.
@@ -248,8 +279,12 @@ def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
     return np.asarray(2.0 * np.clip(largest, 0.0, clip.coarse) - clip.coarse + 2.0)
 
 
-def _replaced(ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]) -> Array:
-    """k removed and k added. Every record's entry is coarsened by itself, so that all sums of entries are exact."""
+def _replaced(
+    ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
+) -> Array:
+    """k removed and k added. Every record's entry is coarsened by itself, so that all sums of
+    entries are exact.
+    """
     rows = np.flatnonzero(open_[:, 0])
     if not len(rows):
         return bound
@@ -259,7 +294,8 @@ def _replaced(ends: RecordEnds, distances: Integers, bound: Array, open_: npt.ND
         smallest = SmallestEnds.of(k)
         for values in ends.clipped(rows, column):
             smallest = smallest.with_block(values)
-            # Scaling by a power of two is exact, and so is a sum of 1024 entries of at most 30 bits.
+            # Scaling by a power of two is exact, and so is a sum of 1024 entries of at most 30
+            # bits.
             np.multiply(values, coarser, out=values)
             np.ceil(values, out=values)
             total += (values @ np.ones(values.shape[1])).astype(np.int64)
@@ -274,7 +310,8 @@ class SmallestEnds:
 
     Attributes:
         k: how many of each row, shape (rows,).
-        kept: increasing, shape (rows, most); infinite from a row's k on, and where there were fewer.
+        kept: increasing, shape (rows, most); infinite from a row's k on, and where there were
+            fewer.
     """
 
     k: Integers
@@ -288,7 +325,8 @@ class SmallestEnds:
     def with_block(self, values: Array) -> SmallestEnds:
         """With one block more, ``values`` of shape (rows, n).
 
-        Only ends below the largest one kept can matter. After the first blocks they are few, so that nothing is sorted but them.
+        Only ends below the largest one kept can matter. After the first blocks they are few, so
+        that nothing is sorted but them.
         """
         most = self.kept.shape[1]
         if most == 0:
@@ -299,7 +337,9 @@ class SmallestEnds:
         found = np.flatnonzero(values < limit[:, None])
         if not len(found):
             return self
-        _, packed = _packed(found // values.shape[1], values.ravel()[found], np.full(len(self.k), np.inf))
+        _, packed = _packed(
+            found // values.shape[1], values.ravel()[found], np.full(len(self.k), np.inf)
+        )
         return self._keeping(np.concatenate([self.kept, packed], axis=1))
 
     def coarse_sums(self, shift: int) -> Integers:
@@ -334,7 +374,9 @@ def _packed(place: Integers, values: Array, fill: Array) -> tuple[Integers, Arra
 
 def _smallest_sums(values: Array, most: int) -> Integers:
     """Sums of the 1, 2, ..., ``most`` smallest values of each row; exact."""
-    smallest = np.partition(values, most - 1, axis=1)[:, :most] if most < values.shape[1] else values
+    smallest = (
+        np.partition(values, most - 1, axis=1)[:, :most] if most < values.shape[1] else values
+    )
     return np.cumsum(np.sort(smallest, axis=1).astype(np.int64), axis=1)
 
 

@@ -18,7 +18,8 @@ def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], 
     """The distinct labels in rising order, and for each row the place of its own among them.
 
     Args:
-        y: one label per row, shape (rows,), or (rows, 1) with scikit-learn's warning; whole numbers, truth values or words.
+        y: one label per row, shape (rows,), or (rows, 1) with scikit-learn's warning; whole
+            numbers, truth values or words.
         rows: how many.
 
     Returns:
@@ -33,14 +34,21 @@ def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], 
         (['no', 'yes'], [0, 1, 0])
     """
     if y is None:
-        raise InvalidInput("y: requires y to be passed, but the target y is None; labels are what the training keeps")
+        raise InvalidInput(
+            "y: requires y to be passed, but the target y is None; labels are what the "
+            "training keeps"
+        )
     labels = as_array(y, name="y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
     if labels.shape != (rows,):
         raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")
-    if labels.dtype.kind == "f" and not (np.isfinite(labels).all() and (labels == np.floor(labels)).all()):
-        raise InvalidInput("y: Unknown label type: expected class labels, got continuous or non-finite numbers")
+    if labels.dtype.kind == "f" and not (
+        np.isfinite(labels).all() and (labels == np.floor(labels)).all()
+    ):
+        raise InvalidInput(
+            "y: Unknown label type: expected class labels, got continuous or non-finite numbers"
+        )
     if labels.dtype.kind not in "fiubOSU":
         raise InvalidInput(f"y: expected class labels, got dtype={labels.dtype}")
     try:
@@ -60,7 +68,8 @@ def restored_labels(stored: Any, *, expected: int | None = None) -> npt.NDArray[
         expected: how many there have to be, or None for any number from 2.
 
     Raises:
-        InvalidInput: no list of different labels of one kind, in rising order, or another number of them.
+        InvalidInput: no list of different labels of one kind, in rising order, or another number of
+            them.
 
     Example:
         >>> restored_labels(["no", "yes"]).tolist()
@@ -70,6 +79,13 @@ def restored_labels(stored: Any, *, expected: int | None = None) -> npt.NDArray[
     if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
         raise InvalidInput("labels: expected a list of words or numbers of one kind")
     labels = np.asarray(stored)
-    if len(labels) < 2 or not np.array_equal(np.unique(labels), labels) or len(labels) != (expected or len(labels)):
-        raise InvalidInput(f"labels: expected {expected or 'two or more'} different ones in rising order, got {len(labels)}")
+    if (
+        len(labels) < 2
+        or not np.array_equal(np.unique(labels), labels)
+        or len(labels) != (expected or len(labels))
+    ):
+        raise InvalidInput(
+            f"labels: expected {expected or 'two or more'} different ones in rising order, got "
+            f"{len(labels)}"
+        )
     return labels

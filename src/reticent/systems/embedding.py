@@ -1,4 +1,6 @@
-"""From a picture to the embedding in which neighbours are measured: a beta-VAE, a user's module, or nothing."""
+"""From a picture to the embedding in which neighbours are measured: a beta-VAE, a user's module,
+or nothing.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ class Embedding(ABC):
     """A fixed map from inputs (n, features) to embeddings (n, dimension), float64.
 
     Attributes:
-        name: what its owner calls it, who vouches that everything of that name maps inputs alike; "" for no name.
+        name: what its owner calls it, who vouches that everything of that name maps inputs
+            alike; "" for no name.
     """
 
     kind: ClassVar[str]
@@ -56,18 +59,23 @@ class Embedding(ABC):
     def embed(self, inputs: Array) -> Array:
         """Embeddings, shape (n, dimension), of checked inputs (n, features).
 
-        Total, and row by row: inputs are clipped to the public range, each row is computed alone, so that no other row has a say
-        in its last bits, and a row whose embedding is not finite is mapped to the origin.
+        Total, and row by row: inputs are clipped to the public range, each row is computed
+        alone, so that no other row has a say in its last bits, and a row whose embedding is not
+        finite is mapped to the origin.
         """
         return finite_or_zero(self.alone(inputs))
 
     def alone(self, inputs: Array) -> Array:
-        """As ``embed``, with NaN and infinity where the map gives them; for the owner's checks in ``fit``."""
+        """As ``embed``, with NaN and infinity where the map gives them; for the owner's checks
+        in ``fit``.
+        """
         return each_row(self.compute, np.clip(inputs, self.lower, self.upper))
 
     @abstractmethod
     def compute(self, inputs: Array) -> Array:
-        """What the map gives for a batch (n, features) as it is: may be NaN, and may depend on the batch in its last bits."""
+        """What the map gives for a batch (n, features) as it is: may be NaN, and may depend on
+        the batch in its last bits.
+        """
 
     @abstractmethod
     def describe(self) -> tuple[dict[str, Any], Arrays]:
@@ -79,7 +87,9 @@ class Embedding(ABC):
         """What an embedding is, in plain words."""
 
     def identity(self, box: Box) -> str:
-        """Digest of all that maps an input to an embedding clipped to ``box``; see ``space_identity``."""
+        """Digest of all that maps an input to an embedding clipped to ``box``; see
+        ``space_identity``.
+        """
         return space_identity(*self.describe(), box)
 
     def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32] | None:
@@ -134,13 +144,17 @@ class BetaVaeEmbedding(Embedding):
 
     @staticmethod
     def describes(module: nn.Module) -> bool:
-        """Whether ``module`` computes what its settings and weights say, with nothing added and nothing exchanged."""
+        """Whether ``module`` computes what its settings and weights say, with nothing added and
+        nothing exchanged.
+        """
         if type(module) is not Embedder or frozenset(vars(module)) != _OF_AN_EMBEDDER:
             return False
         with torch.device("meta"):
             plain = Embedder(module.config).eval()
         parts = [module_structure(part) for part in (module.encoder, module.decoder)]
-        return None not in parts and parts == [module_structure(part, weights=False) for part in (plain.encoder, plain.decoder)]
+        return None not in parts and parts == [
+            module_structure(part, weights=False) for part in (plain.encoder, plain.decoder)
+        ]
 
     @property
     @override
@@ -151,7 +165,9 @@ class BetaVaeEmbedding(Embedding):
     @override
     def compute(self, inputs: Array) -> Array:
         """Posterior means of flattened pictures in [0, 1]."""
-        return _in_blocks(self.embedder.eval(), inputs, torch.float32, self.embedder.config.image_shape)
+        return _in_blocks(
+            self.embedder.eval(), inputs, torch.float32, self.embedder.config.image_shape
+        )
 
     def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Decoded pictures, shape (n, height, width)."""
@@ -160,28 +176,44 @@ class BetaVaeEmbedding(Embedding):
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """The architecture, and the weights under ``embedder.``."""
         config = self.embedder.config
-        fields = {name: getattr(config, name) for name in ("latent_dimension", "architecture", "beta", "dropout", "width")}
-        arrays = {f"embedder.{name}": tensor.numpy() for name, tensor in self.embedder.state_dict().items()}
-        return {"kind": self.kind, "name": self.name, "image_shape": list(config.image_shape), **fields}, arrays
+        fields = {
+            name: getattr(config, name)
+            for name in ("latent_dimension", "architecture", "beta", "dropout", "width")
+        }
+        arrays = {
+            f"embedder.{name}": tensor.numpy()
+            for name, tensor in self.embedder.state_dict().items()
+        }
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "image_shape": list(config.image_shape),
+            **fields,
+        }, arrays
 
     @property
     def space(self) -> str:
         """Plain words for the latent space."""
-        return f"{self.embedder.config.latent_dimension}-dimensional beta-VAE embedding of the picture"
+        return (
+            f"{self.embedder.config.latent_dimension}-dimensional beta-VAE embedding of the picture"
+        )
 
 
 class ModuleEmbedding(Embedding):
     """A copy of a user's torch module, run in eval mode without gradients.
 
-    A copy, so that training the module further does not change what a fitted system measures distances by.
+    A copy, so that training the module further does not change what a fitted system measures
+    distances by.
 
     Args:
-        module: from (n, *input_shape) to (n, ...). It must give an answer for every input in the public range: one that raises,
-            or takes its time, for some inputs tells something about them.
+        module: from (n, *input_shape) to (n, ...). It must give an answer for every input in the
+            public range: one that raises, or takes its time, for some inputs tells something about
+            them.
         input_shape: shape of one input of the module; None for flat ones.
         lower, upper: the public range of input values, from public rows or from settings.
         name: see ``Embedding``.
-        serial: of a stored module that cannot be read and has no name; None draws one where it is needed.
+        serial: of a stored module that cannot be read and has no name; None draws one where it is
+            needed.
 
     Raises:
         InvalidInput: the module cannot be copied.
@@ -205,7 +237,13 @@ class ModuleEmbedding(Embedding):
         self.lower, self.upper = max(float(lower), -LARGEST_INPUT), min(float(upper), LARGEST_INPUT)
         self.name = name
         self.structure = module_structure(self.module)
-        self.serial = "" if self.structure is not None or name else token_hex(16) if serial is None else serial
+        self.serial = (
+            ""
+            if self.structure is not None or name
+            else token_hex(16)
+            if serial is None
+            else serial
+        )
 
     @override
     def compute(self, inputs: Array) -> Array:
@@ -215,11 +253,16 @@ class ModuleEmbedding(Embedding):
         return _in_blocks(self.module.eval(), inputs, dtype, self.input_shape or inputs.shape[1:])
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Class name and structure, and the weights under ``embedder.``; the code itself is not stored.
+        """Class name and structure, and the weights under ``embedder.``; the code itself is not
+        stored.
 
-        A module that cannot be read has a serial in place of a structure, unless its owner vouches for it by a name.
+        A module that cannot be read has a serial in place of a structure, unless its owner
+        vouches for it by a name.
         """
-        arrays = {f"embedder.{name}": tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
+        arrays = {
+            f"embedder.{name}": tensor.detach().cpu().numpy()
+            for name, tensor in self.module.state_dict().items()
+        }
         settings = {
             "kind": self.kind,
             "name": self.name,
@@ -248,7 +291,8 @@ def copied(module: nn.Module) -> nn.Module:
         return copy.deepcopy(module)
     except Exception as error:  # a module's own __deepcopy__ may raise anything
         raise InvalidInput(
-            f"embedder: a {type(module).__qualname__} cannot be copied ({type(error).__name__}); expected a module that "
+            f"embedder: a {type(module).__qualname__} cannot be copied "
+            f"({type(error).__name__}); expected a module that "
             "copy.deepcopy takes"
         ) from error
 
@@ -259,9 +303,9 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
     Args:
         described: its JSON values.
         arrays: the bundle's arrays.
-        module: for a user's module, one like it, which is copied and given the stored weights. Where the stored one could be
-            read it must have the same structure; of others only the class is compared, and whoever passes it answers for the
-            rest.
+        module: for a user's module, one like it, which is copied and given the stored weights.
+            Where the stored one could be read it must have the same structure; of others only the
+            class is compared, and whoever passes it answers for the rest.
 
     Raises:
         InvalidInput: the bundle needs the user's module, and none or another one was given.
@@ -280,17 +324,32 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
             return _restored_beta_vae(described, state, name)
         if kind != ModuleEmbedding.kind:
             raise CorruptBundle(f"embedding: unknown kind {kind!r}")
-        stored, structure = words(described["module"], name="module", most=1000), described["structure"]
+        stored, structure = (
+            words(described["module"], name="module", most=1000),
+            described["structure"],
+        )
         serial = words(described["serial"], name="serial", minimum=0)
-        shape = None if described["input_shape"] is None else tuple(count(n, name="shape") for n in described["input_shape"])
-        lower, upper = real(described["lower"], name="lower"), real(described["upper"], name="upper")
+        shape = (
+            None
+            if described["input_shape"] is None
+            else tuple(count(n, name="shape") for n in described["input_shape"])
+        )
+        lower, upper = (
+            real(described["lower"], name="lower"),
+            real(described["upper"], name="upper"),
+        )
         if not -LARGEST_INPUT <= lower <= upper <= LARGEST_INPUT:
-            raise CorruptBundle("embedding: its public input range is empty or beyond what is clipped to")
+            raise CorruptBundle(
+                "embedding: its public input range is empty or beyond what is clipped to"
+            )
     if module is None:
-        raise InvalidInput(f"embedder: this bundle was made with your own {stored}; pass embedder=<an instance>")
+        raise InvalidInput(
+            f"embedder: this bundle was made with your own {stored}; pass embedder=<an instance>"
+        )
     found = type(module).__qualname__
     another = InvalidInput(
-        f"embedder: this bundle was made with another {stored} than the {found} that was passed; expected the same layers "
+        f"embedder: this bundle was made with another {stored} than the {found} that was "
+        "passed; expected the same layers "
         "with the same settings, and nothing added to them"
     )
     if found != stored:
@@ -303,12 +362,19 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
     return embedding
 
 
-def _restored_beta_vae(described: dict[str, Any], state: dict[str, torch.Tensor], name: str) -> BetaVaeEmbedding:
-    fields = {field: described[field] for field in ("latent_dimension", "architecture", "beta", "dropout", "width")}
+def _restored_beta_vae(
+    described: dict[str, Any], state: dict[str, torch.Tensor], name: str
+) -> BetaVaeEmbedding:
+    fields = {
+        field: described[field]
+        for field in ("latent_dimension", "architecture", "beta", "dropout", "width")
+    }
     height, width = described["image_shape"]
     if any(tensor.dtype is not torch.float32 for tensor in state.values()):
         raise CorruptBundle("embedding: expected weights of 32 bits")
-    with torch.device("meta"):  # sizes from a file are compared with the weights before any memory is taken for them
+    with torch.device(
+        "meta"
+    ):  # sizes from a file are compared with the weights before any memory is taken for them
         embedder = Embedder(EmbedderConfig(image_shape=(height, width), **fields)).eval()
     _load(embedder, state)
     return BetaVaeEmbedding(embedder, name=name)
@@ -316,23 +382,34 @@ def _restored_beta_vae(described: dict[str, Any], state: dict[str, torch.Tensor]
 
 def _load(module: nn.Module, state: dict[str, torch.Tensor]) -> None:
     try:
-        module.load_state_dict(state, assign=any(parameter.is_meta for parameter in module.parameters()))
+        module.load_state_dict(
+            state, assign=any(parameter.is_meta for parameter in module.parameters())
+        )
     except RuntimeError as error:
         raise CorruptBundle("embedding: the stored weights do not fit the architecture") from error
 
 
-def _in_blocks(module: nn.Module, inputs: Array, dtype: torch.dtype, shape: tuple[int, ...]) -> Array:
-    """Outputs of ``module`` for inputs reshaped to (n, *shape), flattened per row, in blocks, without gradients."""
+def _in_blocks(
+    module: nn.Module, inputs: Array, dtype: torch.dtype, shape: tuple[int, ...]
+) -> Array:
+    """Outputs of ``module`` for inputs reshaped to (n, *shape), flattened per row, in blocks,
+    without gradients.
+    """
     parts = []
     with torch.no_grad():
         for start in range(0, len(inputs), _ROWS_AT_ONCE):
             # torch's own copy is aligned in memory, whatever the array was.
-            rows = torch.from_numpy(inputs[start : start + _ROWS_AT_ONCE]).to(dtype, copy=True).reshape(-1, *shape)
+            rows = (
+                torch.from_numpy(inputs[start : start + _ROWS_AT_ONCE])
+                .to(dtype, copy=True)
+                .reshape(-1, *shape)
+            )
             try:
                 parts.append(module(rows).reshape(len(rows), -1).double().numpy())
             except Exception as error:
                 raise InvalidInput(
-                    f"embedder: {type(module).__name__} does not take inputs of shape {tuple(rows.shape)}, {dtype} "
+                    f"embedder: {type(module).__name__} does not take inputs of shape "
+                    f"{tuple(rows.shape)}, {dtype} "
                     f"({type(error).__name__})"
                 ) from error
     return np.concatenate(parts)
@@ -351,7 +428,8 @@ def check_sizes(embedding: Embedding, input_shape: tuple[int, ...], dimension: i
             sizes = inputs, embedding.embed(np.zeros((1, inputs))).shape[1]
     if sizes != (inputs, dimension):
         raise CorruptBundle(
-            f"bundle: its embedder does not take inputs of {inputs} features to {dimension}; fetch or fit it again"
+            f"bundle: its embedder does not take inputs of {inputs} features to {dimension}; "
+            "fetch or fit it again"
         )
 
 
@@ -366,9 +444,12 @@ def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:
     array = finite_array(inputs, name=name, allow_empty=True)
     if array.ndim < 2:
         raise InvalidInput(
-            f"{name}: expected shape (n, features) or (n, height, width), got shape={array.shape}. Reshape your data"
+            f"{name}: expected shape (n, features) or (n, height, width), got "
+            f"shape={array.shape}. Reshape your data"
         )
     for length, what in ((len(array), "sample(s)"), (prod(array.shape[1:]), "feature(s)")):
         if length == 0:
-            raise InvalidInput(f"{name}: 0 {what} (shape={array.shape}) while a minimum of 1 is required.")
+            raise InvalidInput(
+                f"{name}: 0 {what} (shape={array.shape}) while a minimum of 1 is required."
+            )
     return array.reshape(len(array), -1), array.shape[1:]

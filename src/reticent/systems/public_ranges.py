@@ -1,4 +1,6 @@
-"""``PublicRanges``: features brought into one range by public numbers, in place of a scaler that is fitted on private records."""
+"""``PublicRanges``: features brought into one range by public numbers, in place of a scaler that
+is fitted on private records.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,23 @@ Array = npt.NDArray[np.float64]
 
 
 class PublicRanges(TransformerMixin, BaseEstimator):
-    """Scales each column from its public range to a common one. ``fit`` learns nothing from the rows.
+    """Scales each column from its public range to a common one. ``fit`` learns nothing from the
+    rows.
 
-    ``StandardScaler``, ``MinMaxScaler`` and ``PCA`` keep means, ends and directions of the records that they are fitted on. One
-    record moves them, and through them the features of *all* records; whoever puts one in front of an estimator that protects
-    records has no guarantee. Here the ranges are the caller's: from a schema, from the format of the data (pixels are 0 to 255),
-    or from rows that are public.
+    ``StandardScaler``, ``MinMaxScaler`` and ``PCA`` keep means, ends and directions of the records
+    that they are fitted on. One record moves them, and through them the features of *all* records;
+    whoever puts one in front of an estimator that protects records has no guarantee. Here the
+    ranges are the caller's: from a schema, from the format of the data (pixels are 0 to 255), or
+    from rows that are public.
 
     Guarantee:
-        None of its own, and it voids none: a row's output is a function of that row and of the parameters alone, to the last
-        bit. Values beyond a range count as its end, so every finite row has an output in the box of ``to``.
+        None of its own, and it voids none: a row's output is a function of that row and of the
+        parameters alone, to the last bit. Values beyond a range count as its end, so every finite
+        row has an output in the box of ``to``.
 
     Args:
-        ranges: public (lower, upper) ends, each a number for all columns or one for each column; or a ``TabularSchema``, whose
-            encoding is scaled.
+        ranges: public (lower, upper) ends, each a number for all columns or one for each column; or
+            a ``TabularSchema``, whose encoding is scaled.
         to: range of the output.
 
     Attributes:
@@ -56,7 +61,10 @@ class PublicRanges(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self, ranges: TabularSchema | tuple[npt.ArrayLike, npt.ArrayLike], *, to: tuple[float, float] = (-1.0, 1.0)
+        self,
+        ranges: TabularSchema | tuple[npt.ArrayLike, npt.ArrayLike],
+        *,
+        to: tuple[float, float] = (-1.0, 1.0),
     ) -> None:
         self.ranges = ranges
         self.to = to
@@ -89,12 +97,16 @@ class PublicRanges(TransformerMixin, BaseEstimator):
             NotFittedYet, InvalidInput: nothing is transformed.
         """
         if not hasattr(self, "n_features_in_"):
-            raise NotFittedYet("this PublicRanges is not fitted yet; call fit, which only looks at the number of columns")
+            raise NotFittedYet(
+                "this PublicRanges is not fitted yet; call fit, which only looks at the number "
+                "of columns"
+            )
         check_names(self, X)
         rows = self._rows(X)
         if rows.shape[1] != self.n_features_in_:
             raise InvalidInput(
-                f"X has {rows.shape[1]} features, but PublicRanges is expecting {self.n_features_in_} features as input"
+                f"X has {rows.shape[1]} features, but PublicRanges is expecting "
+                f"{self.n_features_in_} features as input"
             )
         values = self.ranges.encode(rows) if isinstance(self.ranges, TabularSchema) else rows
         box = self._box(rows.shape[1])
@@ -105,18 +117,29 @@ class PublicRanges(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Names of the outputs: of the columns, or of a schema's encoded coordinates."""
         if not hasattr(self, "n_features_in_"):
-            raise NotFittedYet("this PublicRanges is not fitted yet; call fit, which only looks at the number of columns")
+            raise NotFittedYet(
+                "this PublicRanges is not fitted yet; call fit, which only looks at the number "
+                "of columns"
+            )
         if isinstance(self.ranges, TabularSchema):
             groups = self.ranges.groups
             return np.array(
-                [f"{name}_{place}" for name, part, _ in groups for place in range(part.stop - part.start)], dtype=object
+                [
+                    f"{name}_{place}"
+                    for name, part, _ in groups
+                    for place in range(part.stop - part.start)
+                ],
+                dtype=object,
             )
         known = getattr(self, "feature_names_in_", None)
         given = known if input_features is None else np.asarray(input_features, dtype=object)
         if given is None:
             given = np.array([f"x{index}" for index in range(self.n_features_in_)], dtype=object)
         if len(given) != self.n_features_in_:
-            raise InvalidInput(f"input_features should have length equal to number of features ({self.n_features_in_})")
+            raise InvalidInput(
+                "input_features should have length equal to number of features "
+                f"({self.n_features_in_})"
+            )
         if known is not None and list(given) != list(known):
             raise InvalidInput("input_features is not equal to feature_names_in_")
         return np.asarray(given)
@@ -144,16 +167,23 @@ class PublicRanges(TransformerMixin, BaseEstimator):
             return self.ranges.domain
         if not isinstance(self.ranges, (tuple, list)) or len(self.ranges) != 2:
             raise InvalidParameter(
-                f"ranges: expected a pair (lower, upper) of public ends or a TabularSchema, got {type(self.ranges).__name__}"
+                "ranges: expected a pair (lower, upper) of public ends or a TabularSchema, "
+                f"got {type(self.ranges).__name__}"
             )
         try:
-            lower, upper = (np.broadcast_to(finite_array(end, name="ranges"), (columns,)) for end in self.ranges)
+            lower, upper = (
+                np.broadcast_to(finite_array(end, name="ranges"), (columns,)) for end in self.ranges
+            )
         except ValueError as error:
-            raise InvalidParameter(f"ranges: expected finite ends, numbers or one for each of {columns} columns") from error
+            raise InvalidParameter(
+                f"ranges: expected finite ends, numbers or one for each of {columns} columns"
+            ) from error
         with np.errstate(over="ignore"):
             spans = upper - lower
         if not bool(((spans >= 2.0**-1022) & np.isfinite(spans)).all()):
-            raise InvalidParameter("ranges: expected lower < upper in every column, less than 1.8e308 apart")
+            raise InvalidParameter(
+                "ranges: expected lower < upper in every column, less than 1.8e308 apart"
+            )
         return Box(lower, upper)
 
     def __sklearn_tags__(self) -> Any:

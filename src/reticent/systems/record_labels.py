@@ -1,4 +1,6 @@
-"""Labels of private records as numbers, in a set of labels that is public because somebody says so."""
+"""Labels of private records as numbers, in a set of labels that is public because somebody says
+so.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,14 @@ OBSERVED: Literal["observed"] = "observed"
 """The spoken choice to publish which labels occur among the records."""
 
 
-def record_labels(y: npt.ArrayLike | None, rows: int, classes: Classes) -> tuple[npt.NDArray[Any], Labels]:
+def record_labels(
+    y: npt.ArrayLike | None, rows: int, classes: Classes
+) -> tuple[npt.NDArray[Any], Labels]:
     """The classes, sorted, and for each record the place of its label among them.
 
-    **Guarantee.** With a given list the classes do not depend on the records. With "observed" they are the labels that occur: who
-    adds the only record of a label changes which answers are possible at all, and that is *not* private at any epsilon.
+    **Guarantee.** With a given list the classes do not depend on the records. With "observed" they
+    are the labels that occur: who adds the only record of a label changes which answers are
+    possible at all, and that is *not* private at any epsilon.
 
     Args:
         y: shape (rows,), one label per record.
@@ -36,8 +41,8 @@ def record_labels(y: npt.ArrayLike | None, rows: int, classes: Classes) -> tuple
 
     Raises:
         InvalidParameter: ``classes`` is neither a list nor "observed".
-        InvalidInput: no labels, another number of them, none of classification, fewer than two classes, or a label that is none
-            of them. Labels are never shown.
+        InvalidInput: no labels, another number of them, none of classification, fewer than two
+            classes, or a label that is none of them. Labels are never shown.
 
     Example:
         >>> classes, numbers = record_labels(["no", "no"], 2, ["yes", "no"])
@@ -47,7 +52,10 @@ def record_labels(y: npt.ArrayLike | None, rows: int, classes: Classes) -> tuple
     labels = _column(y, rows)
     known = np.unique(labels) if is_observed(classes) else _given(classes)
     if len(known) < 2:
-        raise InvalidInput(f"classes: expected at least two, got {len(known)} class; name all labels that there are in classes")
+        raise InvalidInput(
+            f"classes: expected at least two, got {len(known)} class; name all labels that "
+            "there are in classes"
+        )
     try:
         places = np.minimum(np.searchsorted(known, labels), len(known) - 1)
         same = np.asarray(known[places] == labels)
@@ -65,16 +73,22 @@ def is_observed(classes: Classes) -> bool:
 
 def _column(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[Any]:
     if y is None:
-        raise InvalidInput("y: expected labels; this estimator requires y to be passed, but the target y is None")
+        raise InvalidInput(
+            "y: expected labels; this estimator requires y to be passed, but the target y is None"
+        )
     try:
         labels = np.asarray(column_or_1d(y, warn=True))
     except Warning:  # scikit-learn's own warning about a column vector, where warnings are errors
         raise
     except Exception as error:
         # Whatever an array-like raises when it is read; sklearn's text could show labels.
-        raise InvalidInput(f"y: expected one label per record in one list, got {type(y).__name__}") from error
+        raise InvalidInput(
+            f"y: expected one label per record in one list, got {type(y).__name__}"
+        ) from error
     if labels.shape != (rows,):
-        raise InvalidInput(f"y: expected one label for each of {rows} records, got shape={labels.shape}")
+        raise InvalidInput(
+            f"y: expected one label for each of {rows} records, got shape={labels.shape}"
+        )
     if labels.dtype.kind == "f" and not bool(np.isfinite(labels).all()):
         raise InvalidInput("y: contains NaN or infinity")
     try:
@@ -89,7 +103,8 @@ def _column(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[Any]:
 
 def _given(classes: Any) -> npt.NDArray[Any]:
     expected = (
-        "classes: expected the labels that there are, as a public list, or classes='observed' to publish which of them occur "
+        "classes: expected the labels that there are, as a public list, or classes='observed' "
+        "to publish which of them occur "
         f"among the records, got {type(classes).__name__}"
     )
     if isinstance(classes, (str, bytes)) or classes is None:
@@ -98,6 +113,10 @@ def _given(classes: Any) -> npt.NDArray[Any]:
         known = np.unique(np.asarray(list(classes)))
     except Exception as error:
         raise InvalidParameter(f"{expected}, not all of one kind") from error
-    if known.ndim != 1 or known.dtype.kind not in "iufbOSU" or (known.dtype.kind == "f" and not np.isfinite(known).all()):
+    if (
+        known.ndim != 1
+        or known.dtype.kind not in "iufbOSU"
+        or (known.dtype.kind == "f" and not np.isfinite(known).all())
+    ):
         raise InvalidParameter(expected)
     return known

@@ -1,4 +1,6 @@
-"""What certified and posthoc systems share once they are fitted: answering, saving, and checking what they are asked."""
+"""What certified and posthoc systems share once they are fitted: answering, saving, and checking
+what they are asked.
+"""
 
 from __future__ import annotations
 
@@ -38,19 +40,28 @@ class ReleasingSystem(BaseEstimator):
     n_features_in_: int
 
     def release(
-        self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None, sampler: str = "exact"
+        self,
+        X: npt.ArrayLike,
+        *,
+        ledger: Ledger | None = None,
+        scope: Scopes | None = None,
+        sampler: str = "exact",
     ) -> Release:
-        """One answer for each row of X, charged before it is computed; randomness from the operating system.
+        """One answer for each row of X, charged before it is computed; randomness from the
+        operating system.
 
         Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee`` says what is protected: X, or the
-                records seen in ``fit``.
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was. A sequence charges each row
-                to a scope of its own, all or none; only where X is what is protected.
-            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP (an extra; docs/noise.md).
+            X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee``
+                says what is protected: X, or the records seen in ``fit``.
+            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+                A sequence charges each row to a scope of its own, all or none; only where X is what
+                is protected.
+            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
+                (an extra; docs/noise.md).
 
         Returns:
-            ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld`` and ``receipt``.
+            ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld``
+            and ``receipt``.
 
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
@@ -58,7 +69,9 @@ class ReleasingSystem(BaseEstimator):
         return self._answer(X, release_sampler(sampler), ledger, scope)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """As ``release`` with randomness from a seed: for experiments, *not private*, and the receipt says so."""
+        """As ``release`` with randomness from a seed: for experiments, *not private*, and the
+        receipt says so.
+        """
         return self._answer(X, SeededSampler(count(seed, name="seed", minimum=0)), None, None)
 
     @property
@@ -92,10 +105,14 @@ class ReleasingSystem(BaseEstimator):
         self.input_shape_ = shape
         self.n_features_in_ = int(np.prod(shape))
 
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None) -> Release:
+    def _answer(
+        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+    ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
-        return answer_and_book(query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope)
+        return answer_and_book(
+            query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope
+        )
 
     def _inputs(self, X: npt.ArrayLike) -> Array:
         self._fitted()
@@ -123,7 +140,10 @@ def inputs_as_fitted(system: TakesInputs, inputs: Array, shape: tuple[int, ...])
     """
     if inputs.shape[1] != system.n_features_in_:
         name, expected = type(system).__name__, system.n_features_in_
-        raise InvalidInput(f"X has {inputs.shape[1]} features, but {name} is expecting {expected} features as input")
+        raise InvalidInput(
+            f"X has {inputs.shape[1]} features, but {name} is expecting {expected} features as "
+            "input"
+        )
     if len(shape) > 1 and len(system.input_shape_) > 1 and shape != system.input_shape_:
         raise InvalidInput(f"X: expected inputs of shape {system.input_shape_}, got {shape}")
     return inputs

@@ -1,7 +1,9 @@
-"""The identity of a space: a digest of everything that maps an input to the point whose distance is measured.
+"""The identity of a space: a digest of everything that maps an input to the point whose distance is
+measured.
 
-Two embedders of one shape and kind put the same two pictures at different distances, so a space is its map and not its words.
-A torch module is read only where all that it computes with can be read; what cannot be read has no digest.
+Two embedders of one shape and kind put the same two pictures at different distances, so a space
+is its map and not its words. A torch module is read only where all that it computes with can be
+read; what cannot be read has no digest.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from reticent.core.regions import Box
 from reticent.networks import ResidualSum
 
 MAPS_VERSION = 1
-"""Version of reticent's own part of the map (flattening, number format, clipping); raised whenever that part changes."""
+"""Version of reticent's own part of the map (flattening, number format, clipping); raised
+whenever that part changes.
+"""
 
 _LEAVES: tuple[nn.Module, ...] = (
     nn.Identity(),
@@ -59,7 +63,9 @@ _LEAVES: tuple[nn.Module, ...] = (
     nn.Softplus(),
     nn.Softmax(1),
 )
-"""One instance of each leaf type that can be read: what its constructor sets is what such a module may hold."""
+"""One instance of each leaf type that can be read: what its constructor sets is what such a
+module may hold.
+"""
 
 _BRANCHES: tuple[nn.Module, ...] = (nn.Sequential(), ResidualSum(nn.Identity()))
 
@@ -77,16 +83,20 @@ class _Unreadable(Exception):
 
 
 def module_structure(module: nn.Module, *, weights: bool = True) -> list[Any] | None:
-    """Types and settings of a module and all its parts as JSON values, or None where that is not all that it computes with.
+    """Types and settings of a module and all its parts as JSON values, or None where that is not
+    all that it computes with.
 
-    It is all only if every part is *exactly* of a type in ``READABLE`` (a subclass may compute something else), in evaluation
-    mode, without hooks of its own or for all modules, without parametrizations, and without attributes that its constructor
-    does not set (such as a ``forward`` of its own): two modules with a Python attribute ``scale`` have equal weights and other
-    outputs. Weights are no part of the structure, but have to be plain tensors on the processor.
+    It is all only if every part is *exactly* of a type in ``READABLE`` (a subclass may compute
+    something else), in evaluation mode, without hooks of its own or for all modules, without
+    parametrizations, and without attributes that its constructor does not set (such as a
+    ``forward`` of its own): two modules with a Python attribute ``scale`` have equal weights and
+    other outputs. Weights are no part of the structure, but have to be plain tensors on the
+    processor.
 
     Args:
         module: in evaluation mode.
-        weights: whether its weights are looked at; not those of a module that was built without any.
+        weights: whether its weights are looked at; not those of a module that was built without
+            any.
 
     Example:
         >>> module_structure(nn.Sequential(nn.Flatten()).eval())
@@ -95,7 +105,11 @@ def module_structure(module: nn.Module, *, weights: bool = True) -> list[Any] | 
         >>> module_structure(Doubled(2, 2).eval()) is None
         True
     """
-    if any(hooks for name, hooks in vars(torch_module).items() if name.startswith("_global_") and name.endswith("_hooks")):
+    if any(
+        hooks
+        for name, hooks in vars(torch_module).items()
+        if name.startswith("_global_") and name.endswith("_hooks")
+    ):
         return None
     try:
         structure = _read(module)
@@ -127,11 +141,12 @@ def arrays_digest(arrays: dict[str, npt.NDArray[Any]]) -> str:
 def space_identity(described: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], box: Box) -> str:
     """Identity of the space of embeddings that are clipped to a box.
 
-    Moving points to a grid afterwards belongs to a mechanism, which adds its step to the radius, and has no part in this: an
-    embedding and a label of one embedder share a budget.
+    Moving points to a grid afterwards belongs to a mechanism, which adds its step to the radius,
+    and has no part in this: an embedding and a label of one embedder share a budget.
 
     Args:
-        described: JSON values that say what the map is: kind, settings, input shape, structure, name or serial.
+        described: JSON values that say what the map is: kind, settings, input shape, structure,
+            name or serial.
         arrays: its weights.
         box: what embeddings are clipped to.
     """
@@ -141,7 +156,9 @@ def space_identity(described: dict[str, Any], arrays: dict[str, npt.NDArray[Any]
         "weights": arrays_digest(arrays),
         "box": arrays_digest({"lower": box.lower, "upper": box.upper}),
     }
-    return hashlib.sha256(json.dumps(head, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(head, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    ).hexdigest()
 
 
 def _read(module: nn.Module) -> list[Any]:
@@ -169,11 +186,26 @@ def _setting(value: Any) -> Any:
 
 
 def _check_weights(module: nn.Module) -> None:
-    """Refuses weights that a state dict would not hold as they are: buffers outside it, special tensors."""
+    """Refuses weights that a state dict would not hold as they are: buffers outside it, special
+    tensors.
+    """
     held = module.state_dict(keep_vars=True)
-    for name, tensor in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)):
-        plain = type(tensor) in _EXACT_TENSORS and tensor.layout is torch.strided and tensor.device.type == "cpu"
-        if not plain or tensor.is_conj() or tensor.is_neg() or tensor.is_quantized or tensor.dtype is torch.bfloat16:
+    for name, tensor in (
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ):
+        plain = (
+            type(tensor) in _EXACT_TENSORS
+            and tensor.layout is torch.strided
+            and tensor.device.type == "cpu"
+        )
+        if (
+            not plain
+            or tensor.is_conj()
+            or tensor.is_neg()
+            or tensor.is_quantized
+            or tensor.dtype is torch.bfloat16
+        ):
             raise _Unreadable
         if held.get(name) is not tensor:
             raise _Unreadable

@@ -1,7 +1,8 @@
-"""Rows of a table from a CSV file, its columns matched to a public schema by name. No message shows a cell.
+"""Rows of a table from a CSV file, its columns matched to a public schema by name. No message shows
+a cell.
 
-A file without a header line has a record where the names should be, so names that the schema does not know are shown only
-once all of the schema's own were found.
+A file without a header line has a record where the names should be, so names that the schema
+does not know are shown only once all of the schema's own were found.
 """
 
 from __future__ import annotations
@@ -37,27 +38,36 @@ _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def read_rows(
-    path: str | Path | bytes, schema: TabularSchema, *, ignore: Sequence[str] = (), name: str = "path"
+    path: str | Path | bytes,
+    schema: TabularSchema,
+    *,
+    ignore: Sequence[str] = (),
+    name: str = "path",
 ) -> npt.NDArray[Any]:
-    """The rows of a CSV file with a header line, as ``schema.encode`` takes them, in the order of the file.
+    """The rows of a CSV file with a header line, as ``schema.encode`` takes them, in the order of
+    the file.
 
-    Columns may stand in any order. Blanks around cells and names do not count. An empty cell is a missing value: the code
-    that a numeric column has for it, the category "" or the one for all others; it is refused where the schema has neither.
-    Numbers outside their public range are left as they are; encoding moves them to its end.
+    Columns may stand in any order. Blanks around cells and names do not count. An empty cell is a
+    missing value: the code that a numeric column has for it, the category "" or the one for all
+    others; it is refused where the schema has neither. Numbers outside their public range are left
+    as they are; encoding moves them to its end.
 
     Args:
-        path: comma-separated UTF-8 text, plain or gzipped, quoted as in RFC 4180; or the content of such a file.
+        path: comma-separated UTF-8 text, plain or gzipped, quoted as in RFC 4180; or the content of
+            such a file.
         schema: names the columns.
         ignore: names of columns of the file that are not read, such as labels; each must be there.
         name: what the caller calls the file; used in messages.
 
     Returns:
-        Shape (n, schema.columns): float64 where every column holds numbers, else objects (floats and words).
+        Shape (n, schema.columns): float64 where every column holds numbers, else objects (floats
+        and words).
 
     Raises:
-        InvalidInput: the file cannot be read whole, has no header or no rows, lacks a column or has one too many or twice,
-            has a line with another number of cells, or a cell that the schema does not allow. The message names the line and
-            the column, never what stands there.
+        InvalidInput: the file cannot be read whole, has no header or no rows, lacks a column or
+            has one too many or twice, has a line with another number of cells, or a cell that
+            the schema does not allow. The message names the line and the column, never what
+            stands there.
     """
     where = _place(path, name)
     with _lines(path, where) as lines:
@@ -70,7 +80,8 @@ def read_rows(
 
 
 def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> list[str]:
-    """The names in one column of a CSV file with a header line, one for each row that ``read_rows`` reads: whose row it is.
+    """The names in one column of a CSV file with a header line, one for each row that ``read_rows``
+    reads: whose row it is.
 
     Args:
         path: as for ``read_rows``.
@@ -81,15 +92,19 @@ def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> 
         One name for each row, as ``Scope`` takes them.
 
     Raises:
-        InvalidInput: the file cannot be read whole, has no header or no rows, lacks the column or has it twice, has a line with
-            another number of cells, or a cell that is empty or no name. The message names the line, never what stands there.
+        InvalidInput: the file cannot be read whole, has no header or no rows, lacks the column
+            or has it twice, has a line with another number of cells, or a cell that is empty or
+            no name. The message names the line, never what stands there.
     """
     where, column = _place(path, name), column.strip()
     names: list[str] = []
     with _lines(path, where) as lines:
         header, first = _header(lines, where)
         if header.count(column) != 1:
-            raise InvalidInput(f"{where}: expected one column {column!r} in its first line, got {header.count(column)}")
+            raise InvalidInput(
+                f"{where}: expected one column {column!r} in its first line, got "
+                f"{header.count(column)}"
+            )
         at, blank = header.index(column), 0
         while block := list(islice(lines, _BLOCK)):
             rows, places, read = _records(block, lines, first, where)
@@ -108,7 +123,9 @@ def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> 
     return names
 
 
-def rows_of_words(words: npt.NDArray[np.str_], schema: TabularSchema, *, name: str) -> npt.NDArray[Any]:
+def rows_of_words(
+    words: npt.NDArray[np.str_], schema: TabularSchema, *, name: str
+) -> npt.NDArray[Any]:
     """Rows that are all written as words, read as ``read_rows`` reads the cells of a file.
 
     Args:
@@ -117,11 +134,14 @@ def rows_of_words(words: npt.NDArray[np.str_], schema: TabularSchema, *, name: s
         name: what the caller calls the array; used in messages.
 
     Raises:
-        InvalidInput: another shape, no rows, or a word that the schema does not allow. The message names its row, counted
-            from 1.
+        InvalidInput: another shape, no rows, or a word that the schema does not allow. The
+            message names its row, counted from 1.
     """
     if words.ndim != 2 or words.shape[1] != schema.columns or len(words) == 0:
-        raise InvalidInput(f"{name}: expected shape (n, {schema.columns}) as in the schema, got shape={words.shape}")
+        raise InvalidInput(
+            f"{name}: expected shape (n, {schema.columns}) as in the schema, got "
+            f"shape={words.shape}"
+        )
     reader = _Reader(schema, tuple(range(schema.columns)), schema.columns, name, unit="row")
     return reader.table(words.tolist(), range(1, len(words) + 1))
 
@@ -143,18 +163,29 @@ class _Numbers:
             pass
         else:
             text = "".join(cells)
-            # Python reads 1_000 and the digits of every script; a table that holds them was not meant for it.
+            # Python reads 1_000 and the digits of every script; a table that holds them was not
+            # meant for it.
             if np.isfinite(values).all() and text.isascii() and "_" not in text:
                 return values
-        return np.array([self._number(cell.strip(), f"{where} {at}") for cell, at in zip(cells, places, strict=True)])
+        return np.array(
+            [
+                self._number(cell.strip(), f"{where} {at}")
+                for cell, at in zip(cells, places, strict=True)
+            ]
+        )
 
     def _number(self, cell: str, where: str) -> float:
         if not cell and self.missing is not None:
             return float(self.missing)
         if not cell:
-            raise InvalidInput(f"{where}, column {self.name!r}: is empty, and the schema has no code for a missing value")
+            raise InvalidInput(
+                f"{where}, column {self.name!r}: is empty, and the schema has no code for a "
+                "missing value"
+            )
         if _NOT_FINITE.fullmatch(cell):
-            raise InvalidInput(f"{where}, column {self.name!r}: is NaN or infinity; expected a finite number")
+            raise InvalidInput(
+                f"{where}, column {self.name!r}: is NaN or infinity; expected a finite number"
+            )
         if not _NUMBER.fullmatch(cell):
             raise InvalidInput(f"{where}, column {self.name!r}: cannot be read as a number")
         if not math.isfinite(float(cell)):
@@ -181,15 +212,24 @@ class _Words:
         words = [found[cell] for cell in cells]
         if None in words:
             wrong = words.index(None)
-            what = "is not among its public categories" if cells[wrong].strip() else "is empty, which is not among its categories"
-            raise InvalidInput(f"{where} {places[wrong]}, column {self.column.name!r}: {what}; correct the file or the schema")
+            what = (
+                "is not among its public categories"
+                if cells[wrong].strip()
+                else "is empty, which is not among its categories"
+            )
+            raise InvalidInput(
+                f"{where} {places[wrong]}, column {self.column.name!r}: {what}; correct the "
+                "file or the schema"
+            )
         return [word for word in words if word is not None]
 
     def _category(self, cell: str) -> str | None:
         """The category that ``cell`` names, or None."""
         if cell not in self._known and self._numeric and _NUMBER.fullmatch(cell):
             cell = word_of(float(cell))
-        return self._known.get(cell, None if self.column.other is None else word_of(self.column.other))
+        return self._known.get(
+            cell, None if self.column.other is None else word_of(self.column.other)
+        )
 
 
 @dataclass(frozen=True)
@@ -227,7 +267,9 @@ class _Reader:
         return not any(isinstance(column, _Words) for column in self._columns)
 
     def blocks(self, lines: Iterator[str], first: int) -> Iterator[npt.NDArray[Any]]:
-        """Tables of up to ``_BLOCK`` lines; ``first`` is the number of the first line. Blank lines may stand at the end."""
+        """Tables of up to ``_BLOCK`` lines; ``first`` is the number of the first line. Blank
+        lines may stand at the end.
+        """
         blank = 0
         while block := list(islice(lines, _BLOCK)):
             numbers = self._plain_numbers(block) if self._all_numbers else None
@@ -241,7 +283,9 @@ class _Reader:
             rows, places, read = _records(block, lines, first, self.where)
             first += read
             kept = [at for at, row in enumerate(rows) if row]
-            blank = blank or next((place for place, row in zip(places, rows, strict=True) if not row), 0)
+            blank = blank or next(
+                (place for place, row in zip(places, rows, strict=True) if not row), 0
+            )
             self._check_blank(blank, [places[at] for at in kept])
             if kept:
                 yield self.table([rows[at] for at in kept], [places[at] for at in kept])
@@ -253,14 +297,18 @@ class _Reader:
                 raise _ragged(f"{self.where}: {self.unit} {at}", len(row), self.width)
         cells = list(zip(*rows, strict=True))
         where = f"{self.where}: {self.unit}"
-        table = np.empty((len(rows), len(self.order)), dtype=np.float64 if self._all_numbers else object)
+        table = np.empty(
+            (len(rows), len(self.order)), dtype=np.float64 if self._all_numbers else object
+        )
         for index, (column, place) in enumerate(zip(self._columns, self.order, strict=True)):
             table[:, index] = column.read(cells[place], places, where)
         self._check_one_hot(table, places)
         return table
 
     def _plain_numbers(self, block: list[str]) -> Array | None:
-        """Rows of a block that holds nothing but numbers, several times faster; None where anything asks for a closer look."""
+        """Rows of a block that holds nothing but numbers, several times faster; None where
+        anything asks for a closer look.
+        """
         text = "".join(block)
         if self.width < 2 or not text.isascii() or '"' in text or "\0" in text:
             return None
@@ -287,7 +335,8 @@ class _Reader:
                 if not right.all():
                     at = places[int(right.argmin())]
                     raise InvalidInput(
-                        f"{self.where}: {self.unit} {at}, attribute {attribute.name!r}: expected one 1 in its "
+                        f"{self.where}: {self.unit} {at}, attribute {attribute.name!r}: "
+                        "expected one 1 in its "
                         f"{attribute.columns} columns, and 0 in the others"
                     )
 
@@ -298,11 +347,21 @@ def _place(path: str | Path | bytes, name: str) -> str:
 
 @contextmanager
 def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
-    """The lines of a file, or of its content; what keeps them from being read is said in plain words."""
+    """The lines of a file, or of its content; what keeps them from being read is said in plain
+    words.
+    """
     try:
-        with io.BufferedReader(io.BytesIO(path)) if isinstance(path, bytes) else Path(path).open("rb") as raw:
+        with (
+            io.BufferedReader(io.BytesIO(path))
+            if isinstance(path, bytes)
+            else Path(path).open("rb") as raw
+        ):
             packed = raw.peek(2)[:2] == _GZIP
-            unpacked: Any = io.BufferedReader(LimitedReader(gzip.GzipFile(fileobj=raw)), 2**18) if packed else raw
+            unpacked: Any = (
+                io.BufferedReader(LimitedReader(gzip.GzipFile(fileobj=raw)), 2**18)
+                if packed
+                else raw
+            )
             with io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="") as lines:
                 yield lines
     except UnpacksTooFar as error:
@@ -310,16 +369,22 @@ def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InvalidInput(f"{where}: damaged or cut short gzip file; write it again") from None
     except UnicodeDecodeError:
-        raise InvalidInput(f"{where}: is not UTF-8 text; save it as comma-separated UTF-8") from None
+        raise InvalidInput(
+            f"{where}: is not UTF-8 text; save it as comma-separated UTF-8"
+        ) from None
     except OSError as error:
-        raise InvalidInput(f"{where}: cannot be read ({error.strerror}); expected a CSV file") from error
+        raise InvalidInput(
+            f"{where}: cannot be read ({error.strerror}); expected a CSV file"
+        ) from error
 
 
 def _name(cell: str, where: str) -> str:
     if not cell:
         raise InvalidInput(f"{where}: is empty; expected a name")
     if len(cell) > LONGEST_NAME or not cell.isprintable():
-        raise InvalidInput(f"{where}: is no name; expected up to {LONGEST_NAME} printable characters")
+        raise InvalidInput(
+            f"{where}: is no name; expected up to {LONGEST_NAME} printable characters"
+        )
     return cell
 
 
@@ -328,11 +393,16 @@ def _ragged(where: str, cells: int, expected: int) -> InvalidInput:
 
 
 def _blank_before_others(where: str, line: int) -> InvalidInput:
-    return InvalidInput(f"{where}: line {line} is blank, and lines follow it; take it out, or fill it in")
+    return InvalidInput(
+        f"{where}: line {line} is blank, and lines follow it; take it out, or fill it in"
+    )
 
 
-def _records(block: Sequence[str], lines: Iterator[str], first: int, where: str) -> tuple[list[list[str]], list[int], int]:
-    """Cells of every record that starts in ``block``, the lines that they start in, and how many lines were read.
+def _records(
+    block: Sequence[str], lines: Iterator[str], first: int, where: str
+) -> tuple[list[list[str]], list[int], int]:
+    """Cells of every record that starts in ``block``, the lines that they start in, and how many
+    lines were read.
 
     A quoted cell may reach into ``lines``, which follow the block. A blank line has no cells.
     """
@@ -346,7 +416,8 @@ def _records(block: Sequence[str], lines: Iterator[str], first: int, where: str)
             row = next(reader)
         except csv.Error:
             raise InvalidInput(
-                f"{where}: line {places[-1]} cannot be read as comma-separated text; look at its quotation marks"
+                f"{where}: line {places[-1]} cannot be read as comma-separated text; look at "
+                "its quotation marks"
             ) from None
         rows.append(row if line.strip() else [])
     return rows, places, reader.line_num
@@ -356,39 +427,53 @@ def _header(lines: Iterator[str], where: str) -> tuple[list[str], int]:
     """The names in the header line, and the number of the line after it."""
     block = list(islice(lines, 1))
     if not block:
-        raise InvalidInput(f"{where}: is empty; expected a header line with the names of the columns")
+        raise InvalidInput(
+            f"{where}: is empty; expected a header line with the names of the columns"
+        )
     rows, _, read = _records(block, lines, 1, where)
     return [cell.strip() for cell in rows[0]], 1 + read
 
 
-def _order(header: Sequence[str], schema: TabularSchema, ignore: Sequence[str], where: str) -> tuple[int, ...]:
+def _order(
+    header: Sequence[str], schema: TabularSchema, ignore: Sequence[str], where: str
+) -> tuple[int, ...]:
     """For each column of the schema, its place in the header."""
     wanted = [name.strip() for name in schema.column_names]
     if len(set(wanted)) < len(wanted):
-        raise InvalidInput("schema: names a column twice, so that columns cannot be told apart by name; pass an array instead")
+        raise InvalidInput(
+            "schema: names a column twice, so that columns cannot be told apart by name; pass "
+            "an array instead"
+        )
     ignored = {name.strip() for name in ignore}
     found = Counter(header)
     missing = [name for name in wanted if name not in found]
     if missing:
         raise InvalidInput(
-            f"{where}: its first line names {len(wanted) - len(missing)} of {len(wanted)} columns, and not {_listed(missing)}; "
+            f"{where}: its first line names {len(wanted) - len(missing)} of {len(wanted)} "
+            f"columns, and not {_listed(missing)}; "
             "expected a header line, comma-separated, with the names in the schema"
         )
     both = sorted(ignored.intersection(wanted))
     if both:
-        raise InvalidInput(f"{where}: the schema needs {_listed(both)}; ignore only columns that it does not name")
+        raise InvalidInput(
+            f"{where}: the schema needs {_listed(both)}; ignore only columns that it does not name"
+        )
     absent = sorted(ignored.difference(found))
     if absent:
         raise InvalidInput(f"{where}: has no column {_listed(absent)} to ignore")
     extra = [name for name in found if name not in ignored and name not in wanted]
     if extra:
         raise InvalidInput(
-            f"{where}: the schema does not name {_listed(extra)}; take such columns out, or ignore each by name "
+            f"{where}: the schema does not name {_listed(extra)}; take such columns out, or "
+            "ignore each by name "
             "(ignore=[...], --ignore-column)"
         )
     repeated = [name for name, count in found.items() if count > 1]
     if repeated:
-        raise InvalidInput(f"{where}: has more than one column {_listed(repeated)}; every name may stand there once")
+        raise InvalidInput(
+            f"{where}: has more than one column {_listed(repeated)}; every name may stand "
+            "there once"
+        )
     places = {name: place for place, name in enumerate(header)}
     return tuple(places[name] for name in wanted)
 

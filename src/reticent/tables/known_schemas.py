@@ -1,4 +1,6 @@
-"""Public schemas of the tables in ``reticent.datasets``, from their documentation; no row was looked at to write them."""
+"""Public schemas of the tables in ``reticent.datasets``, from their documentation; no row was
+looked at to write them.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,26 @@ _ADULT_NUMBERS = {
     "hours-per-week": Numeric("hours-per-week", 1, 99),
 }
 _ADULT_WORDS = {
-    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay Never-worked",
-    "education": "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th Masters 1st-4th 10th "
+    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov "
+    "Without-pay Never-worked",
+    "education": "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th "
+    "7th-8th 12th Masters 1st-4th 10th "
     "Doctorate 5th-6th Preschool",
-    "marital-status": "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent Married-AF-spouse",
-    "occupation": "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty Handlers-cleaners "
-    "Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv Protective-serv Armed-Forces",
+    "marital-status": "Married-civ-spouse Divorced Never-married Separated Widowed "
+    "Married-spouse-absent Married-AF-spouse",
+    "occupation": "Tech-support Craft-repair Other-service Sales Exec-managerial "
+    "Prof-specialty Handlers-cleaners "
+    "Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv "
+    "Protective-serv Armed-Forces",
     "relationship": "Wife Own-child Husband Not-in-family Other-relative Unmarried",
     "race": "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black",
     "sex": "Female Male",
-    "native-country": "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India Japan Greece "
-    "South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland France "
-    "Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia "
+    "native-country": "United-States Cambodia England Puerto-Rico Canada Germany "
+    "Outlying-US(Guam-USVI-etc) India Japan Greece "
+    "South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal "
+    "Ireland France "
+    "Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua "
+    "Scotland Thailand Yugoslavia "
     "El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands",
 }
 _QUANTITY_RANGES = (
@@ -42,7 +52,13 @@ _QUANTITY_RANGES = (
     (0, 255),
     (0, 7200),
 )
-_HIGGS_ANGLES = {"lepton_eta": 3.0, "jet1_eta": 3.0, "jet2_eta": 3.0, "jet3_eta": 3.0, "jet4_eta": 3.0}
+_HIGGS_ANGLES = {
+    "lepton_eta": 3.0,
+    "jet1_eta": 3.0,
+    "jet2_eta": 3.0,
+    "jet3_eta": 3.0,
+    "jet4_eta": 3.0,
+}
 _ATLAS_SIGNED = {
     "DER_prodeta_jet_jet": 20.0,
     "DER_met_phi_centrality": 1.5,
@@ -72,13 +88,21 @@ def adult_schema() -> TabularSchema:
 
 
 def covertype_schema() -> TabularSchema:
-    """UCI's documentation, ranges rounded outward; hillshades are indices 0 to 255, angles degrees."""
-    numbers = (Numeric(name, *bounds) for name, bounds in zip(QUANTITIES, _QUANTITY_RANGES, strict=True))
-    return TabularSchema((*numbers, OneHot("Wilderness_Area", WILDERNESS), OneHot("Soil_Type", SOIL)))
+    """UCI's documentation, ranges rounded outward; hillshades are indices 0 to 255, angles
+    degrees.
+    """
+    numbers = (
+        Numeric(name, *bounds) for name, bounds in zip(QUANTITIES, _QUANTITY_RANGES, strict=True)
+    )
+    return TabularSchema(
+        (*numbers, OneHot("Wilderness_Area", WILDERNESS), OneHot("Soil_Type", SOIL))
+    )
 
 
 def higgs_schema(columns: tuple[str, ...]) -> TabularSchema:
-    """Ranges of UCI's normalised quantities: angles symmetric, momenta and masses positive, on a log scale."""
+    """Ranges of UCI's normalised quantities: angles symmetric, momenta and masses positive, on a
+    log scale.
+    """
 
     def column(name: str) -> Numeric:
         if name in _HIGGS_ANGLES:
@@ -93,7 +117,9 @@ def higgs_schema(columns: tuple[str, ...]) -> TabularSchema:
 
 
 def atlas_schema(columns: tuple[str, ...]) -> TabularSchema:
-    """Ranges from the challenge's description, in GeV or radians; -999 stands for "does not exist"."""
+    """Ranges from the challenge's description, in GeV or radians; -999 stands for "does not
+    exist".
+    """
 
     def column(name: str) -> Numeric:
         if name in _ATLAS_SIGNED:

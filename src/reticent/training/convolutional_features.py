@@ -39,7 +39,9 @@ class ConvolutionalConfig:
 
     def __post_init__(self) -> None:
         if len(self.image_shape) != 2 or min(self.image_shape) < 10:
-            raise InvalidInput(f"image_shape={self.image_shape}: expected height and width of at least 10")
+            raise InvalidInput(
+                f"image_shape={self.image_shape}: expected height and width of at least 10"
+            )
         for name in ("width", "pool", "epochs", "batch_size"):
             count(getattr(self, name), name=name)
         for filters in self.channels:
@@ -58,7 +60,9 @@ class ConvolutionalFeatures(nn.Module):
         super().__init__()
         self.config = config
         first, second = config.channels
-        self.convolutions = nn.Sequential(nn.Conv2d(1, first, 4, stride=2), nn.ReLU(), nn.Conv2d(first, second, 4), nn.ReLU())
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(1, first, 4, stride=2), nn.ReLU(), nn.Conv2d(first, second, 4), nn.ReLU()
+        )
 
     def planes(self, pictures: torch.Tensor) -> torch.Tensor:
         """Output of the convolutions, shape (n, channels, height, width)."""
@@ -66,11 +70,15 @@ class ConvolutionalFeatures(nn.Module):
         return maps
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Features, shape (n, d), of pictures of any shape that holds height x width pixels in a row."""
+        """Features, shape (n, d), of pictures of any shape that holds height x width pixels in a
+        row.
+        """
         return functional.avg_pool2d(self.planes(pictures), self.config.pool).flatten(1)
 
     def features(self, pictures: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """The same for arrays, float64, one picture at a time: rounding must not tie one record to another."""
+        """The same for arrays, float64, one picture at a time: rounding must not tie one record
+        to another.
+        """
         values = torch.from_numpy(np.asarray(pictures, dtype=np.float32))
         self.eval()
         with torch.inference_mode():
@@ -79,7 +87,11 @@ class ConvolutionalFeatures(nn.Module):
 
 
 def train_convolutional_features(
-    pictures: npt.ArrayLike, labels: npt.ArrayLike, config: ConvolutionalConfig, *, report: Report = silent
+    pictures: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    config: ConvolutionalConfig,
+    *,
+    report: Report = silent,
 ) -> ConvolutionalFeatures:
     """A feature map that was trained to tell the classes of a public data set apart.
 
@@ -96,12 +108,16 @@ def train_convolutional_features(
     """
     images = np.asarray(pictures, dtype=np.float32)
     if images.ndim != 3 or images.shape[1:] != config.image_shape:
-        raise InvalidInput(f"pictures: expected shape (n, {config.image_shape}), got shape={images.shape}")
+        raise InvalidInput(
+            f"pictures: expected shape (n, {config.image_shape}), got shape={images.shape}"
+        )
     points, targets, classes = labelled(images.reshape(len(images), -1), labels)
     torch.manual_seed(config.seed)
     convolutions = ConvolutionalFeatures(config)
     size = convolutions.planes(points[:1]).numel()
-    head = nn.Sequential(nn.Flatten(), nn.Linear(size, config.width), nn.ReLU(), nn.Linear(config.width, classes))
+    head = nn.Sequential(
+        nn.Flatten(), nn.Linear(size, config.width), nn.ReLU(), nn.Linear(config.width, classes)
+    )
 
     def loss(rows: torch.Tensor, _: float) -> torch.Tensor:
         return functional.cross_entropy(head(convolutions.planes(points[rows])), targets[rows])

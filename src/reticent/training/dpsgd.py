@@ -1,4 +1,6 @@
-"""The baseline that private prediction is compared with: private training (DP-SGD, DP-Adam), by Opacus."""
+"""The baseline that private prediction is compared with: private training (DP-SGD, DP-Adam), by
+Opacus.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +60,16 @@ class PrivateTraining:
             positive(getattr(self, name), name=name)
         probability(self.delta, name="delta", allow_zero=False)
         if not self.rate_decay >= 0:
-            raise InvalidParameter(f"rate_decay={self.rate_decay!r}: expected a number of at least 0")
+            raise InvalidParameter(
+                f"rate_decay={self.rate_decay!r}: expected a number of at least 0"
+            )
         count(self.epochs, name="epochs")
         if self.batch_size is not None:
             count(self.batch_size, name="batch_size")
         if self.optimizer not in _OPTIMIZERS:
-            raise UnknownName(f"optimizer={self.optimizer!r}: expected one of {', '.join(_OPTIMIZERS)}")
+            raise UnknownName(
+                f"optimizer={self.optimizer!r}: expected one of {', '.join(_OPTIMIZERS)}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +96,8 @@ class PrivateModel:
 
 
 def step_noise(*, epsilon: float, delta: float, sampling_probability: float, steps: int) -> float:
-    """Noise multiplier with which ``steps`` Poisson-sampled Gaussian steps stay within (``epsilon``, ``delta``).
+    """Noise multiplier with which ``steps`` Poisson-sampled Gaussian steps stay within
+    (``epsilon``, ``delta``).
 
     The smallest one by privacy-loss distributions, to 0.3 % from above.
 
@@ -109,7 +116,10 @@ def step_noise(*, epsilon: float, delta: float, sampling_probability: float, ste
     def enough(multiplier: float) -> bool:
         step = PoissonSampled(sampling_probability, GaussianCost(multiplier))
         event = PrivacyEvent("DP-SGD step", Guarantee(epsilon, delta, AddRemove(1)), step)
-        return PldAccountant(AddRemove(1), interval=1e-3).compose(event, steps).epsilon(delta=delta) <= epsilon
+        return (
+            PldAccountant(AddRemove(1), interval=1e-3).compose(event, steps).epsilon(delta=delta)
+            <= epsilon
+        )
 
     # From 1 outward: the distributions of multipliers far below what is needed are huge.
     upper = 1.0
@@ -134,16 +144,18 @@ def train_private(
 ) -> PrivateModel:
     """A classifier trained with clipped and noised gradients.
 
-    **Guarantee.** The released weights cost (epsilon, delta) under the addition or removal of one record, by the accounting of
-    Poisson-sampled Gaussian steps. *Floating point:* the noise is PyTorch's, drawn in float32 from a seed; so this is a baseline
-    for experiments, and not a release path. The number of records, which sets sampling rate and step size, counts as public.
+    **Guarantee.** The released weights cost (epsilon, delta) under the addition or removal of one
+    record, by the accounting of Poisson-sampled Gaussian steps. *Floating point:* the noise is
+    PyTorch's, drawn in float32 from a seed; so this is a baseline for experiments, and not a
+    release path. The number of records, which sets sampling rate and step size, counts as public.
 
     Args:
         X: shape (n, d), finite.
         labels: shape (n,), integers 0..classes - 1.
         config: settings.
-        initial: starting weights per layer, shape (units, inputs + 1) with the bias last; for two classes and one output unit the
-            first class' logit starts at 0. None draws PyTorch's from the seed.
+        initial: starting weights per layer, shape (units, inputs + 1) with the bias last; for two
+            classes and one output unit the first class' logit starts at 0. None draws PyTorch's
+            from the seed.
         report: told after every epoch.
 
     Raises:
@@ -160,7 +172,9 @@ def train_private(
         _start(network, initial)
     rate = 1.0 if config.batch_size is None else min(1.0, config.batch_size / len(points))
     per_epoch = max(1, round(1.0 / rate))
-    training = PrivateSteps(network, points, targets, config, steps=config.epochs * per_epoch, generator=generator)
+    training = PrivateSteps(
+        network, points, targets, config, steps=config.epochs * per_epoch, generator=generator
+    )
     for step in range(config.epochs * per_epoch):
         loss = training.step()
         if (step + 1) % per_epoch == 0:
@@ -170,9 +184,11 @@ def train_private(
 
 
 class PrivateSteps:
-    """The steps of a private training, one at a time: a Poisson sample, clipped gradients, noise, an update.
+    """The steps of a private training, one at a time: a Poisson sample, clipped gradients, noise,
+    an update.
 
-    **Guarantee.** ``steps`` calls of ``step`` cost (config.epsilon, config.delta) together, as in ``train_private``.
+    **Guarantee.** ``steps`` calls of ``step`` cost (config.epsilon, config.delta) together, as in
+    ``train_private``.
 
     Args:
         network: trained in place.
@@ -202,7 +218,9 @@ class PrivateSteps:
             epsilon=config.epsilon, delta=config.delta, sampling_probability=self.rate, steps=steps
         )
         self._model = wrap(network)
-        self._plain = _OPTIMIZERS[config.optimizer](self._model.parameters(), lr=config.learning_rate)
+        self._plain = _OPTIMIZERS[config.optimizer](
+            self._model.parameters(), lr=config.learning_rate
+        )
         self._optimizer = private_optimizer(
             self._plain,
             noise_multiplier=self.noise_multiplier,
@@ -210,7 +228,12 @@ class PrivateSteps:
             expected_batch_size=max(1, round(self.rate * len(points))),
             generator=generator,
         )
-        self._points, self._targets, self._config, self._generator = points, targets, config, generator
+        self._points, self._targets, self._config, self._generator = (
+            points,
+            targets,
+            config,
+            generator,
+        )
         self._done = 0
 
     def step(self) -> float:
@@ -244,7 +267,8 @@ def private_optimizer(
     expected_batch_size: int,
     generator: torch.Generator,
 ) -> Any:
-    """``plain`` behind Opacus: per-sample gradients (``grad_sample`` of each parameter) are clipped, summed and noised.
+    """``plain`` behind Opacus: per-sample gradients (``grad_sample`` of each parameter) are
+    clipped, summed and noised.
 
     Raises:
         MissingExtra: Opacus is not installed.
@@ -272,7 +296,10 @@ def _start(network: nn.Sequential, initial: list[Array]) -> None:
         given[-1] = np.concatenate([np.zeros_like(given[-1]), given[-1]])
     shapes = [(layer.out_features, layer.in_features + 1) for layer in layers]
     if [weights.shape for weights in given] != shapes:
-        raise InvalidInput(f"initial: expected arrays of shapes {shapes}, got {[weights.shape for weights in given]}")
+        raise InvalidInput(
+            f"initial: expected arrays of shapes {shapes}, got "
+            f"{[weights.shape for weights in given]}"
+        )
     with torch.no_grad():
         for layer, weights in zip(layers, given, strict=True):
             layer.weight.copy_(torch.from_numpy(weights[:, :-1].copy()))

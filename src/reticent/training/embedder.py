@@ -1,7 +1,7 @@
 """The beta-VAE that turns pictures into the embeddings in which neighbourhoods are measured.
 
-Its latent space is what gives a radius R its meaning, so it is trained for reconstruction alone, exactly as
-published, and never for labels, for privacy or for a favourable scale.
+Its latent space is what gives a radius R its meaning, so it is trained for reconstruction alone,
+exactly as published, and never for labels, for privacy or for a favourable scale.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class EmbedderConfig:
 
     Attributes:
         image_shape: height and width in pixels; multiples of 4 for the convolutional architecture.
-        latent_dimension: number of latents, 1 or more (published: 8 for MNIST and Fashion-MNIST, 10 for UTKFace).
+        latent_dimension: number of latents, 1 or more (published: 8 for MNIST and Fashion-MNIST, 10
+            for UTKFace).
         architecture: ``dense`` (three layers with dropout) or ``convolutional``.
         beta: weight of the Kullback-Leibler term (published: 5).
         epochs: passes over the pictures.
@@ -56,7 +57,9 @@ class EmbedderConfig:
 
     def __post_init__(self) -> None:
         if self.architecture not in ARCHITECTURES:
-            raise UnknownName(f"architecture={self.architecture!r}: expected one of {', '.join(ARCHITECTURES)}")
+            raise UnknownName(
+                f"architecture={self.architecture!r}: expected one of {', '.join(ARCHITECTURES)}"
+            )
         for name in ("latent_dimension", "epochs", "batch_size", "width"):
             count(getattr(self, name), name=name)
         positive(self.beta, name="beta")
@@ -64,11 +67,14 @@ class EmbedderConfig:
         probability(self.dropout, name="dropout")
         step = 4 if self.architecture == "convolutional" else 1
         if len(self.image_shape) != 2 or any(side < 1 or side % step for side in self.image_shape):
-            raise InvalidInput(f"image_shape={self.image_shape}: expected height and width, multiples of {step}")
+            raise InvalidInput(
+                f"image_shape={self.image_shape}: expected height and width, multiples of {step}"
+            )
 
 
 class Embedder(nn.Module):
-    """A trained beta-VAE; its embedding is the posterior *mean*, its decoder draws pictures of neighbours.
+    """A trained beta-VAE; its embedding is the posterior *mean*, its decoder draws pictures of
+    neighbours.
 
     Args:
         config: sizes and architecture.
@@ -81,7 +87,9 @@ class Embedder(nn.Module):
         self.encoder, self.decoder = build(config)
 
     def posterior(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean and log-variance of the latents of ``images`` (n, height, width); each of shape (n, latents)."""
+        """Mean and log-variance of the latents of ``images`` (n, height, width); each of shape
+        (n, latents).
+        """
         mean, log_variance = self.encoder(images.unsqueeze(1)).chunk(2, dim=1)
         return mean, log_variance
 
@@ -113,14 +121,25 @@ class Embedder(nn.Module):
         _check_images(images, self.config)
         self.eval()
         with torch.no_grad():
-            parts = [self.encode(torch.from_numpy(images[i : i + batch_size])).numpy() for i in range(0, len(images), batch_size)]
-        return np.concatenate(parts) if parts else np.empty((0, self.config.latent_dimension), np.float32)
+            parts = [
+                self.encode(torch.from_numpy(images[i : i + batch_size])).numpy()
+                for i in range(0, len(images), batch_size)
+            ]
+        return (
+            np.concatenate(parts)
+            if parts
+            else np.empty((0, self.config.latent_dimension), np.float32)
+        )
 
     def pictures(self, embeddings: npt.ArrayLike) -> Images:
-        """Decoded pictures, shape (n, height, width) in [0, 1], of embeddings of shape (n, latents)."""
+        """Decoded pictures, shape (n, height, width) in [0, 1], of embeddings of shape (n,
+        latents).
+        """
         self.eval()
         with torch.no_grad():
-            decoded: Images = self.decode(torch.as_tensor(np.asarray(embeddings, dtype=np.float32))).numpy()
+            decoded: Images = self.decode(
+                torch.as_tensor(np.asarray(embeddings, dtype=np.float32))
+            ).numpy()
         return decoded
 
     def _pixel_logits(self, embeddings: torch.Tensor) -> torch.Tensor:
@@ -129,7 +148,8 @@ class Embedder(nn.Module):
 
 
 def train_embedder(images: Images, config: EmbedderConfig, *, report: Report = silent) -> Embedder:
-    """A beta-VAE trained on ``images``: summed binary cross entropy plus beta times the Kullback-Leibler term.
+    """A beta-VAE trained on ``images``: summed binary cross entropy plus beta times the
+    Kullback-Leibler term.
 
     Args:
         images: shape (n, height, width), float32 in [0, 1].
@@ -143,8 +163,8 @@ def train_embedder(images: Images, config: EmbedderConfig, *, report: Report = s
         InvalidInput: ``images`` empty or of another shape than ``config.image_shape``.
 
     Reference:
-        Higgins et al., "beta-VAE", ICLR 2017, equation 4; settings of Singh et al., "Posthoc privacy guarantees
-        for collaborative inference", supplement D.
+        Higgins et al., "beta-VAE", ICLR 2017, equation 4; settings of Singh et al., "Posthoc
+        privacy guarantees for collaborative inference", supplement D.
     """
     _check_images(images, config)
     if len(images) == 0:
@@ -163,7 +183,9 @@ def train_embedder(images: Images, config: EmbedderConfig, *, report: Report = s
             reconstruction = functional.binary_cross_entropy_with_logits(
                 embedder._pixel_logits(latents), batch, reduction="sum"
             ) / len(batch)
-            divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum() / len(batch)
+            divergence = (
+                0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum() / len(batch)
+            )
             loss = reconstruction + config.beta * divergence
             optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(loss)
@@ -176,7 +198,8 @@ def train_embedder(images: Images, config: EmbedderConfig, *, report: Report = s
 def _check_images(images: Images, config: EmbedderConfig) -> None:
     if images.ndim != 3 or images.shape[1:] != config.image_shape or images.dtype != np.float32:
         raise InvalidInput(
-            f"images: expected float32 of shape (n, {config.image_shape[0]}, {config.image_shape[1]}), "
+            f"images: expected float32 of shape (n, {config.image_shape[0]}, "
+            f"{config.image_shape[1]}), "
             f"got dtype={images.dtype} shape={images.shape}"
         )
 
@@ -195,7 +218,11 @@ def _dense(config: EmbedderConfig) -> tuple[nn.Module, nn.Module]:
         nn.Linear(second, 2 * config.latent_dimension),
     )
     decoder = nn.Sequential(
-        nn.Linear(config.latent_dimension, second), nn.ReLU(), nn.Linear(second, first), nn.ReLU(), nn.Linear(first, pixels)
+        nn.Linear(config.latent_dimension, second),
+        nn.ReLU(),
+        nn.Linear(second, first),
+        nn.ReLU(),
+        nn.Linear(first, pixels),
     )
     return encoder, decoder
 
@@ -204,7 +231,11 @@ def _convolutional(config: EmbedderConfig) -> tuple[nn.Module, nn.Module]:
     """Stride-2 convolutions of 4 x 4 down to at most 7 pixels a side, and their mirror image."""
     height, width = config.image_shape
     halvings = 2
-    while height % 2 ** (halvings + 1) == 0 and width % 2 ** (halvings + 1) == 0 and min(height, width) // 2**halvings > 7:
+    while (
+        height % 2 ** (halvings + 1) == 0
+        and width % 2 ** (halvings + 1) == 0
+        and min(height, width) // 2**halvings > 7
+    ):
         halvings += 1
     channels = [1, *(max(config.width // 8 // 2 ** (halvings - 1 - i), 1) for i in range(halvings))]
     small = (height // 2**halvings, width // 2**halvings)
@@ -214,8 +245,18 @@ def _convolutional(config: EmbedderConfig) -> tuple[nn.Module, nn.Module]:
     for fewer, more in pairwise(channels):
         down += [nn.Conv2d(fewer, more, 4, stride=2, padding=1), nn.ReLU()]
         up = [nn.ReLU(), nn.ConvTranspose2d(more, fewer, 4, stride=2, padding=1), *up]
-    encoder = nn.Sequential(*down, nn.Flatten(), nn.Linear(flat, 128), nn.ReLU(), nn.Linear(128, 2 * config.latent_dimension))
+    encoder = nn.Sequential(
+        *down,
+        nn.Flatten(),
+        nn.Linear(flat, 128),
+        nn.ReLU(),
+        nn.Linear(128, 2 * config.latent_dimension),
+    )
     decoder = nn.Sequential(
-        nn.Linear(config.latent_dimension, 128), nn.ReLU(), nn.Linear(128, flat), nn.Unflatten(1, (channels[-1], *small)), *up
+        nn.Linear(config.latent_dimension, 128),
+        nn.ReLU(),
+        nn.Linear(128, flat),
+        nn.Unflatten(1, (channels[-1], *small)),
+        *up,
     )
     return encoder, decoder

@@ -1,4 +1,6 @@
-"""Feature maps for neighbour search: from a picture to a vector, one picture at a time, and where the map comes from."""
+"""Feature maps for neighbour search: from a picture to a vector, one picture at a time, and
+where the map comes from.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from reticent.training.students import Student
 Array = npt.NDArray[np.float64]
 
 LARGEST_INPUT = 2.0**100
-"""Larger inputs count as this one, either side of 0: float32 holds it, and double precision its cube."""
+"""Larger inputs count as this one, either side of 0: float32 holds it, and double precision its
+cube.
+"""
 
 _FARTHEST = 1e6  # pixels
 
@@ -51,15 +55,18 @@ class FeatureBall:
 class FeatureMap(ABC):
     """A map from inputs to vectors that the private records had no say in.
 
-    **Guarantee.** None of its own. Private-kNN needs that a record's features depend on that record and on public things only.
-    So a map handles *one row at a time*: matrix products of a whole batch may round a row differently in another batch, and then
-    one record's presence would move the features of others. And it must not have been fitted on the private records; ``origin``
-    says what it was made from, and goes into the card.
+    **Guarantee.** None of its own. Private-kNN needs that a record's features depend on that record
+    and on public things only. So a map handles *one row at a time*: matrix products of a whole
+    batch may round a row differently in another batch, and then one record's presence would move
+    the features of others. And it must not have been fitted on the private records; ``origin`` says
+    what it was made from, and goes into the card.
 
-    It is *total*: every finite row has finite features. Values beyond 2^100 count as that, and a row for which the map computes
-    something that is not finite has the features 0. A map that refused one record would tell that the record is there.
+    It is *total*: every finite row has finite features. Values beyond 2^100 count as that, and a
+    row for which the map computes something that is not finite has the features 0. A map that
+    refused one record would tell that the record is there.
 
-    A map of your own has ``name``, ``origin`` and ``row``; and ``columns`` and ``ball`` where it knows them.
+    A map of your own has ``name``, ``origin`` and ``row``; and ``columns`` and ``ball`` where it
+    knows them.
 
     Attributes:
         name: for cards and receipts.
@@ -81,13 +88,16 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def row(self, row: Array) -> Array:
-        """Features, shape (1, d), float64, of one row of shape (1, p) of finite numbers up to 2^100 in magnitude."""
+        """Features, shape (1, d), float64, of one row of shape (1, p) of finite numbers up to
+        2^100 in magnitude.
+        """
 
     def features(self, inputs: npt.ArrayLike) -> Array:
         """Features, shape (n, d), float64, finite, of inputs of shape (n, p).
 
         Raises:
-            InvalidInput: inputs that the map is not made for, NaN or infinity. Values are never shown.
+            InvalidInput: inputs that the map is not made for, NaN or infinity. Values are never
+                shown.
         """
         rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns)
         with np.errstate(all="ignore"):
@@ -123,9 +133,11 @@ class HogFeatures(FeatureMap):
 
     Attributes:
         image_shape: channels, height, width.
-        cell: pixels a side of the squares that a histogram counts over; at most half of height and width.
+        cell: pixels a side of the squares that a histogram counts over; at most half of height and
+            width.
         orientations: bins of a histogram.
-        upright: whether each plane is first sheared until its principal axis is vertical, and centred; helps with handwriting.
+        upright: whether each plane is first sheared until its principal axis is vertical, and
+            centred; helps with handwriting.
 
     Reference: Dalal and Triggs 2005, see ``oriented_gradients``.
 
@@ -144,8 +156,13 @@ class HogFeatures(FeatureMap):
 
     def __post_init__(self) -> None:
         count(self.orientations, name="orientations")
-        if len(self.image_shape) != 3 or 2 * count(self.cell, name="cell") > min(self.image_shape[1:]):
-            raise InvalidParameter(f"cell={self.cell}: expected at most half of a side of image_shape={self.image_shape}")
+        if len(self.image_shape) != 3 or 2 * count(self.cell, name="cell") > min(
+            self.image_shape[1:]
+        ):
+            raise InvalidParameter(
+                f"cell={self.cell}: expected at most half of a side of "
+                f"image_shape={self.image_shape}"
+            )
 
     @property
     @override
@@ -163,7 +180,9 @@ class HogFeatures(FeatureMap):
 
     @override
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``; all planes at once, since each comes out as if it were alone."""
+        """See ``FeatureMap.features``; all planes at once, since each comes out as if it were
+        alone.
+        """
         rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns)
         with np.errstate(all="ignore"):
             return finite_or_zero(self.row(np.clip(rows, -LARGEST_INPUT, LARGEST_INPUT)))
@@ -174,18 +193,22 @@ class HogFeatures(FeatureMap):
         planes = row.reshape(-1, *self.image_shape[1:])
         if self.upright:
             planes = np.stack([upright(plane) for plane in planes])
-        return oriented_gradients(planes, orientations=self.orientations, cell=self.cell).reshape(len(row), -1)
+        return oriented_gradients(planes, orientations=self.orientations, cell=self.cell).reshape(
+            len(row), -1
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedFeatures(FeatureMap):
-    """Another map's features along the principal directions of public ones; made by ``ReducedFeatures.of``.
+    """Another map's features along the principal directions of public ones; made by
+    ``ReducedFeatures.of``.
 
     Attributes:
         base: the other map.
         center: shape (d,), mean of the public features.
         directions: shape (m, d), orthonormal rows.
-        radius: of the ball around 0 that is said to hold features: twice what the public ones need.
+        radius: of the ball around 0 that is said to hold features: twice what the public ones
+            need.
     """
 
     base: FeatureMap
@@ -204,8 +227,11 @@ class ReducedFeatures(FeatureMap):
         return Origin.PUBLIC if self.base.origin is Origin.FIXED else self.base.origin
 
     @classmethod
-    def of(cls, base: FeatureMap, public_inputs: npt.ArrayLike, *, dimension: int) -> ReducedFeatures:
-        """The map for the ``dimension`` directions in which the features of public inputs vary most.
+    def of(
+        cls, base: FeatureMap, public_inputs: npt.ArrayLike, *, dimension: int
+    ) -> ReducedFeatures:
+        """The map for the ``dimension`` directions in which the features of public inputs vary
+        most.
 
         Args:
             base: the other map.
@@ -220,7 +246,8 @@ class ReducedFeatures(FeatureMap):
         center = features.mean(axis=0)
         _, _, directions = np.linalg.svd(features - center, full_matrices=False)
         directions = directions[: count(dimension, name="dimension")]
-        # The sign of a direction is arbitrary; the largest entry is made positive, so that equal inputs give equal maps.
+        # The sign of a direction is arbitrary; the largest entry is made positive, so that equal
+        # inputs give equal maps.
         largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
         directions = directions * np.where(largest < 0, -1.0, 1.0)
         length = float(np.sqrt(np.square((features - center) @ directions.T).sum(axis=1).max()))
@@ -251,8 +278,8 @@ class ModuleFeatures(FeatureMap):
     Attributes:
         module: from (1, *input_shape) to (1, ...).
         input_shape: shape of one input of the module.
-        origin: what its weights were made from. The caller answers for this; a module that saw the private records voids every
-            guarantee.
+        origin: what its weights were made from. The caller answers for this; a module that saw the
+            private records voids every guarantee.
 
     Example:
         >>> ModuleFeatures(nn.Linear(3, 2), (3,), Origin.PUBLIC).features(np.zeros((4, 3))).shape
@@ -267,7 +294,10 @@ class ModuleFeatures(FeatureMap):
 
     def __post_init__(self) -> None:
         if self.origin not in list(Origin):
-            raise UnknownName(f"origin={self.origin!r}: expected one of {', '.join(repr(origin.value) for origin in Origin)}")
+            raise UnknownName(
+                f"origin={self.origin!r}: expected one of "
+                f"{', '.join(repr(origin.value) for origin in Origin)}"
+            )
         object.__setattr__(self, "origin", Origin(self.origin))
         if not isinstance(self.module, nn.Module):
             raise InvalidInput(f"module: expected a torch module, got {type(self.module).__name__}")
@@ -317,10 +347,12 @@ class StudentFeatures(FeatureMap):
 
 
 def upright(plane: Array) -> Array:
-    """One plane of a picture, sheared along its rows until rows and columns of its mass are uncorrelated, and centred.
+    """One plane of a picture, sheared along its rows until rows and columns of its mass are
+    uncorrelated, and centred.
 
-    Edge cases: a plane without mass, with all of it in one row, or with so little of it beside so much of the other sign that
-    center and shear lie outside of every picture, is returned as it is.
+    Edge cases: a plane without mass, with all of it in one row, or with so little of it beside
+    so much of the other sign that center and shear lie outside of every picture, is returned as
+    it is.
     """
     rows, columns = np.mgrid[: plane.shape[0], : plane.shape[1]]
     with np.errstate(all="ignore"):
@@ -342,7 +374,9 @@ def upright(plane: Array) -> Array:
 
 
 def _outputs(module: nn.Module, row: Array, shape: tuple[int, ...]) -> Array:
-    """Outputs of ``module`` for a row of shape (1, p) as float32 of shape (1, *shape), flattened, shape (1, d)."""
+    """Outputs of ``module`` for a row of shape (1, p) as float32 of shape (1, *shape),
+    flattened, shape (1, d).
+    """
     with torch.inference_mode():
         # torch's own copy is aligned in memory, whatever the array was.
         values = torch.from_numpy(row).to(torch.float32, copy=True).reshape(1, *shape)
@@ -350,5 +384,6 @@ def _outputs(module: nn.Module, row: Array, shape: tuple[int, ...]) -> Array:
             return np.asarray(module(values).reshape(1, -1).numpy().astype(np.float64))
         except Exception as error:
             raise InvalidInput(
-                f"inputs: {type(module).__name__} does not take inputs of shape {tuple(values.shape)} ({type(error).__name__})"
+                f"inputs: {type(module).__name__} does not take inputs of shape "
+                f"{tuple(values.shape)} ({type(error).__name__})"
             ) from error

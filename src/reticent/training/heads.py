@@ -69,16 +69,21 @@ class Head(nn.Module):
     def predict(self, released: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Labels, shape (n,), of released values; -1 where a row is withheld (NaN).
 
-        A withheld answer carries no label, and -1 is wrong under every accuracy that is computed from this.
+        A withheld answer carries no label, and -1 is wrong under every accuracy that is computed
+        from this.
         """
         values = np.asarray(released, dtype=np.float32)
         if values.ndim != 2 or values.shape[1] != len(self.center):
-            raise InvalidInput(f"released: expected shape (n, {len(self.center)}), got shape={values.shape}")
+            raise InvalidInput(
+                f"released: expected shape (n, {len(self.center)}), got shape={values.shape}"
+            )
         withheld = np.asarray(~np.isfinite(values).all(axis=1))
         self.eval()
         with torch.no_grad():
             labels: npt.NDArray[np.int64] = (
-                self.forward(torch.from_numpy(np.where(withheld[:, None], 0, values))).argmax(1).numpy()
+                self.forward(torch.from_numpy(np.where(withheld[:, None], 0, values)))
+                .argmax(1)
+                .numpy()
             )
         labels[withheld] = -1
         return labels
@@ -95,8 +100,8 @@ def train_head(
     """A head trained on ``values``, with fresh noise on every batch where ``noise`` is given.
 
     Args:
-        values: shape (n, m). Without ``noise`` these are released values: withheld rows (NaN) are left out. With
-            ``noise`` they are the noise-free outputs of public training data.
+        values: shape (n, m). Without ``noise`` these are released values: withheld rows (NaN) are
+            left out. With ``noise`` they are the noise-free outputs of public training data.
         labels: shape (n,), integers 0..classes - 1.
         config: widths and settings.
         noise: adds the release noise to a batch, or None when ``values`` carry it already.

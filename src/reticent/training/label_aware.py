@@ -11,7 +11,12 @@ from torch import nn
 from reticent.core.checks import count, positive, probability
 from reticent.core.norms import Norm
 from reticent.training.label_chances import chance_of
-from reticent.training.lipschitz_objective import SPREAD, input_directions, lipschitz_bound, output_functionals
+from reticent.training.lipschitz_objective import (
+    SPREAD,
+    input_directions,
+    lipschitz_bound,
+    output_functionals,
+)
 from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.progress import Report, silent
 
@@ -29,8 +34,9 @@ class LabelAwareConfig:
         epochs: passes over the embeddings.
         batch_size: embeddings per step.
         learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        warm_up: share of training, in [0, 1), that raises the mean *log* chance of the right label, which has a gradient
-            everywhere; the rest raises the mean chance, which is the accuracy that will be seen.
+        warm_up: share of training, in [0, 1), that raises the mean *log* chance of the right label,
+            which has a gradient everywhere; the rest raises the mean chance, which is the accuracy
+            that will be seen.
         seed: seed of weights and order.
     """
 
@@ -56,12 +62,17 @@ class LabelAwareConfig:
 
 
 def train_label_release(
-    embeddings: npt.ArrayLike, labels: npt.ArrayLike, config: LabelAwareConfig, *, report: Report = silent
+    embeddings: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    config: LabelAwareConfig,
+    *,
+    report: Report = silent,
 ) -> nn.Sequential:
     """A classifier whose *released* label is right as often as possible.
 
-    The loss divides the logits by ``U * radius / epsilon`` with U the differentiable bound on the spread (the
-    largest difference of two logits), so that the mechanism in the loss is that of the release.
+    The loss divides the logits by ``U * radius / epsilon`` with U the differentiable bound on the
+    spread (the largest difference of two logits), so that the mechanism in the loss is that of the
+    release.
 
     Args:
         embeddings: shape (n, d), clipped to the public domain if there is one.
@@ -70,12 +81,14 @@ def train_label_release(
         report: told after every epoch.
 
     Returns:
-        Linear and ReLU layers from d inputs to one logit per class, scaled so that the training bound on their
-        spread is 1, in evaluation mode. Certify it before use: the training bound is float32.
+        Linear and ReLU layers from d inputs to one logit per class, scaled so that the training
+        bound on their spread is 1, in evaluation mode. Certify it before use: the training bound is
+        float32.
 
     Raises:
         InvalidInput: embeddings and labels that do not fit.
-        UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs to enumerate.
+        UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs
+            to enumerate.
     """
     points, targets, classes = labelled(embeddings, labels)
     directions = input_directions(points.shape[1], config.input_norm)

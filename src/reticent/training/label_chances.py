@@ -1,7 +1,8 @@
-"""Chances of the right label under the mechanisms that release labels, as differentiable functions of logits.
+"""Chances of the right label under the mechanisms that release labels, as differentiable functions
+of logits.
 
-Logits here are in *budget units*: F divided by (P R / epsilon), so that between neighbours no difference of two
-of them changes by more than epsilon.
+Logits here are in *budget units*: F divided by (P R / epsilon), so that between neighbours no
+difference of two of them changes by more than epsilon.
 """
 
 from __future__ import annotations
@@ -18,25 +19,31 @@ from reticent.core.errors import UnknownName
 Chance = Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
 
 _LEVELS = 64
-_NODES, _WEIGHTS = (torch.from_numpy(part.astype(np.float32)) for part in np.polynomial.legendre.leggauss(16))
+_NODES, _WEIGHTS = (
+    torch.from_numpy(part.astype(np.float32)) for part in np.polynomial.legendre.leggauss(16)
+)
 
 
 def softmax_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """Probability that softmax release answers ``labels`` (n,), from logits (n, classes) in budget units; shape (n,)."""
+    """Probability that softmax release answers ``labels`` (n,), from logits (n, classes) in
+    budget units; shape (n,).
+    """
     return torch.softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
 
 
 def noisy_max_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """Probability that the noisy maximum answers ``labels``, with exponential noise in place of geometric noise; shape (n,).
+    """Probability that the noisy maximum answers ``labels``, with exponential noise in place of
+    geometric noise; shape (n,).
 
-    Adding exponential noise of rate 1 to each logit is the smooth twin of the geometric noise that is released:
-    the chance of label r is ``w_r`` times the integral over u in [0, 1] of the product over s != r of (1 - w_s u),
-    ``w = exp(logit - largest logit)`` ("permute and flip"). The integrand is a polynomial, integrated exactly by a
-    Gauss rule up to 32 classes and closely beyond.
+    Adding exponential noise of rate 1 to each logit is the smooth twin of the geometric noise that
+    is released: the chance of label r is ``w_r`` times the integral over u in [0, 1] of the product
+    over s != r of (1 - w_s u), ``w = exp(logit - largest logit)`` ("permute and flip"). The
+    integrand is a polynomial, integrated exactly by a Gauss rule up to 32 classes and closely
+    beyond.
 
     Reference:
-        McKenna and Sheldon, "Permute-and-flip", NeurIPS 2020; Ding et al., "The permute-and-flip mechanism is
-        identical to report-noisy-max with exponential noise", 2021.
+        McKenna and Sheldon, "Permute-and-flip", NeurIPS 2020; Ding et al., "The permute-and-flip
+        mechanism is identical to report-noisy-max with exponential noise", 2021.
     """
     weights = torch.exp(logits - logits.max(dim=1, keepdim=True).values)
     nodes, node_weights = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS
@@ -47,18 +54,23 @@ def noisy_max_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float)
 
 
 def stability_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """Probability that stability release answers ``labels``, averaged over a shift of the margin by half a level; shape (n,).
+    """Probability that stability release answers ``labels``, averaged over a shift of the margin by
+    half a level; shape (n,).
 
-    The chance itself is a staircase in the margin, whose derivative is zero almost everywhere; the average is its
-    piecewise linear interpolation between the middles of the steps.
+    The chance itself is a staircase in the margin, whose derivative is zero almost everywhere;
+    the average is its piecewise linear interpolation between the middles of the steps.
     """
     classes = logits.shape[1]
     own = logits.gather(1, labels[:, None])[:, 0]
-    rival = logits.masked_fill(functional.one_hot(labels, classes).bool(), -torch.inf).max(dim=1).values
+    rival = (
+        logits.masked_fill(functional.one_hot(labels, classes).bool(), -torch.inf).max(dim=1).values
+    )
     wrong = [1.0 / (math.exp(epsilon) + classes - 1)]
     for _ in range(_LEVELS - 1):
         right = 1.0 - (classes - 1) * wrong[-1]
-        wrong.append(max(math.exp(-epsilon) * wrong[-1], (1.0 - math.exp(epsilon) * right) / (classes - 1)))
+        wrong.append(
+            max(math.exp(-epsilon) * wrong[-1], (1.0 - math.exp(epsilon) * right) / (classes - 1))
+        )
     table = torch.tensor([*reversed(wrong), *(1.0 - (classes - 1) * q for q in wrong)])
     position = ((own - rival) / epsilon + _LEVELS - 0.5).clamp(0, 2 * _LEVELS - 1.001)
     step = position.floor()

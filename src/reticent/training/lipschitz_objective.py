@@ -1,8 +1,10 @@
-"""A differentiable two-sided bound on the Lipschitz constant of a ReLU network, for use inside a loss.
+"""A differentiable two-sided bound on the Lipschitz constant of a ReLU network, for use inside a
+loss.
 
-The bound is the sign enumeration that certifies the finished network, over the whole input space (every
-neuron may be on or off), so that what training pays for is what release will be charged. It is *not* the
-certificate: float32, no outward margin. The certificate is ``reticent.lipschitz``'s, on the finished weights.
+The bound is the sign enumeration that certifies the finished network, over the whole input space
+(every neuron may be on or off), so that what training pays for is what release will be charged.
+It is *not* the certificate: float32, no outward margin. The certificate is
+``reticent.lipschitz``'s, on the finished weights.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ SPREAD = "spread"
 
 
 def input_directions(dimension: int, input_norm: Norm) -> torch.Tensor:
-    """Extreme points of the unit ball of ``input_norm``, one of each pair {t, -t}; shape (directions, dimension).
+    """Extreme points of the unit ball of ``input_norm``, one of each pair {t, -t}; shape
+    (directions, dimension).
 
     Raises:
         UnsupportedNorm: the ball has no finite set of extreme points (l2).
@@ -32,7 +35,9 @@ def input_directions(dimension: int, input_norm: Norm) -> torch.Tensor:
         return torch.from_numpy(sign_patterns(dimension, up_to_sign=True).astype(np.float32))
     if input_norm is Norm.L1:
         return torch.eye(dimension)
-    raise UnsupportedNorm(f"input_norm={input_norm.value}: expected l1 or linf (finitely many extreme points)")
+    raise UnsupportedNorm(
+        f"input_norm={input_norm.value}: expected l1 or linf (finitely many extreme points)"
+    )
 
 
 def output_functionals(dimension: int, output: Norm | str) -> torch.Tensor:
@@ -43,7 +48,8 @@ def output_functionals(dimension: int, output: Norm | str) -> torch.Tensor:
         output: l1, linf, or ``"spread"``.
 
     Returns:
-        Shape (functionals, m): sign patterns for l1, unit vectors for linf, differences e_i - e_j for the spread.
+        Shape (functionals, m): sign patterns for l1, unit vectors for linf, differences e_i - e_j
+        for the spread.
 
     Raises:
         UnsupportedNorm: l2, whose unit ball has no finite set of such functionals.
@@ -65,19 +71,23 @@ def output_functionals(dimension: int, output: Norm | str) -> torch.Tensor:
     raise UnsupportedNorm(f"output={output}: expected l1, linf or {SPREAD}")
 
 
-def lipschitz_bound(network: nn.Sequential, directions: torch.Tensor, functionals: torch.Tensor | None) -> torch.Tensor:
-    """Upper bound on the Lipschitz constant of ``network`` over the whole space; a differentiable scalar.
+def lipschitz_bound(
+    network: nn.Sequential, directions: torch.Tensor, functionals: torch.Tensor | None
+) -> torch.Tensor:
+    """Upper bound on the Lipschitz constant of ``network`` over the whole space; a differentiable
+    scalar.
 
-    For each direction t the interval of every neuron's directional derivative is carried forward (a ReLU turns
-    ``[lo, hi]`` into ``[min(0, lo), max(0, hi)]``), and combined with each functional a at the end, where
-    ``max(0, c d) = c+ d+ + c- d-`` makes the sum over neurons two matrix products. With one hidden layer this is
-    ``max_{a, t} sum_j max(0, (a W2)_j (W1 t)_j)``.
+    For each direction t the interval of every neuron's directional derivative is carried forward (a
+    ReLU turns ``[lo, hi]`` into ``[min(0, lo), max(0, hi)]``), and combined with each functional a
+    at the end, where ``max(0, c d) = c+ d+ + c- d-`` makes the sum over neurons two matrix
+    products. With one hidden layer this is ``max_{a, t} sum_j max(0, (a W2)_j (W1 t)_j)``.
 
     Args:
         network: Linear and ReLU layers, starting and ending with a Linear one.
         directions: shape (directions, inputs), from ``input_directions``.
-        functionals: shape (functionals, outputs), from ``output_functionals``; None for the l2 output norm,
-            bounded per direction by the l2 norm of the largest absolute derivative of each output.
+        functionals: shape (functionals, outputs), from ``output_functionals``; None for the l2
+            output norm, bounded per direction by the l2 norm of the largest absolute derivative of
+            each output.
 
     Returns:
         The bound, a scalar tensor through which gradients flow to the weights.
@@ -105,7 +115,9 @@ def lipschitz_bound(network: nn.Sequential, directions: torch.Tensor, functional
     return torch.maximum(high.max(), -low.min())
 
 
-def _through(weight: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _through(
+    weight: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Interval of ``weight @ v`` for v in [lower, upper], rows of shape (directions, inputs)."""
     if lower is upper:
         image = lower @ weight.T
@@ -117,7 +129,13 @@ def _through(weight: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> 
 def _affine_layers(network: nn.Sequential) -> list[nn.Linear]:
     layers = list(network)
     affine = [layer for layer in layers[::2] if isinstance(layer, nn.Linear)]
-    if len(layers) % 2 == 0 or len(affine) != len(layers[::2]) or not all(isinstance(layer, nn.ReLU) for layer in layers[1::2]):
+    if (
+        len(layers) % 2 == 0
+        or len(affine) != len(layers[::2])
+        or not all(isinstance(layer, nn.ReLU) for layer in layers[1::2])
+    ):
         kinds = ", ".join(type(layer).__name__ for layer in layers) or "no layers"
-        raise UnsupportedNetwork(f"network: expected Linear and ReLU in turn, Linear first and last, got {kinds}")
+        raise UnsupportedNetwork(
+            f"network: expected Linear and ReLU in turn, Linear first and last, got {kinds}"
+        )
     return affine

@@ -1,4 +1,6 @@
-"""The small ReLU networks that obfuscators are made of, and the one training loop that they share."""
+"""The small ReLU networks that obfuscators are made of, and the one training loop that they
+share.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def relu_network(sizes: Sequence[int]) -> nn.Sequential:
 
 
 def rescale(network: nn.Sequential, factor: torch.Tensor) -> None:
-    """Multiply the outputs of ``network``, which ends with a Linear layer, by ``factor``, in place."""
+    """Multiply the outputs of ``network``, which ends with a Linear layer, by ``factor``, in
+    place.
+    """
     last = network[-1]
     assert isinstance(last, nn.Linear)
     with torch.no_grad():
@@ -45,23 +49,36 @@ def rescale(network: nn.Sequential, factor: torch.Tensor) -> None:
         last.bias.mul_(factor)
 
 
-def labelled(embeddings: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Embeddings (n, d) as float32 and labels (n,) as int64 tensors, and the number of classes (largest label + 1).
+def labelled(
+    embeddings: npt.ArrayLike, labels: npt.ArrayLike
+) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Embeddings (n, d) as float32 and labels (n,) as int64 tensors, and the number of classes
+    (largest label + 1).
 
     Raises:
-        InvalidInput: wrong shapes, non-finite embeddings, labels that are not integers of at least 0, or one class.
+        InvalidInput: wrong shapes, non-finite embeddings, labels that are not integers of at
+            least 0, or one class.
     """
     points = np.asarray(embeddings, dtype=np.float32)
     targets = np.asarray(labels)
     if points.ndim != 2 or len(points) == 0 or points.shape[1] == 0:
-        raise InvalidInput(f"embeddings: expected shape (n, d) with n and d at least 1, got shape={points.shape}")
+        raise InvalidInput(
+            f"embeddings: expected shape (n, d) with n and d at least 1, got shape={points.shape}"
+        )
     if not np.isfinite(points).all():
         raise InvalidInput("embeddings: contains values that are not finite")
     if targets.shape != (len(points),) or targets.dtype.kind not in "iu":
-        raise InvalidInput(f"labels: expected {len(points)} integers, got dtype={targets.dtype} shape={targets.shape}")
+        raise InvalidInput(
+            f"labels: expected {len(points)} integers, got dtype={targets.dtype} "
+            f"shape={targets.shape}"
+        )
     if targets.min() < 0 or targets.max() == 0:
         raise InvalidInput("labels: expected integers 0..classes - 1 of at least two classes")
-    return torch.from_numpy(points), torch.from_numpy(targets.astype(np.int64)), int(targets.max()) + 1
+    return (
+        torch.from_numpy(points),
+        torch.from_numpy(targets.astype(np.int64)),
+        int(targets.max()) + 1,
+    )
 
 
 def minimise(
@@ -79,7 +96,8 @@ def minimise(
     """Adam on batches of row numbers; draws from torch's global generator, which the caller seeds.
 
     Args:
-        loss: given the row numbers of a batch and the share of training done in [0, 1), the loss to lower.
+        loss: given the row numbers of a batch and the share of training done in [0, 1), the loss to
+            lower.
         parameters: what is trained.
         rows: number of training rows.
         epochs: passes over the rows.

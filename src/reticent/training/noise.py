@@ -1,4 +1,6 @@
-"""Plain float noise with the shape of the release mechanisms, and how it rises, for training through it. Never for a release."""
+"""Plain float noise with the shape of the release mechanisms, and how it rises, for training
+through it. Never for a release.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,14 @@ _RAMP = 0.75
 def training_noise(rows: int, outputs: int, *, output_norm: Norm) -> torch.Tensor:
     """Noise of unit scale whose density is proportional to exp(-||u||) in ``output_norm``.
 
-    These are textbook samplers on floats, drawn from torch's global generator: good enough to train through,
-    unsafe to release with (``reticent.noise`` has the samplers for that).
+    These are textbook samplers on floats, drawn from torch's global generator: good enough to train
+    through, unsafe to release with (``reticent.noise`` has the samplers for that).
 
     Args:
         rows: number of draws.
         outputs: dimension m of each draw.
-        output_norm: l1 (independent Laplace), linf (radius Gamma(m + 1) times a uniform point of the cube) or l2
-            (radius Gamma(m) times a uniform direction).
+        output_norm: l1 (independent Laplace), linf (radius Gamma(m + 1) times a uniform point of
+            the cube) or l2 (radius Gamma(m) times a uniform direction).
 
     Returns:
         Shape (rows, outputs), float32; multiply by ``proposal * radius / epsilon``.
@@ -47,7 +49,8 @@ def noise_spread(outputs: int, *, output_norm: Norm) -> float:
 
 
 def noise_share(done: float, *, first: float) -> float:
-    """Share of the full noise when the share ``done`` of training is over: a geometric ramp over the first three quarters.
+    """Share of the full noise when the share ``done`` of training is over: a geometric ramp over
+    the first three quarters.
 
     Started at full noise, training with a small budget stays in a poor optimum.
 

@@ -1,8 +1,9 @@
 """Ours: an obfuscator trained through the very noise that its release will add.
 
 The loss adds noise of scale ``U * radius / epsilon``, where U is the differentiable bound of
-``lipschitz_objective``. The network is thus charged what it costs, no more and no less: it may be as
-nonlinear as the enumeration bound can follow, and it spends its Lipschitz constant where that pays.
+``lipschitz_objective``. The network is thus charged what it costs, no more and no less: it may
+be as nonlinear as the enumeration bound can follow, and it spends its Lipschitz constant where
+that pays.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from torch.nn import functional
 from reticent.core.checks import count, positive, probability
 from reticent.core.norms import Norm
 from reticent.training.heads import Head
-from reticent.training.lipschitz_objective import input_directions, lipschitz_bound, output_functionals
+from reticent.training.lipschitz_objective import (
+    input_directions,
+    lipschitz_bound,
+    output_functionals,
+)
 from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
@@ -38,11 +43,12 @@ class NoiseAwareConfig:
         epochs: passes over the embeddings.
         batch_size: embeddings per step.
         learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It rises along a
-            geometric ramp over the first three quarters: started at full noise a small budget stays in a poor
-            optimum (at epsilon 1 that costs up to 8 points).
-        warm_up: share of training, in [0, 1), with the cross entropy, which has a gradient everywhere; the rest raises the
-            head's mean probability of the right label, which is nearer to the accuracy that counts.
+        first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It
+            rises along a geometric ramp over the first three quarters: started at full noise a
+            small budget stays in a poor optimum (at epsilon 1 that costs up to 8 points).
+        warm_up: share of training, in [0, 1), with the cross entropy, which has a gradient
+            everywhere; the rest raises the head's mean probability of the right label, which is
+            nearer to the accuracy that counts.
         seed: seed of weights, order and noise.
     """
 
@@ -85,7 +91,11 @@ class NoiseAware:
 
 
 def train_noise_aware(
-    embeddings: npt.ArrayLike, labels: npt.ArrayLike, config: NoiseAwareConfig, *, report: Report = silent
+    embeddings: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    config: NoiseAwareConfig,
+    *,
+    report: Report = silent,
 ) -> NoiseAware:
     """An obfuscator and its head, trained on released values.
 
@@ -96,19 +106,25 @@ def train_noise_aware(
         report: told after every epoch.
 
     Returns:
-        Obfuscator and head in evaluation mode. The network's constant must still be certified: the training
-        bound is float32 and rounds either way.
+        Obfuscator and head in evaluation mode. The network's constant must still be certified: the
+        training bound is float32 and rounds either way.
 
     Raises:
         InvalidInput: embeddings and labels that do not fit.
-        UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs or outputs to enumerate.
+        UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs or
+            outputs to enumerate.
 
     Edge cases:
-        Embeddings that carry nothing about the labels leave a network of constant 1 that releases noise.
+        Embeddings that carry nothing about the labels leave a network of constant 1 that
+        releases noise.
     """
     points, targets, classes = labelled(embeddings, labels)
     directions = input_directions(points.shape[1], config.input_norm)
-    functionals = None if config.output_norm is Norm.L2 else output_functionals(config.outputs, config.output_norm)
+    functionals = (
+        None
+        if config.output_norm is Norm.L2
+        else output_functionals(config.outputs, config.output_norm)
+    )
     torch.manual_seed(config.seed)
     network = relu_network([points.shape[1], *config.hidden, config.outputs])
     head = Head(config.outputs, classes, config.head_hidden)
@@ -116,7 +132,9 @@ def train_noise_aware(
     unit = noise_spread(config.outputs, output_norm=config.output_norm)
 
     def values(rows: torch.Tensor, share: float) -> torch.Tensor:
-        """Released values at ``share`` of the full noise, in units that keep their size near 1 throughout."""
+        """Released values at ``share`` of the full noise, in units that keep their size near 1
+        throughout.
+        """
         bound = lipschitz_bound(network, directions, functionals)
         noise = training_noise(len(rows), config.outputs, output_norm=config.output_norm)
         outputs: torch.Tensor = network(points[rows]) / bound + share * scale * noise

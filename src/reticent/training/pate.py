@@ -1,4 +1,6 @@
-"""PATE, the baseline of Private-kNN: many teachers, each trained on its own part of the private records, vote."""
+"""PATE, the baseline of Private-kNN: many teachers, each trained on its own part of the private
+records, vote.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +23,26 @@ Integers = npt.NDArray[np.int64]
 class PateTeachers:
     """Linear teachers on public features; made by ``PateTeachers.of``.
 
-    **Guarantee.** Adding or removing one record (with keys: all records of one key) retrains one teacher and no other, so of
-    every query's votes at most one moves: the largest count changes by at most 1, the counts by at most sqrt(2) in l2 and 2 in
-    l1. That is what ``NoisyScreening`` and ``NoisyArgmax`` need, with ``sampling_probability=1`` and as many ``neighbours`` as
-    teachers.
+    **Guarantee.** Adding or removing one record (with keys: all records of one key) retrains one
+    teacher and no other, so of every query's votes at most one moves: the largest count changes by
+    at most 1, the counts by at most sqrt(2) in l2 and 2 in l1. That is what ``NoisyScreening`` and
+    ``NoisyArgmax`` need, with ``sampling_probability=1`` and as many ``neighbours`` as teachers.
 
-    *Why.* Which teacher a record goes to is a hash of the record's key, or of the record itself, and nobody's list position. A
-    teacher is a function of the *set* of its records (they are sorted by that hash), of public numbers, and of nothing else. A
-    teacher without records votes for the first class.
+    *Why.* Which teacher a record goes to is a hash of the record's key, or of the record itself,
+    and nobody's list position. A teacher is a function of the *set* of its records (they are sorted
+    by that hash), of public numbers, and of nothing else. A teacher without records votes for the
+    first class.
 
     Attributes:
         center: shape (d,), public.
         spread: shape (d,), public.
         weights: shape (teachers, d + 1, classes).
 
-    Reference: Papernot et al. 2017 and 2018. **Differs from the papers**: teachers are ridge regressions on fixed features
+    Reference: Papernot et al. 2017 and 2018. **Differs from the papers**: teachers are ridge
+    regressions on fixed features
         instead of
-    networks, so that hundreds of them train in seconds; the split is by hash instead of by position.
+    networks, so that hundreds of them train in seconds; the split is by hash instead of by
+    position.
     """
 
     center: Array
@@ -73,10 +78,20 @@ class PateTeachers:
         public = finite_array(public_features, name="public_features", ndim=2)
         rows = finite_array(features, name="features", ndim=2, columns=public.shape[1])
         labels = np.asarray(codes)
-        if labels.shape != (len(rows),) or labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= classes:
-            raise InvalidInput(f"codes: expected 0..{classes - 1} for each of {len(rows)} records, got shape={labels.shape}")
+        if (
+            labels.shape != (len(rows),)
+            or labels.dtype.kind not in "iu"
+            or labels.min() < 0
+            or labels.max() >= classes
+        ):
+            raise InvalidInput(
+                f"codes: expected 0..{classes - 1} for each of {len(rows)} records, got "
+                f"shape={labels.shape}"
+            )
         if keys is not None and len(keys) != len(rows):
-            raise InvalidInput(f"keys: expected one per record, got {len(keys)} for {len(rows)} records")
+            raise InvalidInput(
+                f"keys: expected one per record, got {len(keys)} for {len(rows)} records"
+            )
         count(teachers, name="teachers", minimum=2)
         count(classes, name="classes", minimum=2)
         weight = positive(ridge, name="ridge")
@@ -86,7 +101,9 @@ class PateTeachers:
             hashlib.sha256(row.tobytes() + bytes([0]) + str(int(code)).encode()).digest()
             for row, code in zip(rows, labels, strict=True)
         ]
-        homes = own if keys is None else [hashlib.sha256(repr(key).encode()).digest() for key in keys]
+        homes = (
+            own if keys is None else [hashlib.sha256(repr(key).encode()).digest() for key in keys]
+        )
         parts: list[list[int]] = [[] for _ in range(teachers)]
         for place in sorted(range(len(rows)), key=own.__getitem__):
             parts[int.from_bytes(homes[place][:8], "big") % teachers].append(place)
@@ -95,7 +112,8 @@ class PateTeachers:
         return cls(center, spread, weights)
 
     def votes(self, features: npt.ArrayLike) -> Integers:
-        """How many teachers choose each class, shape (q, classes), for public features of shape (q, d). Private.
+        """How many teachers choose each class, shape (q, classes), for public features of shape (q,
+        d). Private.
 
         Example:
             >>> line = np.arange(40.0)[:, None]
@@ -119,4 +137,6 @@ def _with_one(rows: Array) -> Array:
 
 def _ridge(rows: Array, labels: npt.NDArray[Any], classes: int, ridge: float) -> Array:
     targets = np.eye(classes)[labels] if len(labels) else np.zeros((0, classes))
-    return np.asarray(np.linalg.solve(rows.T @ rows + ridge * np.eye(rows.shape[1]), rows.T @ targets))
+    return np.asarray(
+        np.linalg.solve(rows.T @ rows + ridge * np.eye(rows.shape[1]), rows.T @ targets)
+    )

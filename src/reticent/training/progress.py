@@ -8,14 +8,23 @@ from math import isnan
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 
 class Report(Protocol):
     """Told after each step of a long computation."""
 
     def __call__(self, stage: str, done: int, total: int, loss: float) -> None:
-        """``done`` of ``total`` steps of ``stage`` are finished; ``loss`` is the latest one, NaN where there is none."""
+        """``done`` of ``total`` steps of ``stage`` are finished; ``loss`` is the latest one, NaN
+        where there is none.
+        """
 
 
 def silent(stage: str, done: int, total: int, loss: float) -> None:
@@ -39,7 +48,9 @@ def bar(*, console: Console | None = None) -> Iterator[Report]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console if console is not None else Console(stderr=True)) as progress:
+    with Progress(
+        *columns, console=console if console is not None else Console(stderr=True)
+    ) as progress:
         tasks: dict[str, tuple[object, int]] = {}
 
         def report(stage: str, done: int, total: int, loss: float) -> None:

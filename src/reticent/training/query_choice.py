@@ -12,11 +12,14 @@ from reticent.core.errors import InvalidParameter
 Integers = npt.NDArray[np.int64]
 
 
-def representatives(features: npt.ArrayLike, queries: int, *, asked: npt.ArrayLike, seed: int) -> Integers:
-    """Places of ``queries`` pictures near the centers of as many clusters; only public things enter.
+def representatives(
+    features: npt.ArrayLike, queries: int, *, asked: npt.ArrayLike, seed: int
+) -> Integers:
+    """Places of ``queries`` pictures near the centers of as many clusters; only public things
+    enter.
 
-    A picture in the middle of a cluster has neighbours of one label more often than one drawn at random, and its label tells
-    more.
+    A picture in the middle of a cluster has neighbours of one label more often than one drawn at
+    random, and its label tells more.
 
     Args:
         features: shape (n, d), of all public pictures.
@@ -38,8 +41,12 @@ def representatives(features: npt.ArrayLike, queries: int, *, asked: npt.ArrayLi
     free = np.ones(len(points), dtype=np.bool_)
     free[np.asarray(asked, dtype=np.int64)] = False
     if count(queries, name="queries") > free.sum():
-        raise InvalidParameter(f"queries={queries}: expected at most {int(free.sum())}, as many as are left")
-    clusters = MiniBatchKMeans(queries, random_state=seed, n_init=3, batch_size=max(1024, queries)).fit(points)
+        raise InvalidParameter(
+            f"queries={queries}: expected at most {int(free.sum())}, as many as are left"
+        )
+    clusters = MiniBatchKMeans(
+        queries, random_state=seed, n_init=3, batch_size=max(1024, queries)
+    ).fit(points)
     chosen = np.empty(queries, dtype=np.int64)
     for number, distances in enumerate(clusters.transform(points).T):
         places = np.flatnonzero(free)

@@ -35,9 +35,11 @@ class StudentConfig:
         batch_size: public pictures per step.
         labelled_batch: labelled pictures per step, drawn with replacement.
         learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        robustness: q of the loss (1 - p^q)/q of labelled pictures at the end, in (0, 1]. It rises from 0, which is cross entropy
-            and learns wrong labels by heart; towards 1 a label that the student does not believe teaches next to nothing.
-        confidence: an unlabelled picture teaches once the averaged student is this sure of it, in [0, 1).
+        robustness: q of the loss (1 - p^q)/q of labelled pictures at the end, in (0, 1]. It rises
+            from 0, which is cross entropy and learns wrong labels by heart; towards 1 a label that
+            the student does not believe teaches next to nothing.
+        confidence: an unlabelled picture teaches once the averaged student is this sure of it, in
+            [0, 1).
         averaging: share that the averaged student keeps of itself at every step, in [0, 1).
         turn: largest rotation and shear of a training picture, radians.
         zoom: largest relative change of its size.
@@ -66,7 +68,10 @@ class StudentConfig:
         for name in ("width", "epochs", "batch_size", "labelled_batch"):
             count(getattr(self, name), name=name)
         if len(self.image_shape) != 3 or min(self.image_shape[1:]) < 4 or self.image_shape[0] < 1:
-            raise InvalidParameter(f"image_shape={self.image_shape}: expected channels, height, width of at least 1, 4, 4")
+            raise InvalidParameter(
+                f"image_shape={self.image_shape}: expected channels, height, width of at least "
+                "1, 4, 4"
+            )
         for filters in self.channels:
             count(filters, name="channels")
         positive(self.learning_rate, name="learning_rate")
@@ -86,7 +91,14 @@ class Student(nn.Module):
         width: units of the hidden layer.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], classes: int, *, channels: tuple[int, int], width: int) -> None:
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        classes: int,
+        *,
+        channels: tuple[int, int],
+        width: int,
+    ) -> None:
         super().__init__()
         self.image_shape = image_shape
         planes, height, across = image_shape
@@ -104,7 +116,9 @@ class Student(nn.Module):
         self.head = nn.Linear(width, classes)
 
     def embed(self, pictures: torch.Tensor) -> torch.Tensor:
-        """The last hidden layer, shape (n, width), of flat pictures (n, channels * height * width)."""
+        """The last hidden layer, shape (n, width), of flat pictures (n, channels * height *
+        width).
+        """
         hidden: torch.Tensor = self.features(pictures.reshape(-1, *self.image_shape))
         return hidden
 
@@ -118,7 +132,9 @@ class Student(nn.Module):
         values = flat_pictures(pictures, self.image_shape)
         self.eval()
         with torch.inference_mode():
-            parts = [torch.softmax(self.forward(part), dim=1) for part in torch.split(values, _ROWS)]
+            parts = [
+                torch.softmax(self.forward(part), dim=1) for part in torch.split(values, _ROWS)
+            ]
         return np.asarray(torch.cat(parts).numpy().astype(np.float64))
 
 
@@ -131,18 +147,26 @@ def flat_pictures(pictures: npt.ArrayLike, image_shape: tuple[int, int, int]) ->
     values = finite_array(pictures, name="pictures")
     size = int(np.prod(image_shape))
     if values.ndim < 2 or int(np.prod(values.shape[1:])) != size:
-        raise InvalidInput(f"pictures: expected shape (n, {size}) or (n, {image_shape}), got shape={values.shape}")
+        raise InvalidInput(
+            f"pictures: expected shape (n, {size}) or (n, {image_shape}), got shape={values.shape}"
+        )
     return torch.from_numpy(values.reshape(len(values), size).astype(np.float32))
 
 
 def train_student(
-    pictures: npt.ArrayLike, labels: npt.ArrayLike, *, classes: int, config: StudentConfig, report: Report = silent
+    pictures: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    classes: int,
+    config: StudentConfig,
+    report: Report = silent,
 ) -> Student:
     """A student of public pictures, those without a label included.
 
-    Labelled pictures teach directly, distorted at random. Of the others a running average of the student guesses the label of the
-    picture as it is, and where it is sure the student has to give the same label to a distorted copy. What is returned is the
-    average. Only released labels enter, so the student is post-processing of them.
+    Labelled pictures teach directly, distorted at random. Of the others a running average of the
+    student guesses the label of the picture as it is, and where it is sure the student has to give
+    the same label to a distorted copy. What is returned is the average. Only released labels enter,
+    so the student is post-processing of them.
 
     Args:
         pictures: shape (n, pixels) or (n, channels, height, width), public.
@@ -157,13 +181,16 @@ def train_student(
     Raises:
         InvalidInput: shapes that do not fit, or no label at all.
 
-    Reference: Sohn et al. 2020 (FixMatch); Tarvainen and Valpola 2017 (averaged teacher); Zhang and Sabuncu 2018 (the robust
+    Reference: Sohn et al. 2020 (FixMatch); Tarvainen and Valpola 2017 (averaged teacher); Zhang and
+    Sabuncu 2018 (the robust
         loss).
     """
     inputs = flat_pictures(pictures, config.image_shape)
     given = np.asarray(labels)
     if given.shape != (len(inputs),) or given.dtype.kind not in "iu":
-        raise InvalidInput(f"labels: expected {len(inputs)} integers, got dtype={given.dtype} shape={given.shape}")
+        raise InvalidInput(
+            f"labels: expected {len(inputs)} integers, got dtype={given.dtype} shape={given.shape}"
+        )
     if given.min() < -1 or given.max() >= count(classes, name="classes", minimum=2):
         raise InvalidInput(f"labels: expected integers in 0..{classes - 1}, or -1 for none")
     known = torch.from_numpy(np.flatnonzero(given >= 0))
@@ -206,7 +233,9 @@ def train_student(
 
 
 def distort(pictures: torch.Tensor, config: StudentConfig) -> torch.Tensor:
-    """Flat pictures, each turned, sheared, zoomed, moved and perhaps mirrored at random; draws from torch's generator."""
+    """Flat pictures, each turned, sheared, zoomed, moved and perhaps mirrored at random; draws
+    from torch's generator.
+    """
     rows = len(pictures)
 
     def uniform(largest: float) -> torch.Tensor:
@@ -218,8 +247,14 @@ def distort(pictures: torch.Tensor, config: StudentConfig) -> torch.Tensor:
         across = across * (2.0 * torch.randint(2, (rows,)) - 1)
     cosine, sine = torch.cos(angle), torch.sin(angle)
     # The picture spans -1 to 1, so a share of its side is twice as much here.
-    top = torch.stack([across * cosine, along * (shear * cosine - sine), 2 * uniform(config.shift)], dim=1)
-    bottom = torch.stack([across * sine, along * (shear * sine + cosine), 2 * uniform(config.shift)], dim=1)
+    top = torch.stack(
+        [across * cosine, along * (shear * cosine - sine), 2 * uniform(config.shift)], dim=1
+    )
+    bottom = torch.stack(
+        [across * sine, along * (shear * sine + cosine), 2 * uniform(config.shift)], dim=1
+    )
     images = pictures.reshape(rows, *config.image_shape)
-    grid = functional.affine_grid(torch.stack([top, bottom], dim=1), list(images.shape), align_corners=False)
+    grid = functional.affine_grid(
+        torch.stack([top, bottom], dim=1), list(images.shape), align_corners=False
+    )
     return functional.grid_sample(images, grid, align_corners=False).reshape(rows, -1)

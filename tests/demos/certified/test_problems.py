@@ -25,7 +25,9 @@ def test_whitening_is_the_principal_components() -> None:
     np.testing.assert_allclose(np.cov(mapped.T, bias=True), np.eye(3), atol=1e-9)
     values, vectors = np.linalg.eigh(np.cov(public.T, bias=True))
     for index in range(3):
-        oracle = (public - public.mean(axis=0)) @ vectors[:, -1 - index] / np.sqrt(values[-1 - index])
+        oracle = (
+            (public - public.mean(axis=0)) @ vectors[:, -1 - index] / np.sqrt(values[-1 - index])
+        )
         np.testing.assert_allclose(np.abs(mapped[:, index]), np.abs(oracle), atol=1e-8)
 
 

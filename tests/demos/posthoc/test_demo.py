@@ -1,4 +1,6 @@
-"""The demonstration reports what it released, and ours beats the published obfuscators under the same proof."""
+"""The demonstration reports what it released, and ours beats the published obfuscators under the
+same proof.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +34,31 @@ def test_training_through_the_noise_pays(tiny_outcome):
     results = tiny_outcome.results
     ours = at(results, OURS, 8.0)["accuracy"]
     assert ours > results["accuracy_by_chance"] + 0.3
-    assert at(results, OURS, 2.0)["accuracy"] > at(results, best_published(results), 2.0)["accuracy"] + 0.06
+    assert (
+        at(results, OURS, 2.0)["accuracy"]
+        > at(results, best_published(results), 2.0)["accuracy"] + 0.06
+    )
 
 
 def test_the_attack_does_better_the_more_it_sees(tiny_outcome):
-    error = {row["sees"]: row["l2"] for row in tiny_outcome.results["attacks"] if row["epsilon"] != 2.0}
-    assert error["the embedding as it is sent today"] < error["our release"] < error["nothing"] * 1.02
+    error = {
+        row["sees"]: row["l2"] for row in tiny_outcome.results["attacks"] if row["epsilon"] != 2.0
+    }
+    assert (
+        error["the embedding as it is sent today"] < error["our release"] < error["nothing"] * 1.02
+    )
 
 
 def test_neighbours_lie_at_distance_r_and_pictures_in_the_unit_range(tiny_outcome):
     pictures = tiny_outcome.pictures
     assert pictures.neighbours.shape == (10, 4, 8, 8)
     assert pictures.names == tuple(str(digit) for digit in range(10))
-    for shown in (pictures.originals, pictures.decoded, pictures.neighbours, pictures.attacked_embedding):
+    for shown in (
+        pictures.originals,
+        pictures.decoded,
+        pictures.neighbours,
+        pictures.attacked_embedding,
+    ):
         assert shown.min() >= 0.0
         assert shown.max() <= 1.0
 

@@ -1,4 +1,6 @@
-"""The page stands alone, can be read aloud, holds the computed figures, and opens in a real browser."""
+"""The page stands alone, can be read aloud, holds the computed figures, and opens in a real
+browser.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_its_figures_are_the_computed_ones(html, tiny_outcome):
 
 def test_it_never_claims_more_than_is_proved(html):
     assert "this is not differential privacy of the whole picture" in " ".join(html.split())
-    assert not re.search(r"picture is (differentially )?private|fully anonymous|100 % private", html)
+    assert not re.search(
+        r"picture is (differentially )?private|fully anonymous|100 % private", html
+    )
 
 
 @pytest.mark.browser

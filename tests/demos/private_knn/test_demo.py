@@ -33,9 +33,14 @@ def demo() -> knn_demo.KnnDemo:
 
 def test_results_are_those_of_the_student(demo: knn_demo.KnnDemo) -> None:
     data = load_digits()
-    assert demo.results["private records"] + demo.results["public pictures"] == len(data.train_images)
+    assert demo.results["private records"] + demo.results["public pictures"] == len(
+        data.train_images
+    )
     assert demo.results["queries"] == 40
-    assert demo.results["student"] == (demo.student.predict(data.test_images) == data.test_labels).mean()
+    assert (
+        demo.results["student"]
+        == (demo.student.predict(data.test_images) == data.test_labels).mean()
+    )
     assert demo.results["released right"] > 0.5
     assert demo.results["epsilon"] == demo.student.guarantee.epsilon <= 4.0
     html = knn_demo.page(demo).replace("\u00a0", " ")
@@ -61,7 +66,10 @@ def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.Monke
     results = json.loads((tmp_path / "demo" / "results.json").read_text())
     assert results["data"] == "digits"
     loaded = PrivateKNNStudent.load(tmp_path / "demo" / "bundle")
-    assert np.isclose((loaded.predict(load_digits().test_images) == load_digits().test_labels).mean(), results["student"])
+    assert np.isclose(
+        (loaded.predict(load_digits().test_images) == load_digits().test_labels).mean(),
+        results["student"],
+    )
     with Image.open(tmp_path / "demo" / "figure.png") as picture:
         assert picture.width > 400
 
@@ -69,7 +77,7 @@ def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.slow
 def test_the_demonstration_learns_digits() -> None:
     demo = knn_demo.run_demo(load_digits(), _suggested("digits", seed=0), report=silent)
-    # The noise is not seeded. In 46 runs these were .73 to .89 and .74 to .93; floors are six standard deviations below,
-    # and always naming one digit is right for .1.
+    # The noise is not seeded. In 46 runs these were .73 to .89 and .74 to .93; floors are six
+    # standard deviations below, and always naming one digit is right for .1.
     assert demo.results["released right"] > 0.6
     assert demo.results["student"] > 0.6

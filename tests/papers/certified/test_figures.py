@@ -1,4 +1,6 @@
-"""Every figure end to end on a small problem, the table on another, and the claims on close blobs."""
+"""Every figure end to end on a small problem, the table on another, and the claims on close
+blobs.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,18 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def small(_: str = "") -> Problem:
     random = np.random.default_rng(5)
     y, truth = random.integers(0, 2, 400), random.integers(0, 2, 160)
-    clouds = [random.normal(size=(len(labels), 2)) + 3.0 * labels[:, None] - 1.5 for labels in (y, truth)]
-    return Problem(name="small", X=clouds[0], y=y, queries=clouds[1], truth=truth, training={"epochs": 2}, k_max=25)
+    clouds = [
+        random.normal(size=(len(labels), 2)) + 3.0 * labels[:, None] - 1.5 for labels in (y, truth)
+    ]
+    return Problem(
+        name="small",
+        X=clouds[0],
+        y=y,
+        queries=clouds[1],
+        truth=truth,
+        training={"epochs": 2},
+        k_max=25,
+    )
 
 
 @pytest.mark.parametrize("figure", ["2", "4", "5", "6", "8"])
@@ -31,7 +43,11 @@ def test_figures(figure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(certified_figures, "_QUERIES", (1, 100))
     monkeypatch.setattr(certified_figures, "MEMBERS", 4)
     monkeypatch.setattr(certified_figures, "_MOST_QUERIES", 1000)
-    monkeypatch.setattr(certified_figures, "private_training", lambda *_, **__: dict.fromkeys(("DP-SGD", "tuned"), 0.9))
+    monkeypatch.setattr(
+        certified_figures,
+        "private_training",
+        lambda *_, **__: dict.fromkeys(("DP-SGD", "tuned"), 0.9),
+    )
     monkeypatch.setattr(certified_figures, "DP_SGD", "DP-SGD")
     monkeypatch.setattr(certified_figures, "TUNED", "tuned")
     path = certified_figures.run(figure, "blobs", tmp_path)
@@ -48,11 +64,14 @@ def test_figures(figure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_accuracy_rises_with_epsilon_and_ours_leads(tmp_path: Path) -> None:
     [chart] = certified_figures.accuracy_against_epsilon(problem_of("blobs-close"), tmp_path)
     ours, published = (dict(chart.series[name]) for name in (OURS, PUBLISHED))
-    # The claim of docs/results/certified: at epsilon 0.03 within a point of the noise-free accuracy, published near chance.
+    # The claim of docs/results/certified: at epsilon 0.03 within a point of the noise-free
+    # accuracy, published near chance.
     assert ours[0.03] > chart.levels["noise-free"] - 0.01
     assert published[0.03] < 0.6
     assert all(ours[epsilon] >= published[epsilon] - 0.002 for epsilon in ours)
-    assert [y for _, y in chart.series[PUBLISHED]][:5] == sorted(y for _, y in chart.series[PUBLISHED][:5])
+    assert [y for _, y in chart.series[PUBLISHED]][:5] == sorted(
+        y for _, y in chart.series[PUBLISHED][:5]
+    )
 
 
 def test_vote_margin_is_what_flipping_members_takes() -> None:
@@ -63,14 +82,18 @@ def test_vote_margin_is_what_flipping_members_takes() -> None:
     for column, margin in zip(votes.T, margins, strict=True):
         winner = int(column.sum() * 2 > 7)
         losers = int((column != winner).sum())
-        flips = next(flips for flips in range(8) if losers + flips > 7 - losers - flips)  # odd: no ties
+        flips = next(
+            flips for flips in range(8) if losers + flips > 7 - losers - flips
+        )  # odd: no ties
         assert margin == flips - 1
 
 
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certified_table, "problem_of", small)
     monkeypatch.setattr(
-        certified_table, "private_training", lambda *_, **__: {certified_table.DP_SGD: 0.9, certified_table.TUNED: 0.8}
+        certified_table,
+        "private_training",
+        lambda *_, **__: {certified_table.DP_SGD: 0.9, certified_table.TUNED: 0.8},
     )
     results = certified_table.run(("blobs",), tmp_path, seeds=3)
     again = certified_table.run(("blobs",), tmp_path, seeds=3)

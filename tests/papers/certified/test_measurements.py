@@ -1,4 +1,6 @@
-"""Cached certificates, noisy argmax against drawn labels, and the number of queries against a plain search."""
+"""Cached certificates, noisy argmax against drawn labels, and the number of queries against a
+plain search.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ import numpy as np
 import pytest
 
 from papers.certified import measurements
-from papers.certified.measurements import answers_of, argmax_sigma, gaussian_argmax, noisy_argmax, queries_until
+from papers.certified.measurements import (
+    answers_of,
+    argmax_sigma,
+    gaussian_argmax,
+    noisy_argmax,
+    queries_until,
+)
 from reticent.demos.certified.expected_accuracy import Answers
 from reticent.demos.certified.problems import Problem
 from reticent.noise import SeededSampler
@@ -17,7 +25,9 @@ from reticent.noise import SeededSampler
 def synthetic(classes: int = 2, members: int = 7, n: int = 4000) -> Answers:
     random = np.random.default_rng(0)
     truth = random.integers(0, classes, n)
-    votes = np.where(random.random((members, n)) < 0.7, truth, random.integers(0, classes, (members, n)))
+    votes = np.where(
+        random.random((members, n)) < 0.7, truth, random.integers(0, classes, (members, n))
+    )
     labels = np.array([(votes == label).sum(axis=0) for label in range(classes)]).argmax(axis=0)
     return Answers(labels, random.integers(0, 6, n), votes, truth, classes)
 
@@ -38,7 +48,9 @@ def test_gaussian_argmax_against_discrete_draws(sigma: float) -> None:
     ones = answers.votes.sum(axis=0)
     counts = np.tile(np.stack([7 - ones, ones]), 25)
     noisy = counts + SeededSampler(4).discrete_gaussian(counts.shape, sigma=sigma)
-    measured = (noisy.argmax(axis=0) == np.tile(answers.truth, 25)).mean()  # argmax: label 0 where they tie
+    measured = (
+        noisy.argmax(axis=0) == np.tile(answers.truth, 25)
+    ).mean()  # argmax: label 0 where they tie
     assert abs(gaussian_argmax(answers, sigma) - measured) < 4.5 * 0.5 / np.sqrt(25 * 4000)
 
 
@@ -46,7 +58,8 @@ def test_argmax_noise_grows_with_the_queries() -> None:
     few, many = (argmax_sigma(queries=queries, epsilon=10.0, delta=1e-5) for queries in (10, 100))
     assert few is not None
     assert many is not None
-    # Ten times the queries at one total: sqrt(10) times the noise, to the slack of Rényi accounting.
+    # Ten times the queries at one total: sqrt(10) times the noise, to the slack of Rényi
+    # accounting.
     assert many / few == pytest.approx(np.sqrt(10), rel=0.15)
     assert argmax_sigma(queries=10**6, epsilon=10.0, delta=1e-5) is None
 
@@ -57,7 +70,9 @@ def test_number_of_queries_against_a_plain_search() -> None:
 
     budget = {"epsilon": 1.0, "delta": 1e-5}
     found = queries_until(accuracy, 0.9, **budget, most=1000)
-    spent = [measurements.epsilon_per_answer(**budget, answers=queries) for queries in range(1, 200)]
+    spent = [
+        measurements.epsilon_per_answer(**budget, answers=queries) for queries in range(1, 200)
+    ]
     assert found == sum(accuracy(epsilon) >= 0.9 for epsilon in spent)
     assert queries_until(accuracy, 1.1, **budget, most=1000) == 0
     assert queries_until(accuracy, 0.5, **budget, most=1000) == 1000
@@ -67,14 +82,26 @@ def small_problem(clip: float = 0.06) -> Problem:
     random = np.random.default_rng(5)
     y = random.integers(0, 2, 300)
     X = random.normal(size=(300, 2)) + 4.0 * y[:, None] - 2.0
-    return Problem(name="small", X=X, y=y, queries=X[:50], truth=y[:50], training={"epochs": 2, "clip": clip}, k_max=25)
+    return Problem(
+        name="small",
+        X=X,
+        y=y,
+        queries=X[:50],
+        truth=y[:50],
+        training={"epochs": 2, "clip": clip},
+        k_max=25,
+    )
 
 
-def test_certificates_are_cached_by_what_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_are_cached_by_what_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problem = small_problem()
     first = answers_of(problem, 3, tmp_path)
     assert first.votes.shape == (3, 50)
-    np.testing.assert_array_equal(first.labels, problem.system(3).fit(problem.X, problem.y).predict(problem.queries))
+    np.testing.assert_array_equal(
+        first.labels, problem.system(3).fit(problem.X, problem.y).predict(problem.queries)
+    )
     answers_of(small_problem(clip=0.1), 3, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -90,7 +117,13 @@ def test_certificates_are_cached_by_what_made_them(tmp_path: Path, monkeypatch: 
 def test_private_training_starts_from_the_certified_run(tmp_path: Path) -> None:
     pytest.importorskip("opacus", reason="needs the extra 'baselines'")
     with pytest.warns() as caught:
-        found = measurements.private_training(small_problem(), tmp_path, epsilon=10.0, delta=1e-5, seeds=1)
+        found = measurements.private_training(
+            small_problem(), tmp_path, epsilon=10.0, delta=1e-5, seeds=1
+        )
     # Opacus' gradient samples use hooks that PyTorch warns about; not ours to mend.
-    assert {warning.category for warning in caught} <= {UserWarning, FutureWarning, DeprecationWarning}
+    assert {warning.category for warning in caught} <= {
+        UserWarning,
+        FutureWarning,
+        DeprecationWarning,
+    }
     assert all(value > 0.9 for value in found.values())

@@ -1,4 +1,6 @@
-"""The certificates' table end to end on digits: one network, rows that differ in the certificate alone."""
+"""The certificates' table end to end on digits: one network, rows that differ in the certificate
+alone.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from papers.posthoc.settings import SETTINGS
 from reticent.datasets import load
 from reticent.training.progress import silent
 
-SMALL = replace(SETTINGS["mnist"], data="digits", latent_dimension=3, embedder_epochs=2, embedder_width=32, published_epochs=2)
+SMALL = replace(
+    SETTINGS["mnist"],
+    data="digits",
+    latent_dimension=3,
+    embedder_epochs=2,
+    embedder_width=32,
+    published_epochs=2,
+)
 
 
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,11 +40,16 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     interval, enumeration = table
     assert [row.certificate for row in table] == list(certificate_table.CERTIFICATES)
-    assert interval.exact_constant <= enumeration.local_constant * (1 + 1e-5) <= interval.local_constant * (1 + 2e-5)
+    assert (
+        interval.exact_constant
+        <= enumeration.local_constant * (1 + 1e-5)
+        <= interval.local_constant * (1 + 2e-5)
+    )
     assert enumeration.exact_constant == interval.exact_constant
     for row in table:
         assert row.epsilon == pytest.approx(5.0)
-        # Laplace noise for P times the radius, at what the test leaves of epsilon: never less than at the whole of it.
+        # Laplace noise for P times the radius, at what the test leaves of epsilon: never less than
+        # at the whole of it.
         assert row.scale >= row.proposal * SMALL.radius / row.epsilon
         assert 0 <= row.accuracy <= 1 - row.withheld + 1e-12
         assert row.release_seconds > 0

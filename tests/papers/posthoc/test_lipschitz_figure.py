@@ -1,4 +1,6 @@
-"""The figure of certification time: what it measures on small settings, and what it shows of a limit."""
+"""The figure of certification time: what it measures on small settings, and what it shows of a
+limit.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from reticent.core.errors import CertificationFailed
 from reticent.lipschitz import lipschitz_constant, milp_lipschitz
 
 SMALL = FigureSettings(
-    radii=(0.1, 0.5), dimensions=(2, 3), layers=(1, 2), inputs=3, hidden=4, deep_hidden=4, points=2, epochs=2, limit=60.0
+    radii=(0.1, 0.5),
+    dimensions=(2, 3),
+    layers=(1, 2),
+    inputs=3,
+    hidden=4,
+    deep_hidden=4,
+    points=2,
+    epochs=2,
+    limit=60.0,
 )
 
 
@@ -31,7 +41,11 @@ def results() -> lipschitz_figure.Results:
 
 
 def test_every_setting_of_every_panel_is_measured(results: lipschitz_figure.Results):
-    assert [[row["x"] for row in rows] for rows in results["panels"].values()] == [[0.1, 0.5], [2, 3], [1, 2]]
+    assert [[row["x"] for row in rows] for rows in results["panels"].values()] == [
+        [0.1, 0.5],
+        [2, 3],
+        [1, 2],
+    ]
     assert [row["widths"] for row in results["panels"]["layers"]] == [[3, 4, 3], [3, 4, 4, 3]]
     for rows in results["panels"].values():
         for row in rows:
@@ -46,7 +60,9 @@ def test_both_methods_answer_the_same_question():
     domain = Box.cube(3, 4.0)
     for point in points[:3]:
         exact = lipschitz_constant(network, point, 0.5, domain=domain).value
-        assert milp_lipschitz(network, point, 0.5, domain=domain).value == pytest.approx(exact, rel=1e-6)
+        assert milp_lipschitz(network, point, 0.5, domain=domain).value == pytest.approx(
+            exact, rel=1e-6
+        )
 
 
 def test_training_repeats_with_its_seed_and_leaves_the_generator_alone():
@@ -65,7 +81,11 @@ def test_a_method_is_given_up_after_two_solves_without_an_end(monkeypatch: pytes
     monkeypatch.setattr(lipschitz_figure, "milp_lipschitz", never)
     stopped = run(replace(SMALL, points=5), seed=0, report=silent)
     row = stopped["panels"]["radius"][0]
-    assert (row["milp"]["unfinished"], len(row["milp"]["seconds"]), len(row["search"]["seconds"])) == (2, 2, 5)
+    assert (
+        row["milp"]["unfinished"],
+        len(row["milp"]["seconds"]),
+        len(row["search"]["seconds"]),
+    ) == (2, 2, 5)
     assert markdown(stopped).count("| > ") == 6
     figure(stopped)
 
@@ -80,6 +100,8 @@ def test_the_command_writes_table_numbers_and_picture(
     monkeypatch.setattr(lipschitz_figure, "run", small_run)
     main(["--out", str(tmp_path / "figure"), "--points", "1", "--limit", "60"])
     assert capsys.readouterr().out.strip().endswith("lipschitz.md")
-    assert json.loads((tmp_path / "figure" / "lipschitz.json").read_text())["settings"]["points"] == 1
+    assert (
+        json.loads((tmp_path / "figure" / "lipschitz.json").read_text())["settings"]["points"] == 1
+    )
     assert "| 2 | 3-4-4-3 | 0.2 |" in (tmp_path / "figure" / "lipschitz.md").read_text()
     assert (tmp_path / "figure" / "lipschitz.png").read_bytes()[:4] == b"\x89PNG"

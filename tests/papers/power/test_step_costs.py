@@ -26,12 +26,16 @@ def test_what_is_freed_no_longer_counts() -> None:
         return value
 
     cost = step_cost(chain, held=[start])
-    assert cost.peak_bytes == pytest.approx(4 * 300_000, rel=0.02)  # the start, one operand, one result
+    assert cost.peak_bytes == pytest.approx(
+        4 * 300_000, rel=0.02
+    )  # the start, one operand, one result
 
 
 def test_views_and_held_tensors_count_once() -> None:
     table = torch.ones(1000, 100)
-    cost = step_cost(lambda: table.T.reshape(-1)[:10].sum() + table.view(-1)[0], held=[table, table])
+    cost = step_cost(
+        lambda: table.T.reshape(-1)[:10].sum() + table.view(-1)[0], held=[table, table]
+    )
     assert cost.peak_bytes < 4 * 2.1 * 100_000  # the table and the copy that reshaping makes
 
 
@@ -46,8 +50,12 @@ def test_a_training_step_of_adam() -> None:
         optimizer.step()
 
     cost = step_cost(step, held=[*layer.parameters(), rows])
-    assert cost.operations == 2 * (2 * 8 * 500 * 400)  # forward, and the gradient of the weights; rows need none
-    assert 4 <= cost.peak_bytes / (4 * 500 * 400) < 6.3  # weights, gradient, two moments, and the update's two temporaries
+    assert cost.operations == 2 * (
+        2 * 8 * 500 * 400
+    )  # forward, and the gradient of the weights; rows need none
+    assert (
+        4 <= cost.peak_bytes / (4 * 500 * 400) < 6.3
+    )  # weights, gradient, two moments, and the update's two temporaries
 
 
 def test_factorisations_count() -> None:

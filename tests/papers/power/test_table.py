@@ -1,4 +1,6 @@
-"""The table's cells on a made-up table: every figure is there, cached, and written down; baselines cost what they say."""
+"""The table's cells on a made-up table: every figure is there, cached, and written down;
+baselines cost what they say.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,16 @@ def table() -> Table:
     rows = np.empty((900, 2), dtype=object)
     rows[:, 0] = np.clip(0.3 + 0.4 * labels + 0.15 * random.normal(size=900), 0, 1)
     rows[:, 1] = np.where(random.random(900) < 0.7, np.array(["x", "y"])[labels], "z")
-    return Table("toy", ("a", "b"), rows[:700], labels[:700], rows[700:], labels[700:], ("no", "yes"), "made by hand")
+    return Table(
+        "toy",
+        ("a", "b"),
+        rows[:700],
+        labels[:700],
+        rows[700:],
+        labels[700:],
+        ("no", "yes"),
+        "made by hand",
+    )
 
 
 @pytest.mark.slow
@@ -60,7 +71,15 @@ def test_all_cells_are_made_once_and_written(tmp_path, monkeypatch: pytest.Monke
     means, errors = combined(runs)
     means["seeds"], means["arguments"] = 2, "--data toy --seeds 2"
     text = markdown(means, errors)
-    for phrase in ("any two records", "within 0.2", "DP-Adam", "Published mode", "inverted with", "majority guess", "PowerLarge"):
+    for phrase in (
+        "any two records",
+        "within 0.2",
+        "DP-Adam",
+        "Published mode",
+        "inverted with",
+        "majority guess",
+        "PowerLarge",
+    ):
         assert phrase in text, phrase
     assert means["inversion"]["encoder and public rows"]["found"] > 0.95
     assert means["default"]["any-8"]["xgboost"] > means["non-private"]["majority"] + 0.1
@@ -73,9 +92,20 @@ def test_all_cells_are_made_once_and_written(tmp_path, monkeypatch: pytest.Monke
     for draw, panels in ((default_mode, 2), (published_mode, 9)):
         drawing = draw(means, errors)
         assert len(drawing.axes) == panels
-        assert all(axes.get_title() and len(axes.lines) + len(axes.patches) for axes in drawing.axes)
+        assert all(
+            axes.get_title() and len(axes.lines) + len(axes.patches) for axes in drawing.axes
+        )
         drawing.savefig(tmp_path / "figure.png")
-    for name in ("default", "raw", "published", "hijacking", "dp_adam", "inversion", "servers", "clients"):
+    for name in (
+        "default",
+        "raw",
+        "published",
+        "hijacking",
+        "dp_adam",
+        "inversion",
+        "servers",
+        "clients",
+    ):
         monkeypatch.setattr(power_table, name, lambda *_, **__: pytest.fail("computed again"))
     assert power_table.run(parts[0], tmp_path / "0") == runs[0]
 
@@ -85,7 +115,9 @@ def test_tuning_leaves_the_held_out_part_alone() -> None:
     parts = Parts.of(settings, seed=0, tuning=True)
     held_out = {tuple(row) for row in table().test_rows}
     for rows in (parts.public_rows, parts.private_rows, parts.test_rows):
-        inside = {tuple(row) for row in rows if 0 < row[0] < 1}  # ends of the range occur on both sides
+        inside = {
+            tuple(row) for row in rows if 0 < row[0] < 1
+        }  # ends of the range occur on both sides
         assert not held_out & inside
 
 
@@ -97,13 +129,20 @@ def test_settings_by_name() -> None:
 
 def test_raw_columns_cost_their_epsilon_over_all_columns() -> None:
     rows = SCHEMA.encode([[0.0, "x"], [1.0, "y"]])
-    released = [raw_columns(SCHEMA, np.tile(row, (60_000, 1)), epsilon=2.0, seed=seed) for seed, row in enumerate(rows)]
+    released = [
+        raw_columns(SCHEMA, np.tile(row, (60_000, 1)), epsilon=2.0, seed=seed)
+        for seed, row in enumerate(rows)
+    ]
 
-    def ratio(values: np.ndarray) -> np.ndarray:  # log-likelihood ratio of the two rows, share 1 for each column
+    def ratio(
+        values: np.ndarray,
+    ) -> np.ndarray:  # log-likelihood ratio of the two rows, share 1 for each column
         number = np.abs(values[:, 0] - 1) - np.abs(values[:, 0])
         return number + np.where(values[:, 1] > 0, 1.0, np.where(values[:, 2] > 0, -1.0, 0.0))
 
-    result = epsilon_lower_bound(ratio(released[0]), ratio(released[1]), delta=0.0, confidence=0.999)
+    result = epsilon_lower_bound(
+        ratio(released[0]), ratio(released[1]), delta=0.0, confidence=0.999
+    )
     assert 1.6 < result.epsilon_lower <= 2.0
 
 

@@ -10,17 +10,23 @@ from papers.private_knn.command import Chosen, read_command, total_axis
 from reticent.pages.drawings import one_panel
 
 
-def test_the_command_line_names_data_folder_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_names_data_folder_and_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     ask = {"about": "About.\n\nMore.", "data": ("b", "a"), "folder": "page"}
     assert read_command(["--data", "a"], **ask) == Chosen("a", Path("runs/page"), 0)
     assert (tmp_path / "runs" / "page").is_dir()
-    assert read_command(["--data", "b", "--out", "here", "--seed", "4"], **ask) == Chosen("b", Path("here"), 4)
+    assert read_command(["--data", "b", "--out", "here", "--seed", "4"], **ask) == Chosen(
+        "b", Path("here"), 4
+    )
     assert (tmp_path / "here").is_dir()
 
 
 @pytest.mark.parametrize("words", [[], ["--data", "c"], ["--data", "a", "--seed", "x"]])
-def test_a_wrong_command_line_makes_no_folder(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_command_line_makes_no_folder(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stopped:
         read_command(words, about=None, data=("a", "b"), folder="page")

@@ -11,7 +11,9 @@ import pytest
 from papers.private_knn import figures as knn_figures
 from papers.private_knn.figures import ScreeningSettings
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "accounting" / "golden.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads(
+    (Path(__file__).parents[2] / "accounting" / "golden.json").read_text(encoding="utf-8")
+)
 
 
 def test_numbers_against_the_golden_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,19 +25,27 @@ def test_numbers_against_the_golden_values(monkeypatch: pytest.MonkeyPatch) -> N
     at_threshold = results["surface"][results["votes"].index(210)][-1]
     assert row["at_threshold_210"] <= at_threshold <= 1.01 * row["at_threshold_210"]
     totals = GOLDEN["screening_8192"]["0.25"]["1e-05"]
-    assert results["spending"]["every largest vote"][-1] == pytest.approx(totals["screen_sub_exact_safe"], rel=2e-3)
-    assert results["spending"]["sampled Gaussian, loss distribution"][-1] == pytest.approx(totals["gaussian_sub_pld"], abs=1e-3)
+    assert results["spending"]["every largest vote"][-1] == pytest.approx(
+        totals["screen_sub_exact_safe"], rel=2e-3
+    )
+    assert results["spending"]["sampled Gaussian, loss distribution"][-1] == pytest.approx(
+        totals["gaussian_sub_pld"], abs=1e-3
+    )
 
 
 def test_files_and_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knn_figures, "QUERIES", (1, 64))
-    small = ScreeningSettings(neighbours=60, threshold=42.0, sigma=17.0, shown=(6, 42, 60), largest_order=12)
+    small = ScreeningSettings(
+        neighbours=60, threshold=42.0, sigma=17.0, shown=(6, 42, 60), largest_order=12
+    )
     monkeypatch.setattr(knn_figures, "ScreeningSettings", lambda: small)
     knn_figures.main(["--out", str(tmp_path)])
     numbers = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
     spending = numbers["spending"]
     for name in ("largest vote 6", "largest vote 42", "largest vote 60"):
-        assert np.all(np.array(spending[name]) <= np.array(spending["every largest vote"]) * (1 + 1e-12))
+        assert np.all(
+            np.array(spending[name]) <= np.array(spending["every largest vote"]) * (1 + 1e-12)
+        )
     assert np.all(np.array(numbers["shortcut"]) <= np.array(numbers["every_vote"]) * (1 + 1e-12))
     assert "| every largest vote |" in (tmp_path / "figures.md").read_text(encoding="utf-8")
     assert all((tmp_path / f"figure-{number}.png").stat().st_size > 5000 for number in (1, 2, 3))

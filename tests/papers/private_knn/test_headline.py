@@ -1,4 +1,6 @@
-"""The headline table: every row runs, costs what it says, is computed once, and reads no held-out label before scoring."""
+"""The headline table: every row runs, costs what it says, is computed once, and reads no
+held-out label before scoring.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_every_row_states_a_total_that_holds(rows: dict[str, dict]) -> None:
     assert all(name in text for name in ROWS)
 
 
-def test_rows_are_kept(rows: dict[str, dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_kept(
+    rows: dict[str, dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = "PATE, Laplace noise"
     monkeypatch.setattr(knn_headline, "settings_of", lambda data: _small())
     first = run("digits", [name], folder=tmp_path, seed=0)
@@ -61,11 +65,19 @@ def test_rows_are_kept(rows: dict[str, dict], tmp_path: Path, monkeypatch: pytes
 def test_labels_of_public_pictures_change_scores_only() -> None:
     data = load_digits()
     parts = parts_of(data, _small())
-    shuffled = replace(parts, public_truth=np.roll(parts.public_truth, 1), scored_truth=np.roll(parts.scored_truth, 1))
+    shuffled = replace(
+        parts,
+        public_truth=np.roll(parts.public_truth, 1),
+        scored_truth=np.roll(parts.scored_truth, 1),
+    )
     seen = []
     for given in (parts, shuffled):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(knn_headline, "_scores", lambda student, _: {"weights": float(student.head.weight.sum())})
+            patch.setattr(
+                knn_headline,
+                "_scores",
+                lambda student, _: {"weights": float(student.head.weight.sum())},
+            )
             patch.setattr(knn_headline, "SecureSampler", lambda: SeededSampler(0))
             seen.append(ROWS["PATE, Laplace noise"](given, _small(), 0, silent)["weights"])
     assert seen[0] == seen[1]
@@ -78,7 +90,13 @@ def test_the_scored_part_is_the_last_tenth_of_the_held_out_one() -> None:
     assert (parts.scored == data.test_images[323:].reshape(36, -1)).all()
     upright = parts_of(
         Dataset(
-            "d", data.train_images[:4], data.train_labels[:4], data.test_images[:10], data.test_labels[:10], data.class_names, ""
+            "d",
+            data.train_images[:4],
+            data.train_labels[:4],
+            data.test_images[:10],
+            data.test_labels[:10],
+            data.class_names,
+            "",
         ),
         replace(_small(), upright=True),
     )

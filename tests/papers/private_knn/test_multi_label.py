@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from papers.private_knn import multi_label as knn_multi_label
-from papers.private_knn.multi_label import ATTRIBUTES, SETTINGS, attributes_of, markdown, published_setting, run
+from papers.private_knn.multi_label import (
+    ATTRIBUTES,
+    SETTINGS,
+    attributes_of,
+    markdown,
+    published_setting,
+    run,
+)
 from reticent.datasets import load
 
 SMALL = replace(SETTINGS["digits"], queries=60, epsilons=(0.5, 50.0), taus=(2, 5))
@@ -26,7 +33,9 @@ def test_every_digit_has_one_to_five_attributes_and_no_two_the_same() -> None:
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SETTINGS, "digits", SMALL)
     knn_multi_label.main(["--data", "digits", "--out", str(tmp_path)])
-    assert {path.name for path in tmp_path.iterdir()} == {f"multi-label-digits.{suffix}" for suffix in ("json", "md", "png")}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"multi-label-digits.{suffix}" for suffix in ("json", "md", "png")
+    }
     results = run(load("digits"), SMALL, seed=0)
     for cells in results["cells"].values():
         for epsilon in SMALL.epsilons:

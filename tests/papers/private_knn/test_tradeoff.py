@@ -38,4 +38,7 @@ def test_a_release_without_answers_teaches_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(knn_tradeoff, "SCREENED_SHARE", 40.0)
     results = knn_tradeoff.run(knn_tradeoff.load("digits"), small, seed=0)
     screened = [row for row in results["rows"] if row["screened"]]
-    assert all((row["answered"], row["labels_right"], row["student"]) == (0.0, 0.0, 0.0) for row in screened)
+    assert all(
+        (row["answered"], row["labels_right"], row["student"]) == (0.0, 0.0, 0.0)
+        for row in screened
+    )

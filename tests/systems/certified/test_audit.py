@@ -7,7 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from reticent.audit import AuditCase, binary_response_case, epsilon_lower_bound, stability_response_case
+from reticent.audit import (
+    AuditCase,
+    binary_response_case,
+    epsilon_lower_bound,
+    stability_response_case,
+)
 from reticent.core import AddRemove
 from reticent.mechanisms import SmoothCauchy, StabilityResponse
 from reticent.noise import AuditSampler, SecureSampler
@@ -16,12 +21,16 @@ from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 from reticent.systems.record_labels import Classes
 
 RUNS, CONFIDENCE = 100_000, 0.999
-GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 120), np.linspace(-3, 3, 120)), axis=-1).reshape(-1, 2)
+GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 120), np.linspace(-3, 3, 120)), axis=-1).reshape(
+    -1, 2
+)
 
 
 def refuted(case: AuditCase, *, million: bool = False) -> bool:
     if million:
-        return case.run(runs=1_000_000, confidence=1 - 1e-9, sampler=SecureSampler()).refutes(case.epsilon)
+        return case.run(runs=1_000_000, confidence=1 - 1e-9, sampler=SecureSampler()).refutes(
+            case.epsilon
+        )
     return case.run(runs=RUNS, confidence=CONFIDENCE, sampler=AuditSampler(0)).refutes(case.epsilon)
 
 
@@ -33,15 +42,22 @@ def data(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def pair() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Labels and stable distances of many queries, with all of 200 records and without the first."""
+    """Labels and stable distances of many queries, with all of 200 records and without the
+    first.
+    """
     X, y = data(0, 200)
     return [
-        CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=20).fit(X[cut:], y[cut:]).stable_distances(GRID) for cut in (0, 1)
+        CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=20)
+        .fit(X[cut:], y[cut:])
+        .stable_distances(GRID)
+        for cut in (0, 1)
     ]
 
 
 @pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(pair, million: bool) -> None:
+def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(
+    pair, million: bool
+) -> None:
     (labels, here), (others, there) = pair
     assert np.abs(here - there).max() == 1
     response = StabilityResponse(classes=2, epsilon=1.0, adjacency=AddRemove(1))
@@ -60,9 +76,14 @@ def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_clai
 @pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_a_sparse_set_of_distances_is_refuted_on_real_neighbours(pair, million: bool) -> None:
     (labels, here), (others, there) = pair
-    query = int(np.flatnonzero((np.maximum(here, there) == 20) & (np.minimum(here, there) == 19))[0])
+    query = int(
+        np.flatnonzero((np.maximum(here, there) == 20) & (np.minimum(here, there) == 19))[0]
+    )
     sparse = SmoothCauchy(epsilon=2.0, adjacency=AddRemove(1), certified_at=(1, 5, 20))
-    arguments = {"labels": (int(labels[query]), int(others[query])), "levels": (int(here[query]), int(there[query]))}
+    arguments = {
+        "labels": (int(labels[query]), int(others[query])),
+        "levels": (int(here[query]), int(there[query])),
+    }
     assert refuted(binary_response_case(sparse, **arguments, epsilon=2.0), million=million)
     every = SmoothCauchy(epsilon=2.0, adjacency=AddRemove(1))
     assert not refuted(binary_response_case(every, **arguments, epsilon=2.0), million=million)
@@ -81,7 +102,9 @@ def test_labels_taken_from_private_rows_are_caught(classes: Classes, caught: boo
         .values.astype(float)
         for cut in (0, 1)
     ]
-    found = epsilon_lower_bound(*((part == 2).astype(float) for part in answers), delta=0.0, confidence=CONFIDENCE)
+    found = epsilon_lower_bound(
+        *((part == 2).astype(float) for part in answers), delta=0.0, confidence=CONFIDENCE
+    )
     assert found.refutes(epsilon) is caught
 
 
@@ -89,7 +112,9 @@ def test_the_published_distance_of_a_vote_is_refuted_on_real_neighbours() -> Non
     """One record decides a losing member: with it against the winners, without it with them."""
     X, y = data(1, 1200)
     found = [
-        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=5, k_max=30).fit(X[cut:], y[cut:]).member_distances(GRID)
+        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=5, k_max=30)
+        .fit(X[cut:], y[cut:])
+        .member_distances(GRID)
         for cut in range(12)
     ]
     jumps = []
@@ -114,6 +139,9 @@ def test_the_published_distance_of_a_vote_is_refuted_on_real_neighbours() -> Non
     labels = int(ours[0][0][0]), int(ours[1][0][0])
     assert not refuted(
         stability_response_case(
-            StabilityResponse(classes=2, epsilon=1.0, adjacency=AddRemove(1)), labels=labels, levels=levels, epsilon=1.0
+            StabilityResponse(classes=2, epsilon=1.0, adjacency=AddRemove(1)),
+            labels=labels,
+            levels=levels,
+            epsilon=1.0,
         )
     )

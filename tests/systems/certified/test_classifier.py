@@ -14,7 +14,13 @@ from torch import nn
 
 from reticent.bundles.bundle import Bundle
 from reticent.core import AddRemove, Guarantee, Replace, Scope
-from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput, InvalidParameter, UnknownName
+from reticent.core.errors import (
+    BudgetExceeded,
+    CorruptBundle,
+    InvalidInput,
+    InvalidParameter,
+    UnknownName,
+)
 from reticent.ledger import Ledger
 from reticent.noise import SeededSampler
 from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
@@ -29,7 +35,9 @@ def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fitted() -> CertifiedClassifier:
-    return CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300, data_set="blobs").fit(*blobs(3000))
+    return CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300, data_set="blobs").fit(
+        *blobs(3000)
+    )
 
 
 def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) -> None:
@@ -39,8 +47,12 @@ def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) ->
     released = (fitted.simulate(X, seed=0).values == labels).mean()
     assert noise_free > 0.9
     assert released > noise_free - 0.01
-    published = CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300, mechanism="smooth-cauchy")
-    published.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
+    published = CertifiedClassifier(
+        classes=[0, 1], epsilon=0.03, k_max=300, mechanism="smooth-cauchy"
+    )
+    published.__dict__.update(
+        {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+    )
     published._identities = {}
     assert (published.simulate(X, seed=0).values == labels).mean() < 0.6
 
@@ -49,20 +61,29 @@ def test_what_is_certified_is_what_the_library_certifies(fitted: CertifiedClassi
     X, labels = blobs(3000)
     queries = blobs(500, seed=2)[0]
     intervals = parameter_intervals(X, labels, TrainingSettings(features=2, classes=2), k_max=300)
-    for mine, reference in zip(fitted.stable_distances(queries), stable_distances(intervals, queries), strict=True):
+    for mine, reference in zip(
+        fitted.stable_distances(queries), stable_distances(intervals, queries), strict=True
+    ):
         np.testing.assert_array_equal(mine, reference)
-    np.testing.assert_array_equal(fitted.predict(queries), fitted.classes_[fitted.stable_distances(queries)[0]])
-
-
-def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(fitted: CertifiedClassifier) -> None:
-    assert fitted.guarantee == Guarantee(0.03, 0.0, AddRemove(1, data_set="blobs"))
-    replace = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=2, counting="replace", data_set="blobs").fit(*blobs(50))
-    assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1, data_set="blobs"))
-    distance = CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, mechanism="distance", data_set="blobs").fit(
-        *blobs(2000)
+    np.testing.assert_array_equal(
+        fitted.predict(queries), fitted.classes_[fitted.stable_distances(queries)[0]]
     )
+
+
+def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(
+    fitted: CertifiedClassifier,
+) -> None:
+    assert fitted.guarantee == Guarantee(0.03, 0.0, AddRemove(1, data_set="blobs"))
+    replace = CertifiedClassifier(
+        classes=[0, 1], epsilon=1.0, k_max=2, counting="replace", data_set="blobs"
+    ).fit(*blobs(50))
+    assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1, data_set="blobs"))
+    distance = CertifiedClassifier(
+        classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, mechanism="distance", data_set="blobs"
+    ).fit(*blobs(2000))
     assert (
-        "probability of any set of answers changes by at most a factor e^1, plus 0.001, per answer." in distance.card().protected
+        "probability of any set of answers changes by at most a factor e^1, plus 0.001, per answer."
+        in distance.card().protected
     )
     assert distance.guarantee == Guarantee(1.0, 1e-3, AddRemove(1, data_set="blobs"))
     release = distance.release([[3.0, 3.0], [0.0, 0.0]])
@@ -100,7 +121,9 @@ def test_answers_are_booked_before_they_leave(fitted: CertifiedClassifier, tmp_p
 def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    maker = CertifiedClassifier(epsilon=2.0, hidden=(6,), k_max=4, classes=sorted(set(names)), random_state=0).fit(X, names)
+    maker = CertifiedClassifier(
+        epsilon=2.0, hidden=(6,), k_max=4, classes=sorted(set(names)), random_state=0
+    ).fit(X, names)
     loaded = CertifiedClassifier.load(maker.save(tmp_path / "bundle"))
     assert loaded.bundle_identity_ == maker.bundle_identity_
     assert loaded.get_params() | {"random_state": 0} == maker.get_params()
@@ -126,7 +149,9 @@ def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
 )
 def test_a_bundle_that_does_not_fit_together_is_refused(tmp_path: Path, change: Any) -> None:
     bundle = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=1).fit(*blobs(20)).bundle()
-    copy = dataclasses.replace(bundle, arrays={name: array.copy() for name, array in bundle.arrays.items()})
+    copy = dataclasses.replace(
+        bundle, arrays={name: array.copy() for name, array in bundle.arrays.items()}
+    )
     change(copy)
     with pytest.raises(CorruptBundle):
         CertifiedClassifier.load(copy.write(tmp_path / "bundle"))
@@ -138,7 +163,9 @@ def test_a_frozen_extractor_goes_before_training_and_release(tmp_path: Path) -> 
     module = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.AvgPool2d(3), nn.Flatten())
     X, y = load_digits(return_X_y=True)
     pictures = (X[:60] / 16).reshape(-1, 1, 8, 8)
-    classifier = CertifiedClassifier(epsilon=1.0, k_max=2, extractor=module, classes=range(10)).fit(pictures, y[:60])
+    classifier = CertifiedClassifier(epsilon=1.0, k_max=2, extractor=module, classes=range(10)).fit(
+        pictures, y[:60]
+    )
     assert classifier.members_[0].settings.features == 12
     labels, distances = classifier.stable_distances(pictures)
     alone = [classifier.stable_distances(pictures[row : row + 1]) for row in range(5)]
@@ -146,7 +173,8 @@ def test_a_frozen_extractor_goes_before_training_and_release(tmp_path: Path) -> 
     assert [int(part[1][0]) for part in alone] == distances[:5].tolist()
     folder = classifier.save(tmp_path / "bundle")
     np.testing.assert_array_equal(
-        CertifiedClassifier.load(folder, extractor=module).predict(pictures), classifier.predict(pictures)
+        CertifiedClassifier.load(folder, extractor=module).predict(pictures),
+        classifier.predict(pictures),
     )
     with pytest.raises(InvalidInput, match="embedder: this bundle"):
         CertifiedClassifier.load(folder)
@@ -156,7 +184,9 @@ def test_keys_decide_batches_and_order_does_not(fitted: CertifiedClassifier) -> 
     X, y = blobs(200)
     keys = [f"person {index}" for index in range(200)]
     order = np.random.default_rng(0).permutation(200)
-    first = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(X, y, keys=keys)
+    first = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(
+        X, y, keys=keys
+    )
     second = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(
         X[order], y[order], keys=[keys[index] for index in order]
     )
@@ -170,7 +200,8 @@ def _weights(classifier: CertifiedClassifier) -> dict[str, list[Any]]:
 
 
 def test_a_receipt_tells_nothing_about_the_records() -> None:
-    # All of a receipt but its random names is equal for neighbours; a digest of the weights would tell them apart for certain.
+    # All of a receipt but its random names is equal for neighbours; a digest of the weights would
+    # tell them apart for certain.
     X, y = blobs(40)
     settings: dict[str, Any] = {"epsilon": 0.01, "k_max": 2, "classes": [0, 1], "data_set": "blobs"}
     without = CertifiedClassifier(**settings).fit(X[1:], y[1:])
@@ -198,24 +229,38 @@ def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> Non
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        ({"mechanism": "cauchy"}, UnknownName, "mechanism='cauchy': expected one of stability, distance"),
+        (
+            {"mechanism": "cauchy"},
+            UnknownName,
+            "mechanism='cauchy': expected one of stability, distance",
+        ),
         ({"mechanism": "distance"}, InvalidParameter, r"delta=0\.0: expected a number in \(0, 1\)"),
         ({"epsilon": 0.0}, InvalidParameter, r"epsilon=0\.0"),
         ({"k_max": -1}, InvalidParameter, "k_max=-1"),
-        ({"extractor": "resnet"}, InvalidParameter, "extractor: expected None or a torch module, got str"),
+        (
+            {"extractor": "resnet"},
+            InvalidParameter,
+            "extractor: expected None or a torch module, got str",
+        ),
         ({"hidden": (0,)}, InvalidParameter, "hidden=0"),
         ({"classes": [0]}, InvalidInput, "classes: expected at least two"),
         ({"classes": [0, 2]}, InvalidInput, "expected labels from classes only"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(fields: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_what_cannot_be_fitted_is_refused(
+    fields: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
-        CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, "classes": [0, 1], **fields}).fit(*blobs(30))
+        CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, "classes": [0, 1], **fields}).fit(
+            *blobs(30)
+        )
 
 
 def test_published_mechanisms_answer_two_labels_only() -> None:
     X, y = load_iris(return_X_y=True)
-    classifier = CertifiedClassifier(classes=[0, 1, 2], epsilon=1.0, k_max=1, mechanism="smooth-cauchy").fit(X, y)
+    classifier = CertifiedClassifier(
+        classes=[0, 1, 2], epsilon=1.0, k_max=1, mechanism="smooth-cauchy"
+    ).fit(X, y)
     with pytest.raises(InvalidParameter, match="answers two labels, got classes=3"):
         classifier.release(X)
 
@@ -228,8 +273,11 @@ def test_a_bundle_without_a_serial_is_refused(fitted: CertifiedClassifier, tmp_p
 
 def test_numbers_of_numpy_are_numbers(tmp_path) -> None:
     X, labels = blobs(60)
-    maker = CertifiedClassifier(classes=[0, 1], epsilon=np.float32(1.0), k_max=np.int64(1), random_state=np.int64(0)).fit(
-        X, labels
+    maker = CertifiedClassifier(
+        classes=[0, 1], epsilon=np.float32(1.0), k_max=np.int64(1), random_state=np.int64(0)
+    ).fit(X, labels)
+    assert (
+        maker.release(X[:2]).receipt.guarantee
+        == CertifiedClassifier.load(maker.save(tmp_path / "bundle")).guarantee
     )
-    assert maker.release(X[:2]).receipt.guarantee == CertifiedClassifier.load(maker.save(tmp_path / "bundle")).guarantee
     assert type(maker.guarantee.epsilon) is float

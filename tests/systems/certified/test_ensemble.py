@@ -27,10 +27,16 @@ def test_every_member_is_a_classifier_of_its_own_records() -> None:
     queries = blobs(200, seed=1)[0]
     labels, distances = ensemble.member_distances(queries)
     for index in range(4):
-        alone = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=6).fit(X[member == index], y[member == index])
+        alone = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=6).fit(
+            X[member == index], y[member == index]
+        )
         np.testing.assert_array_equal(alone.stable_distances(queries)[0], labels[index])
         np.testing.assert_array_equal(alone.stable_distances(queries)[1], distances[index])
-    for mine, reference in zip(ensemble.stable_distances(queries), vote_distances(labels, distances, classes=2), strict=True):
+    for mine, reference in zip(
+        ensemble.stable_distances(queries),
+        vote_distances(labels, distances, classes=2),
+        strict=True,
+    ):
         np.testing.assert_array_equal(mine, reference)
     assert ensemble.guarantee == Guarantee(1.0, 0.0, AddRemove(1, data_set=ensemble.data_set_))
 
@@ -38,9 +44,17 @@ def test_every_member_is_a_classifier_of_its_own_records() -> None:
 def test_one_member_is_the_classifier() -> None:
     X, y = blobs(100)
     queries = blobs(50, seed=1)[0]
-    one = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=1, k_max=5).fit(X, y).stable_distances(queries)
+    one = (
+        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=1, k_max=5)
+        .fit(X, y)
+        .stable_distances(queries)
+    )
     for mine, reference in zip(
-        one, CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5).fit(X, y).stable_distances(queries), strict=True
+        one,
+        CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5)
+        .fit(X, y)
+        .stable_distances(queries),
+        strict=True,
     ):
         np.testing.assert_array_equal(mine, reference)
 
@@ -48,12 +62,17 @@ def test_one_member_is_the_classifier() -> None:
 def test_ten_digits_and_their_bundle(tmp_path: Path) -> None:
     X, y = load_digits(return_X_y=True)
     X = X / 16
-    ensemble = CertifiedEnsemble(epsilon=1.0, members=3, k_max=2, input_bound=1.0, classes=range(10)).fit(X[:1400], y[:1400])
+    ensemble = CertifiedEnsemble(
+        epsilon=1.0, members=3, k_max=2, input_bound=1.0, classes=range(10)
+    ).fit(X[:1400], y[:1400])
     assert (ensemble.predict(X[1400:]) == y[1400:]).mean() > 0.4  # a tenth by chance
     loaded = CertifiedEnsemble.load(ensemble.save(tmp_path / "bundle"))
     assert loaded.members == 3
     assert loaded.bundle_identity_ == ensemble.bundle_identity_
-    assert loaded.simulate(X[1400:1420], seed=1).values.tolist() == ensemble.simulate(X[1400:1420], seed=1).values.tolist()
+    assert (
+        loaded.simulate(X[1400:1420], seed=1).values.tolist()
+        == ensemble.simulate(X[1400:1420], seed=1).values.tolist()
+    )
 
 
 def test_a_member_without_records_still_votes() -> None:
@@ -65,7 +84,9 @@ def test_a_member_without_records_still_votes() -> None:
 
 
 def test_replaced_records_are_refused_for_more_than_one_member() -> None:
-    with pytest.raises(InvalidParameter, match="counting='replace': a replaced record can change two members"):
+    with pytest.raises(
+        InvalidParameter, match="counting='replace': a replaced record can change two members"
+    ):
         CertifiedEnsemble(classes=[0, 1], epsilon=1.0, counting="replace").fit(*blobs(20))
     with pytest.raises(InvalidParameter, match="members=0"):
         CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=0).fit(*blobs(20))

@@ -1,4 +1,6 @@
-"""The whole release path under audit: a fitted system, its own certificate, and the worst neighbours found for it."""
+"""The whole release path under audit: a fitted system, its own certificate, and the worst
+neighbours found for it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from reticent.noise import AuditSampler, Sampler, SecureSampler
 from reticent.systems import PosthocEncoder
 
 RUNS, MILLION = 200_000, 1_000_000
-# The released code on words of a seed; and, with --soak, ``release`` itself at a false-alarm rate of 1e-9.
+# The released code on words of a seed; and, with --soak, ``release`` itself at a false-alarm rate
+# of 1e-9.
 EXTENTS = [(RUNS, 0.95), pytest.param(MILLION, 1 - 1e-9, marks=pytest.mark.soak)]
 
 
@@ -70,16 +73,21 @@ def test_levels_and_outputs_of_neighbours_are_what_the_proof_needs(encoder: Post
 
 
 @pytest.mark.parametrize(("runs", "confidence"), EXTENTS)
-def test_answers_on_the_worst_neighbours_stay_within_the_claim(encoder: PosthocEncoder, runs: int, confidence: float) -> None:
+def test_answers_on_the_worst_neighbours_stay_within_the_claim(
+    encoder: PosthocEncoder, runs: int, confidence: float
+) -> None:
     here, there = neighbours(encoder, 20_000)
     query = encoder.query_
     mechanism = query.mechanism
     assert isinstance(mechanism, ProposeTestRelease)
     inner = mechanism.inner
     assert isinstance(inner, LaplaceMechanism)
-    chance = np.stack([mechanism.pass_probabilities[query.test.levels(query.points(x))] for x in (here, there)])
+    chance = np.stack(
+        [mechanism.pass_probabilities[query.test.levels(query.points(x))] for x in (here, there)]
+    )
     value = np.stack([query.exact(x)[:, 0] for x in (here, there)])
-    # The loss of an answer that passes: of the passing bit, and of a value moved all the way to one side.
+    # The loss of an answer that passes: of the passing bit, and of a value moved all the way to one
+    # side.
     loss = np.abs(np.log(chance[0] / chance[1])) + np.abs(value[0] - value[1]) / inner.scale
     loss[chance.max(axis=0) < 0.05] = 0  # delta covers these
     worst = int(loss.argmax())
@@ -92,15 +100,23 @@ def test_answers_on_the_worst_neighbours_stay_within_the_claim(encoder: PosthocE
             released = encoder.release(rows)
             values, withheld = released.values, released.withheld
         passed = np.log(chance[0, worst] / chance[1, worst])
-        vector = (np.abs(values[:, 0] - value[1, worst]) - np.abs(values[:, 0] - value[0, worst])) / inner.scale
+        vector = (
+            np.abs(values[:, 0] - value[1, worst]) - np.abs(values[:, 0] - value[0, worst])
+        ) / inner.scale
         missed = np.log((1 - chance[0, worst]) / (1 - chance[1, worst]))
         return np.where(withheld, missed, passed + vector)
 
     sampler = AuditSampler(2) if runs == RUNS else SecureSampler()
-    first, second = (in_parts(partial(scores, point[worst], sampler), runs) for point in (here, there))
-    result = epsilon_lower_bound(first, second, delta=mechanism.guarantee.delta, confidence=confidence)
+    first, second = (
+        in_parts(partial(scores, point[worst], sampler), runs) for point in (here, there)
+    )
+    result = epsilon_lower_bound(
+        first, second, delta=mechanism.guarantee.delta, confidence=confidence
+    )
     assert not result.refutes(mechanism.guarantee.epsilon)
-    assert result.epsilon_lower > 0.6 * mechanism.guarantee.epsilon  # the audit is close enough to see a fault
+    assert (
+        result.epsilon_lower > 0.6 * mechanism.guarantee.epsilon
+    )  # the audit is close enough to see a fault
 
 
 @pytest.mark.parametrize(("runs", "confidence"), EXTENTS)
@@ -108,7 +124,9 @@ def test_the_same_audit_refutes_a_release_without_the_radius_in_its_noise(
     encoder: PosthocEncoder, runs: int, confidence: float
 ) -> None:
     """Noise for half the sensitivity on the worst neighbours of the plain: the claim must fall."""
-    inner = LaplaceMechanism(sensitivity=0.5, epsilon=2.0, dimension=1, adjacency=encoder.guarantee.adjacency)
+    inner = LaplaceMechanism(
+        sensitivity=0.5, epsilon=2.0, dimension=1, adjacency=encoder.guarantee.adjacency
+    )
     sampler = AuditSampler(5) if runs == RUNS else SecureSampler()
     first = inner.release(np.zeros((runs, 1)), sampler=sampler)[:, 0]
     second = inner.release(np.ones((runs, 1)), sampler=sampler)[:, 0]
@@ -129,29 +147,47 @@ def _stretched(factor: float) -> PosthocEncoder:
         copy.weight.copy_(torch.eye(2))
         copy.bias.zero_()
     points = np.random.default_rng(0).uniform(-4, 4, (2000, 2))
-    settings = {"epsilon": 0.5, "delta": 0.0, "radius": 0.5, "mechanism": "laplace", "path": "global", "random_state": 0}
+    settings = {
+        "epsilon": 0.5,
+        "delta": 0.0,
+        "radius": 0.5,
+        "mechanism": "laplace",
+        "path": "global",
+        "random_state": 0,
+    }
     return PosthocEncoder(embedder=nn.Sequential(embedder), obfuscator=copy, **settings).fit(points)
 
 
-def _both(systems: list[PosthocEncoder], point: list[float], other: list[float], seed: int) -> np.ndarray:
-    """Log-likelihood ratio of ``point`` against ``other`` after one answer of each system about ``point``."""
+def _both(
+    systems: list[PosthocEncoder], point: list[float], other: list[float], seed: int
+) -> np.ndarray:
+    """Log-likelihood ratio of ``point`` against ``other`` after one answer of each system about
+    ``point``.
+    """
     scores = np.zeros(RUNS // 4)
     for number, system in enumerate(systems):
         mechanism = system.query_.mechanism
         assert isinstance(mechanism, LaplaceMechanism)
         here, there = (system.exact([place]) for place in (point, other))
-        answers = system.simulate(np.repeat([point], len(scores), axis=0), seed=seed + number).values
-        scores += (np.abs(answers - there).sum(axis=1) - np.abs(answers - here).sum(axis=1)) / mechanism.scale
+        answers = system.simulate(
+            np.repeat([point], len(scores), axis=0), seed=seed + number
+        ).values
+        scores += (
+            np.abs(answers - there).sum(axis=1) - np.abs(answers - here).sum(axis=1)
+        ) / mechanism.scale
     return scores
 
 
 def test_one_budget_for_two_embedders_is_refused_and_would_be_caught() -> None:
-    # Neighbours of the first are 20 times as far apart for the second. Taken for one space, both answers would cost 1 together.
+    # Neighbours of the first are 20 times as far apart for the second. Taken for one space, both
+    # answers would cost 1 together.
     systems = [_stretched(1.0), _stretched(20.0)]
     costs = [system.guarantee for system in systems]
     with pytest.raises(IncompatibleGuarantees, match="identity"):
         costs[0].compose(costs[1])
-    words = [replace(cost, adjacency=replace(cost.adjacency, identity="")) for cost in costs]  # the planted fault
+    words = [
+        replace(cost, adjacency=replace(cost.adjacency, identity="")) for cost in costs
+    ]  # the planted fault
     claim = words[0].compose(words[1])
     point, other = [0.0, 0.0], [0.5, 0.5]
     first, second = _both(systems, point, other, 0), -_both(systems, other, point, 2)
@@ -161,4 +197,6 @@ def test_one_budget_for_two_embedders_is_refused_and_would_be_caught() -> None:
     honest = [_stretched(1.0), _stretched(1.0)]
     total = honest[0].guarantee.compose(honest[1].guarantee)
     first, second = _both(honest, point, other, 0), -_both(honest, other, point, 2)
-    assert not epsilon_lower_bound(first, second, delta=0.0, confidence=0.999).refutes(total.epsilon)
+    assert not epsilon_lower_bound(first, second, delta=0.0, confidence=0.999).refutes(
+        total.epsilon
+    )

@@ -1,4 +1,6 @@
-"""Calibration: what it may choose, that it chooses the best, and that nothing costs more than was asked for."""
+"""Calibration: what it may choose, that it chooses the best, and that nothing costs more than
+was asked for.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from reticent.lipschitz import EnumerationBound
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
-from reticent.systems.posthoc.plans import LABEL_MECHANISMS, VECTOR_MECHANISMS, Plan, Requirement, output_of, plan_mechanism
+from reticent.systems.posthoc.plans import (
+    LABEL_MECHANISMS,
+    VECTOR_MECHANISMS,
+    Plan,
+    Requirement,
+    output_of,
+    plan_mechanism,
+)
 from reticent.training.heads import HeadConfig
 
 NEAR = Neighborhood(Norm.LINF, 0.1, "plane")
@@ -21,7 +30,10 @@ HEAD = HeadConfig(epochs=1, seed=0)
 
 def candidate(name: str, seed: int = 0) -> Candidate:
     random = np.random.default_rng(seed)
-    network = affine_chain([random.normal(size=(6, 2)), random.normal(size=(3, 6)) / 3], [random.normal(size=6), np.zeros(3)])
+    network = affine_chain(
+        [random.normal(size=(6, 2)), random.normal(size=(3, 6)) / 3],
+        [random.normal(size=6), np.zeros(3)],
+    )
     bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=output_of(name))
     return Candidate(network, name, bound)
 
@@ -33,7 +45,9 @@ def unlabelled(rows: int = 400) -> CalibrationData:
 
 def labelled() -> CalibrationData:
     data = unlabelled()
-    return CalibrationData(data.train, data.held, (data.train[:, 0] > 0).astype(int), (data.held[:, 0] > 0).astype(int))
+    return CalibrationData(
+        data.train, data.held, (data.train[:, 0] > 0).astype(int), (data.held[:, 0] > 0).astype(int)
+    )
 
 
 @pytest.mark.parametrize("name", VECTOR_MECHANISMS)
@@ -41,7 +55,9 @@ def labelled() -> CalibrationData:
 def test_every_considered_plan_costs_at_most_the_requirement(name: str, delta: float) -> None:
     required = Requirement(epsilon=3.0, delta=delta, adjacency=NEAR)
     chosen = candidate(name)
-    choice = calibrate([chosen], required, unlabelled(), paths=("global", "local"), head_config=HEAD)
+    choice = calibrate(
+        [chosen], required, unlabelled(), paths=("global", "local"), head_config=HEAD
+    )
     assert choice.considered[0].utility == max(plan.utility for plan in choice.considered)
     for plan in choice.considered:
         cost = plan_mechanism(chosen.network, chosen.bound, plan, required).guarantee
@@ -55,13 +71,20 @@ def test_every_considered_plan_costs_at_most_the_requirement(name: str, delta: f
 def test_label_utility_is_the_expected_accuracy_of_real_answers(name: str) -> None:
     required = Requirement(epsilon=3.0, delta=0.0, adjacency=NEAR)
     random = np.random.default_rng(0)
-    network = affine_chain([random.normal(size=(6, 2)), random.normal(size=(2, 6))], [random.normal(size=6), np.zeros(2)])
+    network = affine_chain(
+        [random.normal(size=(6, 2)), random.normal(size=(2, 6))],
+        [random.normal(size=6), np.zeros(2)],
+    )
     bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output="spread")
     data = labelled()
-    choice = calibrate([Candidate(network, name, bound)], required, data, paths=("global",), head_config=HEAD)
+    choice = calibrate(
+        [Candidate(network, name, bound)], required, data, paths=("global",), head_config=HEAD
+    )
     mechanism = plan_mechanism(network, bound, choice.plan, required)
     sampler = SeededSampler(0)
-    answers = np.stack([mechanism.release(network.forward(data.held), sampler=sampler) for _ in range(50)])
+    answers = np.stack(
+        [mechanism.release(network.forward(data.held), sampler=sampler) for _ in range(50)]
+    )
     assert (answers == data.held_labels).mean() == pytest.approx(choice.plan.utility, abs=0.02)
 
 
@@ -69,19 +92,29 @@ def test_the_better_of_two_functions_is_chosen() -> None:
     steep = affine_chain([[[1.0, 0.0], [0.0, 50.0]], np.eye(2)], [np.zeros(2), np.zeros(2)])
     fair = affine_chain([[[1.0, 0.0], [0.0, 1.0]], np.eye(2)], [np.zeros(2), np.zeros(2)])
     candidates = [
-        Candidate(network, "laplace", EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=Norm.L1))
+        Candidate(
+            network,
+            "laplace",
+            EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=Norm.L1),
+        )
         for network in (steep, fair)
     ]
-    data = labelled()  # only the first coordinate matters, and the steep function drowns it in noise
+    data = (
+        labelled()
+    )  # only the first coordinate matters, and the steep function drowns it in noise
     required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
-    choice = calibrate(candidates, required, data, paths=("global",), head_config=HeadConfig(epochs=5, seed=0))
+    choice = calibrate(
+        candidates, required, data, paths=("global",), head_config=HeadConfig(epochs=5, seed=0)
+    )
     assert choice.candidate is candidates[1]
 
 
 def test_delta_zero_leaves_the_global_path_with_pure_mechanisms() -> None:
     required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
     candidates = [candidate(name) for name in VECTOR_MECHANISMS]
-    choice = calibrate(candidates, required, unlabelled(), paths=("global", "local"), head_config=HEAD)
+    choice = calibrate(
+        candidates, required, unlabelled(), paths=("global", "local"), head_config=HEAD
+    )
     assert {plan.path for plan in choice.considered} == {"global"}
     assert "gaussian" not in {plan.mechanism for plan in choice.considered}
     with pytest.raises(CalibrationFailed, match="raise delta or allow the global path"):
@@ -102,7 +135,12 @@ def test_a_plan_that_costs_too_much_or_proves_too_little_is_refused() -> None:
     )
     plan_mechanism(chosen.network, chosen.bound, honest, required)
     with pytest.raises(InvalidParameter, match="more than is required"):
-        plan_mechanism(chosen.network, chosen.bound, Plan(**{**honest.to_dict(), "epsilon_release": 1.1}), required)
+        plan_mechanism(
+            chosen.network,
+            chosen.bound,
+            Plan(**{**honest.to_dict(), "epsilon_release": 1.1}),
+            required,
+        )
     smaller = Plan(**{**honest.to_dict(), "proposal": 0.9 * chosen.global_bound})
     with pytest.raises(InvalidParameter, match="over the whole domain"):
         plan_mechanism(chosen.network, chosen.bound, smaller, required)

@@ -11,7 +11,13 @@ import pytest
 import torch
 
 from reticent.core import Box, Norm
-from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName, UnsupportedNetwork, UnsupportedNorm
+from reticent.core.errors import (
+    CorruptBundle,
+    InvalidParameter,
+    UnknownName,
+    UnsupportedNetwork,
+    UnsupportedNorm,
+)
 from reticent.lipschitz import EnumerationBound, ExactBound, IntervalBound, LayeredBound
 from reticent.networks import from_torch
 from reticent.systems import PosthocClassifier, PosthocEncoder
@@ -19,7 +25,9 @@ from reticent.systems.posthoc.certificates import CERTIFICATES, certificate
 from reticent.systems.posthoc.query import PrivateQuery
 
 
-def _network(*widths: int, activation: type[torch.nn.Module] = torch.nn.ReLU) -> torch.nn.Sequential:
+def _network(
+    *widths: int, activation: type[torch.nn.Module] = torch.nn.ReLU
+) -> torch.nn.Sequential:
     torch.manual_seed(0)
     layers: list[torch.nn.Module] = []
     for inputs, outputs in pairwise(widths):
@@ -42,7 +50,9 @@ def _network(*widths: int, activation: type[torch.nn.Module] = torch.nn.ReLU) ->
 )
 def test_names(name: str, widths: tuple[int, ...], norm: Norm, kind: type) -> None:
     network = from_torch(_network(*widths), (widths[0],))
-    bound = certificate(name, network, domain=Box.cube(widths[0], 2.0), input_norm=norm, output=Norm.LINF)
+    bound = certificate(
+        name, network, domain=Box.cube(widths[0], 2.0), input_norm=norm, output=Norm.LINF
+    )
     assert type(bound) is kind
     assert bound.kind in CERTIFICATES  # a bundle stores the kind and reads it back as a name
 
@@ -58,7 +68,9 @@ def test_refusals() -> None:
             certificate(name, smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1)
         with pytest.raises(UnsupportedNorm):
             certificate(name, network, domain=box, input_norm=Norm.L2, output=Norm.L1)
-    assert isinstance(certificate("auto", smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1), IntervalBound)
+    assert isinstance(
+        certificate("auto", smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1), IntervalBound
+    )
 
 
 def _encoder(**changes: Any) -> PosthocEncoder:
@@ -70,7 +82,9 @@ def _encoder(**changes: Any) -> PosthocEncoder:
         "mechanism": "laplace",
         "certificate": "exact",
     }
-    return PosthocEncoder(**{**settings, **changes}, obfuscator=_network(3, 8, 2), head_epochs=1, random_state=0)
+    return PosthocEncoder(
+        **{**settings, **changes}, obfuscator=_network(3, 8, 2), head_epochs=1, random_state=0
+    )
 
 
 @pytest.fixture(scope="module")
@@ -83,27 +97,45 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def test_a_search_without_a_bound_on_its_time_is_refused_before_anything_is_trained(
     path: str, data: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reticent.systems.posthoc.encoder.prepare", lambda *_, **__: pytest.fail("something was trained"))
-    with pytest.raises(InvalidParameter, match=f"certificate='exact', path='{path}': expected path='global'"):
+    monkeypatch.setattr(
+        "reticent.systems.posthoc.encoder.prepare",
+        lambda *_, **__: pytest.fail("something was trained"),
+    )
+    with pytest.raises(
+        InvalidParameter, match=f"certificate='exact', path='{path}': expected path='global'"
+    ):
         _encoder(path=path).fit(*data)
-    classifier = PosthocClassifier(epsilon=6.0, delta=0.05, radius=0.1, embedder="identity", certificate="exact", path=path)
+    classifier = PosthocClassifier(
+        epsilon=6.0, delta=0.05, radius=0.1, embedder="identity", certificate="exact", path=path
+    )
     with pytest.raises(InvalidParameter, match="expected path='global'"):
         classifier.fit(*data)
 
 
-def test_a_bundle_that_would_search_at_private_points_is_refused(data: tuple[np.ndarray, np.ndarray]) -> None:
-    settings, arrays = _encoder(certificate="enumeration", path="local").fit(*data).query_.describe()
+def test_a_bundle_that_would_search_at_private_points_is_refused(
+    data: tuple[np.ndarray, np.ndarray],
+) -> None:
+    settings, arrays = (
+        _encoder(certificate="enumeration", path="local").fit(*data).query_.describe()
+    )
     assert PrivateQuery.from_description(settings, arrays, None).test is not None
     with pytest.raises(CorruptBundle, match="certificate='exact' on the local path"):
         PrivateQuery.from_description({**settings, "certificate": "exact"}, arrays, None)
 
 
-def test_an_exact_certificate_serves_on_the_global_path(data: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+def test_an_exact_certificate_serves_on_the_global_path(
+    data: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
     encoder = _encoder(path="global").fit(*data)
-    assert encoder.query_.plan.proposal <= _encoder(path="global", certificate="interval").fit(*data).query_.plan.proposal
+    assert (
+        encoder.query_.plan.proposal
+        <= _encoder(path="global", certificate="interval").fit(*data).query_.plan.proposal
+    )
     loaded = PosthocEncoder.load(encoder.save(tmp_path / "bundle"))
     assert loaded.query_.bound.kind == "exact"
     assert loaded.query_.test is None
     points = np.random.default_rng(2).normal(size=(20, 3))
-    np.testing.assert_array_equal(loaded.simulate(points, seed=3).values, encoder.simulate(points, seed=3).values)
+    np.testing.assert_array_equal(
+        loaded.simulate(points, seed=3).values, encoder.simulate(points, seed=3).values
+    )
     assert encoder.release(points).values.shape == (20, 2)

@@ -18,7 +18,9 @@ def points() -> tuple[np.ndarray, np.ndarray]:
     """Three Gaussian blobs in three dimensions, 5 apart, with labels as words."""
     random = np.random.default_rng(0)
     labels = np.arange(600) % 3
-    return 5.0 * np.eye(3)[labels] + 0.5 * random.normal(size=(600, 3)), np.array(["a", "b", "c"])[labels]
+    return 5.0 * np.eye(3)[labels] + 0.5 * random.normal(size=(600, 3)), np.array(["a", "b", "c"])[
+        labels
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,9 @@ def fitted(points: tuple[np.ndarray, np.ndarray]) -> PosthocClassifier:
     return PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.5, **SMALL).fit(*points)
 
 
-def test_labels_come_back_as_the_users_own_and_mostly_right(fitted: PosthocClassifier, points) -> None:
+def test_labels_come_back_as_the_users_own_and_mostly_right(
+    fitted: PosthocClassifier, points
+) -> None:
     answer = fitted.release(points[0])
     assert set(answer.values) <= {"a", "b", "c"}
     assert not answer.withheld.any()
@@ -39,11 +43,15 @@ def test_labels_come_back_as_the_users_own_and_mostly_right(fitted: PosthocClass
 def test_frequencies_follow_the_stated_probabilities(fitted: PosthocClassifier, points) -> None:
     inputs = np.repeat(points[0][:1], 40_000, axis=0)
     chances = fitted.probabilities(inputs[:1])[0]
-    seen = np.array([(fitted.simulate(inputs, seed=1).values == label).mean() for label in fitted.classes_])
+    seen = np.array(
+        [(fitted.simulate(inputs, seed=1).values == label).mean() for label in fitted.classes_]
+    )
     np.testing.assert_allclose(seen, chances, atol=5 * 0.5 / np.sqrt(len(inputs)))
 
 
-def test_log_probabilities_of_neighbours_differ_by_at_most_epsilon(fitted: PosthocClassifier, points) -> None:
+def test_log_probabilities_of_neighbours_differ_by_at_most_epsilon(
+    fitted: PosthocClassifier, points
+) -> None:
     random = np.random.default_rng(1)
     here = random.uniform(-2, 7, (20_000, 3))
     there = here + random.uniform(-0.5, 0.5, here.shape)
@@ -62,8 +70,12 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
         module[2].bias.copy_(torch.tensor([-12.0, 0.0]))
     random = np.random.default_rng(1)
     side = np.sign(random.normal(size=(900, 1)))
-    calm = np.concatenate([side * random.uniform(3, 6, (900, 1)), random.uniform(-1, 1, (900, 2))], axis=1)
-    steep = np.concatenate([random.uniform(-0.1, 0.1, (100, 1)), random.uniform(-1, 1, (100, 2))], axis=1)
+    calm = np.concatenate(
+        [side * random.uniform(3, 6, (900, 1)), random.uniform(-1, 1, (900, 2))], axis=1
+    )
+    steep = np.concatenate(
+        [random.uniform(-0.1, 0.1, (100, 1)), random.uniform(-1, 1, (100, 2))], axis=1
+    )
     X = np.concatenate([calm, steep])
     y = (X[:, 0] < 0).astype(int)
     classifier = PosthocClassifier(
@@ -82,7 +94,9 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
     assert near.withheld.mean() > 0.9
     assert (near.values[near.withheld] == -1).all()
     loaded = PosthocClassifier.load(classifier.save(tmp_path / "labels"))
-    np.testing.assert_array_equal(loaded.simulate(X, seed=2).values, classifier.simulate(X, seed=2).values)
+    np.testing.assert_array_equal(
+        loaded.simulate(X, seed=2).values, classifier.simulate(X, seed=2).values
+    )
     np.testing.assert_array_equal(loaded.classes_, classifier.classes_)
     with pytest.raises(InvalidInput, match="holds a PosthocClassifier"):
         PosthocEncoder.load(tmp_path / "labels")
@@ -90,14 +104,22 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
 
 def test_refuses_unknown_names(points) -> None:
     with pytest.raises(UnknownName, match="mechanism='laplace'"):
-        PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(*points)
+        PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(
+            *points
+        )
     with pytest.raises(UnknownName, match="classifier='forest'"):
-        PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, classifier="forest", **SMALL).fit(*points)
+        PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, classifier="forest", **SMALL).fit(
+            *points
+        )
 
 
 @pytest.mark.parametrize("outputs", [2, 4])
 def test_a_module_answers_for_every_label_and_no_other(points, outputs: int) -> None:
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, outputs))
-    classifier = PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.5, embedder="identity", classifier=module)
-    with pytest.raises(InvalidInput, match=f"expected one logit for each of 3 labels of y, got {outputs} outputs"):
+    classifier = PosthocClassifier(
+        epsilon=2.0, delta=0.0, radius=0.5, embedder="identity", classifier=module
+    )
+    with pytest.raises(
+        InvalidInput, match=f"expected one logit for each of 3 labels of y, got {outputs} outputs"
+    ):
         classifier.fit(*points)

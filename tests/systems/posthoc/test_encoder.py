@@ -23,7 +23,14 @@ from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.systems import PosthocEncoder
 
-SMALL = {"embedder": "identity", "outputs": 2, "hidden": (8,), "epochs": 10, "head_epochs": 2, "random_state": 0}
+SMALL = {
+    "embedder": "identity",
+    "outputs": 2,
+    "hidden": (8,),
+    "epochs": 10,
+    "head_epochs": 2,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,24 +47,31 @@ def fitted(points: tuple[np.ndarray, np.ndarray]) -> PosthocEncoder:
     return PosthocEncoder(epsilon=4.0, delta=1e-5, radius=0.5, **SMALL).fit(*points)
 
 
-def test_released_values_carry_the_labels_and_cost_what_was_required(fitted: PosthocEncoder, points) -> None:
+def test_released_values_carry_the_labels_and_cost_what_was_required(
+    fitted: PosthocEncoder, points
+) -> None:
     answer = fitted.release(points[0])
     predicted = fitted.classes_[np.maximum(fitted.head_.predict(answer.values), 0)]
     right = (predicted == points[1]) & ~answer.withheld
-    # Neighbours may be 0.5 apart at epsilon 4, the blobs are 5 apart: nearly all of the signal survives.
+    # Neighbours may be 0.5 apart at epsilon 4, the blobs are 5 apart: nearly all of the signal
+    # survives.
     assert right.mean() > 0.9
     assert fitted.guarantee.epsilon <= 4.0
     assert fitted.guarantee.delta <= 1e-5
     query = fitted.query_
     identity = query.embedding.identity(query.bound.domain)
-    assert fitted.guarantee.adjacency == Neighborhood(Norm.LINF, 0.5, "3-dimensional input space", identity)
+    assert fitted.guarantee.adjacency == Neighborhood(
+        Norm.LINF, 0.5, "3-dimensional input space", identity
+    )
     assert answer.receipt.answers == 600
     assert answer.receipt.bundle == fitted.bundle_identity_
     assert not answer.receipt.seeded
     assert answer.receipt.describe().endswith("not booked in any ledger")
 
 
-def test_noise_differs_between_releases_and_repeats_only_with_a_seed(fitted: PosthocEncoder, points) -> None:
+def test_noise_differs_between_releases_and_repeats_only_with_a_seed(
+    fitted: PosthocEncoder, points
+) -> None:
     inputs = points[0][:50]
     assert not np.array_equal(fitted.release(inputs).values, fitted.release(inputs).values)
     first, second = fitted.simulate(inputs, seed=3), fitted.simulate(inputs, seed=3)
@@ -66,7 +80,9 @@ def test_noise_differs_between_releases_and_repeats_only_with_a_seed(fitted: Pos
     assert "seeded: not private" in first.receipt.describe()
 
 
-def test_the_noise_has_the_scale_that_the_certificate_demands(fitted: PosthocEncoder, points) -> None:
+def test_the_noise_has_the_scale_that_the_certificate_demands(
+    fitted: PosthocEncoder, points
+) -> None:
     inputs = np.repeat(points[0][:1], 20_000, axis=0)
     noise = fitted.simulate(inputs, seed=0).values - fitted.exact(inputs)
     query = fitted.query_
@@ -85,23 +101,32 @@ def test_the_noise_has_the_scale_that_the_certificate_demands(fitted: PosthocEnc
 def test_training_does_not_disturb_the_global_generator_and_repeats(points) -> None:
     torch.manual_seed(7)
     before = torch.random.get_rng_state()
-    first = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(*points)
+    first = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(
+        *points
+    )
     assert torch.equal(before, torch.random.get_rng_state())
-    second = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(*points)
+    second = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(
+        *points
+    )
     assert first.bundle_identity_ == second.bundle_identity_
 
 
-def test_a_saved_bundle_answers_as_the_fitted_system(fitted: PosthocEncoder, points, tmp_path) -> None:
+def test_a_saved_bundle_answers_as_the_fitted_system(
+    fitted: PosthocEncoder, points, tmp_path
+) -> None:
     loaded = PosthocEncoder.load(fitted.save(tmp_path / "bundle"))
     np.testing.assert_array_equal(loaded.exact(points[0]), fitted.exact(points[0]))
-    np.testing.assert_array_equal(loaded.simulate(points[0], seed=1).values, fitted.simulate(points[0], seed=1).values)
+    np.testing.assert_array_equal(
+        loaded.simulate(points[0], seed=1).values, fitted.simulate(points[0], seed=1).values
+    )
     assert loaded.bundle_identity_ == fitted.bundle_identity_
     assert loaded.guarantee == fitted.guarantee
     assert (tmp_path / "bundle" / "card.md").read_text() == fitted.card().to_markdown()
 
 
 def test_local_path_withholds_points_near_a_steep_place(points) -> None:
-    # f is flat but for a steep ramp around 0 in the first coordinate; the bound over the whole domain is large.
+    # f is flat but for a steep ramp around 0 in the first coordinate; the bound over the whole
+    # domain is large.
     module = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
     with torch.no_grad():
         module[0].weight.copy_(torch.tensor([[10.0, 0.0, 0.0], [10.0, 0.0, 0.0]]))
@@ -111,7 +136,9 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
         module[0].weight[0, 1] = 0.05  # a gentle slope everywhere right of the ramp
     random = np.random.default_rng(1)
     calm = np.concatenate([random.uniform(3, 6, (900, 1)), random.uniform(-1, 1, (900, 2))], axis=1)
-    steep = np.concatenate([random.uniform(-0.14, 0.14, (100, 1)), random.uniform(-1, 1, (100, 2))], axis=1)
+    steep = np.concatenate(
+        [random.uniform(-0.14, 0.14, (100, 1)), random.uniform(-1, 1, (100, 2))], axis=1
+    )
     encoder = PosthocEncoder(
         epsilon=10.0,
         delta=1e-3,
@@ -133,11 +160,14 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
     assert encoder.guarantee.delta == pytest.approx(1e-3)
     factor = f"a factor e^{encoder.guarantee.epsilon:g}"
     assert (
-        f"the probability of any set of answers changes by at most {factor}, plus 0.001, per answer." in encoder.card().protected
+        f"the probability of any set of answers changes by at most {factor}, plus 0.001, per "
+        "answer." in encoder.card().protected
     )
 
 
-def test_answers_are_charged_before_they_leave_and_refused_without_budget(fitted: PosthocEncoder, points, tmp_path) -> None:
+def test_answers_are_charged_before_they_leave_and_refused_without_budget(
+    fitted: PosthocEncoder, points, tmp_path
+) -> None:
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         scope = Scope(principal="clinic", subject="patients", bundle=fitted.bundle_identity_)
         one = fitted.guarantee
@@ -158,13 +188,21 @@ def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
     embedder = nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.Tanh())
     obfuscator = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
     encoder = PosthocEncoder(
-        epsilon=2.0, delta=0.0, radius=0.1, embedder=embedder, obfuscator=obfuscator, head_epochs=1, random_state=0
+        epsilon=2.0,
+        delta=0.0,
+        radius=0.1,
+        embedder=embedder,
+        obfuscator=obfuscator,
+        head_epochs=1,
+        random_state=0,
     ).fit(pictures, labels)
     assert encoder.query_.bound.kind == "interval"
     folder = encoder.save(tmp_path / "own")
     with pytest.raises(InvalidInput, match="pass embedder="):
         PosthocEncoder.load(folder)
-    again = PosthocEncoder.load(folder, embedder=nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.Tanh()))
+    again = PosthocEncoder.load(
+        folder, embedder=nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.Tanh())
+    )
     np.testing.assert_array_equal(again.exact(pictures), encoder.exact(pictures))
     with torch.no_grad():
         expected = obfuscator.double()(torch.from_numpy(encoder.embed(pictures)))
@@ -173,29 +211,37 @@ def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
 
 def test_without_labels_utility_is_the_share_of_signal(points) -> None:
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
-    encoder = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module, random_state=0).fit(
-        points[0]
-    )
+    encoder = PosthocEncoder(
+        epsilon=4.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module, random_state=0
+    ).fit(points[0])
     assert encoder.head_ is None
     assert encoder.classes_ is None
     assert 0 < encoder.query_.plan.utility < 1
 
 
 def test_published_regularisers_by_name(points) -> None:
-    encoder = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, obfuscator=("arl", "noise"), **SMALL).fit(*points)
+    encoder = PosthocEncoder(
+        epsilon=4.0, delta=0.0, radius=0.5, obfuscator=("arl", "noise"), **SMALL
+    ).fit(*points)
     assert encoder.release(points[0][:5]).values.shape == (5, 2)
     with pytest.raises(UnknownName, match="regulariser='arll'"):
-        PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, obfuscator=("arll",), **SMALL).fit(*points)
+        PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, obfuscator=("arll",), **SMALL).fit(
+            *points
+        )
 
 
 def test_refuses_before_training(points) -> None:
     with pytest.raises(CalibrationFailed, match="delta above 0"):
-        PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5, path="local", mechanism="laplace", **SMALL).fit(*points)
+        PosthocEncoder(
+            epsilon=1.0, delta=0.0, radius=0.5, path="local", mechanism="laplace", **SMALL
+        ).fit(*points)
     with pytest.raises(NotFittedYet, match="call fit"):
         PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5).release(points[0])
     module = nn.Sequential(nn.LSTM(3, 2))
     with pytest.raises(UnsupportedNetwork, match="LSTM"):
-        PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module).fit(*points)
+        PosthocEncoder(
+            epsilon=1.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module
+        ).fit(*points)
 
 
 def test_scikit_learn_clones_and_sets_parameters() -> None:

@@ -1,4 +1,6 @@
-"""One fused pass gives what the stages give one after the other, and a row is worth the same in any batch."""
+"""One fused pass gives what the stages give one after the other, and a row is worth the same in
+any batch.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +18,44 @@ from reticent.systems.posthoc.certificates import certificate
 from reticent.systems.posthoc.plans import Plan, Requirement, output_of
 from reticent.systems.posthoc.query import PrivateQuery
 
-MECHANISMS = ("laplace", "k-norm-linf", "k-norm-l2", "gaussian", "noisy-max", "softmax", "stability")
+MECHANISMS = (
+    "laplace",
+    "k-norm-linf",
+    "k-norm-l2",
+    "gaussian",
+    "noisy-max",
+    "softmax",
+    "stability",
+)
 KINDS = ("enumeration", "interval", "layered")
 
 
 def query(mechanism: str, path: str, kind: str, *, input_norm: Norm = Norm.LINF) -> PrivateQuery:
-    """A release of a random 5-16-3 network; on the local path P is such that half of the points near 0 have level 3 or more."""
+    """A release of a random 5-16-3 network; on the local path P is such that half of the points
+    near 0 have level 3 or more.
+    """
     rng = np.random.default_rng(7)
-    network = affine_chain([rng.normal(size=(16, 5)), rng.normal(size=(3, 16))], [rng.normal(size=16), rng.normal(size=3)])
+    network = affine_chain(
+        [rng.normal(size=(16, 5)), rng.normal(size=(3, 16))],
+        [rng.normal(size=16), rng.normal(size=3)],
+    )
     domain = Box(np.full(5, -2.7), np.full(5, 2.3))  # neither end on a grid
-    bound = certificate(kind, network, domain=domain, input_norm=input_norm, output=output_of(mechanism))
+    bound = certificate(
+        kind, network, domain=domain, input_norm=input_norm, output=output_of(mechanism)
+    )
     adjacency = Neighborhood(input_norm, 0.05, "5-dimensional input space")
     requirement = Requirement(epsilon=6.0, delta=1e-3, adjacency=adjacency)
     local: dict[str, Any] = (
-        {"epsilon_test": 2.0, "delta_test": 4e-4} if path == "local" else {"epsilon_test": 0.0, "delta_test": 0.0}
+        {"epsilon_test": 2.0, "delta_test": 4e-4}
+        if path == "local"
+        else {"epsilon_test": 0.0, "delta_test": 0.0}
     )
     plan = Plan(
         path=path,  # type: ignore[arg-type]
         mechanism=mechanism,
-        proposal=bound.global_bound() if path == "global" else float(np.median(bound.bound(rng.normal(size=(50, 5)), 0.15))),
+        proposal=bound.global_bound()
+        if path == "global"
+        else float(np.median(bound.bound(rng.normal(size=(50, 5)), 0.15))),
         epsilon_release=3.9,
         delta_release=5e-4 if mechanism == "gaussian" else 0.0,
         **local,
@@ -42,21 +63,34 @@ def query(mechanism: str, path: str, kind: str, *, input_norm: Norm = Norm.LINF)
     return PrivateQuery(IdentityEmbedding(5), network, bound, requirement, plan)
 
 
-def stage_by_stage(fitted: PrivateQuery, inputs: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Snap, forward, levels and noise, each from the public function of its own module, and each checking its input again."""
+def stage_by_stage(
+    fitted: PrivateQuery, inputs: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Snap, forward, levels and noise, each from the public function of its own module, and each
+    checking its input again.
+    """
     step = fitted.bound.input_step
-    points = np.round(np.clip(inputs, fitted.bound.domain.lower, fitted.bound.domain.upper) / step) * step
+    points = (
+        np.round(np.clip(inputs, fitted.bound.domain.lower, fitted.bound.domain.upper) / step)
+        * step
+    )
     values = fitted.network.forward_each(points)
     mechanism = fitted.mechanism
     if not isinstance(mechanism, ProposeTestRelease):
-        return mechanism.release(values, sampler=SeededSampler(seed)), np.zeros(len(inputs), dtype=bool)
+        return mechanism.release(values, sampler=SeededSampler(seed)), np.zeros(
+            len(inputs), dtype=bool
+        )
     assert fitted.test is not None
     return mechanism.release(values, fitted.test.levels(points), sampler=SeededSampler(seed))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize(("path", "kind"), [("global", "enumeration"), *(("local", kind) for kind in KINDS)])
-def test_the_fused_pass_is_the_stages_one_after_the_other(mechanism: str, path: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "kind"), [("global", "enumeration"), *(("local", kind) for kind in KINDS)]
+)
+def test_the_fused_pass_is_the_stages_one_after_the_other(
+    mechanism: str, path: str, kind: str
+) -> None:
     fitted = query(mechanism, path, kind)
     inputs = 3.0 * np.random.default_rng(1).normal(size=(300, 5))  # some of them beyond the domain
     values, withheld = fitted.answer(inputs, sampler=SeededSampler(3))
@@ -75,7 +109,9 @@ def test_the_fused_pass_is_the_stages_one_after_the_other(mechanism: str, path: 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", [Norm.LINF, Norm.L1])
-def test_a_row_has_one_value_and_one_level_alone_in_any_batch_and_at_any_place(mechanism: str, kind: str, norm: Norm) -> None:
+def test_a_row_has_one_value_and_one_level_alone_in_any_batch_and_at_any_place(
+    mechanism: str, kind: str, norm: Norm
+) -> None:
     fitted = query(mechanism, "local", kind, input_norm=norm)
     assert fitted.test is not None
     random = np.random.default_rng(2)
@@ -84,8 +120,12 @@ def test_a_row_has_one_value_and_one_level_alone_in_any_batch_and_at_any_place(m
     assert len(np.unique(levels)) > 2
     for size in (1, 3, 64):
         parts = [inputs[start : start + size] for start in range(0, 200, size)]
-        np.testing.assert_array_equal(np.concatenate([fitted.exact(part) for part in parts]), values)
-        np.testing.assert_array_equal(np.concatenate([fitted.test.levels(part) for part in parts]), levels)
+        np.testing.assert_array_equal(
+            np.concatenate([fitted.exact(part) for part in parts]), values
+        )
+        np.testing.assert_array_equal(
+            np.concatenate([fitted.test.levels(part) for part in parts]), levels
+        )
     order = random.permutation(200)
     np.testing.assert_array_equal(fitted.exact(inputs[order]), values[order])
     np.testing.assert_array_equal(fitted.test.levels(inputs[order]), levels[order])

@@ -16,26 +16,43 @@ from reticent.systems.power.query import PowerPlan, PowerQuery
 from reticent.tables.schema import Categorical, Numeric, TabularSchema
 
 SCHEMA = TabularSchema(
-    (Numeric("age", 17, 90), Numeric("gain", 0, 99_999, scale="log", missing=-1), Categorical("sex", ("Female", "Male")))
+    (
+        Numeric("age", 17, 90),
+        Numeric("gain", 0, 99_999, scale="log", missing=-1),
+        Categorical("sex", ("Female", "Male")),
+    )
 )
 
 
 def query(**changes) -> PowerQuery:
-    plan = PowerPlan(**{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.1, **changes})
-    return PowerQuery(SCHEMA, Network((Affine(np.eye(2, SCHEMA.dimension), np.zeros(2)),), (SCHEMA.dimension,)), plan)
+    plan = PowerPlan(
+        **{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.1, **changes}
+    )
+    return PowerQuery(
+        SCHEMA,
+        Network((Affine(np.eye(2, SCHEMA.dimension), np.zeros(2)),), (SCHEMA.dimension,)),
+        plan,
+    )
 
 
 def test_delta_is_added_and_not_a_probability_of_failure() -> None:
     gaussian = query(mechanism="gaussian", delta=1e-5)
     mechanism = gaussian.mechanism
     assert isinstance(mechanism, GaussianMechanism)
-    # The loss is N(mu^2/2, mu^2) with mu = sensitivity / sigma: it exceeds epsilon far more often than with probability delta.
+    # The loss is N(mu^2/2, mu^2) with mu = sensitivity / sigma: it exceeds epsilon far more often
+    # than with probability delta.
     mu = mechanism.sensitivity / mechanism.scale
     assert 1 - ndtr((mechanism.epsilon - 0.5 * mu * mu) / mu) > 2 * mechanism.delta
     text = power_card(gaussian).to_markdown()
-    assert "the probability of any set of answers changes by at most a factor e^3, plus 1e-05, per answer" in text
+    assert (
+        "the probability of any set of answers changes by at most a factor e^3, plus 1e-05, "
+        "per answer" in text
+    )
     assert "except with probability" not in text
-    assert "odds between them change by more than a factor e^3 per answer" in power_card(query()).to_markdown()
+    assert (
+        "odds between them change by more than a factor e^3 per answer"
+        in power_card(query()).to_markdown()
+    )
 
 
 def test_the_offset_of_the_lipschitz_statement_is_on_the_card() -> None:
@@ -43,12 +60,18 @@ def test_the_offset_of_the_lipschitz_statement_is_on_the_card() -> None:
         found = query(epsilon=epsilon)
         assert isinstance(found.mechanism, KNormMechanism)
         card = power_card(found)
-        shown = re.search(r"e\^\((.*) r / 0.1 \+ (.*)\): Lipschitz privacy, up to the grid's offset", card.protected)
+        shown = re.search(
+            r"e\^\((.*) r / 0.1 \+ (.*)\): Lipschitz privacy, up to the grid's offset",
+            card.protected,
+        )
         assert shown is not None
         assert float(shown[1]) == epsilon
         offset = found.mechanism.metric_offset
         assert offset <= float(shown[2]) <= 1.1 * offset
-        assert dict(card.details)["offset of the Lipschitz statement, from the grid"] == f"{shown[2]} at every distance"
+        assert (
+            dict(card.details)["offset of the Lipschitz statement, from the grid"]
+            == f"{shown[2]} at every distance"
+        )
     assert "Lipschitz" not in power_card(query(mechanism="gaussian", delta=1e-5)).protected
 
 
@@ -59,7 +82,15 @@ def test_the_radius_is_said_in_the_tables_own_units() -> None:
     assert "gain: 3.16 in 1 + value - lower, so from 0 to 2.16" in said
     assert "of a category nothing" in said
     assert "not whether a number is missing" in said
-    rows = SCHEMA.encode([[17, 0, "Male"], [17 + 7.3, 0, "Male"], [17, 2.16, "Male"], [17, -1, "Male"], [17, 0, "Female"]])
+    rows = SCHEMA.encode(
+        [
+            [17, 0, "Male"],
+            [17 + 7.3, 0, "Male"],
+            [17, 2.16, "Male"],
+            [17, -1, "Male"],
+            [17, 0, "Female"],
+        ]
+    )
     apart = np.linalg.norm(rows - rows[0], axis=1)[1:]
     assert apart == pytest.approx([0.1, 0.1, 1.0, 1.0], abs=1e-4)
     nearest = SCHEMA.encode([[17, math.sqrt(100_000) - 1, "Male"]])  # the middle of the scale

@@ -1,4 +1,6 @@
-"""Proved constants of both encoders: never below sampled quotients or sampled Jacobians, exact where exactness is known."""
+"""Proved constants of both encoders: never below sampled quotients or sampled Jacobians, exact
+where exactness is known.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def exact_squares(matrix: np.ndarray) -> Fraction:
     """Largest absolute row sum of W'W (or WW'), which is at least ||W||^2, in rational numbers."""
     short = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
     rows = [[Fraction(float(value)) for value in row] for row in short]
-    return max(sum(abs(sum(a * b for a, b in zip(row, other, strict=True))) for other in rows) for row in rows)
+    return max(
+        sum(abs(sum(a * b for a, b in zip(row, other, strict=True))) for other in rows)
+        for row in rows
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1.5e-162, 1e-155, 1.0, 1e155, 1e300])
@@ -46,14 +51,22 @@ def test_spectral_bound_covers_underflow(scale: float) -> None:
 
 
 def test_a_chain_of_tiny_and_huge_layers_has_its_true_constant() -> None:
-    """Gram matrices of middle layers underflow, and 1e-160 times 1e-160 is no normal number; the map is steep all the same."""
+    """Gram matrices of middle layers underflow, and 1e-160 times 1e-160 is no normal number; the
+    map is steep all the same.
+    """
     down = np.zeros((4096, 2))
     down[:-1, 0], down[-1, 1] = 1.5e-162, 2.3e-162
     last = np.full((2, 4096), 1 / 64) * np.array([[1.0], [0.0]])
-    chains = ([1e60 * np.eye(2), 1e60 * np.eye(2), down, 1e40 * last], [1e-160 * np.eye(2)] * 2 + [1e160 * np.eye(2)] * 2)
+    chains = (
+        [1e60 * np.eye(2), 1e60 * np.eye(2), down, 1e40 * last],
+        [1e-160 * np.eye(2)] * 2 + [1e160 * np.eye(2)] * 2,
+    )
     for weights in chains:
         chain = Network(tuple(Affine(weight, np.zeros(len(weight))) for weight in weights), (2,))
-        moved = [float(value) for value in np.ptp(chain.forward(np.array([[0.0, 0.0], [0.3, 0.0]])), axis=0)]
+        moved = [
+            float(value)
+            for value in np.ptp(chain.forward(np.array([[0.0, 0.0], [0.3, 0.0]])), axis=0)
+        ]
         assert np.linalg.norm(moved) > 0.28
         assert sorting_bound(chain).constant * 0.3 >= np.linalg.norm(moved)
         assert sorting_bound(chain).constant < 10
@@ -77,7 +90,9 @@ def test_sorting_constant_covers_every_quotient(seed: int) -> None:
 
 
 def test_a_layer_that_is_not_orthonormal_is_charged() -> None:
-    steep = Network((Affine(3.0 * np.eye(4), np.zeros(4)), pair_sort(4), Affine(np.eye(4), np.zeros(4))), (4,))
+    steep = Network(
+        (Affine(3.0 * np.eye(4), np.zeros(4)), pair_sort(4), Affine(np.eye(4), np.zeros(4))), (4,)
+    )
     assert sorting_bound(steep).constant == pytest.approx(3.0, rel=1e-9)
 
 
@@ -93,7 +108,9 @@ def test_only_affine_layers_and_pair_sorts_pass() -> None:
 
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("hidden", [(6,), (5, 4)])
-def test_power_constant_covers_jacobians_and_quotients_over_the_box(power: int, hidden: tuple[int, ...]) -> None:
+def test_power_constant_covers_jacobians_and_quotients_over_the_box(
+    power: int, hidden: tuple[int, ...]
+) -> None:
     torch.manual_seed(power)
     network = PowerNetwork(5, hidden, power).double()
     with torch.no_grad():
@@ -108,7 +125,9 @@ def test_power_constant_covers_jacobians_and_quotients_over_the_box(power: int, 
     steepest = torch.linalg.matrix_norm(whole, 2).max().item()
     assert steepest <= bound.constant
     image = network.embed(rows)
-    quotient = np.linalg.norm(image[1:] - image[:-1], axis=1) / np.linalg.norm(rows[1:] - rows[:-1], axis=1)
+    quotient = np.linalg.norm(image[1:] - image[:-1], axis=1) / np.linalg.norm(
+        rows[1:] - rows[:-1], axis=1
+    )
     assert quotient.max() <= bound.constant
     assert bound.constant < (5 if power == 1 else 50) * steepest  # a bound that says something
 

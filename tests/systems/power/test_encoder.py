@@ -1,4 +1,6 @@
-"""PowerEncoder end to end: what it costs, keeps, refuses and stores; the whole release under audit; the published mode."""
+"""PowerEncoder end to end: what it costs, keeps, refuses and stores; the whole release under
+audit; the published mode.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,17 @@ from reticent.systems.power.published import PublishedQuery
 from reticent.tables.schema import Categorical, Numeric, TabularSchema
 from reticent.training.power.published import PowerConfig
 
-SCHEMA = TabularSchema((Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))
-SMALL = {"schema": SCHEMA, "hidden": (8,), "epochs": 15, "head_epochs": 3, "outputs": 1, "random_state": 0}
+SCHEMA = TabularSchema(
+    (Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z")))
+)
+SMALL = {
+    "schema": SCHEMA,
+    "hidden": (8,),
+    "epochs": 15,
+    "head_epochs": 3,
+    "outputs": 1,
+    "random_state": 0,
+}
 RUNS = 100_000
 
 
@@ -53,7 +64,9 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def metric(table) -> PowerEncoder:
-    return PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, mechanism="k-norm-l2", **SMALL).fit(*table)
+    return PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, mechanism="k-norm-l2", **SMALL).fit(
+        *table
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +78,13 @@ def local(table) -> PowerEncoder:
 def published(table) -> PowerEncoder:
     config = PowerConfig(steps=20, learning_rate=1e-3)
     return PowerEncoder(
-        epsilon=4.0, delta=0.05, radius=None, schema=SCHEMA, mode="published", power_config=config, random_state=0
+        epsilon=4.0,
+        delta=0.05,
+        radius=None,
+        schema=SCHEMA,
+        mode="published",
+        power_config=config,
+        random_state=0,
     ).fit(*table)
 
 
@@ -76,15 +95,35 @@ def test_costs_and_cards(metric: PowerEncoder, local: PowerEncoder) -> None:
     assert metric.guarantee.adjacency.radius == 0.3
     assert local.guarantee == Guarantee(3.0, 0.0, Replace(1))
     for encoder, phrases in (
-        (metric, ("at most 0.3 apart", "one attribute is at most 1", "e^(3 r / 0.3 + ", "K-norm noise in l2", "1 (sorting)")),
-        (local, ("any two records", "local differential privacy", "randomised response", "not needed")),
+        (
+            metric,
+            (
+                "at most 0.3 apart",
+                "one attribute is at most 1",
+                "e^(3 r / 0.3 + ",
+                "K-norm noise in l2",
+                "1 (sorting)",
+            ),
+        ),
+        (
+            local,
+            ("any two records", "local differential privacy", "randomised response", "not needed"),
+        ),
     ):
         text = encoder.card().to_markdown()
-        for phrase in (*phrases, "Assumed", "trained and calibrated on are public", "Not protected", "encoder included"):
+        for phrase in (
+            *phrases,
+            "Assumed",
+            "trained and calibrated on are public",
+            "Not protected",
+            "encoder included",
+        ):
             assert phrase in text, phrase
 
 
-def test_labels_survive_in_both_kinds_of_answer(metric: PowerEncoder, local: PowerEncoder, table) -> None:
+def test_labels_survive_in_both_kinds_of_answer(
+    metric: PowerEncoder, local: PowerEncoder, table
+) -> None:
     rows, labels = table
     for encoder, least in ((metric, 0.9), (local, 0.9)):
         answer = encoder.release(rows)
@@ -99,10 +138,16 @@ def test_sensitivity_is_constant_times_radius_or_diameter(table, metric: PowerEn
     mechanism = metric.query_.mechanism
     assert isinstance(mechanism, KNormMechanism)
     assert mechanism.sensitivity == pytest.approx(0.3, rel=1e-8)
-    whole = PowerEncoder(epsilon=3.0, delta=0.0, radius=None, mechanism="k-norm-l2", **SMALL).fit(*table).query_.mechanism
+    whole = (
+        PowerEncoder(epsilon=3.0, delta=0.0, radius=None, mechanism="k-norm-l2", **SMALL)
+        .fit(*table)
+        .query_.mechanism
+    )
     assert isinstance(whole, KNormMechanism)
     assert whole.sensitivity == pytest.approx(np.sqrt(3), rel=1e-8)
-    gauss = PowerEncoder(epsilon=3.0, delta=1e-5, radius=0.3, mechanism="gaussian", **SMALL).fit(*table)
+    gauss = PowerEncoder(epsilon=3.0, delta=1e-5, radius=0.3, mechanism="gaussian", **SMALL).fit(
+        *table
+    )
     assert gauss.guarantee.delta == 1e-5
 
 
@@ -110,7 +155,9 @@ def test_auto_takes_the_code_where_the_radius_is_large(table) -> None:
     far = PowerEncoder(epsilon=3.0, delta=0.0, radius=1.5, **SMALL).fit(*table)
     assert far.query_.plan.mechanism == "code"
     assert isinstance(far.guarantee.adjacency, Neighborhood)
-    assert [plan.utility for plan in far.considered_] == sorted((plan.utility for plan in far.considered_), reverse=True)
+    assert [plan.utility for plan in far.considered_] == sorted(
+        (plan.utility for plan in far.considered_), reverse=True
+    )
 
 
 def worst_pair(encoder: PowerEncoder) -> tuple[np.ndarray, np.ndarray]:
@@ -119,15 +166,22 @@ def worst_pair(encoder: PowerEncoder) -> tuple[np.ndarray, np.ndarray]:
     query, radius = encoder.query_, encoder.radius
     here = random.uniform(0.35, 0.65, (4000, query.schema.dimension))
     step = 1e-4 * np.eye(query.schema.dimension)
-    gradient = np.stack([(query.exact(here + move) - query.exact(here - move))[:, 0] / 2e-4 for move in step], axis=1)
-    there = here + radius * gradient / np.maximum(np.linalg.norm(gradient, axis=1, keepdims=True), 1e-12)
+    gradient = np.stack(
+        [(query.exact(here + move) - query.exact(here - move))[:, 0] / 2e-4 for move in step],
+        axis=1,
+    )
+    there = here + radius * gradient / np.maximum(
+        np.linalg.norm(gradient, axis=1, keepdims=True), 1e-12
+    )
     apart = np.abs(query.exact(there) - query.exact(here))[:, 0]
     best = int(apart.argmax())
     assert apart[best] > 0.9 * radius  # the encoder is as steep as its certificate allows
     return here[best], there[best]
 
 
-def audited(encoder: PowerEncoder, here: np.ndarray, there: np.ndarray, *, million: bool = False) -> float:
+def audited(
+    encoder: PowerEncoder, here: np.ndarray, there: np.ndarray, *, million: bool = False
+) -> float:
     query = encoder.query_
     values = query.exact(np.stack([here, there]))
 
@@ -135,16 +189,25 @@ def audited(encoder: PowerEncoder, here: np.ndarray, there: np.ndarray, *, milli
         sampler: Sampler = SecureSampler() if million else AuditSampler(seed)
         runs, part = 1_000_000 if million else RUNS, 2**16
         released = np.concatenate(
-            [query.answer(np.tile(row, (min(part, runs - start), 1)), sampler=sampler)[0] for start in range(0, runs, part)]
+            [
+                query.answer(np.tile(row, (min(part, runs - start), 1)), sampler=sampler)[0]
+                for start in range(0, runs, part)
+            ]
         )
-        return np.linalg.norm(released - values[1], axis=1) - np.linalg.norm(released - values[0], axis=1)
+        return np.linalg.norm(released - values[1], axis=1) - np.linalg.norm(
+            released - values[0], axis=1
+        )
 
     confidence = 1 - 1e-9 if million else 0.999
-    return epsilon_lower_bound(scores(here, 2), scores(there, 3), delta=0.0, confidence=confidence).epsilon_lower
+    return epsilon_lower_bound(
+        scores(here, 2), scores(there, 3), delta=0.0, confidence=confidence
+    ).epsilon_lower
 
 
 @pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_audit_of_vectors_on_the_worst_pair_and_on_one_too_far_apart(metric: PowerEncoder, million: bool) -> None:
+def test_audit_of_vectors_on_the_worst_pair_and_on_one_too_far_apart(
+    metric: PowerEncoder, million: bool
+) -> None:
     here, there = worst_pair(metric)
     assert 0.7 * 3.0 < audited(metric, here, there, million=million) <= 3.0
     # Planted fault: neighbours twice as far apart as the noise covers.
@@ -158,19 +221,29 @@ def test_audit_of_codes_on_records_that_share_nothing(local: PowerEncoder, milli
     assert query.exact(rows).argmax(axis=1).tolist() == [0, 1]
     assert 0.9 * 3.0 < audited(local, rows[0], rows[1], million=million) <= 3.0
     cheaper = query.mechanism.guarantee.epsilon / 2
-    assert audited(local, rows[0], rows[1], million=million) > cheaper  # a claim of half the cost is refuted
+    assert (
+        audited(local, rows[0], rows[1], million=million) > cheaper
+    )  # a claim of half the cost is refuted
 
 
-def test_stores_and_answers_as_before(metric: PowerEncoder, local: PowerEncoder, table, tmp_path) -> None:
+def test_stores_and_answers_as_before(
+    metric: PowerEncoder, local: PowerEncoder, table, tmp_path
+) -> None:
     for name, encoder in (("metric", metric), ("local", local)):
         loaded = PowerEncoder.load(encoder.save(tmp_path / name))
-        np.testing.assert_array_equal(loaded.simulate(table[0], seed=1).values, encoder.simulate(table[0], seed=1).values)
+        np.testing.assert_array_equal(
+            loaded.simulate(table[0], seed=1).values, encoder.simulate(table[0], seed=1).values
+        )
         assert loaded.bundle_identity_ == encoder.bundle_identity_
         assert loaded.guarantee == encoder.guarantee
         assert loaded.classes_.tolist() == ["no", "yes"]
         assert (tmp_path / name / "card.md").read_text() == encoder.card().to_markdown()
     stored = metric.bundle()
-    for change in ({"codes": [0, 9], "mechanism": "code"}, {"epsilon": -1.0}, {"mechanism": "none"}):
+    for change in (
+        {"codes": [0, 9], "mechanism": "code"},
+        {"epsilon": -1.0},
+        {"mechanism": "none"},
+    ):
         plan = {**stored.settings["plan"], **change}
         Bundle(stored.system, {**stored.settings, "plan": plan}, stored.arrays, stored.card).write(
             tmp_path / "bad", overwrite=True
@@ -190,7 +263,9 @@ def test_budget_is_charged_first(metric: PowerEncoder, table, tmp_path) -> None:
             metric.release(table[0][:4], ledger=ledger)
 
 
-def test_published_mode_is_no_privacy_and_no_ledger_takes_it(published: PowerEncoder, table, tmp_path) -> None:
+def test_published_mode_is_no_privacy_and_no_ledger_takes_it(
+    published: PowerEncoder, table, tmp_path
+) -> None:
     query = published.query_
     assert isinstance(query, PublishedQuery)
     assert published.guarantee.kind is GuaranteeKind.NO_PRIVACY
@@ -218,18 +293,24 @@ def test_published_filter_and_inversion(published: PowerEncoder, table) -> None:
     assert (errors < 1e-3).mean() >= 0.95
 
 
-def test_noise_is_fresh_and_training_leaves_the_global_generator(metric: PowerEncoder, table) -> None:
+def test_noise_is_fresh_and_training_leaves_the_global_generator(
+    metric: PowerEncoder, table
+) -> None:
     assert not np.array_equal(metric.transform(table[0][:20]), metric.transform(table[0][:20]))
     assert metric.simulate(table[0][:3], seed=1).receipt.seeded
     torch.manual_seed(7)
     before = torch.random.get_rng_state()
-    again = PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, mechanism="k-norm-l2", **SMALL).fit(*table)
+    again = PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, mechanism="k-norm-l2", **SMALL).fit(
+        *table
+    )
     assert torch.equal(before, torch.random.get_rng_state())
     assert again.bundle_identity_ == metric.bundle_identity_
 
 
 def test_in_a_pipeline_and_cloned(table) -> None:
-    encoder = PowerEncoder(epsilon=6.0, delta=0.0, radius=None, **{**SMALL, "epochs": 5, "mechanism": "code"})
+    encoder = PowerEncoder(
+        epsilon=6.0, delta=0.0, radius=None, **{**SMALL, "epochs": 5, "mechanism": "code"}
+    )
     pipeline = make_pipeline(encoder, LogisticRegression()).fit(*table)
     assert pipeline.score(*table) > 0.8
     assert clone(encoder).set_params(epsilon=1.0).epsilon == 1.0
@@ -239,21 +320,42 @@ REFUSED: list[tuple[str, dict[str, object], type[ReticentError], str]] = [
     ("epsilon zero", {"epsilon": 0.0}, InvalidParameter, "epsilon=0.0"),
     ("delta one", {"delta": 1.0}, InvalidParameter, "delta=1.0"),
     ("radius zero", {"radius": 0.0}, InvalidParameter, "radius=0.0"),
-    ("unknown mode", {"mode": "secret"}, UnknownName, "mode='secret': expected one of private, published"),
-    ("unknown mechanism", {"mechanism": "laplace"}, UnknownName, "mechanism='laplace': expected one of auto, k-norm-l2"),
+    (
+        "unknown mode",
+        {"mode": "secret"},
+        UnknownName,
+        "mode='secret': expected one of private, published",
+    ),
+    (
+        "unknown mechanism",
+        {"mechanism": "laplace"},
+        UnknownName,
+        "mechanism='laplace': expected one of auto, k-norm-l2",
+    ),
     ("gaussian without delta", {"mechanism": "gaussian"}, CalibrationFailed, "needs delta above 0"),
     ("published without alpha", {"mode": "published"}, InvalidParameter, "delta=0"),
-    ("schema of another kind", {"schema": "adult"}, InvalidParameter, "expected a TabularSchema or a pair"),
+    (
+        "schema of another kind",
+        {"schema": "adult"},
+        InvalidParameter,
+        "expected a TabularSchema or a pair",
+    ),
     ("no outputs", {"outputs": 0}, InvalidParameter, "outputs=0"),
     ("odd width", {"hidden": (7,), "mechanism": "k-norm-l2"}, InvalidParameter, "even widths"),
     ("no calibration rows", {"calibration_share": 0.0}, InvalidParameter, "calibration_share=0.0"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "error", "message"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [case[1:] for case in REFUSED],
+    ids=[case[0] for case in REFUSED],
+)
 def test_refuses_settings(changes, error, message, table) -> None:
     with pytest.raises(error, match=message):
-        PowerEncoder(**{"epsilon": 1.0, "delta": 0.0, "radius": None, **SMALL, **changes}).fit(*table)
+        PowerEncoder(**{"epsilon": 1.0, "delta": 0.0, "radius": None, **SMALL, **changes}).fit(
+            *table
+        )
 
 
 def test_refuses_rows_and_labels(metric: PowerEncoder, table) -> None:
@@ -261,11 +363,17 @@ def test_refuses_rows_and_labels(metric: PowerEncoder, table) -> None:
     with pytest.raises(NotFittedYet, match="call fit"):
         PowerEncoder(epsilon=1.0, delta=0.0, radius=None, schema=SCHEMA).release(rows)
     fresh = PowerEncoder(epsilon=1.0, delta=0.0, radius=None, **SMALL)
-    for targets, message in ((None, "requires y"), (labels[:-1], "expected 1500 labels"), (np.zeros(1500), "two classes")):
+    for targets, message in (
+        (None, "requires y"),
+        (labels[:-1], "expected 1500 labels"),
+        (np.zeros(1500), "two classes"),
+    ):
         with pytest.raises(InvalidInput, match=message):
             fresh.fit(rows, targets)
     with pytest.raises(InvalidInput, match="column 'c': 1 of 1 values are not among"):
         metric.release([[5, 0, "w"]])
     with pytest.raises(InvalidInput, match="X has 2 features, but PowerEncoder is expecting 3"):
         metric.release([[5, 0]])
-    np.testing.assert_array_equal(metric.exact([[99, 0, "x"]]), metric.exact([[10, 0, "x"]]))  # clipped to the public range
+    np.testing.assert_array_equal(
+        metric.exact([[99, 0, "x"]]), metric.exact([[10, 0, "x"]])
+    )  # clipped to the public range

@@ -1,4 +1,6 @@
-"""Fitted releases of table rows without training: what neighbours are, what adds up, and what is refused when it is loaded."""
+"""Fitted releases of table rows without training: what neighbours are, what adds up, and what is
+refused when it is loaded.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,33 @@ from reticent.systems.power.query import PowerPlan, PowerQuery
 from reticent.tables.schema import Categorical, Numeric, TabularSchema
 from reticent.training.power.lipschitz import pair_sort
 
-SCHEMA = TabularSchema((Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))
+SCHEMA = TabularSchema(
+    (Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z")))
+)
 
 
 def query(schema: TabularSchema = SCHEMA, **changes: Any) -> PowerQuery:
-    plan = PowerPlan(**{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.3, **changes})
+    plan = PowerPlan(
+        **{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.3, **changes}
+    )
     first = np.eye(2, schema.dimension)
     return PowerQuery(
-        schema, Network((Affine(first, np.zeros(2)), pair_sort(2), Affine(np.eye(2), np.ones(2))), (schema.dimension,)), plan
+        schema,
+        Network(
+            (Affine(first, np.zeros(2)), pair_sort(2), Affine(np.eye(2), np.ones(2))),
+            (schema.dimension,),
+        ),
+        plan,
     )
 
 
 def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> None:
-    wide = TabularSchema((Numeric("a", 0, 1e9), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))
-    same = TabularSchema((Numeric("a", 0.0, 10.0), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z"))))
+    wide = TabularSchema(
+        (Numeric("a", 0, 1e9), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z")))
+    )
+    same = TabularSchema(
+        (Numeric("a", 0.0, 10.0), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z")))
+    )
     one, other = query(), query(wide)
     # Ten apart in "a": neighbours under the wide schema, as far apart as can be under the other.
     rows = [[0, 0, "x"], [10, 0, "x"]]
@@ -57,10 +72,20 @@ def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> 
 
 
 def test_the_digest_of_a_schema_is_of_what_it_says() -> None:
-    # SHA-256 of the canonical text, by coreutils: printf '%s' '{"attributes":[...],"encoding":1}' | sha256sum.
+    # SHA-256 of the canonical text, by coreutils: printf '%s' '{"attributes":[...],"encoding":1}' |
+    # sha256sum.
     short = TabularSchema((Numeric("x0", 0, 1),))
     assert short.to_dict() == {
-        "attributes": [{"kind": "numeric", "name": "x0", "lower": 0, "upper": 1, "scale": "linear", "missing": None}]
+        "attributes": [
+            {
+                "kind": "numeric",
+                "name": "x0",
+                "lower": 0,
+                "upper": 1,
+                "scale": "linear",
+                "missing": None,
+            }
+        ]
     }
     assert short.digest == "bf7ccfef5c0744db75352a135db4ba51"
     assert query().adjacency == Neighborhood(
@@ -84,7 +109,9 @@ def attribute(index: int, **changes: Any) -> Any:
 
 
 def scaled(factor: float) -> Any:
-    return lambda settings, arrays: arrays.update({"encoder.0.weight": factor * arrays["encoder.0.weight"]})
+    return lambda settings, arrays: arrays.update(
+        {"encoder.0.weight": factor * arrays["encoder.0.weight"]}
+    )
 
 
 SPOILT = {
@@ -115,7 +142,9 @@ SPOILT = {
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
-def test_a_bundle_that_cannot_answer_is_refused_when_it_is_loaded(spoil: Any, tmp_path: Path) -> None:
+def test_a_bundle_that_cannot_answer_is_refused_when_it_is_loaded(
+    spoil: Any, tmp_path: Path
+) -> None:
     settings, arrays = query().describe()
     settings |= {"labels": ["no", "yes"], "feature_names": None}
     Bundle("PowerEncoder", settings, arrays, "# card").write(tmp_path / "good")
@@ -130,7 +159,14 @@ def test_a_bundle_that_cannot_answer_is_refused_when_it_is_loaded(spoil: Any, tm
 def test_settings_that_cannot_answer_fail_before_there_is_an_encoder(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     rows, labels = random.random((60, 2)), np.arange(60) % 2
-    small = {"schema": (0.0, 1.0), "hidden": (4,), "epochs": 1, "head_epochs": 1, "outputs": 1, "random_state": 0}
+    small = {
+        "schema": (0.0, 1.0),
+        "hidden": (4,),
+        "epochs": 1,
+        "head_epochs": 1,
+        "outputs": 1,
+        "random_state": 0,
+    }
     encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, mechanism="k-norm-l2", **small)
     with pytest.raises(InvalidParameter, match="scale="):
         encoder.fit(rows, labels)
@@ -148,7 +184,9 @@ def rows_of(count: int, *, schema: TabularSchema = SCHEMA) -> np.ndarray:
     rows = np.empty((count, schema.columns), dtype=object)
     for column, attribute in enumerate(schema.attributes):
         if isinstance(attribute, Categorical):
-            rows[:, column] = random.choice(np.array(attribute.categories, dtype=object), size=count)
+            rows[:, column] = random.choice(
+                np.array(attribute.categories, dtype=object), size=count
+            )
         else:
             rows[:, column] = random.uniform(-2, 12, size=count)
     return rows
@@ -156,7 +194,10 @@ def rows_of(count: int, *, schema: TabularSchema = SCHEMA) -> np.ndarray:
 
 def wide_query(**changes: Any) -> PowerQuery:
     """Eight words of 5 to 40 kinds and six numbers, through 64 and 64 sorted units."""
-    words = (Categorical(f"w{kinds}", tuple(f"{kinds}-{word}" for word in range(kinds))) for kinds in range(5, 45, 5))
+    words = (
+        Categorical(f"w{kinds}", tuple(f"{kinds}-{word}" for word in range(kinds)))
+        for kinds in range(5, 45, 5)
+    )
     schema = TabularSchema((*words, *(Numeric(f"n{index}", 0, 10) for index in range(6))))
     random = np.random.default_rng(4)
     first = np.linalg.qr(random.normal(size=(schema.dimension, 64)))[0].T
@@ -168,7 +209,9 @@ def wide_query(**changes: Any) -> PowerQuery:
         pair_sort(64),
         Affine(middle[:4], np.zeros(4)),
     )
-    return PowerQuery(schema, Network(layers, (schema.dimension,)), replace(query().plan, **changes))
+    return PowerQuery(
+        schema, Network(layers, (schema.dimension,)), replace(query().plan, **changes)
+    )
 
 
 @pytest.mark.parametrize("changes", MECHANISMS, ids=lambda changes: changes["mechanism"])
@@ -178,14 +221,24 @@ def test_codes_are_answered_as_whole_rows_are_and_every_row_alone(changes: dict[
     codes, whole = asked.encode(table), asked.schema.encode(table)
     values = asked.exact(codes)
     for size in (1, 7, 100):
-        parts = [asked.exact(asked.encode(table[:100][start : start + size])) for start in range(0, 100, size)]
+        parts = [
+            asked.exact(asked.encode(table[:100][start : start + size]))
+            for start in range(0, 100, size)
+        ]
         np.testing.assert_array_equal(np.concatenate(parts), values[:100])
-    # Whole rows are added in another order: the same to within twice the error that noise is scaled for.
+    # Whole rows are added in another order: the same to within twice the error that noise is scaled
+    # for.
     error = 2 * asked.network.rounding_error(asked.schema.domain)
-    for exact in (asked.exact(whole), asked.network.forward(whole)) if asked.plan.mechanism != "code" else (asked.exact(whole),):
+    for exact in (
+        (asked.exact(whole), asked.network.forward(whole))
+        if asked.plan.mechanism != "code"
+        else (asked.exact(whole),)
+    ):
         np.testing.assert_allclose(values, exact, rtol=0, atol=error)
     answers = [asked.answer(inputs, sampler=SeededSampler(1)) for inputs in (codes, whole)]
-    np.testing.assert_array_equal(answers[0][0], answers[1][0])  # the grid of the noise is a million times coarser
+    np.testing.assert_array_equal(
+        answers[0][0], answers[1][0]
+    )  # the grid of the noise is a million times coarser
     assert not answers[0][1].any()
 
 

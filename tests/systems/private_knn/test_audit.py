@@ -1,8 +1,10 @@
-"""Private-kNN from the records to the labels under audit: sampling, neighbours, screening, votes and their total.
+"""Private-kNN from the records to the labels under audit: sampling, neighbours, screening, votes
+and their total.
 
-Two sets of private records, one of which has one record more. The query sees many records of class 1; the further one is nearest
-to it and of class 0, so it displaces a vote whenever it is sampled. A run is a whole plan of many queries, scored by the sum of
-its answers' log-likelihood ratios, which other runs have estimated. False-alarm rate 1e-3 for each case, seeded.
+Two sets of private records, one of which has one record more. The query sees many records of
+class 1; the further one is nearest to it and of class 0, so it displaces a vote whenever it is
+sampled. A run is a whole plan of many queries, scored by the sum of its answers' log-likelihood
+ratios, which other runs have estimated. False-alarm rate 1e-3 for each case, seeded.
 """
 
 from __future__ import annotations
@@ -23,11 +25,19 @@ DELTA, CONFIDENCE = 0.15, 0.999  # a large delta, at which few runs tell much
 OUTCOMES = 3
 
 OFTEN = PrivateKnnSteps(
-    queries=20, answers=20, neighbours=2, sampling_probability=0.5, sigma_votes=4.0, threshold=2.0, sigma_screening=4.0
+    queries=20,
+    answers=20,
+    neighbours=2,
+    sampling_probability=0.5,
+    sigma_votes=4.0,
+    threshold=2.0,
+    sigma_screening=4.0,
 )
 SETTINGS = {
     "half of the records": OFTEN,
-    "a fifth of the records": replace(OFTEN, sampling_probability=0.2, sigma_votes=2.0, sigma_screening=2.0),
+    "a fifth of the records": replace(
+        OFTEN, sampling_probability=0.2, sigma_votes=2.0, sigma_screening=2.0
+    ),
     "unscreened": replace(OFTEN, threshold=None, sigma_screening=None),
     "one sample for both steps": replace(OFTEN, shared_subsample=True),
 }
@@ -46,19 +56,32 @@ def _answers(steps: PrivateKnnSteps, runs: int, one_more: bool, seed: int) -> np
     """Outcomes of whole plans, shape (runs, queries): 0, 1, or 2 where withheld."""
     many = replace(steps, queries=runs * steps.queries, answers=runs * steps.queries)
     search = NeighbourSearch(_records(one_more=one_more))
-    voters = SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability)
-    labels = KnnSession(KnnPlan(many, DELTA, 2)).answer(np.zeros((many.queries, 2)), voters, sampler=AuditSampler(seed))
+    voters = SampledNeighbours(
+        search, neighbours=steps.neighbours, probability=steps.sampling_probability
+    )
+    labels = KnnSession(KnnPlan(many, DELTA, 2)).answer(
+        np.zeros((many.queries, 2)), voters, sampler=AuditSampler(seed)
+    )
     return np.where(labels < 0, 2, labels).reshape(runs, steps.queries)
 
 
 def _audit(steps: PrivateKnnSteps, *, runs: int, seed: int) -> AuditResult:
-    # Whether neighbours differ in one direction or the other is up to the audit, which looks at both.
+    # Whether neighbours differ in one direction or the other is up to the audit, which looks at
+    # both.
     frequencies = [
-        np.bincount(_answers(steps, 1000, one_more, seed + 2 + one_more).ravel(), minlength=OUTCOMES) + 1.0
+        np.bincount(
+            _answers(steps, 1000, one_more, seed + 2 + one_more).ravel(), minlength=OUTCOMES
+        )
+        + 1.0
         for one_more in (False, True)
     ]
-    ratio = np.log(frequencies[1] / frequencies[1].sum()) - np.log(frequencies[0] / frequencies[0].sum())
-    scores = [ratio[_answers(steps, runs, one_more, seed + one_more)].sum(axis=1) for one_more in (True, False)]
+    ratio = np.log(frequencies[1] / frequencies[1].sum()) - np.log(
+        frequencies[0] / frequencies[0].sum()
+    )
+    scores = [
+        ratio[_answers(steps, runs, one_more, seed + one_more)].sum(axis=1)
+        for one_more in (True, False)
+    ]
     return epsilon_lower_bound(*scores, delta=DELTA, confidence=CONFIDENCE)
 
 
@@ -84,7 +107,9 @@ FAULTS = {
     "half the noise": replace(OFTEN, sigma_votes=2.0, sigma_screening=2.0),
     "every record sampled": replace(OFTEN, sampling_probability=1.0),
     # What eight children of one process released while each counted by itself.
-    "a budget forked eight times": replace(OFTEN, queries=8 * OFTEN.queries, answers=8 * OFTEN.answers),
+    "a budget forked eight times": replace(
+        OFTEN, queries=8 * OFTEN.queries, answers=8 * OFTEN.answers
+    ),
 }
 
 
@@ -99,7 +124,9 @@ def test_planted_faults_are_caught(name: str) -> None:
 
 @pytest.mark.slow
 def test_many_runs_see_the_record() -> None:
-    """The claim is for the worst votes and any event; this pair and 20,000 runs establish a part of it, and not nothing."""
+    """The claim is for the worst votes and any event; this pair and 20,000 runs establish a part
+    of it, and not nothing.
+    """
     steps = SETTINGS["unscreened"]
     found = _audit(steps, runs=20_000, seed=300)
     assert 0.08 < found.epsilon_lower < _claim(steps)

@@ -1,4 +1,6 @@
-"""The estimator: labels, withheld answers, one total, one charge, and who may not spend it twice."""
+"""The estimator: labels, withheld answers, one total, one charge, and who may not spend it
+twice.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from sklearn.base import clone
 from torch import nn
 
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, NotFittedYet, UnknownName
+from reticent.core.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    InvalidParameter,
+    NotFittedYet,
+    UnknownName,
+)
 from reticent.datasets import load_digits
 from reticent.ledger import Ledger
 from reticent.neighbours import PointGrid
@@ -61,7 +69,9 @@ def test_queries_are_counted_over_all_calls() -> None:
     assert len(classifier.simulate(PUBLIC[:60], seed=1)) == 60
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))]
+)
 def test_a_copy_has_no_queries_left(copied: Any) -> None:
     classifier = _fitted()
     twin = copied(classifier)
@@ -99,7 +109,9 @@ def test_screening_withholds_what_neighbours_disagree_on() -> None:
 
 def test_labels_of_any_kind_come_back_as_they_are() -> None:
     names = np.array([f"digit {y}" for y in Y])
-    classifier = PrivateKNNClassifier(**{**SETTINGS, "classes": "observed", "threshold": 25.0}).fit(X, names)
+    classifier = PrivateKNNClassifier(**{**SETTINGS, "classes": "observed", "threshold": 25.0}).fit(
+        X, names
+    )
     release = classifier.release(PUBLIC[:60])
     assert all(value is None for value in release.values[release.withheld])
     assert {str(value) for value in release.released} <= set(names)
@@ -120,7 +132,8 @@ def test_keys_make_one_person_of_many_records() -> None:
     classifier = PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=owners)
     assert "all records of one key" in classifier.card().protected
     assert re.search(
-        r"probability of any set of answers changes by at most a factor e\^\S+, plus \S+\. A", classifier.card().protected
+        r"probability of any set of answers changes by at most a factor e\^\S+, plus \S+\. A",
+        classifier.card().protected,
     )
     assert (classifier.release(PUBLIC[:60]).values == TRUTH[:60]).mean() > 0.3
     assert "no person owns more than one record" in " ".join(_fitted().card().assumptions)
@@ -144,31 +157,49 @@ def test_the_card_says_which_feature_map_it_is(choice: Any, words: str) -> None:
 
 
 def test_the_card_says_when_the_labels_were_taken_from_the_records() -> None:
-    observed, given = PrivateKNNClassifier(**{**SETTINGS, "classes": "observed"}).fit(X, Y).card(), _fitted().card()
-    assert "which labels occur among the records: whoever sees the labels knows" in observed.not_protected
+    observed, given = (
+        PrivateKNNClassifier(**{**SETTINGS, "classes": "observed"}).fit(X, Y).card(),
+        _fitted().card(),
+    )
+    assert (
+        "which labels occur among the records: whoever sees the labels knows"
+        in observed.not_protected
+    )
     assert "it was taken from the records (classes='observed')" in observed.to_markdown()
     assert "set of labels" not in given.to_markdown()
 
 
 def test_what_is_asked_first_has_no_say_in_how_neighbours_are_compared() -> None:
-    """A grid laid around the first queries is as fine as these lie close together, and cuts all that lie farther out."""
+    """A grid laid around the first queries is as fine as these lie close together, and cuts all
+    that lie farther out.
+    """
     classifier, other = _fitted(queries=62), _fitted(queries=62)
     near_duplicates = np.stack([PUBLIC[0], PUBLIC[0] + 1e-4])
     classifier.release(near_duplicates)
-    assert classifier.grid_.per_unit == other.grid_.per_unit == 2047 / 4  # the box [0, 1]^64 has a half diagonal of 4
-    first, second = (system.simulate(PUBLIC[:60], seed=4).values.tolist() for system in (classifier, other))
+    assert (
+        classifier.grid_.per_unit == other.grid_.per_unit == 2047 / 4
+    )  # the box [0, 1]^64 has a half diagonal of 4
+    first, second = (
+        system.simulate(PUBLIC[:60], seed=4).values.tolist() for system in (classifier, other)
+    )
     assert first == second
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"feature_range": None}, r"feature_range: the feature map \(inputs\) does not know the range of its features"),
+        (
+            {"feature_range": None},
+            r"feature_range: the feature map \(inputs\) does not know the range of its features",
+        ),
         ({"feature_range": (0.0,)}, r"feature_range: expected a pair \(lower, upper\)"),
         ({"feature_range": (1.0, 0.0)}, "feature_range: expected lower < upper"),
         ({"feature_range": (np.nan, 1.0)}, "feature_range"),
         ({"feature_range": ([0.0, 0.0], [1.0, 1.0])}, "feature_range: .* one for each of 64"),
-        ({"feature_range": PointGrid.in_ball(np.zeros(3), 1.0)}, "feature_range: expected a grid of 64 features, got 3"),
+        (
+            {"feature_range": PointGrid.in_ball(np.zeros(3), 1.0)},
+            "feature_range: expected a grid of 64 features, got 3",
+        ),
     ],
 )
 def test_the_range_of_features_is_given(changes: dict[str, Any], message: str) -> None:
@@ -191,12 +222,22 @@ def test_keys_that_cannot_be_told_apart_are_refused_by_fit(key: Any) -> None:
 
 
 def test_keys_of_every_text_and_integer_are_told_apart() -> None:
-    keys = ["\ud800", b"\xed\xa0\x80", 10**5000, -(10**5000), np.int8(3), "3", *range(100, len(X) + 94)]
+    keys = [
+        "\ud800",
+        b"\xed\xa0\x80",
+        10**5000,
+        -(10**5000),
+        np.int8(3),
+        "3",
+        *range(100, len(X) + 94),
+    ]
     assert len(PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=keys).release(PUBLIC[:2])) == 2
 
 
 def test_both_engines_give_the_same_answers() -> None:
-    first, second = (_fitted(engine=engine).simulate(PUBLIC[:60], seed=3) for engine in ("numpy", "faiss"))
+    first, second = (
+        _fitted(engine=engine).simulate(PUBLIC[:60], seed=3) for engine in ("numpy", "faiss")
+    )
     assert (first.values == second.values).all()
     assert first.receipt.seeded
 
@@ -213,10 +254,18 @@ def test_both_engines_give_the_same_answers() -> None:
         (lambda: _fitted(delta=0.0), InvalidParameter, r"delta=0\.0"),
         (lambda: _fitted(epsilon=-1.0), InvalidParameter, r"epsilon=-1\.0"),
         (lambda: _fitted(answers=61), InvalidParameter, "answers=61"),
-        (lambda: PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=["a"]), InvalidInput, "keys: expected one per record"),
+        (
+            lambda: PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=["a"]),
+            InvalidInput,
+            "keys: expected one per record",
+        ),
         (lambda: PrivateKNNClassifier(**SETTINGS).release(PUBLIC), NotFittedYet, "not fitted yet"),
         (lambda: _fitted().release(PUBLIC[:, :60]), InvalidInput, "X has 60 features"),
-        (lambda: _fitted().release(PUBLIC[:3], scope=Scope(subject="digits")), InvalidInput, "expected both or neither"),
+        (
+            lambda: _fitted().release(PUBLIC[:3], scope=Scope(subject="digits")),
+            InvalidInput,
+            "expected both or neither",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(fit: Any, error: type[Exception], message: str) -> None:

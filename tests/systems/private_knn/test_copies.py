@@ -1,4 +1,6 @@
-"""A budget has one copy: forks, pickles and copies of a fitted classifier have none, or count together in a ledger."""
+"""A budget has one copy: forks, pickles and copies of a fitted classifier have none, or count
+together in a ledger.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def fitted(**changes: Any) -> PrivateKNNClassifier:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     made = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
-    made.grant(SCOPE, Guarantee(3.5, 1e-4, AddRemove(data_set="ward 7")))  # room for one plan, not for two
+    made.grant(
+        SCOPE, Guarantee(3.5, 1e-4, AddRemove(data_set="ward 7"))
+    )  # room for one plan, not for two
     return made
 
 
@@ -60,7 +64,10 @@ def ask_one_by_one(classifier: PrivateKNNClassifier, where: dict[str, Any]) -> i
 def in_children(classifier: PrivateKNNClassifier, children: int, where: dict[str, Any]) -> int:
     context = multiprocessing.get_context("fork")
     results = context.Queue()
-    workers = [context.Process(target=lambda: results.put(ask_one_by_one(classifier, where))) for _ in range(children)]
+    workers = [
+        context.Process(target=lambda: results.put(ask_one_by_one(classifier, where)))
+        for _ in range(children)
+    ]
     for worker in workers:
         worker.start()
     total = sum(results.get(timeout=120) for _ in workers)
@@ -144,7 +151,9 @@ def test_with_a_ledger_all_copies_and_children_count_together(way: str, ledger: 
     assert len(first.receipt.digest) == 64
     by_children = in_children(classifier, 3, where)
     assert 0 < by_children <= QUERIES - 5
-    assert ask_one_by_one(classifier, where) + ask_one_by_one(twin, where) == QUERIES - 5 - by_children
+    assert (
+        ask_one_by_one(classifier, where) + ask_one_by_one(twin, where) == QUERIES - 5 - by_children
+    )
     [account] = ledger.report().accounts
     assert account.answers == 1 + QUERIES  # the plan, and its queries at no cost
     assert account.spent_epsilon == pytest.approx(1e6 * classifier.guarantee.epsilon, abs=1)
@@ -172,7 +181,9 @@ def test_too_large_a_first_request_costs_nothing(ledger: Ledger) -> None:
     assert len(classifier.release(X[:20], ledger=ledger, scope=SCOPE)) == 20
 
 
-def test_a_failed_commit_loses_its_answers_and_not_the_plan(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_commit_loses_its_answers_and_not_the_plan(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
 
     def fail(*_: object) -> None:
@@ -189,7 +200,9 @@ def test_a_failed_commit_loses_its_answers_and_not_the_plan(ledger: Ledger, monk
     assert ledger.verify().ok
 
 
-def test_a_plan_that_was_paid_and_not_counted_is_not_paid_twice(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_was_paid_and_not_counted_is_not_paid_twice(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
 
     def fail(*_: object, **__: object) -> None:
@@ -206,7 +219,9 @@ def test_every_fit_has_a_total_of_its_own_and_the_card_says_so() -> None:
     classifier = fitted()
     for _ in range(3):
         assert ask_one_by_one(classifier.fit(X, Y), {}) == QUERIES
-    assert any("another fit on the same records" in item for item in classifier.card().not_protected)
+    assert any(
+        "another fit on the same records" in item for item in classifier.card().not_protected
+    )
 
 
 def test_children_draw_different_noise() -> None:
@@ -216,7 +231,9 @@ def test_children_draw_different_noise() -> None:
         sampler = SecureSampler()
         results.put((sampler.words(4).tolist(), sampler.discrete_gaussian(40, sigma=1e6).tolist()))
 
-    SecureSampler().discrete_gaussian(40, sigma=1e6)  # whatever the library keeps is there before the fork
+    SecureSampler().discrete_gaussian(
+        40, sigma=1e6
+    )  # whatever the library keeps is there before the fork
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     workers = [context.Process(target=draw, args=(results,)) for _ in range(2)]

@@ -42,11 +42,17 @@ def _voters(plan: KnnPlan, records: int = 200) -> SampledNeighbours:
     places = np.arange(float(records))[:, None]
     held = Records.of(places, (places[:, 0] >= records / 2).astype(int), None)
     steps = plan.steps
-    return SampledNeighbours(NeighbourSearch(held), neighbours=steps.neighbours, probability=steps.sampling_probability)
+    return SampledNeighbours(
+        NeighbourSearch(held), neighbours=steps.neighbours, probability=steps.sampling_probability
+    )
 
 
 def test_chosen_noise_meets_the_total_from_below() -> None:
-    for changes in ({}, {"threshold": 6.0}, {"threshold": 6.0, "shared_subsample": True, "answers": 5}):
+    for changes in (
+        {},
+        {"threshold": 6.0},
+        {"threshold": 6.0, "shared_subsample": True, "answers": 5},
+    ):
         plan = _plan(**changes)
         assert 1.9 < plan.guarantee.epsilon <= 2.0
         assert plan.guarantee.adjacency == AddRemove(1)
@@ -68,8 +74,13 @@ def test_given_noise_is_taken_if_it_fits_and_refused_if_not() -> None:
 def test_queries_run_out_and_a_refusal_counts_nothing() -> None:
     plan = _plan(sigma_votes=6.0, epsilon=50.0)
     session, voters = KnnSession(plan), _voters(plan)
-    assert (session.answer(np.array([[10.0]] * 12), voters, sampler=SecureSampler()) != UNANSWERED).all()
-    with pytest.raises(BudgetExceeded, match="requested 9, 12 of 20 asked and 12 of 20 labels given out; at most 8 more"):
+    assert (
+        session.answer(np.array([[10.0]] * 12), voters, sampler=SecureSampler()) != UNANSWERED
+    ).all()
+    with pytest.raises(
+        BudgetExceeded,
+        match="requested 9, 12 of 20 asked and 12 of 20 labels given out; at most 8 more",
+    ):
         session.answer(np.array([[10.0]] * 9), voters, sampler=SecureSampler())
     assert (session.asked, session.answered, session.remaining) == (12, 12, 8)
     session.answer(np.array([[10.0]] * 8), voters, sampler=SecureSampler())
@@ -89,7 +100,9 @@ def test_no_label_is_given_out_beyond_the_cap() -> None:
 
 def test_queries_that_fail_their_screening_are_withheld() -> None:
     plan = _plan(threshold=9.0, sigma_votes=1.0, sigma_screening=0.3, epsilon=500.0)
-    labels = KnnSession(plan).answer(np.array([[20.0], [100.0], [180.0]]), _voters(plan), sampler=SecureSampler())
+    labels = KnnSession(plan).answer(
+        np.array([[20.0], [100.0], [180.0]]), _voters(plan), sampler=SecureSampler()
+    )
     assert (labels[0], labels[2]) == (0, 1)
     assert labels[1] in (UNANSWERED, 0, 1)
 
@@ -103,10 +116,15 @@ class _Watched(SampledNeighbours):
 
 
 @pytest.mark.parametrize(
-    ("changes", "samples"), [({}, [4]), ({"threshold": 1.0}, [4, 4]), ({"threshold": 1.0, "shared_subsample": True}, [4])]
+    ("changes", "samples"),
+    [({}, [4]), ({"threshold": 1.0}, [4, 4]), ({"threshold": 1.0, "shared_subsample": True}, [4])],
 )
-def test_every_step_draws_its_own_sample_unless_it_is_shared(changes: dict[str, Any], samples: list[int]) -> None:
-    plan = _plan(sigma_votes=2.0, epsilon=500.0, sigma_screening=0.3 if changes else None, **changes)
+def test_every_step_draws_its_own_sample_unless_it_is_shared(
+    changes: dict[str, Any], samples: list[int]
+) -> None:
+    plan = _plan(
+        sigma_votes=2.0, epsilon=500.0, sigma_screening=0.3 if changes else None, **changes
+    )
     plain = _voters(plan)
     voters = _Watched(plain.search, neighbours=plain.neighbours, probability=plain.probability)
     KnnSession(plan).answer(np.array([[20.0]] * 4), voters, sampler=SecureSampler())
@@ -122,7 +140,9 @@ def test_blocks_change_nothing_but_memory() -> None:
 
 
 def test_two_threads_do_not_share_what_is_left() -> None:
-    """Each would have room for its queries, but not both: they meet between finding room and taking it, if they can."""
+    """Each would have room for its queries, but not both: they meet between finding room and
+    taking it, if they can.
+    """
     meeting = Barrier(2)
 
     class Waiting(np.ndarray):
@@ -136,7 +156,9 @@ def test_two_threads_do_not_share_what_is_left() -> None:
 
     def ask() -> None:
         try:
-            session.answer(np.arange(0.0, 195.0, 13.0)[:, None].view(Waiting), voters, sampler=SeededSampler(0))
+            session.answer(
+                np.arange(0.0, 195.0, 13.0)[:, None].view(Waiting), voters, sampler=SeededSampler(0)
+            )
         except BudgetExceeded:
             refused.append(True)
 

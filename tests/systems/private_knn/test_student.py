@@ -1,4 +1,6 @@
-"""The loop: rounds under one total, a student that predicts for anyone, and a bundle without private records."""
+"""The loop: rounds under one total, a student that predicts for anyone, and a bundle without
+private records.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ import pytest
 
 from reticent.bundles import Bundle
 from reticent.core import AddRemove, Guarantee, GuaranteeCard, Scope
-from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.errors import (
+    BudgetExceeded,
+    CorruptBundle,
+    InvalidInput,
+    InvalidParameter,
+    NotFittedYet,
+)
 from reticent.datasets import load_digits
 from reticent.ledger import Ledger
 from reticent.systems import PrivateKNNStudent
@@ -30,7 +38,14 @@ SETTINGS: dict[str, Any] = {
     "feature_map": "identity",
     "reduce_to": 20,
     "student": StudentConfig(
-        image_shape=(1, 8, 8), channels=(8, 16), width=32, epochs=60, learning_rate=5e-3, turn=0.1, zoom=0.05, shift=0.05
+        image_shape=(1, 8, 8),
+        channels=(8, 16),
+        width=32,
+        epochs=60,
+        learning_rate=5e-3,
+        turn=0.1,
+        zoom=0.05,
+        shift=0.05,
     ),
     "classes": range(10),
     "random_state": 0,
@@ -43,7 +58,8 @@ def fitted() -> PrivateKNNStudent:
 
 
 def test_the_student_learns_under_one_total(fitted: PrivateKNNStudent) -> None:
-    # The noise is never seeded. More than eight labels in ten are right on average: six in ten leave six standard deviations.
+    # The noise is never seeded. More than eight labels in ten are right on average: six in ten
+    # leave six standard deviations.
     assert (fitted.predict(DATA.test_images) == DATA.test_labels).mean() > 0.5
     assert 5.8 < fitted.guarantee.epsilon <= 6.0
     assert fitted.plan_.steps.queries == 100
@@ -55,7 +71,9 @@ def test_the_student_learns_under_one_total(fitted: PrivateKNNStudent) -> None:
     np.testing.assert_allclose(fitted.predict_proba(PUBLIC[:5]).sum(axis=1), 1, atol=1e-5)
 
 
-def test_a_bundle_predicts_the_same_and_holds_nothing_private(fitted: PrivateKNNStudent, tmp_path: Path) -> None:
+def test_a_bundle_predicts_the_same_and_holds_nothing_private(
+    fitted: PrivateKNNStudent, tmp_path: Path
+) -> None:
     folder = fitted.save(tmp_path / "student")
     loaded = PrivateKNNStudent.load(folder)
     assert (loaded.predict_proba(PUBLIC[:20]) == fitted.predict_proba(PUBLIC[:20])).all()
@@ -78,14 +96,24 @@ def test_a_bundle_predicts_the_same_and_holds_nothing_private(fitted: PrivateKNN
         ("observed", True, "the set of labels that occur is public", "all records of one key"),
     ],
 )
-def test_the_card_travels_with_the_bundle(tmp_path: Path, classes: Any, keyed: bool, assumed: str, protected: str) -> None:
+def test_the_card_travels_with_the_bundle(
+    tmp_path: Path, classes: Any, keyed: bool, assumed: str, protected: str
+) -> None:
     config = StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1)
-    changes = {"queries": (10,), "student": config, "feature_map": "hog", "reduce_to": None, "classes": classes}
+    changes = {
+        "queries": (10,),
+        "student": config,
+        "feature_map": "hog",
+        "reduce_to": None,
+        "classes": classes,
+    }
     student = PrivateKNNStudent(**{**SETTINGS, **changes})
     student.fit(X, Y, list(range(len(X))) if keyed else None, public=PUBLIC[:30])
     card = student.card()
     assert isinstance(card, GuaranteeCard)
-    assert card == private_knn_card(student.plan_, student.feature_map_, keyed=keyed, classes_given=classes != "observed")
+    assert card == private_knn_card(
+        student.plan_, student.feature_map_, keyed=keyed, classes_given=classes != "observed"
+    )
     assert assumed in " ".join(card.assumptions)
     assert protected in card.protected
     assert card.guarantee == student.guarantee
@@ -93,15 +121,27 @@ def test_the_card_travels_with_the_bundle(tmp_path: Path, classes: Any, keyed: b
     assert PrivateKNNStudent.load(folder).card() == card
     assert (folder / "card.md").read_text() == card.to_markdown()
     stored = Bundle.read(folder)
-    for spoiled in ({}, {**stored.settings["card"], "origin": "a guess"}, {**stored.settings["card"], "keyed": 1}, None):
-        Bundle(stored.system, {**stored.settings, "card": spoiled}, stored.arrays, "").write(tmp_path / "other", overwrite=True)
+    for spoiled in (
+        {},
+        {**stored.settings["card"], "origin": "a guess"},
+        {**stored.settings["card"], "keyed": 1},
+        None,
+    ):
+        Bundle(stored.system, {**stored.settings, "card": spoiled}, stored.arrays, "").write(
+            tmp_path / "other", overwrite=True
+        )
         with pytest.raises(CorruptBundle, match="do not fit together"):
             PrivateKNNStudent.load(tmp_path / "other")
 
 
 def test_the_plan_is_charged_before_anything_is_asked(tmp_path: Path) -> None:
     student = PrivateKNNStudent(
-        **{**SETTINGS, "student": StudentConfig(image_shape=(1, 8, 8), epochs=1), "queries": (10,), "data_set": "digits"}
+        **{
+            **SETTINGS,
+            "student": StudentConfig(image_shape=(1, 8, 8), epochs=1),
+            "queries": (10,),
+            "data_set": "digits",
+        }
     )
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         scope = Scope(principal="everyone", subject="digits")
@@ -118,11 +158,18 @@ def test_the_plan_is_charged_before_anything_is_asked(tmp_path: Path) -> None:
         ({"queries": (400, 400)}, PUBLIC, InvalidParameter, "at most 438 queries"),
         ({"queries": (0,)}, PUBLIC, InvalidParameter, "queries=0"),
         ({}, PUBLIC[:, :4], InvalidInput, "public: expected inputs of shape"),
-        ({"student": StudentConfig(image_shape=(1, 28, 28))}, PUBLIC, InvalidParameter, "image_shape of 64 pixels"),
+        (
+            {"student": StudentConfig(image_shape=(1, 28, 28))},
+            PUBLIC,
+            InvalidParameter,
+            "image_shape of 64 pixels",
+        ),
         ({"delta": 0.0}, PUBLIC, InvalidParameter, r"delta=0\.0"),
     ],
 )
-def test_what_does_not_fit_is_refused(changes: dict[str, Any], public: Any, error: type[Exception], message: str) -> None:
+def test_what_does_not_fit_is_refused(
+    changes: dict[str, Any], public: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         PrivateKNNStudent(**{**SETTINGS, **changes}).fit(X, Y, public=public)
 

@@ -1,4 +1,6 @@
-"""Published obfuscators: every row trains, each regulariser does what it says, combinations by name."""
+"""Published obfuscators: every row trains, each regulariser does what it says, combinations by
+name.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ import pytest
 import torch
 
 from reticent.core.errors import UnknownName
-from reticent.training.obfuscators import PUBLISHED_ROWS, REGULARISERS, ObfuscatorConfig, train_obfuscator
+from reticent.training.obfuscators import (
+    PUBLISHED_ROWS,
+    REGULARISERS,
+    ObfuscatorConfig,
+    train_obfuscator,
+)
 
 
 def blobs() -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +27,13 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
 def test_every_row_keeps_classes_apart_and_repeats(row: str) -> None:
     points, labels = blobs()
     config = ObfuscatorConfig(
-        regularisers=PUBLISHED_ROWS[row], hidden=(16,), outputs=3, epochs=15, batch_size=50, learning_rate=3e-3, seed=1
+        regularisers=PUBLISHED_ROWS[row],
+        hidden=(16,),
+        outputs=3,
+        epochs=15,
+        batch_size=50,
+        learning_rate=3e-3,
+        seed=1,
     )
     networks = [train_obfuscator(points, labels, config) for _ in range(2)]
     with torch.no_grad():

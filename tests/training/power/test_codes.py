@@ -10,7 +10,12 @@ from scipy.optimize import linprog
 
 from reticent.core.errors import InvalidInput, UnknownName
 from reticent.networks import Affine
-from reticent.training.power.codes import CodeConfig, best_codes, best_local_accuracy, train_classifier
+from reticent.training.power.codes import (
+    CodeConfig,
+    best_codes,
+    best_local_accuracy,
+    train_classifier,
+)
 
 
 def test_accuracy_is_what_a_simulated_channel_gives() -> None:
@@ -28,7 +33,8 @@ def test_accuracy_is_what_a_simulated_channel_gives() -> None:
         table = np.zeros((len(codes), 4))
         np.add.at(table, (told, labels), 1)
         hits.append(table.max(axis=1).sum() / 4000)
-    # The server's best guess per code, fitted on 4000 rows: its optimism is far below the tolerance.
+    # The server's best guess per code, fitted on 4000 rows: its optimism is far below the
+    # tolerance.
     assert accuracy == pytest.approx(np.mean(hits), abs=0.01)
 
 
@@ -42,7 +48,9 @@ def test_few_codes_at_small_budgets_all_at_large() -> None:
         best_codes(logits[:, :1], labels, epsilon=1.0)
 
 
-@pytest.mark.parametrize(("epsilon", "majority"), list(itertools.product([0.3, 1.0, 2.5, 5.0], [0.5, 0.76, 0.9])))
+@pytest.mark.parametrize(
+    ("epsilon", "majority"), list(itertools.product([0.3, 1.0, 2.5, 5.0], [0.5, 0.76, 0.9]))
+)
 def test_no_local_channel_passes_the_ceiling(epsilon: float, majority: float) -> None:
     """Oracle: the linear program over all prediction probabilities of eight kinds of row."""
     random = np.random.default_rng(2)
@@ -76,7 +84,9 @@ def crowded(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows that fill a hundredth of the public range; the label turns three times within it."""
     random = np.random.default_rng(seed)
     place = random.random(rows)
-    return np.stack([0.3 + 0.01 * place, random.random(rows)], axis=1), np.asarray(np.sin(12.0 * place) > 0, dtype=np.int64)
+    return np.stack([0.3 + 0.01 * place, random.random(rows)], axis=1), np.asarray(
+        np.sin(12.0 * place) > 0, dtype=np.int64
+    )
 
 
 def test_thresholds_at_quantiles_see_what_happens_in_a_small_part_of_the_range() -> None:
@@ -84,8 +94,12 @@ def test_thresholds_at_quantiles_see_what_happens_in_a_small_part_of_the_range()
     fresh, wanted = crowded(1500, 1)
     right = {}
     for thresholds in ("even", "quantiles"):
-        config = CodeConfig(numeric=(0, 1), thresholds=thresholds, hidden=(16,), epochs=10, batch_size=50)
-        right[thresholds] = (train_classifier(rows, labels, config).forward(fresh).argmax(axis=1) == wanted).mean()
+        config = CodeConfig(
+            numeric=(0, 1), thresholds=thresholds, hidden=(16,), epochs=10, batch_size=50
+        )
+        right[thresholds] = (
+            train_classifier(rows, labels, config).forward(fresh).argmax(axis=1) == wanted
+        ).mean()
     assert right["quantiles"] > 0.95
     assert right["even"] < 0.8
 
@@ -108,7 +122,9 @@ def test_first_layer_of_quantile_thresholds_is_in_standard_deviations_of_the_row
 def test_a_constant_column_has_one_place() -> None:
     rows, labels = crowded(200, 0)
     rows[:, 1] = 0.5
-    network = train_classifier(rows, labels, CodeConfig(numeric=(0, 1), thresholds="quantiles", hidden=(4,), epochs=1))
+    network = train_classifier(
+        rows, labels, CodeConfig(numeric=(0, 1), thresholds="quantiles", hidden=(4,), epochs=1)
+    )
     assert np.isfinite(network.forward(rows)).all()
     with pytest.raises(UnknownName, match="thresholds='log'"):
         CodeConfig(thresholds="log")

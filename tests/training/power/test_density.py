@@ -1,4 +1,6 @@
-"""Density estimates against closed forms: mixtures of Gaussians, differences of the logarithm, integrals."""
+"""Density estimates against closed forms: mixtures of Gaussians, differences of the logarithm,
+integrals.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def test_is_the_mixture_of_gaussians_that_it_says() -> None:
     parts = np.stack([multivariate_normal(center, 0.49).pdf(rows) for center in centers])
     log_density, score = density.evaluate(rows)
     np.testing.assert_allclose(np.exp(log_density), parts.mean(axis=0), rtol=1e-12)
-    gradient = np.einsum("kn,knd->nd", parts, (centers[:, None] - rows) / 0.49) / parts.sum(axis=0)[:, None]
+    gradient = (
+        np.einsum("kn,knd->nd", parts, (centers[:, None] - rows) / 0.49)
+        / parts.sum(axis=0)[:, None]
+    )
     np.testing.assert_allclose(score, gradient, rtol=1e-10, atol=1e-12)
 
 
@@ -31,7 +36,9 @@ def test_the_score_of_gaussian_data_tends_to_the_closed_form() -> None:
 
 def test_the_variance_constant_is_the_papers() -> None:
     density = KernelDensity(np.zeros((10, 3)), 0.5)
-    assert np.exp(density.log_variance_constant) == pytest.approx(1 / (2**3 * np.pi**1.5) / (10 * 0.5**3))
+    assert np.exp(density.log_variance_constant) == pytest.approx(
+        1 / (2**3 * np.pi**1.5) / (10 * 0.5**3)
+    )
     grid = np.arange(-10, 10, 0.01)  # mu_K in one dimension, by summing the squared kernel
     kernel = np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi)
     assert kernel.sum() * 0.01 == pytest.approx(1.0)
@@ -43,7 +50,9 @@ def test_leaving_out_is_the_estimate_from_the_others() -> None:
     centers = random.normal(size=(12, 2))
     log_density, score = KernelDensity(centers, 0.6).evaluate(centers, leave_out=True)
     for index in range(12):
-        alone = KernelDensity(np.delete(centers, index, axis=0), 0.6).evaluate(centers[index : index + 1])
+        alone = KernelDensity(np.delete(centers, index, axis=0), 0.6).evaluate(
+            centers[index : index + 1]
+        )
         assert log_density[index] == pytest.approx(alone[0][0])
         np.testing.assert_allclose(score[index], alone[1][0], rtol=1e-10, atol=1e-12)
 
@@ -65,12 +74,18 @@ def test_far_away_nothing_underflows() -> None:
     assert score[0, 0] == pytest.approx(-(1000 - 1) / 0.01)
 
 
-@pytest.mark.parametrize(("spread", "attained"), [(0.0, 1.0), (0.5, None), (2.0, None), (50.0, 1.0)])
-def test_fisher_bound_is_never_below_the_information_by_quadrature(spread: float, attained: float | None) -> None:
+@pytest.mark.parametrize(
+    ("spread", "attained"), [(0.0, 1.0), (0.5, None), (2.0, None), (50.0, 1.0)]
+)
+def test_fisher_bound_is_never_below_the_information_by_quadrature(
+    spread: float, attained: float | None
+) -> None:
     bandwidth = 0.4
     density = KernelDensity(spread * np.array([[0.0], [0.3], [1.0]]) + 1.0, bandwidth)
     grid = np.arange(-4.0, 4.0 + spread + 1, 1e-3)
-    parts = np.exp(-0.5 * ((grid - density.centers) / bandwidth) ** 2) / (bandwidth * np.sqrt(2 * np.pi))
+    parts = np.exp(-0.5 * ((grid - density.centers) / bandwidth) ** 2) / (
+        bandwidth * np.sqrt(2 * np.pi)
+    )
     value = parts.mean(axis=0)
     slope = (parts * (density.centers - grid) / bandwidth**2).mean(axis=0)
     information = float((np.square(slope) / np.maximum(value, 1e-300)).sum() * 1e-3)
@@ -89,7 +104,9 @@ def test_bandwidth_rules() -> None:
     rows = np.random.default_rng(4).normal(size=(1000, 2))
     spread = np.sqrt(rows.var(axis=0).mean())
     assert bandwidth(rows, rule="scott") == pytest.approx(spread * 1000 ** (-1 / 6))
-    assert bandwidth(rows, rule="silverman") == pytest.approx(spread * 1000 ** (-1 / 6))  # equal for two dimensions
+    assert bandwidth(rows, rule="silverman") == pytest.approx(
+        spread * 1000 ** (-1 / 6)
+    )  # equal for two dimensions
     with pytest.raises(UnknownName, match="rule='best'"):
         bandwidth(rows, rule="best")
     with pytest.raises(InvalidInput, match="all are equal"):

@@ -1,4 +1,6 @@
-"""The published per-sample number against an independent script that follows the paper's formulas step by step."""
+"""The published per-sample number against an independent script that follows the paper's
+formulas step by step.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,10 @@ def test_is_the_papers_formula(dimension: int) -> None:
     found = per_sample_epsilon(network, KernelDensity(centers, 0.8), rows, alpha=0.05)
     gradients = log_det_gradients(network, rows)
     z = 1.959963984540054
-    expected = [by_hand(centers, 0.8, row, gradient, z) for row, gradient in zip(rows, gradients, strict=True)]
+    expected = [
+        by_hand(centers, 0.8, row, gradient, z)
+        for row, gradient in zip(rows, gradients, strict=True)
+    ]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     if dimension == 5:
         assert np.isinf(found).any()
@@ -49,7 +54,9 @@ def test_is_the_papers_formula(dimension: int) -> None:
 
 
 def test_a_kernel_of_its_own_hides_the_score() -> None:
-    """The flaw of scoring the centers themselves: far from all others, the score is 0 and only the network is measured."""
+    """The flaw of scoring the centers themselves: far from all others, the score is 0 and only
+    the network is measured.
+    """
     centers = 100.0 * np.eye(6)
     identity = PowerNetwork(6, (2,), 1).double()
     with torch.no_grad():

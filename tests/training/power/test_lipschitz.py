@@ -1,4 +1,6 @@
-"""The sorting encoder: orthonormal, 1-Lipschitz, described as it computes, and worth more with its noise than without."""
+"""The sorting encoder: orthonormal, 1-Lipschitz, described as it computes, and worth more with
+its noise than without.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def test_singular_values_reach_one_and_never_pass_it(shape: tuple[int, int], sta
     if start == "orthogonal":
         torch.nn.init.orthogonal_(weight)
     elif start == "rank one":
-        weight = torch.randn(shape[0], 1, dtype=torch.float64) @ torch.randn(1, shape[1], dtype=torch.float64)
+        weight = torch.randn(shape[0], 1, dtype=torch.float64) @ torch.randn(
+            1, shape[1], dtype=torch.float64
+        )
     elif start == "zero":
         weight = torch.zeros(shape, dtype=torch.float64)
     values = torch.linalg.svdvals(orthonormal(weight))
@@ -58,11 +62,15 @@ def test_training_finds_the_direction_that_matters() -> None:
     labels = np.arange(2000) % 2
     rows = random.uniform(0, 1, (2000, 20))
     rows[:, 7] = 0.25 + 0.5 * labels + random.uniform(-0.1, 0.1, 2000)
-    config = LipschitzEncoderConfig(epsilon=8.0, delta=0.0, radius=1.0, outputs=1, hidden=(8,), epochs=15, batch_size=100)
+    config = LipschitzEncoderConfig(
+        epsilon=8.0, delta=0.0, radius=1.0, outputs=1, hidden=(8,), epochs=15, batch_size=100
+    )
     trained = train_lipschitz_encoder(rows, labels, config, sigma=1 / 8)
     values = trained.network.forward(rows)[:, 0]
     apart = abs(values[labels == 1].mean() - values[labels == 0].mean())
-    assert 0.4 < apart <= 0.5 + 0.1  # the two halves are 0.5 apart, and the encoder cannot pull them farther apart
+    assert (
+        0.4 < apart <= 0.5 + 0.1
+    )  # the two halves are 0.5 apart, and the encoder cannot pull them farther apart
     assert trained.loss < np.log(2)
 
 

@@ -1,4 +1,6 @@
-"""The encoder trained by DP-Adam: its steps are clipped and noised, and its rows are as exposed as before."""
+"""The encoder trained by DP-Adam: its steps are clipped and noised, and its rows are as exposed
+as before.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +34,28 @@ def test_learns_at_a_large_budget_and_not_at_a_tiny_one() -> None:
 
 
 def test_the_first_step_is_the_clipped_mean_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without noise and with every row in the sample, the gradient is that of autograd, one row at a time, clipped."""
+    """Without noise and with every row in the sample, the gradient is that of autograd, one row
+    at a time, clipped.
+    """
     rows, labels, density = data()
     seen: list[dict[str, torch.Tensor]] = []
 
     class Recorder:
         def __init__(self, plain: torch.optim.Optimizer, **settings: object) -> None:
-            self.parameters = [parameter for group in plain.param_groups for parameter in group["params"]]
+            self.parameters = [
+                parameter for group in plain.param_groups for parameter in group["params"]
+            ]
 
         def zero_grad(self) -> None:
             pass
 
         def step(self) -> None:
-            seen.append({str(index): parameter.grad_sample for index, parameter in enumerate(self.parameters)})
+            seen.append(
+                {
+                    str(index): parameter.grad_sample
+                    for index, parameter in enumerate(self.parameters)
+                }
+            )
             torch.manual_seed(5)
 
     monkeypatch.setattr(power_private, "private_optimizer", Recorder)
@@ -53,7 +64,8 @@ def test_the_first_step_is_the_clipped_mean_gradient(monkeypatch: pytest.MonkeyP
     parameters = [*trained.network.parameters(), *trained.utility.parameters()]
     for row in (0, 7):
         loss = torch.nn.functional.cross_entropy(
-            trained.utility(trained.network(torch.from_numpy(rows[[row]].astype(np.float32)))), torch.tensor([int(labels[row])])
+            trained.utility(trained.network(torch.from_numpy(rows[[row]].astype(np.float32)))),
+            torch.tensor([int(labels[row])]),
         )
         for index, gradient in enumerate(torch.autograd.grad(loss, parameters)):
             torch.testing.assert_close(seen[0][str(index)][row], gradient, rtol=1e-4, atol=1e-6)
@@ -62,4 +74,6 @@ def test_the_first_step_is_the_clipped_mean_gradient(monkeypatch: pytest.MonkeyP
 def test_refuses_a_density_of_another_width() -> None:
     rows, labels, _ = data()
     with pytest.raises(InvalidInput, match="density: has 2 coordinates"):
-        train_power_privately(rows, labels, CONFIG, epsilon=1.0, delta=1e-5, density=KernelDensity(rows[:, :2], 0.3))
+        train_power_privately(
+            rows, labels, CONFIG, epsilon=1.0, delta=1e-5, density=KernelDensity(rows[:, :2], 0.3)
+        )

@@ -1,4 +1,6 @@
-"""The power network: analytic Jacobians and log-det gradients against autograd on the whole map; training lowers its loss."""
+"""The power network: analytic Jacobians and log-det gradients against autograd on the whole map;
+training lowers its loss.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ import torch
 
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.training.power.density import KernelDensity
-from reticent.training.power.published import PowerConfig, PowerNetwork, log_det_gradient, log_det_gradients, train_power
+from reticent.training.power.published import (
+    PowerConfig,
+    PowerNetwork,
+    log_det_gradient,
+    log_det_gradients,
+    train_power,
+)
 
 
 def network(seed: int, dimension: int, hidden: tuple[int, ...], power: int) -> PowerNetwork:
@@ -28,7 +36,9 @@ def test_log_det_gradient_is_autograds_on_the_full_jacobian(case: int) -> None:
     made = network(case, dimension, hidden, power)
     rows = torch.from_numpy(random.uniform(-1, 1, (3, dimension)))
 
-    def log_det(row: torch.Tensor) -> torch.Tensor:  # of the whole map at once: log |det| of a product is the sum
+    def log_det(
+        row: torch.Tensor,
+    ) -> torch.Tensor:  # of the whole map at once: log |det| of a product is the sum
         jacobian = torch.func.jacrev(lambda x: made(x[None])[0])(row)
         return torch.linalg.slogdet(jacobian).logabsdet
 
@@ -54,7 +64,9 @@ def test_rows_do_not_depend_on_their_batch() -> None:
     made = network(1, 4, (8,), 2)
     rows = torch.rand(1500, 4, dtype=torch.float64)
     whole = log_det_gradients(made, rows.numpy())
-    np.testing.assert_allclose(whole[700:705], log_det_gradient(made, rows[700:705]).numpy(), rtol=1e-12)
+    np.testing.assert_allclose(
+        whole[700:705], log_det_gradient(made, rows[700:705]).numpy(), rtol=1e-12
+    )
 
 
 def test_a_singular_jacobian_is_not_finite_for_its_own_row_alone() -> None:
@@ -86,8 +98,12 @@ def test_training_lowers_both_losses_and_repeats() -> None:
 def test_without_the_privacy_loss_the_privacy_loss_is_only_watched() -> None:
     rows, labels = blobs()
     density = KernelDensity(rows, 0.3)
-    with_loss = train_power(rows, labels, PowerConfig(steps=150, learning_rate=1e-2), density=density)
-    without = train_power(rows, labels, PowerConfig(steps=150, learning_rate=1e-2, private=False), density=density)
+    with_loss = train_power(
+        rows, labels, PowerConfig(steps=150, learning_rate=1e-2), density=density
+    )
+    without = train_power(
+        rows, labels, PowerConfig(steps=150, learning_rate=1e-2, private=False), density=density
+    )
     assert np.mean(with_loss.privacy_losses[-20:]) < np.mean(without.privacy_losses[-20:])
 
 

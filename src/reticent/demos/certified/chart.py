@@ -44,7 +44,9 @@ class Chart:
             "title": self.title,
             "x": self.x_name,
             "y": self.y_name,
-            "series": {name: [list(point) for point in points] for name, points in self.series.items()},
+            "series": {
+                name: [list(point) for point in points] for name, points in self.series.items()
+            },
             "levels": self.levels,
             "notes": list(self.notes),
         }
@@ -67,9 +69,15 @@ class Chart:
         for note in self.notes:
             lines += [note, ""]
         if self.levels:
-            lines += [f"Without x: {', '.join(f'{name} {_number(value)}' for name, value in self.levels.items())}.", ""]
+            lines += [
+                f"Without x: {', '.join(f'{name} {_number(value)}' for name, value in self.levels.items())}.",
+                "",
+            ]
         places = sorted({x for points in self.series.values() for x, _ in points})
-        lines += [f"| {self.x_name} | {' | '.join(self.series)} |", "|---" * (len(self.series) + 1) + "|"]
+        lines += [
+            f"| {self.x_name} | {' | '.join(self.series)} |",
+            "|---" * (len(self.series) + 1) + "|",
+        ]
         values = {name: dict(points) for name, points in self.series.items()}
         for x in places:
             cells = [_number(values[name][x]) if x in values[name] else "" for name in self.series]
@@ -93,7 +101,13 @@ class Chart:
             )
         for name, value in self.levels.items():
             colour = _colour(name)
-            axes.axhline(value, color=colour, linestyle=(0, (2, 3)), linewidth=1.2, label=f"{name} ({value:.3f})")
+            axes.axhline(
+                value,
+                color=colour,
+                linestyle=(0, (2, 3)),
+                linewidth=1.2,
+                label=f"{name} ({value:.3f})",
+            )
         if self.log_x:
             axes.set_xscale("log")
         if self.y_range is not None:
@@ -117,9 +131,19 @@ def figure_of(charts: list[Chart]) -> bytes:
         if len(charts) == 1:
             labels.update(zip(names, handles, strict=True))
         else:
-            # A level's height differs from panel to panel: its name stands in the panel, without a number in the legend.
-            labels.update({name.split(" (")[0]: handle for name, handle in zip(names, handles, strict=True)})
-    drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+            # A level's height differs from panel to panel: its name stands in the panel, without a
+            # number in the legend.
+            labels.update(
+                {name.split(" (")[0]: handle for name, handle in zip(names, handles, strict=True)}
+            )
+    drawing.legend(
+        labels.values(),
+        labels.keys(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+    )
     return png(drawing, dpi=130)
 
 

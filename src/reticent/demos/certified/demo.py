@@ -1,7 +1,8 @@
-"""The certified demonstration: train, certify, release labels, and see what the certificates are worth.
+"""The certified demonstration: train, certify, release labels, and see what the certificates are
+worth.
 
-Everything is computed here. The bars of accuracy are exact expectations over each mechanism's randomness; one row per
-data set is a real release with noise from the operating system.
+Everything is computed here. The bars of accuracy are exact expectations over each mechanism's
+randomness; one row per data set is a real release with noise from the operating system.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _ANSWERS = (1, 10, 100, 1000, 10_000)
 _DELTA = 1e-5
 
 DEMO_PROBLEMS = tuple(name for name in PROBLEMS if name in _SUGGESTED)
-"""Problems that have a demonstration; blobs are generated and digits come with scikit-learn, the others need files."""
+"""Problems that have a demonstration; blobs are generated and digits come with scikit-learn, the
+others need files.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +52,11 @@ class CertifiedOutcome:
     held_out: npt.NDArray[np.float64]
 
 
-def run_certified_demo(data: str, *, epsilon: float | None = None, report: Report = silent) -> CertifiedOutcome:
-    """Trains on private records, certifies, releases labels of held-out queries, and compares with what was published.
+def run_certified_demo(
+    data: str, *, epsilon: float | None = None, report: Report = silent
+) -> CertifiedOutcome:
+    """Trains on private records, certifies, releases labels of held-out queries, and compares with
+    what was published.
 
     Args:
         data: one of ``DEMO_PROBLEMS``.
@@ -72,7 +78,9 @@ def run_certified_demo(data: str, *, epsilon: float | None = None, report: Repor
     assert isinstance(system, CertifiedClassifier)
     system.set_params(epsilon=chosen)
     system.fit(problem.X, problem.y)
-    seconds[f"training and certificates for every k from 0 to {problem.k_max}"] = process_time() - start
+    seconds[f"training and certificates for every k from 0 to {problem.k_max}"] = (
+        process_time() - start
+    )
     report("certified demonstration", 2, 3, float("nan"))
     start = process_time()
     labels, distances = system.stable_distances(problem.queries)
@@ -104,7 +112,12 @@ def run_certified_demo(data: str, *, epsilon: float | None = None, report: Repor
     )
     received = np.asarray(released.values)
     results = {
-        "data": {"name": data, "about": problem.about, "records": len(problem.X), "queries": len(labels)},
+        "data": {
+            "name": data,
+            "about": problem.about,
+            "records": len(problem.X),
+            "queries": len(labels),
+        },
         "classes": problem.classes,
         "epsilon": chosen,
         "accuracy_noise_free": answers.noise_free,
@@ -115,7 +128,11 @@ def run_certified_demo(data: str, *, epsilon: float | None = None, report: Repor
         "k_max": problem.k_max,
         "guarantee": system.guarantee.to_dict(),
         "totals": [
-            {"answers": count, "epsilon": system.total(answers=count, delta=_DELTA).epsilon, "delta": _DELTA}
+            {
+                "answers": count,
+                "epsilon": system.total(answers=count, delta=_DELTA).epsilon,
+                "delta": _DELTA,
+            }
             for count in _ANSWERS
         ],
         "accuracy": accuracy.to_dict(),

@@ -1,4 +1,6 @@
-"""Exact expected accuracies of mechanisms that answer with one label, from certificates that are known."""
+"""Exact expected accuracies of mechanisms that answer with one label, from certificates that are
+known.
+"""
 
 from __future__ import annotations
 
@@ -56,26 +58,38 @@ def ours(answers: Answers, epsilon: float) -> float:
     """Expected accuracy of the stability response."""
     response = StabilityResponse(classes=answers.classes, epsilon=epsilon, adjacency=ADJACENCY)
     level = np.minimum(answers.distances, response.max_level)
-    given = np.where(answers.right, response.right_probabilities[level], response.wrong_probabilities[level])
+    given = np.where(
+        answers.right, response.right_probabilities[level], response.wrong_probabilities[level]
+    )
     return float(given.mean())
 
 
 def published(answers: Answers, epsilon: float) -> float:
-    """Expected accuracy of the published Cauchy response, on the same certificates (every distance, so it is private)."""
+    """Expected accuracy of the published Cauchy response, on the same certificates (every
+    distance, so it is private).
+    """
     flips = SmoothCauchy(epsilon=epsilon, adjacency=ADJACENCY).flip_probabilities(answers.distances)
     return accuracy_of_flips(answers, flips)
 
 
 def global_sensitivity(answers: Answers, epsilon: float) -> float:
     """Expected accuracy of Laplace noise on the label."""
-    flips = GlobalSensitivityResponse(epsilon=epsilon, adjacency=ADJACENCY).flip_probabilities(answers.distances)
+    flips = GlobalSensitivityResponse(epsilon=epsilon, adjacency=ADJACENCY).flip_probabilities(
+        answers.distances
+    )
     return accuracy_of_flips(answers, flips)
 
 
 def accuracy_of_flips(answers: Answers, flips: Array) -> float:
-    """Expected accuracy on two labels where ``flips``, shape (n,), are the chances that the other one is told."""
+    """Expected accuracy on two labels where ``flips``, shape (n,), are the chances that the
+    other one is told.
+    """
     return float(np.where(answers.right, 1.0 - flips, flips).mean())
 
 
-PURE: dict[str, Callable[[Answers, float], float]] = {OURS: ours, PUBLISHED: published, GLOBAL: global_sensitivity}
+PURE: dict[str, Callable[[Answers, float], float]] = {
+    OURS: ours,
+    PUBLISHED: published,
+    GLOBAL: global_sensitivity,
+}
 """Mechanisms for one answer of a pure epsilon, by name; the last two answer two labels only."""

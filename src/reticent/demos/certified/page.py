@@ -11,7 +11,11 @@ from reticent.demos.certified.expected_accuracy import GLOBAL, OURS, PUBLISHED
 from reticent.pages.line_chart import Level, Series, line_chart
 from reticent.pages.parts import card_section, document, figure_table, percent
 
-_STYLES = {OURS: ("ours", "circle"), PUBLISHED: ("best", "square"), GLOBAL: ("published", "triangle")}
+_STYLES = {
+    OURS: ("ours", "circle"),
+    PUBLISHED: ("best", "square"),
+    GLOBAL: ("published", "triangle"),
+}
 _SHORT = {OURS: "ours", PUBLISHED: "published: Cauchy", GLOBAL: "published: Laplace"}
 _ABOUT = "Labels of a model that was trained without noise, released with a proved guarantee for its training records"
 
@@ -35,7 +39,11 @@ def page(outcome: CertifiedOutcome) -> str:
         _details_section(results),
         "</main>",
     ]
-    return document(title=f"A label that one record cannot change: {results['data']['name']}", about=_ABOUT, body=body)
+    return document(
+        title=f"A label that one record cannot change: {results['data']['name']}",
+        about=_ABOUT,
+        body=body,
+    )
 
 
 def _header(results: dict[str, Any]) -> str:
@@ -50,26 +58,47 @@ that number leaves necessary.</p>
 
 def _facts(results: dict[str, Any]) -> str:
     at, epsilon = results["accuracy_at_epsilon"], results["epsilon"]
-    facts = [("ours", results["accuracy_released"], f"of the released labels are right, at ε = {epsilon:g} each")]
+    facts = [
+        (
+            "ours",
+            results["accuracy_released"],
+            f"of the released labels are right, at ε = {epsilon:g} each",
+        )
+    ]
     for name, style in ((PUBLISHED, "best"), (GLOBAL, "published")):
         if name in at:
-            what = "the published smooth sensitivity, same model and certificates" if style == "best" else "global sensitivity"
+            what = (
+                "the published smooth sensitivity, same model and certificates"
+                if style == "best"
+                else "global sensitivity"
+            )
             facts.append((style, at[name], f"would be right with {what}, at the same ε"))
     facts.append(("", results["accuracy_noise_free"], "are right without any protection"))
-    items = [f'<li class="{style}"><b>{percent(value)}</b><span>{escape(text)}</span></li>' for style, value, text in facts]
+    items = [
+        f'<li class="{style}"><b>{percent(value)}</b><span>{escape(text)}</span></li>'
+        for style, value, text in facts
+    ]
     return (
-        f'<ul class="facts" aria-label="Main results">{"".join(items)}</ul><p>{escape(results["data"]["about"])} '
-        f"{results['data']['records']:,} private records, {results['data']['queries']:,} held-out queries; always naming the "
-        f"most frequent label is right for {percent(results['accuracy_by_chance'])}. The released labels were drawn with "
+        '<ul class="facts" aria-label="Main '
+        f'results">{"".join(items)}</ul><p>{escape(results["data"]["about"])} '
+        f"{results['data']['records']:,} private records, {results['data']['queries']:,} "
+        "held-out queries; always naming the "
+        f"most frequent label is right for {percent(results['accuracy_by_chance'])}. The "
+        "released labels were drawn with "
         "randomness from the operating system.</p>"
     )
 
 
 def _accuracy_section(chart: Chart, results: dict[str, Any]) -> str:
     names = [name for name in reversed(list(_STYLES)) if name in chart.series]
-    series = [Series(_SHORT[name], tuple((x, y, 0.0) for x, y in chart.series[name]), *_STYLES[name]) for name in names]
+    series = [
+        Series(_SHORT[name], tuple((x, y, 0.0) for x, y in chart.series[name]), *_STYLES[name])
+        for name in names
+    ]
     summary = "; ".join(
-        f"{_SHORT[name]}: " + ", ".join(f"{percent(y)} at epsilon {x:g}" for x, y in chart.series[name]) for name in names
+        f"{_SHORT[name]}: "
+        + ", ".join(f"{percent(y)} at epsilon {x:g}" for x, y in chart.series[name])
+        for name in names
     )
     drawn = line_chart(
         series,
@@ -81,15 +110,23 @@ def _accuracy_section(chart: Chart, results: dict[str, Any]) -> str:
     )
     values = [x for x, _ in chart.series[OURS]]
     rows = [
-        (name, [f"{100 * y:.1f}" for _, y in chart.series[name]], "strong ours" if name == OURS else "")
+        (
+            name,
+            [f"{100 * y:.1f}" for _, y in chart.series[name]],
+            "strong ours" if name == OURS else "",
+        )
         for name in reversed(names)
     ]
-    table = figure_table("Expected accuracy in percent.", "mechanism", [f"ε = {x:g}" for x in values], rows)
+    table = figure_table(
+        "Expected accuracy in percent.", "mechanism", [f"ε = {x:g}" for x in values], rows
+    )
     closing = (
-        "The published mechanism reads the same certificates; its error falls as e<sup>-εk/6</sup> in the certified distance k, "
+        "The published mechanism reads the same certificates; its error falls as "
+        "e<sup>-εk/6</sup> in the certified distance k, "
         "ours as e<sup>-εk</sup>."
         if results["classes"] == 2
-        else "The published mechanisms answer two labels only, so there is nothing published to compare with here."
+        else "The published mechanisms answer two labels only, so there is nothing published "
+        "to compare with here."
     )
     return f"""<section aria-labelledby="accuracy">
 <h2 id="accuracy">What protection costs in accuracy</h2>
@@ -122,7 +159,9 @@ more; nothing beyond {results["k_max"]} was looked at.</p>
 
 
 def _total_section(results: dict[str, Any]) -> str:
-    rows = [(f"{entry['answers']:,}", [f"{entry['epsilon']:.3g}"], "") for entry in results["totals"]]
+    rows = [
+        (f"{entry['answers']:,}", [f"{entry['epsilon']:.3g}"], "") for entry in results["totals"]
+    ]
     delta = results["totals"][0]["delta"]
     table = figure_table("", "answers", (f"total ε at δ = {delta:g}",), rows)
     return f"""<section aria-labelledby="total">

@@ -1,7 +1,8 @@
 """The data, features and training settings of the certified experiments, one entry per problem.
 
-Everything here that is learned is learned from public data: another data set, or a part that is said to be public and is
-not among the private records. That part also served for choosing settings; held-out parts never did.
+Everything here that is learned is learned from public data: another data set, or a part that is
+said to be public and is not among the private records. That part also served for choosing
+settings; held-out parts never did.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import numpy.typing as npt
 from reticent.core.errors import UnknownName
 from reticent.datasets import load_blobs, load_digits, load_fashion, load_imdb, load_pneumonia
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
-from reticent.training.convolutional_features import ConvolutionalConfig, train_convolutional_features
+from reticent.training.convolutional_features import (
+    ConvolutionalConfig,
+    train_convolutional_features,
+)
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -50,22 +54,36 @@ class Problem:
     about: str = ""
 
     def system(self, members: int = 1) -> CertifiedClassifier | CertifiedEnsemble:
-        """An unfitted estimator with this problem's settings; its epsilon is a placeholder that no figure uses.
+        """An unfitted estimator with this problem's settings; its epsilon is a placeholder that no
+        figure uses.
 
-        A member sees a share of the records, so it is certified up to about four times its share of ``k_max``.
+        A member sees a share of the records, so it is certified up to about four times its share
+        of ``k_max``.
         """
         k_max = min(self.k_max, max(20, 4 * self.k_max // members))
-        shared = {"epsilon": 1.0, "k_max": k_max, "classes": range(self.classes), "random_state": 0, **self.training}
-        return CertifiedClassifier(**shared) if members == 1 else CertifiedEnsemble(members=members, **shared)
+        shared = {
+            "epsilon": 1.0,
+            "k_max": k_max,
+            "classes": range(self.classes),
+            "random_state": 0,
+            **self.training,
+        }
+        return (
+            CertifiedClassifier(**shared)
+            if members == 1
+            else CertifiedEnsemble(members=members, **shared)
+        )
 
 
 def whitening(public: Array, components: int, *, floor: float) -> Callable[[Array], Array]:
-    """The map to the leading principal components of public rows, each brought to about unit variance.
+    """The map to the leading principal components of public rows, each brought to about unit
+    variance.
 
     Args:
         public: shape (n, d).
         components: how many, at most d.
-        floor: share of the largest standard deviation that is added to each, so that no small one is blown up.
+        floor: share of the largest standard deviation that is added to each, so that no small one
+            is blown up.
 
     Example:
         >>> rows = np.random.default_rng(0).normal(size=(500, 3)) * [5.0, 1.0, 0.1] + 7.0
@@ -77,7 +95,8 @@ def whitening(public: Array, components: int, *, floor: float) -> Callable[[Arra
     matrix = axes[:components].T / (spreads[:components] + floor * spreads[0])
 
     def map_rows(rows: Array) -> Array:
-        # Multiplied element by element and summed row by row: a record's features must not depend on the other records.
+        # Multiplied element by element and summed row by row: a record's features must not depend
+        # on the other records.
         return np.stack([((row - center)[:, None] * matrix).sum(axis=0) for row in rows])
 
     return map_rows
@@ -94,7 +113,8 @@ def _blobs(kind: str, points: int) -> Problem:
         k_max=600,
         training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.6, "clip": 0.06},
         about=(
-            f"{points:,} points, {data.origin}; {kind}. Logistic regression from zero weights with the paper's settings: "
+            f"{points:,} points, {data.origin}; {kind}. Logistic regression from zero weights "
+            "with the paper's settings: "
             "4 epochs, full batch."
         ),
     )
@@ -111,7 +131,8 @@ def _digits() -> Problem:
         classes=10,
         k_max=30,
         training={"epochs": 1, "clip": 0.1},
-        about="scikit-learn's digits, pixels scaled to -0.65 .. 1.35; ten classes, one full-batch step of softmax regression.",
+        about="scikit-learn's digits, pixels scaled to -0.65 .. 1.35; ten classes, one "
+        "full-batch step of softmax regression.",
     )
 
 
@@ -124,7 +145,9 @@ def _pneumonia() -> Problem:
     data, public = load_pneumonia(), load_pneumonia(held_out="validation")
     some = slice(0, _PUBLIC_PICTURES)
     config = ConvolutionalConfig(image_shape=(28, 28))
-    network = train_convolutional_features(clothing.train_images[some], clothing.train_labels[some], config)
+    network = train_convolutional_features(
+        clothing.train_images[some], clothing.train_labels[some], config
+    )
     white = whitening(network.features(public.test_images), 30, floor=0.02)
     return Problem(
         name="pneumonia",
@@ -135,9 +158,12 @@ def _pneumonia() -> Problem:
         k_max=300,
         training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.0, "clip": 0.1},
         about=(
-            "PneumoniaMNIST: 4,708 private X-rays, 624 official test pictures as queries. Two frozen convolutions of 16 and 32 "
-            "filters, trained on 20,000 public pictures of clothing (Fashion-MNIST), 2 x 2 means, 30 principal components of the "
-            "524 official validation pictures, which count as public. Logistic regression from zero weights, 4 epochs."
+            "PneumoniaMNIST: 4,708 private X-rays, 624 official test pictures as queries. Two "
+            "frozen convolutions of 16 and 32 "
+            "filters, trained on 20,000 public pictures of clothing (Fashion-MNIST), 2 x 2 "
+            "means, 30 principal components of the "
+            "524 official validation pictures, which count as public. Logistic regression from "
+            "zero weights, 4 epochs."
         ),
     )
 
@@ -156,8 +182,10 @@ def _imdb() -> Problem:
         k_max=300,
         training={"epochs": 3, "learning_rate": 1.0, "rate_decay": 0.5, "clip": 0.05},
         about=(
-            "IMDB reviews as frozen public sentence embeddings (all-MiniLM-L6-v2): 17,924 private records, 4,980 held-out "
-            "queries. 50 principal components of 2,000 other reviews, which count as public. Logistic regression from zero "
+            "IMDB reviews as frozen public sentence embeddings (all-MiniLM-L6-v2): 17,924 "
+            "private records, 4,980 held-out "
+            "queries. 50 principal components of 2,000 other reviews, which count as public. "
+            "Logistic regression from zero "
             "weights, 3 epochs."
         ),
     )

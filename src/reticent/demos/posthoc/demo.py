@@ -1,7 +1,7 @@
 """The main job from end to end on one data set: train, certify, calibrate, release, learn, attack.
 
-Everything that is reported is computed here, on the held-out part, from answers that really were released with
-noise from the operating system.
+Everything that is reported is computed here, on the held-out part, from answers that really were
+released with noise from the operating system.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def run_demo(data: Dataset, config: DemoConfig, *, report: Report = silent) -> D
         InvalidInput: pictures of another shape than the embedder is set to.
     """
     if data.image_shape != config.embedder.image_shape:
-        raise InvalidInput(f"data: expected pictures of shape {config.embedder.image_shape}, got {data.image_shape}")
+        raise InvalidInput(
+            f"data: expected pictures of shape {config.embedder.image_shape}, got "
+            f"{data.image_shape}"
+        )
     return _Demo(data, config, report).run()
 
 
@@ -110,7 +113,9 @@ def best_published(results: dict[str, Any]) -> str:
 
 def inked(pictures: npt.NDArray[np.float32]) -> bool:
     """Whether the pictures are ink on an empty ground, which reads best dark on light."""
-    edge = np.concatenate([pictures[:, 0], pictures[:, -1], pictures[:, :, 0], pictures[:, :, -1]], axis=1)
+    edge = np.concatenate(
+        [pictures[:, 0], pictures[:, -1], pictures[:, :, 0], pictures[:, :, -1]], axis=1
+    )
     return bool(np.median(edge) < 0.1)
 
 
@@ -121,7 +126,10 @@ class _Demo:
         random = np.random.default_rng(config.seed)
         rows = random.permutation(len(data.train_images))[: config.train_rows]
         self.images, self.labels = data.train_images[rows], data.train_labels[rows]
-        self.test_images, self.test_labels = data.test_images[: config.test_rows], data.test_labels[: config.test_rows]
+        self.test_images, self.test_labels = (
+            data.test_images[: config.test_rows],
+            data.test_labels[: config.test_rows],
+        )
         self.data, self.config, self.report, self.random = data, config, report, random
         self.seconds: dict[str, float] = {}
 
@@ -136,7 +144,10 @@ class _Demo:
         with self._timed("published obfuscators"):
             published = {name: self._published(name, train) for name in config.published}
 
-        shown = [int(np.flatnonzero(self.test_labels == label)[0]) for label in np.unique(self.test_labels)][:_SHOWN]
+        shown = [
+            int(np.flatnonzero(self.test_labels == label)[0])
+            for label in np.unique(self.test_labels)
+        ][:_SHOWN]
         rows: list[dict[str, Any]] = []
         attacks: list[dict[str, Any]] = []
         attacked: dict[float, Images] = {}
@@ -158,15 +169,33 @@ class _Demo:
                 classifier = self._classifier(epsilon)
             with self._timed("release"):
                 answers = classifier.release(self.test_images)
-            rows.append(self._row(LABEL, epsilon, classifier, answers, float((answers.values == self.test_labels).mean())))
+            rows.append(
+                self._row(
+                    LABEL,
+                    epsilon,
+                    classifier,
+                    answers,
+                    float((answers.values == self.test_labels).mean()),
+                )
+            )
 
         bare, bare_pictures = self._attack((train, self.images), test, shown)
         guess = np.broadcast_to(self.images.mean(axis=0), self.test_images.shape)
-        attacks.append({"sees": "the embedding as it is sent today", "epsilon": None, **bare.to_dict()})
-        attacks.append({"sees": "nothing", "epsilon": 0.0, **picture_quality(self.test_images, guess).to_dict()})
+        attacks.append(
+            {"sees": "the embedding as it is sent today", "epsilon": None, **bare.to_dict()}
+        )
+        attacks.append(
+            {
+                "sees": "nothing",
+                "epsilon": 0.0,
+                **picture_quality(self.test_images, guess).to_dict(),
+            }
+        )
         assert kept is not None
         pictures = self._pictures(kept, shown, attacked, bare_pictures)
-        return DemoOutcome(self._results(rows, attacks, without, test, train), pictures, kept, self.test_images)
+        return DemoOutcome(
+            self._results(rows, attacks, without, test, train), pictures, kept, self.test_images
+        )
 
     def _published(self, name: str, embeddings: npt.NDArray[np.float32]) -> nn.Module:
         config = self.config
@@ -209,17 +238,25 @@ class _Demo:
         ).fit(self.images, self.labels)
 
     def _released(self, encoder: PosthocEncoder) -> tuple[Release, tuple[Floats, Images]]:
-        """The held-out part as it was released, and what server and attacker learn from: released training pictures."""
+        """The held-out part as it was released, and what server and attacker learn from:
+        released training pictures.
+        """
         with self._timed("release"):
             released = encoder.release(self.test_images)
             copies = [encoder.release(self.images).values for _ in range(self.config.copies)]
         return released, (np.concatenate(copies), np.tile(self.images, (self.config.copies, 1, 1)))
 
     def _learn(self, copies: tuple[Floats, Images], released: Release) -> float:
-        return self._server_accuracy(copies[0], np.tile(self.labels, self.config.copies), released.values)
+        return self._server_accuracy(
+            copies[0], np.tile(self.labels, self.config.copies), released.values
+        )
 
-    def _server_accuracy(self, values: npt.ArrayLike, labels: npt.NDArray[np.int64], unseen: npt.ArrayLike) -> float:
-        """Accuracy of a model that learns from ``values`` alone; a withheld answer counts as an error."""
+    def _server_accuracy(
+        self, values: npt.ArrayLike, labels: npt.NDArray[np.int64], unseen: npt.ArrayLike
+    ) -> float:
+        """Accuracy of a model that learns from ``values`` alone; a withheld answer counts as an
+        error.
+        """
         with self._timed("server model"):
             head = train_head(values, labels, self.config.head, noise=None)
         return float((head.predict(unseen) == self.test_labels).mean())
@@ -228,12 +265,19 @@ class _Demo:
         self, copies: tuple[npt.ArrayLike, Images], released: npt.ArrayLike, shown: list[int]
     ) -> tuple[PictureQuality, Images]:
         with self._timed("reconstruction attack"):
-            decoder = train_reconstructor(*copies, self.config.attack, noise=None, report=self.report)
+            decoder = train_reconstructor(
+                *copies, self.config.attack, noise=None, report=self.report
+            )
             guesses = decoder.reconstruct(released)
             return picture_quality(self.test_images, guesses), guesses[shown]
 
     def _row(
-        self, name: str, epsilon: float, system: PosthocEncoder | PosthocClassifier, released: Release, accuracy: float
+        self,
+        name: str,
+        epsilon: float,
+        system: PosthocEncoder | PosthocClassifier,
+        released: Release,
+        accuracy: float,
     ) -> dict[str, Any]:
         plan = system.query_.plan
         return {
@@ -250,7 +294,9 @@ class _Demo:
             "sampler": released.receipt.sampler,
         }
 
-    def _pictures(self, encoder: PosthocEncoder, shown: list[int], attacked: dict[float, Images], bare: Images) -> Pictures:
+    def _pictures(
+        self, encoder: PosthocEncoder, shown: list[int], attacked: dict[float, Images], bare: Images
+    ) -> Pictures:
         originals = self.test_images[shown]
         points = encoder.embed(originals)
         corners = self.random.choice([-1.0, 1.0], size=(len(points), NEIGHBOURS, points.shape[1]))
@@ -293,7 +339,9 @@ class _Demo:
             },
             "settings": config,
             "accuracy_without_protection": without,
-            "accuracy_by_chance": float(np.bincount(self.test_labels).max() / len(self.test_labels)),
+            "accuracy_by_chance": float(
+                np.bincount(self.test_labels).max() / len(self.test_labels)
+            ),
             "median_distance_to_nearest": nearest,
             "rows": rows,
             "attacks": attacks,

@@ -20,9 +20,13 @@ _SHOWN = 5
 
 
 def figure(outcome: DemoOutcome) -> bytes:
-    """PNG of three panels: accuracy against the proved total, what an attacker draws, and neighbours at R."""
+    """PNG of three panels: accuracy against the proved total, what an attacker draws, and
+    neighbours at R.
+    """
     drawing = empty_drawing(13, 5.2)
-    left, middle, right = np.asarray(drawing.subfigures(1, 3, width_ratios=(1.1, 0.72, 0.68), wspace=0.02), dtype=object)
+    left, middle, right = np.asarray(
+        drawing.subfigures(1, 3, width_ratios=(1.1, 0.72, 0.68), wspace=0.02), dtype=object
+    )
     _accuracy(left.subplots(), outcome.results)
     _attack(middle, outcome)
     _neighbours(right, outcome)
@@ -52,19 +56,31 @@ def _accuracy(axes: Axes, results: dict[str, Any]) -> None:
         ("one class always", results["accuracy_by_chance"]),
     ):
         axes.axhline(100 * value, color=_QUIET, linestyle=(0, (2, 3)), linewidth=1)
-        axes.text(0.01, 100 * value + 1, name, transform=axes.get_yaxis_transform(), color=_QUIET, fontsize=9)
+        axes.text(
+            0.01,
+            100 * value + 1,
+            name,
+            transform=axes.get_yaxis_transform(),
+            color=_QUIET,
+            fontsize=9,
+        )
     totals = results["settings"]["epsilons"]
     axes.set_xscale("log")
     axes.set_xticks(totals, [f"{value:g}" for value in totals])
     axes.minorticks_off()
     axes.set_ylim(0, 100)
-    axes.set_xlabel(f"proved total ε per picture (δ ≤ {results['settings']['delta']:g}, R = {results['settings']['radius']:g})")
+    axes.set_xlabel(
+        f"proved total ε per picture (δ ≤ {results['settings']['delta']:g}, R = "
+        f"{results['settings']['radius']:g})"
+    )
     axes.set_ylabel("held-out accuracy of the server's model, %")
     axes.set_title("The same proof, different training", loc="left", fontsize=12, fontweight="bold")
     axes.grid(axis="y", color="#e6e4de")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9.5, loc="lower right", bbox_to_anchor=(1.0, 0.13), reverse=True)
+    axes.legend(
+        frameon=False, fontsize=9.5, loc="lower right", bbox_to_anchor=(1.0, 0.13), reverse=True
+    )
 
 
 def _attack(panel: SubFigure, outcome: DemoOutcome) -> None:
@@ -74,7 +90,10 @@ def _attack(panel: SubFigure, outcome: DemoOutcome) -> None:
     bare = similarity[("the embedding as it is sent today", None)]
     rows.append((f"no protection\nSSIM {bare:.2f}", pictures.attacked_embedding))
     rows += [
-        (f"ε = {epsilon:g}\nSSIM {similarity[('our release', epsilon)]:.2f}", pictures.attacked[epsilon])
+        (
+            f"ε = {epsilon:g}\nSSIM {similarity[('our release', epsilon)]:.2f}",
+            pictures.attacked[epsilon],
+        )
         for epsilon in sorted(pictures.attacked, reverse=True)
     ]
     panel.suptitle("What an attacker draws", fontsize=12, fontweight="bold")
@@ -84,17 +103,28 @@ def _attack(panel: SubFigure, outcome: DemoOutcome) -> None:
 def _neighbours(panel: SubFigure, outcome: DemoOutcome) -> None:
     pictures, radius = outcome.pictures, outcome.results["settings"]["radius"]
     rows = [("original", pictures.originals), ("decoded", pictures.decoded)]
-    rows += [("neighbour", pictures.neighbours[:, index]) for index in range(pictures.neighbours.shape[1])]
+    rows += [
+        ("neighbour", pictures.neighbours[:, index])
+        for index in range(pictures.neighbours.shape[1])
+    ]
     panel.suptitle(f"Decoded neighbours at R = {radius:g}", fontsize=12, fontweight="bold")
     _grid(panel, rows, inked(pictures.originals))
 
 
 def _grid(panel: SubFigure, rows: list[tuple[str, npt.NDArray[np.float32]]], invert: bool) -> None:
     columns = min(_SHOWN, len(rows[0][1]))
-    cells = panel.subplots(len(rows), columns, squeeze=False, gridspec_kw={"wspace": 0.03, "hspace": 0.03})
+    cells = panel.subplots(
+        len(rows), columns, squeeze=False, gridspec_kw={"wspace": 0.03, "hspace": 0.03}
+    )
     for line, (name, pictures) in zip(cells, rows, strict=True):
         for cell, picture in zip(line, pictures, strict=False):
-            cell.imshow(picture, cmap="gray_r" if invert else "gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+            cell.imshow(
+                picture,
+                cmap="gray_r" if invert else "gray",
+                vmin=0.0,
+                vmax=1.0,
+                interpolation="nearest",
+            )
             cell.set_xticks([])
             cell.set_yticks([])
             cell.spines[:].set_color("#dcdad3")

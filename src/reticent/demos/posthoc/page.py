@@ -1,4 +1,6 @@
-"""The demonstration as one HTML page that needs nothing else: no script, no font, no request to anywhere."""
+"""The demonstration as one HTML page that needs nothing else: no script, no font, no request to
+anywhere.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def page(outcome: DemoOutcome) -> str:
         _details_section(results),
         "</main>",
     ]
-    return document(title=f"A private picture, released with a guarantee: {results['data']['name']}", about=_ABOUT, body=body)
+    return document(
+        title=f"A private picture, released with a guarantee: {results['data']['name']}",
+        about=_ABOUT,
+        body=body,
+    )
 
 
 def _total(results: dict[str, Any], epsilon: float) -> str:
@@ -57,22 +63,34 @@ def _facts(results: dict[str, Any]) -> str:
     epsilon = results["settings"]["bundle_epsilon"]
     best = best_published(results)
     facts = [
-        ("ours", at(results, OURS, epsilon), "correct, by a server that has seen nothing but released values"),
+        (
+            "ours",
+            at(results, OURS, epsilon),
+            "correct, by a server that has seen nothing but released values",
+        ),
         ("label", at(results, LABEL, epsilon), "correct, when the device releases only the label"),
-        ("best", at(results, best, epsilon), f"correct with {best}, the best published obfuscator here, under the same proof"),
+        (
+            "best",
+            at(results, best, epsilon),
+            f"correct with {best}, the best published obfuscator here, under the same proof",
+        ),
     ]
     items = [
-        f'<li class="{style}"><b>{percent(row["accuracy"])}</b><span>{escape(text)}</span></li>' for style, row, text in facts
+        f'<li class="{style}"><b>{percent(row["accuracy"])}</b><span>{escape(text)}</span></li>'
+        for style, row, text in facts
     ]
     without = percent(results["accuracy_without_protection"])
     items.append(
-        f"<li><b>{without}</b><span>correct with no protection at all; {_chance(results)} by always naming one class</span></li>"
+        f"<li><b>{without}</b><span>correct with no protection at all; {_chance(results)} by "
+        "always naming one class</span></li>"
     )
     held_out = results["data"]["held_out"]
     return (
         f'<ul class="facts" aria-label="Main results">{"".join(items)}</ul>'
-        f"<p>The first three carry the same proved total, {_total(results, epsilon)} per picture, for embeddings within distance "
-        f"{results['settings']['radius']:g} of each other. Measured on {held_out:,} held-out pictures; "
+        f"<p>The first three carry the same proved total, {_total(results, epsilon)} per "
+        "picture, for embeddings within distance "
+        f"{results['settings']['radius']:g} of each other. Measured on {held_out:,} held-out "
+        "pictures; "
         "a withheld answer counts as wrong.</p>"
     )
 
@@ -87,17 +105,39 @@ def _attack_section(outcome: DemoOutcome) -> str:
     invert = inked(pictures.originals)
     rows = [("the picture", "stays on the device", pictures.originals, "original")]
     today = quality[("the embedding as it is sent today", None)]
-    rows.append(("attacker, no protection", _similarity(today), pictures.attacked_embedding, "reconstruction without protection"))
+    rows.append(
+        (
+            "attacker, no protection",
+            _similarity(today),
+            pictures.attacked_embedding,
+            "reconstruction without protection",
+        )
+    )
     for epsilon in sorted(pictures.attacked, reverse=True):
         row = quality[("our release", epsilon)]
         name = f"attacker, ε = {epsilon:g}"
-        rows.append((name, _similarity(row), pictures.attacked[epsilon], f"reconstruction at epsilon {epsilon:g}"))
+        rows.append(
+            (
+                name,
+                _similarity(row),
+                pictures.attacked[epsilon],
+                f"reconstruction at epsilon {epsilon:g}",
+            )
+        )
     guess = np.repeat(pictures.guess[None], len(pictures.originals), axis=0)
     rows.append(
-        ("attacker, sees nothing", _similarity(quality[("nothing", 0.0)]), guess, "the attacker's guess without any answer")
+        (
+            "attacker, sees nothing",
+            _similarity(quality[("nothing", 0.0)]),
+            guess,
+            "the attacker's guess without any answer",
+        )
     )
     table = _picture_table(
-        "Held-out pictures, and what a trained attacker draws from what was released about each.", rows, pictures.names, invert
+        "Held-out pictures, and what a trained attacker draws from what was released about each.",
+        rows,
+        pictures.names,
+        invert,
     )
     return f"""<section aria-labelledby="attack">
 <h2 id="attack">What an attacker gets back</h2>
@@ -115,14 +155,24 @@ def _similarity(row: dict[str, Any]) -> str:
 
 def _quality_table(results: dict[str, Any]) -> str:
     rows = []
-    for row in sorted(results["attacks"], key=lambda row: -np.inf if row["epsilon"] is None else -row["epsilon"]):
+    for row in sorted(
+        results["attacks"], key=lambda row: -np.inf if row["epsilon"] is None else -row["epsilon"]
+    ):
         name = row["sees"] + (f", ε = {row['epsilon']:g}" if row["epsilon"] else "")
         cells = [f"{row[key]:.3f}" for key in ("ssim", "l1", "l2")] + [
             f"{row[key]:.1f} dB" for key in ("psnr_peak_1", "psnr_peak_255")
         ]
         rows.append((name, cells, ""))
-    columns = ("structural similarity", "mean |error|", "mean error²", "PSNR, peak 1", "PSNR, peak 255")
-    table = figure_table("The same attack, measured on all held-out pictures.", "the attacker sees", columns, rows)
+    columns = (
+        "structural similarity",
+        "mean |error|",
+        "mean error²",
+        "PSNR, peak 1",
+        "PSNR, peak 255",
+    )
+    table = figure_table(
+        "The same attack, measured on all held-out pictures.", "the attacker sees", columns, rows
+    )
     return f"<details><summary>All measures of the attack</summary>{table}</details>"
 
 
@@ -130,13 +180,24 @@ def _neighbour_section(outcome: DemoOutcome) -> str:
     results, pictures = outcome.results, outcome.pictures
     near = results["median_distance_to_nearest"]
     radius = results["settings"]["radius"]
-    rows = [("the picture", "", pictures.originals, "original"), ("its embedding, decoded", "", pictures.decoded, "decoded")]
+    rows = [
+        ("the picture", "", pictures.originals, "original"),
+        ("its embedding, decoded", "", pictures.decoded, "decoded"),
+    ]
     rows += [
-        (f"neighbour {index + 1}", f"distance {radius:g}", pictures.neighbours[:, index], f"decoded neighbour {index + 1}")
+        (
+            f"neighbour {index + 1}",
+            f"distance {radius:g}",
+            pictures.neighbours[:, index],
+            f"decoded neighbour {index + 1}",
+        )
         for index in range(pictures.neighbours.shape[1])
     ]
     table = _picture_table(
-        "Decoded points at distance R from each embedding, in random directions.", rows, pictures.names, inked(pictures.originals)
+        "Decoded points at distance R from each embedding, in random directions.",
+        rows,
+        pictures.names,
+        inked(pictures.originals),
     )
     return f"""<section aria-labelledby="neighbours">
 <h2 id="neighbours">What the guarantee covers</h2>
@@ -166,7 +227,8 @@ def _accuracy_section(results: dict[str, Any]) -> str:
     summary = "; ".join(
         f"{name}: "
         + ", ".join(
-            f"{percent(at(results, name, epsilon)['accuracy'])} at epsilon {epsilon:g}" for epsilon in settings["epsilons"]
+            f"{percent(at(results, name, epsilon)['accuracy'])} at epsilon {epsilon:g}"
+            for epsilon in settings["epsilons"]
         )
         for name in (OURS, LABEL, best)
     )
@@ -181,11 +243,19 @@ def _accuracy_section(results: dict[str, Any]) -> str:
     rows = []
     for name in (LABEL, OURS, best, *others):
         entries = [at(results, name, epsilon) for epsilon in settings["epsilons"]]
-        cells = [f"{100 * row['accuracy']:.1f} ± {196 * row['standard_error']:.1f}" for row in entries]
+        cells = [
+            f"{100 * row['accuracy']:.1f} ± {196 * row['standard_error']:.1f}" for row in entries
+        ]
         mechanisms = sorted({f"{row['mechanism']}, {row['path']}" for row in entries})
         withheld = f"{100 * max(row['withheld'] for row in entries):.1f} %"
-        rows.append((name, [*cells, withheld, "; ".join(mechanisms)], "strong ours" if name == OURS else ""))
-    columns = (*[f"ε = {epsilon:g}" for epsilon in settings["epsilons"]], "most withheld", "mechanism, path")
+        rows.append(
+            (name, [*cells, withheld, "; ".join(mechanisms)], "strong ours" if name == OURS else "")
+        )
+    columns = (
+        *[f"ε = {epsilon:g}" for epsilon in settings["epsilons"]],
+        "most withheld",
+        "mechanism, path",
+    )
     table = figure_table("Accuracy in percent with 95 % intervals.", "released", columns, rows)
     return f"""<section aria-labelledby="accuracy">
 <h2 id="accuracy">What protection costs in accuracy</h2>
@@ -199,7 +269,12 @@ will add.</p>
 
 def _series(results: dict[str, Any], name: str, style: str, marker: str) -> Series:
     rows = [row for row in results["rows"] if row["name"] == name]
-    return Series(name, tuple((row["epsilon"], row["accuracy"], 1.96 * row["standard_error"]) for row in rows), style, marker)
+    return Series(
+        name,
+        tuple((row["epsilon"], row["accuracy"], 1.96 * row["standard_error"]) for row in rows),
+        style,
+        marker,
+    )
 
 
 def _details_section(results: dict[str, Any]) -> str:
@@ -221,16 +296,25 @@ reticent certify bundle --input held-out.npy --radius {settings["radius"]:g}</co
 
 
 def _picture_table(
-    caption: str, rows: Sequence[tuple[str, str, npt.NDArray[np.float32], str]], names: Sequence[str], invert: bool
+    caption: str,
+    rows: Sequence[tuple[str, str, npt.NDArray[np.float32], str]],
+    names: Sequence[str],
+    invert: bool,
 ) -> str:
-    lines = [f'<div class="scroll" role="region" aria-label="{escape(caption)}" tabindex="0"><table class="pictures">']
+    lines = [
+        (
+            f'<div class="scroll" role="region" aria-label="{escape(caption)}" tabindex="0"><table '
+            'class="pictures">'
+        )
+    ]
     lines.append(f"<caption>{escape(caption)}</caption><tbody>")
     height, width = rows[0][2].shape[1:]
     shape = f' style="--shape:{width}/{height}"' if width != height else ""
     for index, (name, note, pictures, meaning) in enumerate(rows):
         small = f"<small>{escape(note)}</small>" if note else ""
         cells = "".join(
-            f'<td><img{shape} alt="{escape(f"{meaning} of {label}")}" src="{_data_address(picture, invert)}"></td>'
+            f'<td><img{shape} alt="{escape(f"{meaning} of {label}")}" '
+            f'src="{_data_address(picture, invert)}"></td>'
             for picture, label in zip(pictures, names, strict=True)
         )
         gap = ' class="gap"' if index == 1 else ""
@@ -241,5 +325,7 @@ def _picture_table(
 def _data_address(picture: npt.NDArray[np.float32], invert: bool) -> str:
     shade = np.clip(picture, 0.0, 1.0)
     buffer = io.BytesIO()
-    Image.fromarray(np.round(255 * (1.0 - shade if invert else shade)).astype(np.uint8)).save(buffer, format="PNG", optimize=True)
+    Image.fromarray(np.round(255 * (1.0 - shade if invert else shade)).astype(np.uint8)).save(
+        buffer, format="PNG", optimize=True
+    )
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

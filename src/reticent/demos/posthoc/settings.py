@@ -24,8 +24,8 @@ class DemoConfig:
         bundle_epsilon: the total whose fitted bundle and card are kept; one of ``epsilons``.
         embedder: how pictures become embeddings.
         mechanism: release mechanism of our embedding. One mechanism keeps the demonstration short;
-            ``PosthocEncoder(mechanism="auto")`` trains for each and takes the best. The published obfuscators get whichever
-            mechanism is best for them.
+            ``PosthocEncoder(mechanism="auto")`` trains for each and takes the best. The published
+            obfuscators get whichever mechanism is best for them.
         label_mechanism: mechanism of the label release.
         outputs: released values per picture.
         hidden: widths of the obfuscator.
@@ -62,33 +62,56 @@ class DemoConfig:
         for epsilon in self.epsilons:
             positive(epsilon, name="epsilon")
         if not self.epsilons or list(self.epsilons) != sorted(set(self.epsilons)):
-            raise InvalidParameter(f"epsilons={self.epsilons!r}: expected different numbers in rising order")
+            raise InvalidParameter(
+                f"epsilons={self.epsilons!r}: expected different numbers in rising order"
+            )
         if self.bundle_epsilon not in self.epsilons:
-            raise InvalidParameter(f"bundle_epsilon={self.bundle_epsilon!r}: expected one of {self.epsilons!r}")
+            raise InvalidParameter(
+                f"bundle_epsilon={self.bundle_epsilon!r}: expected one of {self.epsilons!r}"
+            )
         probability(self.delta, name="delta")
         positive(self.radius, name="radius")
         for name in self.published:
             if name not in PUBLISHED_ROWS:
-                raise UnknownName(f"published={name!r}: expected one of {', '.join(PUBLISHED_ROWS)}")
+                raise UnknownName(
+                    f"published={name!r}: expected one of {', '.join(PUBLISHED_ROWS)}"
+                )
         for name in ("outputs", "epochs", "published_epochs", "copies", "train_rows", "test_rows"):
             count(getattr(self, name), name=name)
 
 
 def suggested(data: str, *, seed: int) -> DemoConfig:
-    """Settings that end within minutes on two cores; radii are the published ones where there are any.
+    """Settings that end within minutes on two cores; radii are the published ones where there are
+    any.
 
-    The radius of *digits*, 0.3, is about the median distance of a picture to the nearest other one of its class,
-    and its beta is the published 5 scaled by the number of pixels, as the beta-VAE paper normalises it.
+    The radius of *digits*, 0.3, is about the median distance of a picture to the nearest other one
+    of its class, and its beta is the published 5 scaled by the number of pixels, as the beta-VAE
+    paper normalises it.
 
     Raises:
         UnknownName: no settings for that data set.
     """
-    totals: dict[str, Any] = {"epsilons": (1.0, 2.0, 5.0, 10.0), "delta": 1e-5, "bundle_epsilon": 5.0, "seed": seed}
+    totals: dict[str, Any] = {
+        "epsilons": (1.0, 2.0, 5.0, 10.0),
+        "delta": 1e-5,
+        "bundle_epsilon": 5.0,
+        "seed": seed,
+    }
     if data == "digits":
-        small = EmbedderConfig(image_shape=(8, 8), latent_dimension=6, beta=0.4, epochs=40, batch_size=64, width=256, seed=seed)
+        small = EmbedderConfig(
+            image_shape=(8, 8),
+            latent_dimension=6,
+            beta=0.4,
+            epochs=40,
+            batch_size=64,
+            width=256,
+            seed=seed,
+        )
         return DemoConfig(radius=0.3, embedder=small, **totals)
     if data in ("mnist", "fashion"):
-        large = EmbedderConfig(image_shape=(28, 28), latent_dimension=8, epochs=10, batch_size=256, seed=seed)
+        large = EmbedderConfig(
+            image_shape=(28, 28), latent_dimension=8, epochs=10, batch_size=256, seed=seed
+        )
         return DemoConfig(
             radius=0.5 if data == "mnist" else 0.2,
             embedder=large,
@@ -105,7 +128,12 @@ def suggested(data: str, *, seed: int) -> DemoConfig:
         )
     if data == "utkface":
         faces = EmbedderConfig(
-            image_shape=(64, 64), latent_dimension=10, architecture="convolutional", epochs=16, width=256, seed=seed
+            image_shape=(64, 64),
+            latent_dimension=10,
+            architecture="convolutional",
+            epochs=16,
+            width=256,
+            seed=seed,
         )
         return DemoConfig(
             radius=0.1,

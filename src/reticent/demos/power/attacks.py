@@ -1,4 +1,6 @@
-"""What an attacker makes of released table rows: the published mode inverted, the default mode decoded."""
+"""What an attacker makes of released table rows: the published mode inverted, the default mode
+decoded.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.attacks.hijacking import HijackingConfig, hijacking_quality, majority_guess, train_hijacker
+from reticent.attacks.hijacking import (
+    HijackingConfig,
+    hijacking_quality,
+    majority_guess,
+    train_hijacker,
+)
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
@@ -21,8 +28,8 @@ from reticent.training.power.published import PowerConfig
 Array = npt.NDArray[np.float64]
 
 NEAR = 0.05
-"""In examples a number counts as right if it is off by at most this share of its public range (of its logarithm's, if that is
-taken)."""
+"""In examples a number counts as right if it is off by at most this share of its public range
+(of its logarithm's, if that is taken)."""
 
 PUBLISHED, NOTHING = "published mode", "nothing"
 """Names of what the attacker sees, beside the names of the default mode's encoders."""
@@ -59,14 +66,16 @@ def attack_results(
     examples: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Plain values for JSON: quality of every attack on the held-out rows, and what it says of a few of them.
+    """Plain values for JSON: quality of every attack on the held-out rows, and what it says of a
+    few of them.
 
     Args:
         encoders: fitted encoders of the default mode, by name.
         target: rows.
         score, bandwidth_factor, power_config: of the published mode.
         hijacking: settings of the decoder that attacks the default mode.
-        examples: records to show: the first ones that the published mode did not withhold, then the first others.
+        examples: records to show: the first ones that the published mode did not withhold, then the
+            first others.
         seed: of the published mode's training.
     """
     schema = target.schema
@@ -88,7 +97,9 @@ def attack_results(
     errors = relative_errors(inverted, truth)[~withheld]
     guesses: dict[str, Array] = {}
     for name, encoder in encoders.items():
-        decoder = train_hijacker(np.asarray(encoder.release(target.public).values), known, hijacking)
+        decoder = train_hijacker(
+            np.asarray(encoder.release(target.public).values), known, hijacking
+        )
         guesses[name] = decoder.reconstruct(np.asarray(encoder.release(target.held_out).values))
     qualities = [_quality(name, found, truth, schema) for name, found in guesses.items()]
     qualities.append(_quality(NOTHING, majority_guess(known, len(truth)), truth, schema))
@@ -105,7 +116,9 @@ def attack_results(
             "to_three_digits": float((errors < _THREE_DIGITS).mean()) if len(errors) else None,
         },
         "qualities": qualities,
-        "different_guesses": {name: len(np.unique(guess.round(6), axis=0)) for name, guess in guesses.items()},
+        "different_guesses": {
+            name: len(np.unique(guess.round(6), axis=0)) for name, guess in guesses.items()
+        },
         "near": NEAR,
         "attributes": [attribute.name for attribute in schema.attributes],
         "examples": [
@@ -131,7 +144,9 @@ def _reading(found: Array, truth: Array, schema: TabularSchema) -> dict[str, Any
 
 
 def _middle(rows: Array, schema: TabularSchema) -> Array:
-    """The likeliest single row, attribute by attribute: the most frequent category, the median of numbers."""
+    """The likeliest single row, attribute by attribute: the most frequent category, the median
+    of numbers.
+    """
     middle = majority_guess(rows, 1)[0]
     for _, part, one_hot in schema.groups:
         if not one_hot:
@@ -140,7 +155,9 @@ def _middle(rows: Array, schema: TabularSchema) -> Array:
 
 
 def _right(found: Array, truth: Array, schema: TabularSchema) -> npt.NDArray[np.bool_]:
-    """Which attributes an attacker found, shape (n, attributes): the category, or a number to ``NEAR``."""
+    """Which attributes an attacker found, shape (n, attributes): the category, or a number to
+    ``NEAR``.
+    """
     return np.stack(
         [
             found[:, part].argmax(axis=1) == truth[:, part].argmax(axis=1)
@@ -159,13 +176,17 @@ def _quality(sees: str, found: Array, truth: Array, schema: TabularSchema) -> di
         "sees": sees,
         "categories": None if math.isnan(quality.category) else quality.category,
         "all_categories": None if math.isnan(quality.all_categories) else quality.all_categories,
-        "number_error": float(np.sqrt(np.square(found - truth)[:, places].mean())) if places else None,
+        "number_error": float(np.sqrt(np.square(found - truth)[:, places].mean()))
+        if places
+        else None,
         "squared_error": quality.squared_error,
     }
 
 
 def _words(schema: TabularSchema, rows: npt.NDArray[Any]) -> list[list[str]]:
-    """One word per attribute and row: a number as its range needs it, a category, or the name of the column that is 1."""
+    """One word per attribute and row: a number as its range needs it, a category, or the name of
+    the column that is 1.
+    """
     lines: list[list[str]] = []
     for row in rows:
         line, start = [], 0

@@ -1,4 +1,6 @@
-"""What released embeddings are compared with: raw columns under local privacy, and weights trained by DP-Adam."""
+"""What released embeddings are compared with: raw columns under local privacy, and weights
+trained by DP-Adam.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,12 @@ Array = npt.NDArray[np.float64]
 
 
 def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int) -> Array:
-    """Encoded rows under (epsilon, 0)-local differential privacy, attribute by attribute; shape kept.
+    """Encoded rows under (epsilon, 0)-local differential privacy, attribute by attribute; shape
+    kept.
 
-    Every attribute gets the same share of epsilon: a category by randomised response, a number by Laplace noise of
-    sensitivity 1. The whole record costs epsilon by composition. Plain float noise from a seed: for experiments only.
+    Every attribute gets the same share of epsilon: a category by randomised response, a number by
+    Laplace noise of sensitivity 1. The whole record costs epsilon by composition. Plain float noise
+    from a seed: for experiments only.
 
     Args:
         schema: the public description of rows.
@@ -36,7 +40,9 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
             told = np.where(lie, (codes + random.integers(1, width, len(rows))) % width, codes)
             released[:, part] = np.eye(width)[told] * HALF_ROOT
         else:  # two coordinates where a number may be missing: together at most their number apart in l1
-            released[:, part] = rows[:, part] + random.laplace(scale=width / share, size=(len(rows), width))
+            released[:, part] = rows[:, part] + random.laplace(
+                scale=width / share, size=(len(rows), width)
+            )
     return released
 
 

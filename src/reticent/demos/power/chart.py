@@ -1,4 +1,6 @@
-"""The power demonstration as one picture: accuracy against epsilon for every neighbourhood, and what an attacker gets."""
+"""The power demonstration as one picture: accuracy against epsilon for every neighbourhood, and
+what an attacker gets.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ def shown_range(results: dict[str, Any]) -> tuple[float, float]:
     server = results["settings"]["server_shown"]
     values = [results["accuracy_by_chance"], results["accuracy_without_protection"][server]]
     for row in results["rows"]:
-        values += [row["accuracy"][server], row["raw columns"][server], *([] if row["ceiling"] is None else [row["ceiling"]])]
+        values += [
+            row["accuracy"][server],
+            row["raw columns"][server],
+            *([] if row["ceiling"] is None else [row["ceiling"]]),
+        ]
     low, high = min(values) - 0.02, max(values) + 0.02
     return max(0.0, np.floor(20 * low) / 20), min(1.0, np.ceil(20 * high) / 20)
 
@@ -40,21 +46,46 @@ def figure(results: dict[str, Any]) -> bytes:
     """PNG: one panel per neighbourhood, and one for the attacks."""
     radii = results["settings"]["radii"]
     drawing = empty_drawing(4.1 * len(radii) + 4.6, 4.4)
-    panels = drawing.subplots(1, len(radii) + 1, squeeze=False, gridspec_kw={"width_ratios": [*[1.0] * len(radii), 0.9]})[0]
+    panels = drawing.subplots(
+        1, len(radii) + 1, squeeze=False, gridspec_kw={"width_ratios": [*[1.0] * len(radii), 0.9]}
+    )[0]
     for index, radius in enumerate(radii):
-        _accuracy(panels[index], results, [row for row in results["rows"] if row["radius"] == radius], first=index == 0)
+        _accuracy(
+            panels[index],
+            results,
+            [row for row in results["rows"] if row["radius"] == radius],
+            first=index == 0,
+        )
     _attacks(panels[-1], results)
-    named = {name: line for panel in panels[:-1] for line, name in zip(*panel.get_legend_handles_labels(), strict=True)}
-    drawing.legend(named.values(), named, loc="outside lower left", ncols=3, frameon=False, fontsize=9.5)
+    named = {
+        name: line
+        for panel in panels[:-1]
+        for line, name in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    drawing.legend(
+        named.values(), named, loc="outside lower left", ncols=3, frameon=False, fontsize=9.5
+    )
     return png(drawing, dpi=150)
 
 
-def _accuracy(axes: Axes, results: dict[str, Any], rows: list[dict[str, Any]], *, first: bool) -> None:
+def _accuracy(
+    axes: Axes, results: dict[str, Any], rows: list[dict[str, Any]], *, first: bool
+) -> None:
     server, epsilons = results["settings"]["server_shown"], [row["epsilon"] for row in rows]
     if rows[0]["ceiling"] is not None:
         heights = [100 * row["ceiling"] for row in rows]
-        axes.plot(epsilons, heights, color=_CEILING, marker="^", linewidth=1.3, label="ceiling of any such release")
-    for key, name, colour, marker in (("raw columns", "raw columns", _RAW, "s"), ("accuracy", "reticent", _OURS, "o")):
+        axes.plot(
+            epsilons,
+            heights,
+            color=_CEILING,
+            marker="^",
+            linewidth=1.3,
+            label="ceiling of any such release",
+        )
+    for key, name, colour, marker in (
+        ("raw columns", "raw columns", _RAW, "s"),
+        ("accuracy", "reticent", _OURS, "o"),
+    ):
         shares = [row[key][server] for row in rows]
         axes.errorbar(
             epsilons,
@@ -92,7 +123,9 @@ def _accuracy(axes: Axes, results: dict[str, Any], rows: list[dict[str, Any]], *
     axes.set_xlabel("proved ε per row")
     if first:
         axes.set_ylabel("held-out accuracy of the server, %")
-    axes.set_title(f"Neighbours: {rows[0]['neighbours']}", loc="left", fontsize=11, fontweight="bold")
+    axes.set_title(
+        f"Neighbours: {rows[0]['neighbours']}", loc="left", fontsize=11, fontweight="bold"
+    )
     axes.grid(axis="y", color="#e6e4de")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -105,8 +138,12 @@ def _attacks(axes: Axes, results: dict[str, Any]) -> None:
     shares = [100 * quality["categories" if words else "number_error"] for quality in qualities]
     epsilon = results["settings"]["stored"][0]
     names = {PUBLISHED: "published mode,\ninverted", NOTHING: "nothing seen"}
-    labels = [names.get(quality["sees"], f"ε = {epsilon:g},\n{quality['sees']}") for quality in qualities]
-    colours = [{PUBLISHED: _RAW, NOTHING: _CEILING}.get(quality["sees"], _OURS) for quality in qualities]
+    labels = [
+        names.get(quality["sees"], f"ε = {epsilon:g},\n{quality['sees']}") for quality in qualities
+    ]
+    colours = [
+        {PUBLISHED: _RAW, NOTHING: _CEILING}.get(quality["sees"], _OURS) for quality in qualities
+    ]
     places = np.arange(len(shares))
     axes.barh(places, shares, color=colours, height=0.6)
     for place, share in enumerate(shares):
@@ -117,6 +154,8 @@ def _attacks(axes: Axes, results: dict[str, Any]) -> None:
     axes.set_xticks(np.linspace(0.0, 100.0, 5) if words else axes.get_xticks()[:-1])
     ticker = require("matplotlib.ticker", extra="plots")
     axes.xaxis.set_major_formatter(ticker.PercentFormatter(decimals=0 if words else 1))
-    axes.set_xlabel("categories that the attacker gets right" if words else "error of numbers, share of range")
+    axes.set_xlabel(
+        "categories that the attacker gets right" if words else "error of numbers, share of range"
+    )
     axes.set_title("What an attacker gets", loc="left", fontsize=11, fontweight="bold")
     axes.spines[["top", "right"]].set_visible(False)

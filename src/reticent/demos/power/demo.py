@@ -1,7 +1,8 @@
-"""One job from end to end: a table's rows to an untrusted server, what it learns from them, and what an attacker does.
+"""One job from end to end: a table's rows to an untrusted server, what it learns from them, and
+what an attacker does.
 
-Everything is computed here. Releases are real ones, with noise from the operating system; raw columns, which are only
-compared with, get plain noise from a seed.
+Everything is computed here. Releases are real ones, with noise from the operating system; raw
+columns, which are only compared with, get plain noise from a seed.
 """
 
 from __future__ import annotations
@@ -34,9 +35,32 @@ from reticent.training.progress import Report, silent
 DEMONSTRATIONS = ("adult-sample", "adult", "breast-cancer")
 
 SERVERS = ("boosted", "network")
-"""Models that the server trains; the first is the one that charts show. None is chosen by its accuracy."""
+"""Models that the server trains; the first is the one that charts show. None is chosen by its
+accuracy.
+"""
 
-_CANCER_UPPER = (30, 40, 200, 2600, 0.2, 0.4, 0.5, 0.25, 0.4, 0.1, 3, 5, 25, 550, 0.04, 0.15, 0.4, 0.06, 0.1, 0.04)
+_CANCER_UPPER = (
+    30,
+    40,
+    200,
+    2600,
+    0.2,
+    0.4,
+    0.5,
+    0.25,
+    0.4,
+    0.1,
+    3,
+    5,
+    25,
+    550,
+    0.04,
+    0.15,
+    0.4,
+    0.06,
+    0.1,
+    0.04,
+)
 _CANCER_WORST = (40, 50, 260, 4300, 0.25, 1.1, 1.3, 0.3, 0.7, 0.25)
 
 Array = npt.NDArray[np.float64]
@@ -50,13 +74,16 @@ class PowerDemoSettings:
     Attributes:
         epsilons: budgets of one released row, in rising order.
         radii: l2 radii of neighbours in encoded units; None is any two records.
-        stored: epsilon and radius of the encoder that is stored; encoders of that epsilon are attacked, for every radius.
+        stored: epsilon and radius of the encoder that is stored; encoders of that epsilon are
+            attacked, for every radius.
         outputs: numbers of released values that calibration may choose from.
         epochs: passes of training over the public rows.
-        training_rows: at most so many rows of the training part; half of them are public, half are released.
+        training_rows: at most so many rows of the training part; half of them are public, half are
+            released.
         held_out_rows: at most so many held-out rows are released, scored and attacked.
         examples: records that are shown with what an attacker makes of them.
-        score: the published mode's threshold: rows with a larger score are withheld. It is no privacy parameter.
+        score: the published mode's threshold: rows with a larger score are withheld. It is no
+            privacy parameter.
         bandwidth_factor: published mode: multiple of Scott's bandwidth.
         power_config: settings of the published encoder.
         hijacking: settings of the attacker's decoder.
@@ -73,13 +100,17 @@ class PowerDemoSettings:
     examples: int = 3
     score: float = 3.0
     bandwidth_factor: float = 4.0
-    power_config: PowerConfig = field(default_factory=lambda: PowerConfig(steps=30, batch_size=128, learning_rate=1e-3))
+    power_config: PowerConfig = field(
+        default_factory=lambda: PowerConfig(steps=30, batch_size=128, learning_rate=1e-3)
+    )
     hijacking: HijackingConfig = field(default_factory=HijackingConfig)
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.stored[0] not in self.epsilons or self.stored[1] not in self.radii:
-            raise InvalidParameter(f"stored={self.stored!r}: expected one of the epsilons and one of the radii")
+            raise InvalidParameter(
+                f"stored={self.stored!r}: expected one of the epsilons and one of the radii"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +120,8 @@ class PowerDemo:
     Attributes:
         encoder: the fitted encoder of ``settings.stored``, ready to be stored.
         results: plain values for JSON.
-        held_out: the held-out rows as a CSV file with a header, without labels, for trying the bundle.
+        held_out: the held-out rows as a CSV file with a header, without labels, for trying the
+            bundle.
     """
 
     encoder: PowerEncoder
@@ -100,8 +132,8 @@ class PowerDemo:
 def demo_table(name: str) -> tuple[Table, TabularSchema]:
     """The table called ``name`` and its public schema.
 
-    "adult-sample" comes with this package, "breast-cancer" with scikit-learn (569 rows of 30 numbers, UCI, CC BY 4.0);
-    "adult" is read from files, or downloaded.
+    "adult-sample" comes with this package, "breast-cancer" with scikit-learn (569 rows of 30
+    numbers, UCI, CC BY 4.0); "adult" is read from files, or downloaded.
 
     Raises:
         UnknownName: none of ``DEMONSTRATIONS``.
@@ -128,13 +160,17 @@ def demo_table(name: str) -> tuple[Table, TabularSchema]:
         "scikit-learn load_breast_cancer (UCI Breast Cancer Wisconsin, CC BY 4.0)",
     )
     upper = (*_CANCER_UPPER, *_CANCER_WORST)
-    schema = TabularSchema(tuple(Numeric(column, 0, limit) for column, limit in zip(columns, upper, strict=True)))
+    schema = TabularSchema(
+        tuple(Numeric(column, 0, limit) for column, limit in zip(columns, upper, strict=True))
+    )
     return table, schema
 
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Rows as in the table: public ones for encoders and attackers, private and held-out ones for release."""
+    """Rows as in the table: public ones for encoders and attackers, private and held-out ones
+    for release.
+    """
 
     schema: TabularSchema
     settings: PowerDemoSettings
@@ -146,18 +182,26 @@ class _Parts:
     held_out_labels: Labels
 
     def accuracies(self, released: Array, tested: Array) -> dict[str, float]:
-        """Of every server that learns from ``released`` private rows, on ``tested`` held-out ones."""
+        """Of every server that learns from ``released`` private rows, on ``tested`` held-out
+        ones.
+        """
         seed = self.settings.seed
         return {
             name: float(
-                (train_server(name, released, self.private_labels, seed=seed).predict(tested) == self.held_out_labels).mean()
+                (
+                    train_server(name, released, self.private_labels, seed=seed).predict(tested)
+                    == self.held_out_labels
+                ).mean()
             )
             for name in SERVERS
         }
 
 
-def run_demo(name: str, settings: PowerDemoSettings | None = None, *, report: Report = silent) -> PowerDemo:
-    """Encoders of public rows for every budget and neighbourhood, releases of the others, servers, and two attacks.
+def run_demo(
+    name: str, settings: PowerDemoSettings | None = None, *, report: Report = silent
+) -> PowerDemo:
+    """Encoders of public rows for every budget and neighbourhood, releases of the others, servers,
+    and two attacks.
 
     Args:
         name: one of ``DEMONSTRATIONS``.
@@ -207,9 +251,15 @@ def run_demo(name: str, settings: PowerDemoSettings | None = None, *, report: Re
                 "epsilon": epsilon,
                 "mechanism": encoder.considered_[0].mechanism,
                 "values": int(np.asarray(released.values).shape[1]),
-                "accuracy": parts.accuracies(np.asarray(released.values), np.asarray(tested.values)),
+                "accuracy": parts.accuracies(
+                    np.asarray(released.values), np.asarray(tested.values)
+                ),
                 "raw columns": _raw(parts, epsilon=epsilon, radius=radius),
-                "ceiling": best_local_accuracy(epsilon, majority=majority, bayes=max(unprotected.values())) if pure else None,
+                "ceiling": best_local_accuracy(
+                    epsilon, majority=majority, bayes=max(unprotected.values())
+                )
+                if pure
+                else None,
                 "sampler": released.receipt.sampler,
             }
         )
@@ -273,15 +323,23 @@ def neighbours_name(radius: float | None) -> str:
 def summary(results: dict[str, Any]) -> str:
     """The accuracies at the stored epsilon, in one line."""
     server, epsilon = SERVERS[0], results["settings"]["stored"][0]
-    shares = [f"{row['accuracy'][server]:.1%} for {row['neighbours']}" for row in results["rows"] if row["epsilon"] == epsilon]
+    shares = [
+        f"{row['accuracy'][server]:.1%} for {row['neighbours']}"
+        for row in results["rows"]
+        if row["epsilon"] == epsilon
+    ]
     without = results["accuracy_without_protection"][server]
     return f"held-out rows right at epsilon {epsilon:g}: {', '.join(shares)}; {without:.1%} without protection"
 
 
 def _cut(table: Table, schema: TabularSchema, settings: PowerDemoSettings) -> _Parts:
-    order = np.random.default_rng(settings.seed).permutation(len(table.train_rows))[: settings.training_rows]
+    order = np.random.default_rng(settings.seed).permutation(len(table.train_rows))[
+        : settings.training_rows
+    ]
     public, private = order[: len(order) // 2], order[len(order) // 2 :]
-    held = np.random.default_rng(settings.seed).permutation(len(table.test_rows))[: settings.held_out_rows]
+    held = np.random.default_rng(settings.seed).permutation(len(table.test_rows))[
+        : settings.held_out_rows
+    ]
     return _Parts(
         schema,
         settings,
@@ -295,20 +353,32 @@ def _cut(table: Table, schema: TabularSchema, settings: PowerDemoSettings) -> _P
 
 
 def _raw(parts: _Parts, *, epsilon: float, radius: float | None) -> dict[str, float]:
-    """Servers on raw columns under the same budget and neighbours; where there are two ways, the better one of each."""
+    """Servers on raw columns under the same budget and neighbours; where there are two ways, the
+    better one of each.
+    """
     encoded = [parts.schema.encode(rows) for rows in (parts.private, parts.held_out)]
     seeds = (parts.settings.seed, parts.settings.seed + 1)
-    ways = [[raw_columns(parts.schema, rows, epsilon=epsilon, seed=seed) for rows, seed in zip(encoded, seeds, strict=True)]]
+    ways = [
+        [
+            raw_columns(parts.schema, rows, epsilon=epsilon, seed=seed)
+            for rows, seed in zip(encoded, seeds, strict=True)
+        ]
+    ]
     if radius is not None:
         ways.append(
-            [raw_vector(rows, epsilon=epsilon, radius=radius, seed=seed) for rows, seed in zip(encoded, seeds, strict=True)]
+            [
+                raw_vector(rows, epsilon=epsilon, radius=radius, seed=seed)
+                for rows, seed in zip(encoded, seeds, strict=True)
+            ]
         )
     found = [parts.accuracies(*way) for way in ways]
     return {name: max(figures[name] for figures in found) for name in SERVERS}
 
 
 def _reach(parts: _Parts) -> list[dict[str, Any]]:
-    """For each radius how far it reaches: in the units of numeric columns, and compared with other records."""
+    """For each radius how far it reaches: in the units of numeric columns, and compared with
+    other records.
+    """
     encoded = parts.schema.encode(parts.held_out)
     nearest = cdist(encoded, parts.schema.encode(parts.private)).min(axis=1)
     return [
@@ -328,7 +398,9 @@ def _reach(parts: _Parts) -> list[dict[str, Any]]:
 
 
 def _csv(schema: TabularSchema, rows: npt.NDArray[Any]) -> bytes:
-    """The rows as a CSV file whose header names the schema's columns; whole numbers without a point."""
+    """The rows as a CSV file whose header names the schema's columns; whole numbers without a
+    point.
+    """
     names = [
         name
         for attribute in schema.attributes
@@ -338,6 +410,7 @@ def _csv(schema: TabularSchema, rows: npt.NDArray[Any]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(
-        [int(value) if isinstance(value, float) and value.is_integer() else value for value in row] for row in rows.tolist()
+        [int(value) if isinstance(value, float) and value.is_integer() else value for value in row]
+        for row in rows.tolist()
     )
     return text.getvalue().encode()

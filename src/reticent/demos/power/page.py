@@ -14,7 +14,11 @@ from reticent.pages.parts import card_section, document, figure_table, percent
 _ABOUT = "Rows of a table to a server that nobody has to trust, with a proved guarantee"
 _MODELS = {"boosted": "boosted trees", "forest": "a random forest", "network": "a network"}
 _FEW = 10  # so few different guesses are worth a sentence
-_MECHANISMS = {"code": "randomised response", "k-norm-l2": "K-norm noise", "gaussian": "Gaussian noise"}
+_MECHANISMS = {
+    "code": "randomised response",
+    "k-norm-l2": "K-norm noise",
+    "gaussian": "Gaussian noise",
+}
 
 
 def page(demo: PowerDemo) -> str:
@@ -32,7 +36,9 @@ def page(demo: PowerDemo) -> str:
         "</main>",
     ]
     return document(
-        title=f"A row of a table, for a server nobody has to trust: {results['data']['name']}", about=_ABOUT, body=body
+        title=f"A row of a table, for a server nobody has to trust: {results['data']['name']}",
+        about=_ABOUT,
+        body=body,
     )
 
 
@@ -50,7 +56,9 @@ def _server(results: dict[str, Any]) -> str:
 
 
 def _at(results: dict[str, Any], radius: float | None, epsilon: float) -> dict[str, Any]:
-    return next(row for row in results["rows"] if row["radius"] == radius and row["epsilon"] == epsilon)
+    return next(
+        row for row in results["rows"] if row["radius"] == radius and row["epsilon"] == epsilon
+    )
 
 
 def _facts(results: dict[str, Any]) -> str:
@@ -60,35 +68,55 @@ def _facts(results: dict[str, Any]) -> str:
         (
             "ours",
             stored["accuracy"][server],
-            f"right, by {_MODELS[server]} that saw only released values, at ε = {epsilon:g}; neighbours: {stored['neighbours']}",
+            (
+                f"right, by {_MODELS[server]} that saw only released values, at ε = {epsilon:g}; "
+                f"neighbours: {stored['neighbours']}"
+            ),
         )
     ]
     facts += [
         (
             "label",
             _at(results, other, epsilon)["accuracy"][server],
-            f"right at the same ε, where neighbours are only records {neighbours_name(other)} of each other",
+            (
+                f"right at the same ε, where neighbours are only records {neighbours_name(other)} "
+                "of each other"
+            ),
         )
         for other in results["settings"]["radii"]
         if other != radius
     ]
     facts.append(
-        ("best", stored["raw columns"][server], f"right with noise on the raw columns, ε = {epsilon:g}, {stored['neighbours']}")
+        (
+            "best",
+            stored["raw columns"][server],
+            f"right with noise on the raw columns, ε = {epsilon:g}, {stored['neighbours']}",
+        )
     )
     facts.append(
         (
             "",
             results["accuracy_without_protection"][server],
-            f"right without protection; {percent(results['accuracy_by_chance'])} by always naming one class",
+            (
+                f"right without protection; {percent(results['accuracy_by_chance'])} by always "
+                "naming one class"
+            ),
         )
     )
-    items = [f'<li class="{style}"><b>{percent(value)}</b><span>{escape(text)}</span></li>' for style, value, text in facts]
+    items = [
+        f'<li class="{style}"><b>{percent(value)}</b><span>{escape(text)}</span></li>'
+        for style, value, text in facts
+    ]
     low, high = data["classes"]
     return (
-        f'<ul class="facts" aria-label="Main results">{"".join(items)}</ul><p>The server tells “{escape(low)}” from '
-        f"“{escape(high)}”. Encoders learnt from {data['public']:,} public rows; the server learnt from {data['private']:,} "
-        f"released rows and was scored on {data['held_out']:,} released held-out rows, so figures are good to about "
-        f"{100 * half_width(stored['accuracy'][server], data['held_out']):.0f} points. Data: {escape(data['origin'])}.</p>"
+        f'<ul class="facts" aria-label="Main results">{"".join(items)}</ul><p>The server tells '
+        f"“{escape(low)}” from "
+        f"“{escape(high)}”. Encoders learnt from {data['public']:,} public rows; the server "
+        f"learnt from {data['private']:,} "
+        f"released rows and was scored on {data['held_out']:,} released held-out rows, so "
+        "figures are good to about "
+        f"{100 * half_width(stored['accuracy'][server], data['held_out']):.0f} points. Data: "
+        f"{escape(data['origin'])}.</p>"
     )
 
 
@@ -96,16 +124,22 @@ def _sees(results: dict[str, Any], name: str) -> str:
     """A column or row head that says what the attacker sees."""
     if name == PUBLISHED:
         return "published mode, inverted"
-    return "nothing" if name == NOTHING else f"ours, {name}, ε = {results['settings']['stored'][0]:g}"
+    return (
+        "nothing" if name == NOTHING else f"ours, {name}, ε = {results['settings']['stored'][0]:g}"
+    )
 
 
 def _attack_section(results: dict[str, Any]) -> str:
     attacks = results["attacks"]
-    mode, qualities = attacks["published_mode"], {quality["sees"]: quality for quality in attacks["qualities"]}
+    mode, qualities = (
+        attacks["published_mode"],
+        {quality["sees"]: quality for quality in attacks["qualities"]},
+    )
     released = f"It withheld {percent(1 - mode['released'])} of the held-out rows and sent the others without noise."
     if mode["to_three_digits"] is not None:
         released += (
-            f" <strong>With the encoder in hand, {percent(mode['to_three_digits'])} of those came back to three digits</strong>, "
+            f" <strong>With the encoder in hand, {percent(mode['to_three_digits'])} of those "
+            "came back to three digits</strong>, "
             "by a few Newton steps."
         )
     measures = [
@@ -115,17 +149,23 @@ def _attack_section(results: dict[str, Any]) -> str:
     ]
     kept = [measure for measure in measures if qualities[NOTHING][measure[0]] is not None]
     rows = [
-        (_sees(results, name), [show(quality[key]) for key, _, show in kept], "strong" if name == PUBLISHED else "")
+        (
+            _sees(results, name),
+            [show(quality[key]) for key, _, show in kept],
+            "strong" if name == PUBLISHED else "",
+        )
         for name, quality in qualities.items()
     ]
     table = figure_table(
-        "On the held-out rows that were sent. The error is the root of the mean square, as a share of a number's range.",
+        "On the held-out rows that were sent. The error is the root of the mean square, as a "
+        "share of a number's range.",
         "the attacker sees",
         [head for _, head, _ in kept],
         rows,
     )
     few = [
-        f"For {escape(name)} it can only ever draw {count} different records, one for each code that may be sent."
+        f"For {escape(name)} it can only ever draw {count} different records, one for each "
+        "code that may be sent."
         for name, count in attacks["different_guesses"].items()
         if count <= _FEW
     ]
@@ -147,7 +187,8 @@ def _examples(results: dict[str, Any]) -> str:
     for number, example in enumerate(attacks["examples"], start=1):
         names = list(example["guesses"])
         heads = "".join(
-            f'<th scope="col">{escape(head)}</th>' for head in ("column", "the record", *[_sees(results, n) for n in names])
+            f'<th scope="col">{escape(head)}</th>'
+            for head in ("column", "the record", *[_sees(results, n) for n in names])
         )
         body = []
         for place, attribute in enumerate(attacks["attributes"]):
@@ -155,19 +196,29 @@ def _examples(results: dict[str, Any]) -> str:
             for name in names:
                 guess = example["guesses"][name]
                 word = escape(guess["words"][place])
-                cells.append(f"<td><b>{word}</b></td>" if guess["right"][place] else f'<td class="wrong">{word}</td>')
+                cells.append(
+                    f"<td><b>{word}</b></td>"
+                    if guess["right"][place]
+                    else f'<td class="wrong">{word}</td>'
+                )
             body.append(f'<tr><th scope="row">{escape(attribute)}</th>{"".join(cells)}</tr>')
-        counts = "".join(f"<td>{sum(example['guesses'][name]['right'])} of {len(attacks['attributes'])}</td>" for name in names)
+        counts = "".join(
+            f"<td>{sum(example['guesses'][name]['right'])} of {len(attacks['attributes'])}</td>"
+            for name in names
+        )
         body.append(f'<tr class="strong"><th scope="row">right</th><td></td>{counts}</tr>')
         title = f"Record {number}, and what an attacker makes of it"
         lines.append(
             f"<details{' open' if number == 1 else ''}><summary>{title}</summary>"
-            f'<div class="scroll" role="region" aria-label="{title}" tabindex="0"><table class="figures records">'
+            f'<div class="scroll" role="region" aria-label="{title}" tabindex="0"><table '
+            'class="figures records">'
             f"<thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table></div></details>"
         )
     note = (
-        "The first held-out records that the published method did not withhold; they are public. Bold is right: the same "
-        f"category, or a number within {percent(attacks['near'])} of its range. Who sees nothing says the most frequent "
+        "The first held-out records that the published method did not withhold; they are "
+        "public. Bold is right: the same "
+        f"category, or a number within {percent(attacks['near'])} of its range. Who sees "
+        "nothing says the most frequent "
         "category and the median."
     )
     return f"<h3>The same in words</h3><p>{note}</p>{''.join(lines)}"
@@ -179,17 +230,22 @@ def _accuracy_section(results: dict[str, Any]) -> str:
         rows = [row for row in results["rows"] if row["radius"] == radius]
         charts.append(
             f"<h3>Neighbours: {escape(neighbours_name(radius))}</h3>"
-            f'<div class="scroll" role="region" aria-label="Chart, {escape(neighbours_name(radius))}" tabindex="0">'
+            '<div class="scroll" role="region" aria-label="Chart, '
+            f'{escape(neighbours_name(radius))}" tabindex="0">'
             f"{_chart(results, rows, f'chart-{number}')}</div>"
         )
     best = max(results["accuracy_without_protection"].values())
     ceiling = ""
     if any(row["ceiling"] is not None for row in results["rows"]):
         ceiling = (
-            "<p>For any two records there is a ceiling. Whatever is released about a row with (ε, 0)-local privacy, and whatever "
-            "is learnt from it, two classes are told apart with accuracy at most max(majority, (e<sup>ε</sup> A + 1 − A) / "
-            "(e<sup>ε</sup> + 1)), where A is what the best classifier of unprotected rows reaches. It is drawn "
-            f"for A = {100 * best:.1f} %, the best server here. It bounds the mean of many runs, and one run scatters.</p>"
+            "<p>For any two records there is a ceiling. Whatever is released about a row with "
+            "(ε, 0)-local privacy, and whatever "
+            "is learnt from it, two classes are told apart with accuracy at most max(majority, "
+            "(e<sup>ε</sup> A + 1 − A) / "
+            "(e<sup>ε</sup> + 1)), where A is what the best classifier of unprotected rows "
+            "reaches. It is drawn "
+            f"for A = {100 * best:.1f} %, the best server here. It bounds the mean of many "
+            "runs, and one run scatters.</p>"
         )
     return f"""<section aria-labelledby="accuracy">
 <h2 id="accuracy">What protection costs in accuracy</h2>
@@ -206,14 +262,23 @@ def _chart(results: dict[str, Any], rows: list[dict[str, Any]], name: str) -> st
     server, held_out = _server(results), results["data"]["held_out"]
 
     def line(title: str, key: str, style: str, marker: str) -> Series:
-        points = tuple((row["epsilon"], row[key][server], half_width(row[key][server], held_out)) for row in rows)
+        points = tuple(
+            (row["epsilon"], row[key][server], half_width(row[key][server], held_out))
+            for row in rows
+        )
         return Series(title, points, style, marker)
 
-    series = [line("raw columns", "raw columns", "best", "square"), line("ours", "accuracy", "ours", "circle")]
+    series = [
+        line("raw columns", "raw columns", "best", "square"),
+        line("ours", "accuracy", "ours", "circle"),
+    ]
     if rows[0]["ceiling"] is not None:
         points = tuple((row["epsilon"], row["ceiling"], 0.0) for row in rows)
         series.insert(0, Series("ceiling", points, "published", "triangle"))
-    summary = "; ".join(f"{one.name}: " + ", ".join(f"{percent(y)} at epsilon {x:g}" for x, y, _ in one.points) for one in series)
+    summary = "; ".join(
+        f"{one.name}: " + ", ".join(f"{percent(y)} at epsilon {x:g}" for x, y, _ in one.points)
+        for one in series
+    )
     return line_chart(
         series,
         [
@@ -232,16 +297,33 @@ def _chart(results: dict[str, Any], rows: list[dict[str, Any]], name: str) -> st
 def _accuracy_table(results: dict[str, Any]) -> str:
     rows = []
     for row in results["rows"]:
-        cells = [f"{100 * row['accuracy'][name]:.1f} ({100 * row['raw columns'][name]:.1f})" for name in SERVERS]
+        cells = [
+            f"{100 * row['accuracy'][name]:.1f} ({100 * row['raw columns'][name]:.1f})"
+            for name in SERVERS
+        ]
         mechanism = f"{_MECHANISMS[row['mechanism']]}, {row['values']} value{'s' if row['values'] > 1 else ''}"
         ceiling = "" if row["ceiling"] is None else f"{100 * row['ceiling']:.1f}"
-        rows.append((f"{row['neighbours']}, ε = {row['epsilon']:g}", [*cells, ceiling, mechanism], ""))
+        rows.append(
+            (f"{row['neighbours']}, ε = {row['epsilon']:g}", [*cells, ceiling, mechanism], "")
+        )
     rows.append(
-        ("no protection", [*[f"{100 * results['accuracy_without_protection'][name]:.1f}" for name in SERVERS], "", ""], "")
+        (
+            "no protection",
+            [
+                *[f"{100 * results['accuracy_without_protection'][name]:.1f}" for name in SERVERS],
+                "",
+                "",
+            ],
+            "",
+        )
     )
-    rows.append(("majority", [*[f"{100 * results['accuracy_by_chance']:.1f}" for _ in SERVERS], "", ""], ""))
+    rows.append(
+        ("majority", [*[f"{100 * results['accuracy_by_chance']:.1f}" for _ in SERVERS], "", ""], "")
+    )
     caption = "Accuracy in percent; in brackets raw columns. The mechanism is the one that calibration on public rows chose."
-    return figure_table(caption, "neighbours", [*[_MODELS[name] for name in SERVERS], "ceiling", "mechanism"], rows)
+    return figure_table(
+        caption, "neighbours", [*[_MODELS[name] for name in SERVERS], "ceiling", "mechanism"], rows
+    )
 
 
 def _neighbour_section(results: dict[str, Any]) -> str:
@@ -265,9 +347,14 @@ def _within(results: dict[str, Any], reach: dict[str, Any]) -> str:
         for name, value in list(reach["numbers"].items())[:4]
     )
     steps = f"{1 / radius:.3g}"
-    codes = [f"ε = {row['epsilon']:g}" for row in results["rows"] if row["radius"] == radius and row["mechanism"] == "code"]
+    codes = [
+        f"ε = {row['epsilon']:g}"
+        for row in results["rows"]
+        if row["radius"] == radius and row["mechanism"] == "code"
+    ]
     covered = (
-        f" Where calibration chose randomised response ({', '.join(codes)}), any two records are covered all the same."
+        f" Where calibration chose randomised response ({', '.join(codes)}), any two records "
+        "are covered all the same."
         if codes
         else ""
     )

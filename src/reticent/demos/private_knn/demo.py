@@ -1,4 +1,6 @@
-"""The Private-kNN demonstration: private pictures label public ones, and a student learns from the labels."""
+"""The Private-kNN demonstration: private pictures label public ones, and a student learns from
+the labels.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,13 @@ def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
     """Settings for looking around: "digits" in seconds, "mnist" and "fashion" in minutes."""
     if data == "digits":
         config = StudentConfig(
-            image_shape=(1, 8, 8), channels=(16, 32), width=64, epochs=150, batch_size=64, learning_rate=5e-3, turn=0.1
+            image_shape=(1, 8, 8),
+            channels=(16, 32),
+            width=64,
+            epochs=150,
+            batch_size=64,
+            learning_rate=5e-3,
+            turn=0.1,
         )
         return PrivateKNNStudent(
             epsilon=4.0,
@@ -58,7 +66,9 @@ def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
             classes=range(10),
             random_state=seed,
         )
-    config = StudentConfig(image_shape=(1, 28, 28), channels=(8, 16), width=64, epochs=6, learning_rate=4e-3)
+    config = StudentConfig(
+        image_shape=(1, 28, 28), channels=(8, 16), width=64, epochs=6, learning_rate=4e-3
+    )
     return PrivateKNNStudent(
         epsilon=1.0,
         delta=1e-5,
@@ -73,7 +83,8 @@ def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
 
 
 def run_demo(data: Dataset, student: PrivateKNNStudent, *, report: Report) -> KnnDemo:
-    """Four fifths of the training part are private; of the rest the labels are read for scoring only.
+    """Four fifths of the training part are private; of the rest the labels are read for scoring
+    only.
 
     Args:
         data: pictures of one plane.
@@ -107,12 +118,20 @@ def page(demo: KnnDemo) -> str:
     """The whole page as HTML; it needs nothing beside it."""
     results = demo.results
     facts = [
-        (percent(results["student"]), "of held-out pictures right, by a student that never saw a private picture"),
+        (
+            percent(results["student"]),
+            "of held-out pictures right, by a student that never saw a private picture",
+        ),
         (percent(results["released right"]), f"of {results['queries']} released labels right"),
         (f"ε = {results['epsilon']:.3g}", f"for everything released, at δ = {results['delta']:g}"),
     ]
-    shown = "".join(f"<li><b>{escape(number)}</b><span>{escape(text)}</span></li>" for number, text in facts)
-    rows = [(name, [escape(f"{value:.4g}" if isinstance(value, float) else str(value))], "") for name, value in results.items()]
+    shown = "".join(
+        f"<li><b>{escape(number)}</b><span>{escape(text)}</span></li>" for number, text in facts
+    )
+    rows = [
+        (name, [escape(f"{value:.4g}" if isinstance(value, float) else str(value))], "")
+        for name, value in results.items()
+    ]
     body = [
         f"""<header><p class="name-of">reticent · {escape(results["data"])}</p>
 <h1>A model to publish, from records that stay private</h1>
@@ -126,10 +145,14 @@ alt="Public pictures, each with its released label; wrong ones are marked."></fi
         '<section aria-labelledby="numbers"><h2 id="numbers">Numbers</h2>',
         f"{figure_table('', 'name', ('value',), rows)}</section></main>",
     ]
-    return document(title=f"Private-kNN: {results['data']}", about="A student of private neighbours", body=body)
+    return document(
+        title=f"Private-kNN: {results['data']}", about="A student of private neighbours", body=body
+    )
 
 
-def _figure(pictures: npt.NDArray[np.float32], released: npt.NDArray[Any], truth: npt.NDArray[np.int64]) -> bytes:
+def _figure(
+    pictures: npt.NDArray[np.float32], released: npt.NDArray[Any], truth: npt.NDArray[np.int64]
+) -> bytes:
     count = min(_SHOWN, len(pictures))
     lines = -(-count // _COLUMNS)
     drawing = empty_drawing(_COLUMNS * 0.8, lines * 1.0)
@@ -140,5 +163,9 @@ def _figure(pictures: npt.NDArray[np.float32], released: npt.NDArray[Any], truth
             right = released[place] == truth[place]
             axes.imshow(pictures[place], cmap="gray_r", vmin=0, vmax=1)
             label = "withheld" if released[place] == -1 else str(released[place])
-            axes.set_title(label if right else f"{label} (is {truth[place]})", fontsize=8, color="black" if right else "#b3261e")
+            axes.set_title(
+                label if right else f"{label} (is {truth[place]})",
+                fontsize=8,
+                color="black" if right else "#b3261e",
+            )
     return png(drawing, dpi=120)

@@ -1,4 +1,6 @@
-"""Alembic's entry point: runs on the connection, and in the transaction, that ``store`` hands over."""
+"""Alembic's entry point: runs on the connection, and in the transaction, that ``store`` hands
+over.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,12 @@ from alembic import context
 
 from reticent.ledger.schema import metadata
 
-if __name__ == "env_py":  # the name that alembic runs this file under; whoever only imports it starts nothing
-    context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=False)
+if (
+    __name__ == "env_py"
+):  # the name that alembic runs this file under; whoever only imports it starts nothing
+    context.configure(
+        connection=context.config.attributes["connection"],
+        target_metadata=metadata,
+        transactional_ddl=False,
+    )
     context.run_migrations()

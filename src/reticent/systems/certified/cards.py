@@ -19,53 +19,98 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
     guarantee = query.mechanism.guarantee
     intervals = query.members[0]
     training = intervals.settings
-    what = "of a vote of " + str(len(query.members)) + " classifiers" if len(query.members) > 1 else "of one classifier"
-    change = "was there at all, label included" if training.counting == "add-remove" else "is this one or any other"
+    what = (
+        "of a vote of " + str(len(query.members)) + " classifiers"
+        if len(query.members) > 1
+        else "of one classifier"
+    )
+    change = (
+        "was there at all, label included"
+        if training.counting == "add-remove"
+        else "is this one or any other"
+    )
     assumptions = [
         "the settings of training and k_max were chosen without looking at the private records",
-        "the feature map, if there is one, is public: it was not trained on the private records, and it answers every input",
         (
-            "whatever was done to the records before fit (scaling, principal components) learned nothing from them: a scaler "
+            "the feature map, if there is one, is public: it was not trained on the private "
+            "records, and it answers every input"
+        ),
+        (
+            "whatever was done to the records before fit (scaling, principal components) "
+            "learned nothing from them: a scaler "
             "fitted on the records voids this statement, PublicRanges does not"
         ),
-        "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
+        (
+            "the noise comes from the operating system's random numbers (an answer that was made "
+            "with a seed is not private)"
+        ),
         "the observer does not see how long an answer took or how much memory it used",
-        "the processor adds and multiplies as IEEE 754 says; numpy and torch compute what they document",
+        (
+            "the processor adds and multiplies as IEEE 754 says; numpy and torch compute what they "
+            "document"
+        ),
     ]
     if not classes_given:
-        assumptions.insert(1, "the set of labels that occur is public: it was taken from the records (classes='observed')")
+        assumptions.insert(
+            1,
+            "the set of labels that occur is public: it was taken from the records "
+            "(classes='observed')",
+        )
     factor = f"a factor e^{guarantee.epsilon:.4g}"
     protected = f"Whether any one training record {change}: "
     protected += (
-        f"the probability of any set of answers changes by at most {factor}, plus {guarantee.delta:g}, per answer."
+        f"the probability of any set of answers changes by at most {factor}, plus "
+        f"{guarantee.delta:g}, per answer."
         if guarantee.delta
         else f"no observer's odds change by more than {factor} per answer."
     )
     return GuaranteeCard(
         title=f"Labels {what}, with a guarantee for its training records",
         protected=protected,
-        from_whom="Anyone who sees the released labels and the receipts, with any other knowledge and any computing power. Not "
-        "from anyone who has the bundle: it holds what was learnt from the records, and is as private as they are.",
+        from_whom="Anyone who sees the released labels and the receipts, with any other "
+        "knowledge and any computing power. Not "
+        "from anyone who has the bundle: it holds what was learnt from the records, and is as "
+        "private as they are.",
         guarantee=guarantee,
         assumptions=tuple(assumptions),
         not_protected=(
             "the queries",
-            "several answers without adding them up: two answers cost up to twice as much, see total(answers=...)",
+            (
+                "several answers without adding them up: two answers cost up to twice as much, see "
+                "total(answers=...)"
+            ),
             "persons with several records: each record is protected by itself",
             same_records_again(query.adjacency),
             "what is true of many records together: that is what the labels tell",
-            "whatever else was computed from the records, such as accuracies used to choose settings",
             (
-                "answers after another fit on the same records, of this object or another: they are further answers about the "
+                "whatever else was computed from the records, such as accuracies used to choose "
+                "settings"
+            ),
+            (
+                "answers after another fit on the same records, of this object or another: "
+                "they are further answers about the "
                 "same records, and only a ledger keeps the sum"
             ),
-            *(() if classes_given else ("which labels occur among the records: whoever sees the labels knows",)),
+            *(
+                ()
+                if classes_given
+                else ("which labels occur among the records: whoever sees the labels knows",)
+            ),
         ),
         details=(
             ("mechanism", f"{query.choice.name}: {_RESPONSES[query.choice.name]}"),
-            ("certified distances", f"every k from 0 to {intervals.k_max}, counted as {training.counting}"),
+            (
+                "certified distances",
+                f"every k from 0 to {intervals.k_max}, counted as {training.counting}",
+            ),
             ("network", " - ".join(str(width) for width in training.widths)),
-            ("training", f"{training.epochs} epochs of {training.batches} batch(es), gradients clipped at {training.clip:g}"),
+            (
+                "training",
+                (
+                    f"{training.epochs} epochs of {training.batches} batch(es), gradients clipped "
+                    f"at {training.clip:g}"
+                ),
+            ),
             ("rate", f"{training.learning_rate:g} / (1 + {training.rate_decay:g} step)"),
             ("momentum, weight decay", f"{training.momentum:g}, {training.weight_decay:g}"),
             ("inputs cut to", f"[-{training.input_bound:g}, {training.input_bound:g}]"),

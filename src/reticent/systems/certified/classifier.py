@@ -1,4 +1,6 @@
-"""``CertifiedClassifier``: labels of a classifier that was trained without noise, released with a proved guarantee."""
+"""``CertifiedClassifier``: labels of a classifier that was trained without noise, released with
+a proved guarantee.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +17,46 @@ from reticent.systems.record_labels import Classes
 
 
 class CertifiedClassifier(CertifiedSystem):
-    """Releases labels of one classifier, (epsilon, delta) for each label, for the records that it was trained on.
+    """Releases labels of one classifier, (epsilon, delta) for each label, for the records that it
+    was trained on.
 
-    Training proves how far the weights could have moved if k records had come or gone, for every k up to ``k_max``. A query's
-    label survives as many changes as all those weights agree on it, and the more it survives the less it has to be randomised.
+    Training proves how far the weights could have moved if k records had come or gone, for every k
+    up to ``k_max``. A query's label survives as many changes as all those weights agree on it, and
+    the more it survives the less it has to be randomised.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance", for two training sets one of
-        which has one record more (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is assumed
-        and docs/certified.md has the proofs. ``predict`` is the noise-free label and is *not* private, and neither are the fitted
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance",
+        for two training sets one of which has one record more (``counting="replace"``: of one size,
+        with one record replaced). ``card()`` says what is assumed and docs/certified.md has the
+        proofs. ``predict`` is the noise-free label and is *not* private, and neither are the fitted
         object and its bundle.
 
     Args:
         epsilon: of one answer, above 0. See ``calibrate`` for a total over many.
         delta: of one answer, in [0, 1); for the mechanism "distance".
-        mechanism: "stability" (calibrated randomised response), "distance" (the exact label or withheld), "smooth-cauchy"
-            (published), "global" (published baseline without certificates). The last two answer two labels.
-        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero weights.
-        k_max: largest number of changed records that is certified. Training takes k_max + 1 times as long.
-        epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound, counting: see ``TrainingSettings``.
-        extractor: your own torch module from inputs to features, trained on public data only, or None.
-        classes: the labels that there are, a public list; or "observed" to take those that occur among the records, which
-            publishes them: the card then says that they are not protected.
-        data_set: what the records are called, by their owner; the same name whenever they are the same, since a ledger charges
-            every fit on them to it. None books in no ledger.
-        random_state: seed of the starting weights; the randomness of ``release`` never depends on it.
+        mechanism: "stability" (calibrated randomised response), "distance" (the exact label or
+            withheld), "smooth-cauchy" (published), "global" (published baseline without
+            certificates). The last two answer two labels.
+        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero
+            weights.
+        k_max: largest number of changed records that is certified. Training takes k_max + 1 times
+            as long.
+        epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound,
+        counting: see ``TrainingSettings``.
+        extractor: your own torch module from inputs to features, trained on public data only, or
+            None.
+        classes: the labels that there are, a public list; or "observed" to take those that occur
+            among the records, which publishes them: the card then says that they are not protected.
+        data_set: what the records are called, by their owner; the same name whenever they are the
+            same, since a ledger charges every fit on them to it. None books in no ledger.
+        random_state: seed of the starting weights; the randomness of ``release`` never depends on
+            it.
         verbose: whether training shows a progress bar on standard error.
 
     Attributes:
         members_: the certified parameter intervals, one entry; as private as the records.
-        clipped_: how many feature values of the records were cut to ``input_bound``, or were not finite; private.
+        clipped_: how many feature values of the records were cut to ``input_bound``, or were not
+            finite; private.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 

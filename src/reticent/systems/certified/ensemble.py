@@ -1,4 +1,6 @@
-"""``CertifiedEnsemble``: the vote of classifiers trained on disjoint parts of the records, released with a proved guarantee."""
+"""``CertifiedEnsemble``: the vote of classifiers trained on disjoint parts of the records,
+released with a proved guarantee.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +18,32 @@ from reticent.systems.record_labels import Classes
 
 
 class CertifiedEnsemble(CertifiedSystem):
-    """Releases the label that most members vote for, (epsilon, delta) for each label, for all training records together.
+    """Releases the label that most members vote for, (epsilon, delta) for each label, for all
+    training records together.
 
-    Every record is in one member, drawn from its key. To change the vote, enough members that vote for the winner must each lose
-    more records than their label survives; the least total is the distance that the answer's noise is calibrated to.
+    Every record is in one member, drawn from its key. To change the vote, enough members that vote
+    for the winner must each lose more records than their label survives; the least total is the
+    distance that the answer's noise is calibrated to.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance", for two training sets one of
-        which has one record more. ``card()`` says what is assumed and docs/certified.md has the proofs. ``predict`` is the
-        noise-free vote and is *not* private, and neither are the fitted object and its bundle.
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance",
+        for two training sets one of which has one record more. ``card()`` says what is assumed and
+        docs/certified.md has the proofs. ``predict`` is the noise-free vote and is *not* private,
+        and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay,
-        input_bound,
-            extractor, classes, data_set, random_state, verbose: as for ``CertifiedClassifier``; k_max is each member's.
+        epsilon, delta, mechanism, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip,
+        momentum, weight_decay, input_bound,
+            extractor, classes, data_set, random_state, verbose: as for ``CertifiedClassifier``;
+            k_max is each member's.
         members: number of classifiers, at least 1.
-        counting: "add-remove"; with more than one member "replace" is refused, since a replaced record can change two of them.
+        counting: "add-remove"; with more than one member "replace" is refused, since a replaced
+            record can change two of them.
 
     Attributes:
         members_: the certified parameter intervals of each member; as private as the records.
-        clipped_: how many feature values of the records were cut to ``input_bound``, or were not finite; private.
+        clipped_: how many feature values of the records were cut to ``input_bound``, or were not
+            finite; private.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 

@@ -14,7 +14,12 @@ from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import one_of, words
 from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Adjacency
-from reticent.mechanisms import DistanceToInstability, GlobalSensitivityResponse, SmoothCauchy, StabilityResponse
+from reticent.mechanisms import (
+    DistanceToInstability,
+    GlobalSensitivityResponse,
+    SmoothCauchy,
+    StabilityResponse,
+)
 from reticent.noise import Sampler, SeededSampler
 from reticent.retraining.stability import stable_distances, vote_distances
 from reticent.retraining.training import ParameterIntervals
@@ -26,7 +31,9 @@ Integers = npt.NDArray[np.int64]
 Response = StabilityResponse | DistanceToInstability | SmoothCauchy | GlobalSensitivityResponse
 
 MECHANISMS = ("stability", "distance", "smooth-cauchy", "global")
-"""How a certified label is released: by calibrated randomised response, exactly or not at all, as published, or uncertified."""
+"""How a certified label is released: by calibrated randomised response, exactly or not at all,
+as published, or uncertified.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +60,19 @@ class MechanismChoice:
         """The mechanism for ``classes`` labels.
 
         Raises:
-            InvalidParameter: epsilon or delta out of range, or a mechanism for two labels asked for more.
+            InvalidParameter: epsilon or delta out of range, or a mechanism for two labels asked
+                for more.
         """
         if self.name == "stability":
             return StabilityResponse(classes=classes, epsilon=self.epsilon, adjacency=adjacency)
         if self.name == "distance":
-            return DistanceToInstability(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
+            return DistanceToInstability(
+                epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
+            )
         if classes != 2:
             raise InvalidParameter(
-                f"mechanism={self.name!r}: answers two labels, got classes={classes}; use stability or distance"
+                f"mechanism={self.name!r}: answers two labels, got classes={classes}; use "
+                "stability or distance"
             )
         if self.name == "smooth-cauchy":
             return SmoothCauchy(epsilon=self.epsilon, adjacency=adjacency)
@@ -70,7 +81,8 @@ class MechanismChoice:
 
 @dataclass(frozen=True, eq=False)
 class CertifiedQuery:
-    """Everything that answering takes. It holds what was learnt from the records, and is as private as they are.
+    """Everything that answering takes. It holds what was learnt from the records, and is as private
+    as they are.
 
     Attributes:
         extractor: public map from inputs to features, applied to one input at a time.
@@ -96,7 +108,9 @@ class CertifiedQuery:
 
     @property
     def adjacency(self) -> Adjacency:
-        """One record more, less or replaced, of this data set. Keys name records here; they make none a person's."""
+        """One record more, less or replaced, of this data set. Keys name records here; they make
+        none a person's.
+        """
         return replace(self.members[0].settings.adjacency, data_set=self.data_set)
 
     @property
@@ -108,16 +122,22 @@ class CertifiedQuery:
         """Every member's label and stable distance, each of shape (members, n). Private."""
         points = self.extractor.embed(inputs)
         found = [stable_distances(member, points) for member in self.members]
-        return np.stack([labels for labels, _ in found]), np.stack([distances for _, distances in found])
+        return np.stack([labels for labels, _ in found]), np.stack(
+            [distances for _, distances in found]
+        )
 
     def stable_distances(self, inputs: Array) -> tuple[Integers, Integers]:
-        """The label of the model, or of the vote, and how many records must change at least before it does, less 1. Private."""
+        """The label of the model, or of the vote, and how many records must change at least
+        before it does, less 1. Private.
+        """
         labels, distances = self.member_distances(inputs)
         if len(self.members) == 1:
             return labels[0], distances[0]
         return vote_distances(labels, distances, classes=self.classes)
 
-    def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    def answer(
+        self, inputs: Array, *, sampler: Sampler
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """One label for each row of checked ``inputs``, and which of them are withheld (label -1).
 
         Args:
@@ -128,13 +148,17 @@ class CertifiedQuery:
         mechanism = self.mechanism
         if isinstance(mechanism, DistanceToInstability):
             return mechanism.release(labels, distances, sampler=sampler)
-        return mechanism.release(labels, distances, sampler=sampler), np.zeros(len(labels), dtype=bool)
+        return mechanism.release(labels, distances, sampler=sampler), np.zeros(
+            len(labels), dtype=bool
+        )
 
     def rehearse(self) -> None:
-        """Answers about label 0 at distance 0, with a seed, and forgets it: what cannot answer fails before any charge.
+        """Answers about label 0 at distance 0, with a seed, and forgets it: what cannot answer
+        fails before any charge.
 
         Raises:
-            ReticentError: a mechanism for two labels asked for more, or a cost or noise beyond what is computed.
+            ReticentError: a mechanism for two labels asked for more, or a cost or noise beyond
+                what is computed.
         """
         nobody = np.zeros(1, dtype=np.int64)
         _ = self.mechanism.event
@@ -148,11 +172,16 @@ class CertifiedQuery:
         for index, member in enumerate(self.members):
             for layer, start in enumerate(member.grids.start):
                 name = f"member{index}.layer{layer}"
-                # Whole numbers below 2**27: int32 holds them, float64 the starting weights they are multiples around.
+                # Whole numbers below 2**27: int32 holds them, float64 the starting weights they are
+                # multiples around.
                 arrays[f"{name}.start"] = start * member.grids.weight_units[layer]
                 arrays[f"{name}.lower"] = member.lower[layer].astype(np.int32)
                 arrays[f"{name}.upper"] = member.upper[layer].astype(np.int32)
-        choice = {"name": self.choice.name, "epsilon": self.choice.epsilon, "delta": self.choice.delta}
+        choice = {
+            "name": self.choice.name,
+            "epsilon": self.choice.epsilon,
+            "delta": self.choice.delta,
+        }
         settings = {
             "extractor": extractor,
             "training": fields,
@@ -163,7 +192,9 @@ class CertifiedQuery:
         return settings, arrays
 
     @classmethod
-    def from_description(cls, settings: dict[str, Any], arrays: Arrays, extractor: nn.Module | None) -> CertifiedQuery:
+    def from_description(
+        cls, settings: dict[str, Any], arrays: Arrays, extractor: nn.Module | None
+    ) -> CertifiedQuery:
         """The query that ``describe`` took apart.
 
         Raises:
@@ -174,19 +205,36 @@ class CertifiedQuery:
             described = settings["extractor"]
         features = restore(described, arrays, extractor)
         with rebuilding():
-            training = TrainingSettings(**{**settings["training"], "hidden": tuple(settings["training"]["hidden"])})
-            members = tuple(_member(training, arrays, f"member{index}") for index in range(int(settings["members"])))
-            query = cls(features, members, MechanismChoice(**settings["mechanism"]), words(settings["data_set"], name="data_set"))
+            training = TrainingSettings(
+                **{**settings["training"], "hidden": tuple(settings["training"]["hidden"])}
+            )
+            members = tuple(
+                _member(training, arrays, f"member{index}")
+                for index in range(int(settings["members"]))
+            )
+            query = cls(
+                features,
+                members,
+                MechanismChoice(**settings["mechanism"]),
+                words(settings["data_set"], name="data_set"),
+            )
             _ = query.mechanism, members[0]
         return query
 
 
 def _member(training: TrainingSettings, arrays: Arrays, name: str) -> ParameterIntervals:
     layers = range(len(training.widths) - 1)
-    grids = TrainingGrids.build(training, [arrays[f"{name}.layer{layer}.start"] for layer in layers])
+    grids = TrainingGrids.build(
+        training, [arrays[f"{name}.layer{layer}.start"] for layer in layers]
+    )
     lower = tuple(arrays[f"{name}.layer{layer}.lower"].astype(np.float64) for layer in layers)
     upper = tuple(arrays[f"{name}.layer{layer}.upper"].astype(np.float64) for layer in layers)
     for start, low, high in zip(grids.start, lower, upper, strict=True):
-        if low.shape != high.shape or low.shape[1:] != start.shape or len(low) != len(lower[0]) or bool((low > high).any()):
+        if (
+            low.shape != high.shape
+            or low.shape[1:] != start.shape
+            or len(low) != len(lower[0])
+            or bool((low > high).any())
+        ):
             raise CorruptBundle("bundle: parameter intervals that do not fit the network")
     return ParameterIntervals(grids, lower, upper)

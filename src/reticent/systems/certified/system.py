@@ -1,4 +1,6 @@
-"""What ``CertifiedClassifier`` and ``CertifiedEnsemble`` share: checked settings, training, budgets, storing and explaining."""
+"""What ``CertifiedClassifier`` and ``CertifiedEnsemble`` share: checked settings, training,
+budgets, storing and explaining.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,13 @@ from reticent.retraining.training_settings import TrainingSettings
 from reticent.systems.certified.cards import certified_card
 from reticent.systems.certified.query import CertifiedQuery, MechanismChoice
 from reticent.systems.class_labels import restored_labels
-from reticent.systems.embedding import Embedding, IdentityEmbedding, ModuleEmbedding, check_pictures, check_sizes
+from reticent.systems.embedding import (
+    Embedding,
+    IdentityEmbedding,
+    ModuleEmbedding,
+    check_pictures,
+    check_sizes,
+)
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
 from reticent.tables.feature_names import kept_names, names_of, stored_names
@@ -59,16 +67,19 @@ TRAINING = (
 
 
 class CertifiedSystem(ClassifierMixin, ReleasingSystem):
-    """A classifier trained without noise, whose labels are released with a guarantee for its training records.
+    """A classifier trained without noise, whose labels are released with a guarantee for its
+    training records.
 
     Use ``CertifiedClassifier`` or ``CertifiedEnsemble``.
 
     Attributes:
         members_: certified parameter intervals of each model; as private as the records.
         extractor_: the public feature map.
-        data_set_: name of the records; a serial drawn at random by ``fit`` where ``data_set`` is None.
+        data_set_: name of the records; a serial drawn at random by ``fit`` where ``data_set`` is
+            None.
         serial_: drawn at random by ``fit``; names the fitted system where its weights may not.
-        clipped_: how many feature values of the records were cut to ``input_bound``, or were not finite; private, and not stored.
+        clipped_: how many feature values of the records were cut to ``input_bound``, or were not
+            finite; private, and not stored.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
         input_shape_: shape of one input.
@@ -92,14 +103,19 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     random_state: Any
     verbose: bool
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, keys: Sequence[Any] | npt.NDArray[Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        keys: Sequence[Any] | npt.NDArray[Any] | None = None,
+    ) -> Self:
         """Trains on private records, and certifies the training.
 
         Args:
             X: shape (n, features), or (n, ...) in the shape that the extractor takes.
             y: shape (n,), labels.
-            keys: what each record is known by (strings, integers or bytes), which decides its batch and its member; None to
-                take the record's own content. Never its place in the list.
+            keys: what each record is known by (strings, integers or bytes), which decides its batch
+                and its member; None to take the record's own content. Never its place in the list.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
@@ -115,12 +131,17 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         random = training_generator(self.random_state)
         extractor = _extractor(self.extractor, inputs.shape[1], shape)
         features = extractor.alone(inputs)
-        # A record whose features are not finite counts as one at the origin: to refuse it would tell that it is there.
+        # A record whose features are not finite counts as one at the origin: to refuse it would
+        # tell that it is there.
         points = finite_or_zero(features)
-        fields = {name: getattr(self, name) for name in TRAINING} | {"hidden": counts(self.hidden, name="hidden")}
+        fields = {name: getattr(self, name) for name in TRAINING} | {
+            "hidden": counts(self.hidden, name="hidden")
+        }
         training = TrainingSettings(features=points.shape[1], classes=len(classes), **fields)
         if members > 1 and training.counting == "replace":
-            raise InvalidParameter("counting='replace': a replaced record can change two members; expected add-remove")
+            raise InvalidParameter(
+                "counting='replace': a replaced record can change two members; expected add-remove"
+            )
         names = record_keys(points, labels, keys)
         member = record_buckets(names, buckets=members, purpose="ensemble member")
         batch = record_buckets(names, buckets=training.batches, purpose="batch")
@@ -129,7 +150,11 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         with progress(flag(self.verbose, name="verbose")) as report:
             for index, seed in enumerate(seeds):
                 mine = member == index
-                stage = "certified training" if members == 1 else f"certified training, member {index + 1}"
+                stage = (
+                    "certified training"
+                    if members == 1
+                    else f"certified training, member {index + 1}"
+                )
 
                 def done(distances: int, stage: str = stage) -> None:
                     report(stage, distances, k_max + 1, float("nan"))
@@ -145,12 +170,22 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                         report=done,
                     )
                 )
-        self._become(tuple(fitted), extractor, classes, shape, columns, data_set=data_set, serial=token_hex(16))
+        self._become(
+            tuple(fitted),
+            extractor,
+            classes,
+            shape,
+            columns,
+            data_set=data_set,
+            serial=token_hex(16),
+        )
         self.clipped_ = int((~(np.abs(features) <= training.input_bound)).sum())
         if self.clipped_:
             warnings.warn(
-                f"X: {self.clipped_} of {features.size} feature values lie beyond input_bound={training.input_bound:g} and were "
-                "cut to it, or are not finite; bring features into that range by public numbers (PublicRanges). This count is "
+                f"X: {self.clipped_} of {features.size} feature values lie beyond "
+                f"input_bound={training.input_bound:g} and were "
+                "cut to it, or are not finite; bring features into that range by public "
+                "numbers (PublicRanges). This count is "
                 "private: it is for the owner of the records",
                 UserWarning,
                 stacklevel=2,
@@ -158,12 +193,16 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The model's (or the vote's) own labels, without noise. Private: for the owner of the records, never to be sent."""
+        """The model's (or the vote's) own labels, without noise. Private: for the owner of the
+        records, never to be sent.
+        """
         labels, _ = self.stable_distances(X)
         return np.asarray(self.classes_[labels])
 
     def stable_distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
-        """Position of each row's label in ``classes_``, and the certified number of changed records that it survives. Private."""
+        """Position of each row's label in ``classes_``, and the certified number of changed
+        records that it survives. Private.
+        """
         return self.query_.stable_distances(self._inputs(X))
 
     def member_distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
@@ -171,25 +210,32 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self.query_.member_distances(self._inputs(X))
 
     def calibrate(self, *, epsilon: float, delta: float, answers: int) -> Self:
-        """Sets the epsilon of one answer such that ``answers`` of them cost at most (``epsilon``, ``delta``) together.
+        """Sets the epsilon of one answer such that ``answers`` of them cost at most (``epsilon``,
+        ``delta``) together.
 
-        By optimal composition, which is never above basic or advanced composition. Nothing is trained again, and the total is
-        only kept by not asking more often: book in a ledger to have that enforced.
+        By optimal composition, which is never above basic or advanced composition. Nothing is
+        trained again, and the total is only kept by not asking more often: book in a ledger to have
+        that enforced.
 
         Raises:
             InvalidParameter: the mechanism "distance", whose answers have a delta of their own.
         """
         if self.mechanism == "distance":
             raise InvalidParameter(
-                "calibrate: expected a mechanism of pure epsilon, got mechanism='distance'; set epsilon and delta yourself"
+                "calibrate: expected a mechanism of pure epsilon, got mechanism='distance'; "
+                "set epsilon and delta yourself"
             )
         self.epsilon = epsilon_per_answer(epsilon=epsilon, delta=delta, answers=answers)
         return self
 
     def total(self, *, answers: int, delta: float) -> Composition:
-        """What ``answers`` answers cost together at ``delta``: the smallest of basic, advanced and optimal composition."""
+        """What ``answers`` answers cost together at ``delta``: the smallest of basic, advanced
+        and optimal composition.
+        """
         own = self.delta if self._choice().name == "distance" else 0.0
-        return smallest_epsilon(epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=own)
+        return smallest_epsilon(
+            epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=own
+        )
 
     @property
     def query_(self) -> CertifiedQuery:
@@ -203,8 +249,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     def bundle_identity_(self) -> str:
         """Names the bundle, with the mechanism and epsilon that are set now, in every receipt.
 
-        It comes from public settings and from a serial that ``fit`` draws at random. The weights have no part in it: they are
-        private, and a receipt is not.
+        It comes from public settings and from a serial that ``fit`` draws at random. The weights
+        have no part in it: they are private, and a receipt is not.
         """
         choice = self._fitted().choice
         if choice not in self._identities:
@@ -217,16 +263,26 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     @override
     def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written. As private as the records: keep it where they are kept."""
+        """Everything that ``release`` needs, ready to be written. As private as the records:
+        keep it where they are kept.
+        """
         settings, arrays = self.query_.describe()
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self.classes_.tolist()
         settings["classes_given"] = not is_observed(self.classes)
         settings["feature_names"] = kept_names(self)
-        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown(), self.serial_)
+        return Bundle(
+            type(self).__name__, settings, arrays, self.card().to_markdown(), self.serial_
+        )
 
     @classmethod
-    def load(cls, folder: str | Path, *, extractor: nn.Module | None = None, trusted_key: str | Path | None = None) -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        extractor: nn.Module | None = None,
+        trusted_key: str | Path | None = None,
+    ) -> Self:
         """A system that is ready to release, from what ``save`` wrote.
 
         Args:
@@ -235,7 +291,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             trusted_key: file with the public key that must have signed the bundle, or None.
 
         Raises:
-            InvalidInput: no such folder, a bundle of another system, or a module that is missing or another one.
+            InvalidInput: no such folder, a bundle of another system, or a module that is missing or
+                another one.
             CorruptBundle: the bundle is damaged.
             UntrustedSignature: not signed by ``trusted_key``.
         """
@@ -243,13 +300,18 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         query = CertifiedQuery.from_description(bundle.settings, bundle.arrays, extractor)
         training = query.members[0].settings
         with rebuilding():
-            shape = tuple(count(size, name="input_shape") for size in bundle.settings["input_shape"])
+            shape = tuple(
+                count(size, name="input_shape") for size in bundle.settings["input_shape"]
+            )
             check_sizes(query.extractor, shape, training.features)
             classes = restored_labels(bundle.settings["labels"], expected=query.classes)
             given = classes.tolist() if bundle.settings["classes_given"] else OBSERVED
             columns = stored_names(bundle.settings, int(np.prod(shape)))
         if not bundle.serial:
-            raise CorruptBundle("bundle: has no serial, which names it in receipts in place of its private weights; fit it again")
+            raise CorruptBundle(
+                "bundle: has no serial, which names it in receipts in place of its private "
+                "weights; fit it again"
+            )
         arguments = {name: getattr(training, name) for name in TRAINING}
         loaded = cls(
             **cls._arguments(query),
@@ -263,7 +325,15 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             **arguments,
         )
         with rebuilding():
-            loaded._become(query.members, query.extractor, classes, shape, columns, data_set=query.data_set, serial=bundle.serial)
+            loaded._become(
+                query.members,
+                query.extractor,
+                classes,
+                shape,
+                columns,
+                data_set=query.data_set,
+                serial=bundle.serial,
+            )
             check_rebuilt(bundle, loaded.bundle())
         return loaded
 
@@ -278,7 +348,9 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     def _choice(self) -> MechanismChoice:
         epsilon = positive(self.epsilon, name="epsilon")
-        choice = MechanismChoice(name=self.mechanism, epsilon=epsilon, delta=probability(self.delta, name="delta"))
+        choice = MechanismChoice(
+            name=self.mechanism, epsilon=epsilon, delta=probability(self.delta, name="delta")
+        )
         if self.mechanism == "distance":
             probability(self.delta, name="delta", allow_zero=False)
         return choice
@@ -307,10 +379,13 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self.query_
 
     @override
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None) -> Release:
+    def _answer(
+        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+    ) -> Release:
         if not (scope is None or isinstance(scope, Scope)):
             raise InvalidInput(
-                f"scope: expected one Scope, got {type(scope).__name__}; every answer, whatever its row, is paid for by the "
+                f"scope: expected one Scope, got {type(scope).__name__}; every answer, "
+                "whatever its row, is paid for by the "
                 "records seen in fit"
             )
         self.query_.rehearse()
@@ -321,5 +396,7 @@ def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) 
     if module is None:
         return IdentityEmbedding(features)
     if not isinstance(module, nn.Module):
-        raise InvalidParameter(f"extractor: expected None or a torch module, got {type(module).__name__}")
+        raise InvalidParameter(
+            f"extractor: expected None or a torch module, got {type(module).__name__}"
+        )
     return ModuleEmbedding(module, shape)

@@ -1,7 +1,9 @@
-"""Choosing path, mechanism, proposal and split for the highest expected utility at a required total.
+"""Choosing path, mechanism, proposal and split for the highest expected utility at a required
+total.
 
-Everything here looks at calibration data that is public or belongs to training; never at a point to be protected.
-The release that is chosen is sound whatever was chosen: calibration decides how useful it is.
+Everything here looks at calibration data that is public or belongs to training; never at a point
+to be protected. The release that is chosen is sound whatever was chosen: calibration decides how
+useful it is.
 """
 
 from __future__ import annotations
@@ -38,9 +40,13 @@ TEST_SHARES = (0.15, 0.3, 0.45, 0.6)
 """Shares of epsilon that the test may get on the local path."""
 
 PROPOSAL_QUANTILES = (0.5, 0.75, 0.9, 0.97, 1.0)
-"""Proposals tried, as quantiles of the bound at the largest radius over as many calibration points as the bound affords."""
+"""Proposals tried, as quantiles of the bound at the largest radius over as many calibration
+points as the bound affords.
+"""
 
-_GLOBAL_MARGIN = 1.0 + 2.0**-30  # a global bound that involves a norm of a large layer may differ in its last bits elsewhere
+_GLOBAL_MARGIN = (
+    1.0 + 2.0**-30
+)  # a global bound that involves a norm of a large layer may differ in its last bits elsewhere
 _SCALES_PER_DOUBLING = 2
 _NOISE_DRAWS = 4
 
@@ -70,8 +76,10 @@ class CalibrationData:
     """Embeddings that are public or belong to training, with labels if utility is accuracy.
 
     Attributes:
-        train, held: shapes (n, d) and (k, d); heads are trained on the first and scored on the second.
-        train_labels, held_labels: shapes (n,) and (k,), or None: utility is then the share of signal in the variance.
+        train, held: shapes (n, d) and (k, d); heads are trained on the first and scored on the
+            second.
+        train_labels, held_labels: shapes (n,) and (k,), or None: utility is then the share of
+            signal in the variance.
     """
 
     train: Array
@@ -87,7 +95,8 @@ class Choice:
     Attributes:
         candidate: the chosen function.
         plan: its setting.
-        head: classifier of released vectors that utility was measured with; None for labels or without labels.
+        head: classifier of released vectors that utility was measured with; None for labels or
+            without labels.
         considered: every plan that was scored, best first.
     """
 
@@ -125,18 +134,27 @@ def calibrate(
         for plan, passing in _plans(candidate, requirement, data.held, paths):
             value = utility.of(plan, passing)
             scored.append((replace(plan, utility=value), candidate, utility.head_of(plan)))
-        report("calibration", index + 1, len(candidates), 1.0 - max((plan.utility for plan, _, _ in scored), default=0.0))
+        report(
+            "calibration",
+            index + 1,
+            len(candidates),
+            1.0 - max((plan.utility for plan, _, _ in scored), default=0.0),
+        )
     if not scored:
         raise CalibrationFailed(
-            f"no plan meets epsilon={requirement.epsilon:g}, delta={requirement.delta:g} on path(s) {', '.join(paths)}: "
-            "the local path and the Gaussian mechanism need delta above 0; raise delta or allow the global path"
+            f"no plan meets epsilon={requirement.epsilon:g}, delta={requirement.delta:g} on "
+            f"path(s) {', '.join(paths)}: "
+            "the local path and the Gaussian mechanism need delta above 0; raise delta or "
+            "allow the global path"
         )
     plan, candidate, head = max(scored, key=lambda entry: entry[0].utility)
     ranking = sorted((entry[0] for entry in scored), key=lambda entry: -entry.utility)
     return Choice(candidate, plan, head, tuple(ranking))
 
 
-def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: Sequence[Path]) -> list[tuple[Plan, Array]]:
+def _plans(
+    candidate: Candidate, requirement: Requirement, held: Array, paths: Sequence[Path]
+) -> list[tuple[Plan, Array]]:
     """Plans worth scoring, each with the probability of an answer at every held-out point."""
     epsilon, delta = requirement.epsilon, requirement.delta
     gaussian = candidate.mechanism == "gaussian"
@@ -170,36 +188,56 @@ def _plans(candidate: Candidate, requirement: Requirement, held: Array, paths: S
         )
         passing, _ = optimal_test(epsilon=split.epsilon_test, delta=split.delta_test)
         constants = candidate.bound.bound(sample, radius * (len(passing) - 1))
-        for proposal in sorted({_round_up(float(value)) for value in np.quantile(constants, PROPOSAL_QUANTILES)}):
+        for proposal in sorted(
+            {_round_up(float(value)) for value in np.quantile(constants, PROPOSAL_QUANTILES)}
+        ):
             plan = replace(split, proposal=proposal)
             if proposal <= 0 or _noise_per_answer(candidate, plan, requirement) >= ceiling:
                 continue  # the global path adds less noise and withholds nothing
             chance = passing[level_test(candidate.bound, plan, requirement).levels(sample)]
             mean = float(chance.mean())
             # Points that were not asked about count as their average.
-            plans.append((replace(plan, released=mean), np.concatenate([chance, np.full(len(held) - len(sample), mean)])))
+            plans.append(
+                (
+                    replace(plan, released=mean),
+                    np.concatenate([chance, np.full(len(held) - len(sample), mean)]),
+                )
+            )
     return plans
 
 
 def _round_up(value: float) -> float:
-    """``value`` up to 16 bits: quantiles that differ by rounding alone are one proposal, and constants equal to it stay below."""
+    """``value`` up to 16 bits: quantiles that differ by rounding alone are one proposal, and
+    constants equal to it stay below.
+    """
     mantissa, exponent = np.frexp(value)
     return float(np.ldexp(np.ceil(mantissa * 2.0**16), exponent - 16))
 
 
 def _noise_per_answer(candidate: Candidate, plan: Plan, requirement: Requirement) -> float:
-    """Noise scale of a mechanism for vectors, or temperature of one for labels: smaller is better for the same mechanism."""
+    """Noise scale of a mechanism for vectors, or temperature of one for labels: smaller is
+    better for the same mechanism.
+    """
     inner = inner_mechanism(candidate.network, candidate.bound, plan, requirement)
-    return inner.scale if isinstance(inner, AdditiveMechanism) else inner.sensitivity / inner.epsilon
+    return (
+        inner.scale if isinstance(inner, AdditiveMechanism) else inner.sensitivity / inner.epsilon
+    )
 
 
 class _Utility:
     """Expected utility of plans for one candidate.
 
-    For vectors, heads are trained at a few noise scales of a geometric grid and shared by all plans near them.
+    For vectors, heads are trained at a few noise scales of a geometric grid and shared by all
+    plans near them.
     """
 
-    def __init__(self, candidate: Candidate, requirement: Requirement, data: CalibrationData, config: HeadConfig) -> None:
+    def __init__(
+        self,
+        candidate: Candidate,
+        requirement: Requirement,
+        data: CalibrationData,
+        config: HeadConfig,
+    ) -> None:
         self._candidate = candidate
         self._requirement = requirement
         self._config = config
@@ -209,16 +247,26 @@ class _Utility:
         self._heads: dict[int, Head] = {}
 
     def of(self, plan: Plan, passing: Array) -> float:
-        """Expected accuracy (without labels: share of signal in the variance), withheld answers worth nothing."""
-        inner = inner_mechanism(self._candidate.network, self._candidate.bound, plan, self._requirement)
+        """Expected accuracy (without labels: share of signal in the variance), withheld answers
+        worth nothing.
+        """
+        inner = inner_mechanism(
+            self._candidate.network, self._candidate.bound, plan, self._requirement
+        )
         labels = self._data.held_labels
         if not isinstance(inner, AdditiveMechanism):
             if labels is None:
-                raise InvalidInput("labels: expected labels to calibrate a label release with, got none")
-            return float((passing * inner.probabilities(self._held)[np.arange(len(labels)), labels]).mean())
+                raise InvalidInput(
+                    "labels: expected labels to calibrate a label release with, got none"
+                )
+            return float(
+                (passing * inner.probabilities(self._held)[np.arange(len(labels)), labels]).mean()
+            )
         held = torch.from_numpy(self._held.astype(np.float32))
         if labels is None:
-            noise = inner.scale**2 * float(unit_noise(plan.mechanism, 4000, held.shape[1]).square().sum(dim=1).mean())
+            noise = inner.scale**2 * float(
+                unit_noise(plan.mechanism, 4000, held.shape[1]).square().sum(dim=1).mean()
+            )
             signal = float(held.var(dim=0, correction=0).sum())
             return float(passing.mean()) * signal / (signal + noise)
         head = self.head_of(plan)
@@ -230,19 +278,25 @@ class _Utility:
         return float((passing * right / _NOISE_DRAWS).mean())
 
     def head_of(self, plan: Plan) -> Head | None:
-        """The head trained at the grid scale nearest to the plan's; None for labels or without labels."""
+        """The head trained at the grid scale nearest to the plan's; None for labels or without
+        labels.
+        """
         if self._data.train_labels is None or plan.mechanism in LABEL_MECHANISMS:
             return None
         scale = _noise_per_answer(self._candidate, plan, self._requirement)
         step = round(float(np.log2(scale)) * _SCALES_PER_DOUBLING)
         if step not in self._heads:
             add_noise = noise_adder(plan.mechanism, 2.0 ** (step / _SCALES_PER_DOUBLING))
-            self._heads[step] = train_head(self._train, self._data.train_labels, self._config, noise=add_noise)
+            self._heads[step] = train_head(
+                self._train, self._data.train_labels, self._config, noise=add_noise
+            )
         return self._heads[step]
 
 
 def noise_adder(mechanism: str, scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A function that adds fresh float noise of a vector mechanism to a batch, for training heads."""
+    """A function that adds fresh float noise of a vector mechanism to a batch, for training
+    heads.
+    """
 
     def add(batch: torch.Tensor) -> torch.Tensor:
         return batch + scale * unit_noise(mechanism, len(batch), batch.shape[1])

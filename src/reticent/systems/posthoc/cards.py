@@ -14,16 +14,19 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     what = "label" if plan.mechanism in LABEL_MECHANISMS else "embedding"
     factor = f"a factor {_factor(guarantee.epsilon)}"
     protected = (
-        f"Which of two inputs an answer came from, whenever the two lie within {adjacency.metric.value} distance "
+        "Which of two inputs an answer came from, whenever the two lie within "
+        f"{adjacency.metric.value} distance "
         f"{adjacency.radius:g} of each other in the {adjacency.space}: "
     )
     protected += (
-        f"the probability of any set of answers changes by at most {factor}, plus {guarantee.delta:g}, per answer."
+        f"the probability of any set of answers changes by at most {factor}, plus "
+        f"{guarantee.delta:g}, per answer."
         if guarantee.delta
         else f"no observer's odds between them change by more than {factor} per answer."
     )
     withheld = (
-        f"A share of about {1 - plan.released:.1%} of answers is withheld (measured on calibration data); "
+        f"A share of about {1 - plan.released:.1%} of answers is withheld (measured on "
+        "calibration data); "
         "a withheld answer costs as much as any other."
         if plan.path == "local"
         else "No answer is ever withheld."
@@ -31,33 +34,63 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     return GuaranteeCard(
         title=f"Released {what} with a posthoc guarantee",
         protected=f"{protected} {withheld}",
-        from_whom="Anyone who sees the released values, the receipt and this whole bundle, with any other knowledge and any "
+        from_whom="Anyone who sees the released values, the receipt and this whole bundle, "
+        "with any other knowledge and any "
         "computing power: the server, its operator, an eavesdropper.",
         guarantee=guarantee,
         assumptions=(
-            "the data that the networks were trained and calibrated on are public, or their owners have agreed",
+            (
+                "the data that the networks were trained and calibrated on are public, or their "
+                "owners have agreed"
+            ),
             "the release runs on a device that the owner of the input trusts",
-            *(() if query.embedding.kind != "module" else ("the user's own embedder answers every input, and in the same time",)),
-            "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
+            *(
+                ()
+                if query.embedding.kind != "module"
+                else ("the user's own embedder answers every input, and in the same time",)
+            ),
+            (
+                "the noise comes from the operating system's random numbers (an answer that was "
+                "made with a seed is not private)"
+            ),
             "the observer does not see how long one release took or how much memory it used",
             "the operating system, the processor, numpy and torch compute what they document",
         ),
         not_protected=(
-            "that an input holds NaN or infinity: such a request is refused as a whole, before anything is charged",
             (
-                f"the input beyond distance {adjacency.radius:g}: this is not differential privacy of the whole picture, and "
-                "which rough kind of input it is may well be visible; look at decoded neighbours to see what that means"
+                "that an input holds NaN or infinity: such a request is refused as a whole, before "
+                "anything is charged"
             ),
-            "several answers about one input without adding them up: two answers cost twice as much",
+            (
+                f"the input beyond distance {adjacency.radius:g}: this is not differential "
+                "privacy of the whole picture, and "
+                "which rough kind of input it is may well be visible; look at decoded "
+                "neighbours to see what that means"
+            ),
+            (
+                "several answers about one input without adding them up: two answers cost twice as "
+                "much"
+            ),
             "the data that the networks were trained on",
         ),
         details=(
-            ("path", "bound over the whole public domain" if plan.path == "global" else "propose, test, release"),
+            (
+                "path",
+                "bound over the whole public domain"
+                if plan.path == "global"
+                else "propose, test, release",
+            ),
             ("mechanism", plan.mechanism),
             ("Lipschitz proposal", f"{plan.proposal:.6g}"),
             ("certificate", query.bound.kind),
-            ("epsilon for the test, for the release", f"{plan.epsilon_test:.6g}, {plan.epsilon_release:.6g}"),
-            ("delta for the test, for the release", f"{plan.delta_test:.3g}, {plan.delta_release:.3g}"),
+            (
+                "epsilon for the test, for the release",
+                f"{plan.epsilon_test:.6g}, {plan.epsilon_release:.6g}",
+            ),
+            (
+                "delta for the test, for the release",
+                f"{plan.delta_test:.3g}, {plan.delta_release:.3g}",
+            ),
             ("expected utility on calibration data", f"{plan.utility:.4f}"),
         ),
     )

@@ -1,6 +1,8 @@
-"""``PosthocClassifier``: the label of a private picture, released to anyone with a proved guarantee.
+"""``PosthocClassifier``: the label of a private picture, released to anyone with a proved
+guarantee.
 
-When the client can run the classifier itself, a label is worth far more per epsilon than an embedding.
+When the client can run the classifier itself, a label is worth far more per epsilon than an
+embedding.
 """
 
 from __future__ import annotations
@@ -34,29 +36,33 @@ from reticent.training.progress import Report, progress
 
 
 class PosthocClassifier(ClassifierMixin, PosthocSystem):
-    """Releases labels of private inputs: (epsilon, delta) for inputs within ``radius`` of each other.
+    """Releases labels of private inputs: (epsilon, delta) for inputs within ``radius`` of each
+    other.
 
     Guarantee:
-        One released label costs (epsilon, delta) for neighbours within l-infinity (or ``input_norm``) distance
-        ``radius`` *in the embedding space*, withheld answers included. See ``card()`` for what is assumed, and
-        docs/mechanisms.md and docs/certificates.md for the proofs. ``predict`` is the client's own, noise-free
-        prediction and is *not* private.
+        One released label costs (epsilon, delta) for neighbours within l-infinity (or
+        ``input_norm``) distance ``radius`` *in the embedding space*, withheld answers included. See
+        ``card()`` for what is assumed, and docs/mechanisms.md and docs/certificates.md for the
+        proofs. ``predict`` is the client's own, noise-free prediction and is *not* private.
 
     Args:
         epsilon: total epsilon of one label, above 0.
         delta: total delta of one label, in [0, 1). With 0 only the global path can be used.
         radius: neighbourhood radius R in the units of the embedding, above 0.
-        embedder: "dense" or "convolutional" (a beta-VAE, trained on X), "identity" (X is the embedding), or your
-            own trained torch module from inputs to vectors, which is copied.
-        embedder_name: what you call the embedder, and vouch that everything of this name maps inputs alike; answers of two
-            systems share a budget only if their embedders, names included, are the same. A torch module whose code cannot be
-            read (see docs/guarantees.md) needs one for that; without, every fit is a space of its own.
-        classifier: "noise-aware" (trained for exactly the mechanism that releases), or your own trained torch module
-            from embeddings to logits, in the order of the sorted labels.
+        embedder: "dense" or "convolutional" (a beta-VAE, trained on X), "identity" (X is the
+            embedding), or your own trained torch module from inputs to vectors, which is copied.
+        embedder_name: what you call the embedder, and vouch that everything of this name maps
+            inputs alike; answers of two systems share a budget only if their embedders, names
+            included, are the same. A torch module whose code cannot be read (see
+            docs/guarantees.md) needs one for that; without, every fit is a space of its own.
+        classifier: "noise-aware" (trained for exactly the mechanism that releases), or your own
+            trained torch module from embeddings to logits, in the order of the sorted labels.
         mechanism: "auto", "softmax" or "stability".
-        path: "auto", "global" (bound over the whole domain, nothing withheld) or "local" (propose-test-release).
-        certificate: "auto", "interval", "enumeration", "layered" or "exact" (the constant itself, by complete search; small ReLU
-            networks and l-infinity only, and ``path="global"``: the time of a search depends on the point).
+        path: "auto", "global" (bound over the whole domain, nothing withheld) or "local"
+            (propose-test-release).
+        certificate: "auto", "interval", "enumeration", "layered" or "exact" (the constant itself,
+            by complete search; small ReLU networks and l-infinity only, and ``path="global"``: the
+            time of a search depends on the point).
         input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
         latent_dimension: size of a beta-VAE's embedding.
         beta: weight of the beta-VAE's divergence term.
@@ -145,8 +151,13 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         if not isinstance(self.classifier, nn.Module):
             one_of(self.classifier, ("noise-aware", "a torch module"), name="classifier")
         mechanisms = LABEL_MECHANISMS if self.mechanism == "auto" else (self.mechanism,)
-        with torch.random.fork_rng(devices=[]), progress(flag(self.verbose, name="verbose")) as report:
-            prepared = prepare(settings, X, y, labels_needed=True, random_state=self.random_state, report=report)
+        with (
+            torch.random.fork_rng(devices=[]),
+            progress(flag(self.verbose, name="verbose")) as report,
+        ):
+            prepared = prepare(
+                settings, X, y, labels_needed=True, random_state=self.random_state, report=report
+            )
             requirement = settings.requirement(prepared.embedding, prepared.domain)
             choice = calibrate(
                 [self._candidate(prepared, mechanism, report) for mechanism in mechanisms],
@@ -158,17 +169,22 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
             )
         self.considered_ = choice.considered
         chosen = choice.candidate
-        query = PrivateQuery(prepared.embedding, chosen.network, chosen.bound, requirement, choice.plan)
+        query = PrivateQuery(
+            prepared.embedding, chosen.network, chosen.bound, requirement, choice.plan
+        )
         self._become(query, prepared.input_shape, prepared.classes, names)
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The classifier's own labels, without noise. Private: for the owner of X, never to be sent."""
+        """The classifier's own labels, without noise. Private: for the owner of X, never to be
+        sent.
+        """
         logits = self.exact(X)
         return np.asarray(self.classes_[logits.argmax(axis=1)])
 
     def probabilities(self, X: npt.ArrayLike) -> Array:
-        """Probability of every label under the released distribution, shape (n, classes), given that it is not withheld.
+        """Probability of every label under the released distribution, shape (n, classes), given
+        that it is not withheld.
 
         Private: for expected accuracies on public data, never to be sent.
         """
@@ -176,7 +192,9 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         return query.label_mechanism.probabilities(query.exact(self._inputs(X)))
 
     def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Any, scope: Any) -> Release:
-        """As for vectors, with positions turned into the user's own labels; withheld answers stay -1 (or None)."""
+        """As for vectors, with positions turned into the user's own labels; withheld answers
+        stay -1 (or None).
+        """
         return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
 
     @classmethod
@@ -199,14 +217,23 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
                 batch_size=prepared.batch_size,
                 seed=prepared.seed,
             )
-            module = train_label_release(prepared.data.train, prepared.train_labels, config, report=report)
+            module = train_label_release(
+                prepared.data.train, prepared.train_labels, config, report=report
+            )
         network = from_torch(module, (prepared.domain.dimension,))
         classes = 0 if prepared.classes is None else len(prepared.classes)
         if network.output_dimension != classes:
             raise InvalidInput(
-                f"classifier: expected one logit for each of {classes} labels of y, got {network.output_dimension} outputs"
+                f"classifier: expected one logit for each of {classes} labels of y, got "
+                f"{network.output_dimension} outputs"
             )
-        bound = certificate(self.certificate, network, domain=prepared.domain, input_norm=settings.input_norm, output="spread")
+        bound = certificate(
+            self.certificate,
+            network,
+            domain=prepared.domain,
+            input_norm=settings.input_norm,
+            output="spread",
+        )
         return Candidate(network, mechanism, bound)
 
     def __sklearn_tags__(self) -> Any:

@@ -1,4 +1,6 @@
-"""``PosthocEncoder``: an embedding of a private picture, released to an untrusted server with a proved guarantee."""
+"""``PosthocEncoder``: an embedding of a private picture, released to an untrusted server with a
+proved guarantee.
+"""
 
 from __future__ import annotations
 
@@ -28,33 +30,38 @@ _LARGE_DELTA = 1e-3
 
 
 class PosthocEncoder(PosthocSystem):
-    """Releases embeddings of private inputs: (epsilon, delta) for inputs within ``radius`` of each other.
+    """Releases embeddings of private inputs: (epsilon, delta) for inputs within ``radius`` of each
+    other.
 
     Guarantee:
-        One released row costs (epsilon, delta) for neighbours within l-infinity (or ``input_norm``) distance
-        ``radius`` *in the embedding space*, withheld rows included. See ``card()`` for what is assumed, and
-        docs/mechanisms.md and docs/certificates.md for the proofs.
+        One released row costs (epsilon, delta) for neighbours within l-infinity (or ``input_norm``)
+        distance ``radius`` *in the embedding space*, withheld rows included. See ``card()`` for
+        what is assumed, and docs/mechanisms.md and docs/certificates.md for the proofs.
 
     Args:
         epsilon: total epsilon of one answer, above 0.
         delta: total delta of one answer, in [0, 1). With 0 only the global path can be used.
         radius: neighbourhood radius R in the units of the embedding, above 0.
-        embedder: "dense" or "convolutional" (a beta-VAE, trained on X), "identity" (X is the embedding), or your
-            own trained torch module from inputs to vectors, which is copied.
-        embedder_name: what you call the embedder, and vouch that everything of this name maps inputs alike; answers of two
-            systems share a budget only if their embedders, names included, are the same. A torch module whose code cannot be
-            read (see docs/guarantees.md) needs one for that; without, every fit is a space of its own.
-        obfuscator: "noise-aware" (ours), a tuple of published regularisers ("arl", "contrastive", "noise"; () is
-            the plain encoder), or your own trained torch module on embeddings.
-        mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto" every mechanism is tried on a
-            given or published obfuscator; a noise-aware one is trained for "k-norm-linf", and with a delta of 1e-3 or
-            more for "gaussian" too.
-        path: "auto", "global" (bound over the whole domain, nothing withheld) or "local" (propose-test-release).
-        certificate: "auto", "interval", "enumeration", "layered" or "exact" (the constant itself, by complete search; small ReLU
-            networks and l-infinity only, and ``path="global"``: the time of a search depends on the point).
+        embedder: "dense" or "convolutional" (a beta-VAE, trained on X), "identity" (X is the
+            embedding), or your own trained torch module from inputs to vectors, which is copied.
+        embedder_name: what you call the embedder, and vouch that everything of this name maps
+            inputs alike; answers of two systems share a budget only if their embedders, names
+            included, are the same. A torch module whose code cannot be read (see
+            docs/guarantees.md) needs one for that; without, every fit is a space of its own.
+        obfuscator: "noise-aware" (ours), a tuple of published regularisers ("arl", "contrastive",
+            "noise"; () is the plain encoder), or your own trained torch module on embeddings.
+        mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto"
+            every mechanism is tried on a given or published obfuscator; a noise-aware one is
+            trained for "k-norm-linf", and with a delta of 1e-3 or more for "gaussian" too.
+        path: "auto", "global" (bound over the whole domain, nothing withheld) or "local"
+            (propose-test-release).
+        certificate: "auto", "interval", "enumeration", "layered" or "exact" (the constant itself,
+            by complete search; small ReLU networks and l-infinity only, and ``path="global"``: the
+            time of a search depends on the point).
         input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
         latent_dimension: size of a beta-VAE's embedding.
-        beta: weight of the beta-VAE's divergence term (published: 5 for pictures of 784 pixels and more).
+        beta: weight of the beta-VAE's divergence term (published: 5 for pictures of 784 pixels and
+            more).
         outputs: released values per row; a tuple is tried out on calibration data.
         hidden: hidden widths of the obfuscator.
         epochs: passes of every obfuscator over the embeddings.
@@ -66,7 +73,8 @@ class PosthocEncoder(PosthocSystem):
 
     Attributes:
         query_: the fitted release.
-        head_: a server's classifier of released values, trained at the noise that is released; None without y.
+        head_: a server's classifier of released values, trained at the noise that is released; None
+            without y.
         classes_: labels seen in ``fit``, None without y.
         considered_: all plans that calibration scored, best first.
         n_features_in_: number of input features.
@@ -131,7 +139,8 @@ class PosthocEncoder(PosthocSystem):
 
         Args:
             X: shape (n, features) or (n, height, width); pictures in [0, 1] for a beta-VAE.
-            y: shape (n,), labels that released values should keep; may be None for a torch ``obfuscator``.
+            y: shape (n,), labels that released values should keep; may be None for a torch
+                ``obfuscator``.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
@@ -142,8 +151,13 @@ class PosthocEncoder(PosthocSystem):
         settings = PosthocSettings.of(self, head_epochs=self.head_epochs)
         mechanisms, sizes = self._mechanisms(settings), self._sizes()
         needed = not isinstance(self.obfuscator, nn.Module)
-        with torch.random.fork_rng(devices=[]), progress(flag(self.verbose, name="verbose")) as report:
-            prepared = prepare(settings, X, y, labels_needed=needed, random_state=self.random_state, report=report)
+        with (
+            torch.random.fork_rng(devices=[]),
+            progress(flag(self.verbose, name="verbose")) as report,
+        ):
+            prepared = prepare(
+                settings, X, y, labels_needed=needed, random_state=self.random_state, report=report
+            )
             requirement = settings.requirement(prepared.embedding, prepared.domain)
             choice = calibrate(
                 self._candidates(prepared, mechanisms, sizes, report),
@@ -156,7 +170,9 @@ class PosthocEncoder(PosthocSystem):
         self.head_ = choice.head
         self.considered_ = choice.considered
         chosen = choice.candidate
-        query = PrivateQuery(prepared.embedding, chosen.network, chosen.bound, requirement, choice.plan)
+        query = PrivateQuery(
+            prepared.embedding, chosen.network, chosen.bound, requirement, choice.plan
+        )
         self._become(query, prepared.input_shape, prepared.classes, names)
         return self
 
@@ -164,23 +180,31 @@ class PosthocEncoder(PosthocSystem):
         if one_of(self.mechanism, ("auto", *VECTOR_MECHANISMS), name="mechanism") != "auto":
             return [one_of(self.mechanism, VECTOR_MECHANISMS, name="mechanism")]
         if isinstance(self.obfuscator, str) and self.obfuscator == "noise-aware":
-            # One network is trained for each mechanism. K-norm noise in l-infinity wins at small delta, Gaussian noise may at
-            # large.
+            # One network is trained for each mechanism. K-norm noise in l-infinity wins at small
+            # delta, Gaussian noise may at large.
             return ["k-norm-linf", *(["gaussian"] if settings.delta >= _LARGE_DELTA else [])]
-        return [mechanism for mechanism in VECTOR_MECHANISMS if mechanism != "gaussian" or settings.delta > 0]
+        return [
+            mechanism
+            for mechanism in VECTOR_MECHANISMS
+            if mechanism != "gaussian" or settings.delta > 0
+        ]
 
     def _sizes(self) -> tuple[int, ...]:
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
         return counts(sizes, name="outputs")
 
-    def _candidates(self, prepared: Prepared, mechanisms: list[str], sizes: tuple[int, ...], report: Report) -> list[Candidate]:
+    def _candidates(
+        self, prepared: Prepared, mechanisms: list[str], sizes: tuple[int, ...], report: Report
+    ) -> list[Candidate]:
         settings = prepared.settings
         modules: list[tuple[nn.Module, str]] = []
         if isinstance(self.obfuscator, nn.Module):
             modules = [(self.obfuscator, mechanism) for mechanism in mechanisms]
         elif isinstance(self.obfuscator, str) and self.obfuscator == "noise-aware":
             modules = [
-                (self._noise_aware(prepared, mechanism, size, report), mechanism) for mechanism in mechanisms for size in sizes
+                (self._noise_aware(prepared, mechanism, size, report), mechanism)
+                for mechanism in mechanisms
+                for size in sizes
             ]
         elif isinstance(self.obfuscator, tuple):
             for size in sizes:
@@ -191,20 +215,31 @@ class PosthocEncoder(PosthocSystem):
                     epochs=settings.epochs,
                     seed=prepared.seed,
                 )
-                trained = train_obfuscator(prepared.data.train, prepared.train_labels, config, report=report)
+                trained = train_obfuscator(
+                    prepared.data.train, prepared.train_labels, config, report=report
+                )
                 modules += [(trained, mechanism) for mechanism in mechanisms]
         else:
-            raise InvalidParameter(f"obfuscator={shown(self.obfuscator)}: expected noise-aware, a tuple of names, or a module")
+            raise InvalidParameter(
+                f"obfuscator={shown(self.obfuscator)}: expected noise-aware, a tuple of names, "
+                "or a module"
+            )
         candidates = []
         for module, mechanism in modules:
             network = from_torch(module, (prepared.domain.dimension,))
             bound = certificate(
-                self.certificate, network, domain=prepared.domain, input_norm=settings.input_norm, output=output_of(mechanism)
+                self.certificate,
+                network,
+                domain=prepared.domain,
+                input_norm=settings.input_norm,
+                output=output_of(mechanism),
             )
             candidates.append(Candidate(network, mechanism, bound))
         return candidates
 
-    def _noise_aware(self, prepared: Prepared, mechanism: str, outputs: int, report: Report) -> nn.Module:
+    def _noise_aware(
+        self, prepared: Prepared, mechanism: str, outputs: int, report: Report
+    ) -> nn.Module:
         settings = prepared.settings
         config = NoiseAwareConfig(
             epsilon=settings.epsilon,
@@ -213,13 +248,16 @@ class PosthocEncoder(PosthocSystem):
             input_norm=settings.input_norm,
             outputs=outputs,
             hidden=settings.hidden,
-            # A small budget drowns an untrained network: there the noise starts lower, and rises while the network learns.
+            # A small budget drowns an untrained network: there the noise starts lower, and rises
+            # while the network learns.
             first_noise=float(np.clip(0.1 * settings.epsilon, 0.2, 0.7)),
             epochs=settings.epochs,
             batch_size=prepared.batch_size,
             seed=prepared.seed,
         )
-        return train_noise_aware(prepared.data.train, prepared.train_labels, config, report=report).network
+        return train_noise_aware(
+            prepared.data.train, prepared.train_labels, config, report=report
+        ).network
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

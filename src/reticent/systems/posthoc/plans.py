@@ -37,7 +37,9 @@ VECTOR_MECHANISMS: dict[str, Norm] = {
 }
 """Mechanisms for vectors, and the norm in which the released function must be Lipschitz."""
 
-LABEL_MECHANISMS: dict[str, type[NoisyMaxRelease] | type[SoftmaxRelease] | type[StabilityRelease]] = {
+LABEL_MECHANISMS: dict[
+    str, type[NoisyMaxRelease] | type[SoftmaxRelease] | type[StabilityRelease]
+] = {
     "noisy-max": NoisyMaxRelease,
     "softmax": SoftmaxRelease,
     "stability": StabilityRelease,
@@ -65,7 +67,8 @@ class Plan:
     """One complete setting of a release.
 
     Attributes:
-        path: "global" (bound over the whole public domain, no test) or "local" (propose-test-release).
+        path: "global" (bound over the whole public domain, no test) or "local"
+            (propose-test-release).
         mechanism: name of the mechanism.
         proposal: P, the Lipschitz constant that the noise covers.
         epsilon_test, delta_test: cost of the test; 0 on the global path.
@@ -104,7 +107,10 @@ def output_of(mechanism: str) -> Output:
         return VECTOR_MECHANISMS[mechanism]
     if mechanism in LABEL_MECHANISMS:
         return "spread"
-    raise UnknownName(f"mechanism={mechanism!r}: expected one of {', '.join([*VECTOR_MECHANISMS, *LABEL_MECHANISMS])}")
+    raise UnknownName(
+        f"mechanism={mechanism!r}: expected one of "
+        f"{', '.join([*VECTOR_MECHANISMS, *LABEL_MECHANISMS])}"
+    )
 
 
 def effective_radius(bound: LipschitzBound, radius: float) -> float:
@@ -115,35 +121,53 @@ def effective_radius(bound: LipschitzBound, radius: float) -> float:
 def inner_mechanism(
     network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement
 ) -> AdditiveMechanism | LabelRelease:
-    """The mechanism that adds the noise of ``plan``: sensitivity P times the effective radius, the rounding of f included.
+    """The mechanism that adds the noise of ``plan``: sensitivity P times the effective radius, the
+    rounding of f included.
 
     Raises:
-        InvalidParameter: the Gaussian mechanism without a delta, or a parameter out of its range.
+        InvalidParameter: the Gaussian mechanism without a delta, or a parameter out of its
+            range.
     """
     sensitivity = plan.proposal * effective_radius(bound, requirement.adjacency.radius)
     epsilon, adjacency = plan.epsilon_release, requirement.adjacency
     size, error = network.output_dimension, network.rounding_error(bound.domain)
     if plan.mechanism in LABEL_MECHANISMS:
         return LABEL_MECHANISMS[plan.mechanism](
-            classes=size, sensitivity=sensitivity, epsilon=epsilon, adjacency=adjacency, evaluation_error=error
+            classes=size,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            adjacency=adjacency,
+            evaluation_error=error,
         )
     shared = {"sensitivity": sensitivity, "epsilon": epsilon, "evaluation_error": error}
     if plan.mechanism == "laplace":
         return LaplaceMechanism(dimension=size, adjacency=adjacency, **shared)
     if plan.mechanism == "gaussian":
         if plan.delta_release == 0:
-            raise InvalidParameter("mechanism='gaussian': needs delta above 0; choose another mechanism or a positive delta")
-        return GaussianMechanism(dimension=size, adjacency=adjacency, delta=plan.delta_release, **shared)
-    return KNormMechanism(dimension=size, adjacency=adjacency, output_norm=VECTOR_MECHANISMS[plan.mechanism], **shared)
+            raise InvalidParameter(
+                "mechanism='gaussian': needs delta above 0; choose another mechanism or a "
+                "positive delta"
+            )
+        return GaussianMechanism(
+            dimension=size, adjacency=adjacency, delta=plan.delta_release, **shared
+        )
+    return KNormMechanism(
+        dimension=size, adjacency=adjacency, output_norm=VECTOR_MECHANISMS[plan.mechanism], **shared
+    )
 
 
-def plan_mechanism(network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement) -> Mechanism:
-    """The mechanism of ``plan``: the inner one alone on the global path, propose-test-release on the local one.
+def plan_mechanism(
+    network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement
+) -> Mechanism:
+    """The mechanism of ``plan``: the inner one alone on the global path, propose-test-release on
+    the local one.
 
-    On the global path the inner mechanism's sensitivity must be the bound over the whole domain, and is checked to be.
+    On the global path the inner mechanism's sensitivity must be the bound over the whole domain,
+    and is checked to be.
 
     Raises:
-        InvalidParameter: a global plan whose proposal is below the global bound, or costs above the requirement.
+        InvalidParameter: a global plan whose proposal is below the global bound, or costs above
+            the requirement.
     """
     inner = inner_mechanism(network, bound, plan, requirement)
     mechanism: Mechanism = inner
@@ -156,10 +180,16 @@ def plan_mechanism(network: Network, bound: LipschitzBound, plan: Plan, requirem
             inner=inner,
         )
     elif plan.proposal < bound.global_bound():
-        raise InvalidParameter("plan: on the global path the proposal must be at least the bound over the whole domain")
+        raise InvalidParameter(
+            "plan: on the global path the proposal must be at least the bound over the whole domain"
+        )
     cost = mechanism.guarantee
-    if cost.epsilon > requirement.epsilon * (1 + 2.0**-40) or cost.delta > requirement.delta * (1 + 2.0**-40):
-        raise InvalidParameter(f"plan: costs epsilon={cost.epsilon:g}, delta={cost.delta:g}, more than is required")
+    if cost.epsilon > requirement.epsilon * (1 + 2.0**-40) or cost.delta > requirement.delta * (
+        1 + 2.0**-40
+    ):
+        raise InvalidParameter(
+            f"plan: costs epsilon={cost.epsilon:g}, delta={cost.delta:g}, more than is required"
+        )
     return mechanism
 
 
@@ -173,14 +203,17 @@ def level_test(bound: LipschitzBound, plan: Plan, requirement: Requirement) -> L
         raise InvalidParameter("plan: the global path has no test")
     if not bound.cost_is_public:
         raise InvalidParameter(
-            f"plan: certificate={bound.kind!r} on the local path; expected one whose cost does not depend on the point"
+            f"plan: certificate={bound.kind!r} on the local path; expected one whose cost does "
+            "not depend on the point"
         )
     passing, _ = optimal_test(epsilon=plan.epsilon_test, delta=plan.delta_test)
     return LevelTest(bound, plan.proposal, requirement.adjacency.radius, len(passing) - 1)
 
 
 def unit_noise(mechanism: str, rows: int, outputs: int) -> torch.Tensor:
-    """Plain float noise of unit scale in the shape of a vector mechanism, for training and for estimates only."""
+    """Plain float noise of unit scale in the shape of a vector mechanism, for training and for
+    estimates only.
+    """
     if mechanism == "gaussian":
         return torch.randn(rows, outputs)
     return training_noise(rows, outputs, output_norm=VECTOR_MECHANISMS[mechanism])

@@ -1,4 +1,5 @@
-"""A fitted release: picture -> embedding -> released function -> certificate -> mechanism, one array per stage.
+"""A fitted release: picture -> embedding -> released function -> certificate -> mechanism, one
+array per stage.
 
 Both estimators of posthoc release hold one of these; it is what a bundle stores.
 """
@@ -25,7 +26,15 @@ from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import certificate
-from reticent.systems.posthoc.plans import LabelRelease, Mechanism, Plan, Requirement, level_test, output_of, plan_mechanism
+from reticent.systems.posthoc.plans import (
+    LabelRelease,
+    Mechanism,
+    Plan,
+    Requirement,
+    level_test,
+    output_of,
+    plan_mechanism,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -60,15 +69,25 @@ class PrivateQuery:
         Raises:
             InvalidParameter: vectors are released.
         """
-        inner = self.mechanism.inner if isinstance(self.mechanism, ProposeTestRelease) else self.mechanism
+        inner = (
+            self.mechanism.inner
+            if isinstance(self.mechanism, ProposeTestRelease)
+            else self.mechanism
+        )
         if not isinstance(inner, LabelRelease):
-            raise InvalidParameter(f"mechanism={self.plan.mechanism!r}: releases vectors, not labels")
+            raise InvalidParameter(
+                f"mechanism={self.plan.mechanism!r}: releases vectors, not labels"
+            )
         return inner
 
     @cached_property
     def test(self) -> LevelTest | None:
         """The test's view of points; None on the global path."""
-        return level_test(self.bound, self.plan, self.requirement) if self.plan.path == "local" else None
+        return (
+            level_test(self.bound, self.plan, self.requirement)
+            if self.plan.path == "local"
+            else None
+        )
 
     def exact(self, inputs: Array) -> Array:
         """What would be released without noise, shape (n, outputs). Private."""
@@ -82,7 +101,9 @@ class PrivateQuery:
         """The same points in whole steps of the grid."""
         return snap(self.bound, self.embedding.embed(inputs))
 
-    def answer(self, inputs: Array, *, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    def answer(
+        self, inputs: Array, *, sampler: Sampler
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """One answer for each row of checked ``inputs``, and which of them are withheld.
 
         Every finite row is answered, by a distribution that depends on that row alone.
@@ -94,19 +115,25 @@ class PrivateQuery:
         return self._released(self._steps(inputs), sampler)
 
     def rehearse(self) -> None:
-        """Answers about the middle of the public box, with a seed, and forgets it: what cannot answer fails before any charge.
+        """Answers about the middle of the public box, with a seed, and forgets it: what cannot
+        answer fails before any charge.
 
         Raises:
-            ReticentError: the mechanism's noise is beyond what the grid or the sampler holds, or its cost has no event.
+            ReticentError: the mechanism's noise is beyond what the grid or the sampler holds, or
+                its cost has no event.
         """
         _ = self.mechanism.event
         self._released(snap(self.bound, self.bound.domain.center[None, :]), SeededSampler(0))
 
-    def _released(self, steps: Array, sampler: Sampler) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    def _released(
+        self, steps: Array, sampler: Sampler
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         values = self.network.forward_each(steps * self.bound.input_step)
         if self.test is None:
             assert not isinstance(self.mechanism, ProposeTestRelease)
-            return self.mechanism.release(values, sampler=sampler), np.zeros(len(values), dtype=bool)
+            return self.mechanism.release(values, sampler=sampler), np.zeros(
+                len(values), dtype=bool
+            )
         assert isinstance(self.mechanism, ProposeTestRelease)
         return self.mechanism.release(values, self.test.levels_on_grid(steps), sampler=sampler)
 
@@ -133,11 +160,14 @@ class PrivateQuery:
         return settings, {**arrays, **weights, **domain}
 
     @classmethod
-    def from_description(cls, settings: dict[str, Any], arrays: Arrays, embedder: nn.Module | None) -> PrivateQuery:
+    def from_description(
+        cls, settings: dict[str, Any], arrays: Arrays, embedder: nn.Module | None
+    ) -> PrivateQuery:
         """The query that ``describe`` took apart.
 
         Raises:
-            CorruptBundle: fields or arrays that are missing or do not fit together; a space that is not that of the embedder.
+            CorruptBundle: fields or arrays that are missing or do not fit together; a space that is
+                not that of the embedder.
             InvalidInput: the bundle needs the user's own embedder, or another one.
         """
         with rebuilding():
@@ -146,14 +176,28 @@ class PrivateQuery:
         with rebuilding():
             network = rebuild(settings["network"], arrays, "released")
             norm = Norm.parse(settings["input_norm"])
-            total, domain = settings["requirement"], Box(arrays["domain.lower"], arrays["domain.upper"])
-            adjacency = Neighborhood(norm, total["radius"], embedding.space, embedding.identity(domain))
+            total, domain = (
+                settings["requirement"],
+                Box(arrays["domain.lower"], arrays["domain.upper"]),
+            )
+            adjacency = Neighborhood(
+                norm, total["radius"], embedding.space, embedding.identity(domain)
+            )
             if (total["space"], total["identity"]) != (adjacency.space, adjacency.identity):
-                raise CorruptBundle("bundle: states another space than that of its embedder and box; fetch or fit it again")
+                raise CorruptBundle(
+                    "bundle: states another space than that of its embedder and box; fetch or "
+                    "fit it again"
+                )
             plan = Plan(**settings["plan"])
-            requirement = Requirement(epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency)
+            requirement = Requirement(
+                epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency
+            )
             bound = certificate(
-                settings["certificate"], network, domain=domain, input_norm=norm, output=output_of(plan.mechanism)
+                settings["certificate"],
+                network,
+                domain=domain,
+                input_norm=norm,
+                output=output_of(plan.mechanism),
             )
             query = cls(embedding, network, bound, requirement, plan)
             _ = query.mechanism, query.test

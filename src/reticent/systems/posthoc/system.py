@@ -1,4 +1,6 @@
-"""What the two estimators of posthoc release share once they are fitted: embedding, storing and explaining."""
+"""What the two estimators of posthoc release share once they are fitted: embedding, storing and
+explaining.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class PosthocSystem(ReleasingSystem):
     classes_: npt.NDArray[Any] | None
 
     def embed(self, X: npt.ArrayLike) -> Array:
-        """Embeddings of X, clipped to the public domain, shape (n, d). Private: never to be sent."""
+        """Embeddings of X, clipped to the public domain, shape (n, d). Private: never to be
+        sent.
+        """
         return self._fitted().points(self._inputs(X))
 
     def exact(self, X: npt.ArrayLike) -> Array:
@@ -66,17 +70,25 @@ class PosthocSystem(ReleasingSystem):
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     @classmethod
-    def load(cls, folder: str | Path, *, embedder: nn.Module | None = None, trusted_key: str | Path | None = None) -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        embedder: nn.Module | None = None,
+        trusted_key: str | Path | None = None,
+    ) -> Self:
         """A system that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
-            embedder: an instance of your own module, if the bundle was fitted with one. Where its code cannot be read
-                (docs/guarantees.md), passing it is your word that it is the one that the bundle was fitted with.
+            embedder: an instance of your own module, if the bundle was fitted with one. Where its
+                code cannot be read (docs/guarantees.md), passing it is your word that it is the one
+                that the bundle was fitted with.
             trusted_key: file with the public key that must have signed the bundle, or None.
 
         Raises:
-            InvalidInput: no such folder, a bundle of another system, or a module that is missing or another one.
+            InvalidInput: no such folder, a bundle of another system, or a module that is missing or
+                another one.
             CorruptBundle: the bundle is damaged.
             UntrustedSignature: not signed by ``trusted_key``.
         """
@@ -92,10 +104,14 @@ class PosthocSystem(ReleasingSystem):
             embedder_name=query.embedding.name or None,
         )
         with rebuilding():
-            shape = tuple(count(size, name="input_shape") for size in bundle.settings["input_shape"])
+            shape = tuple(
+                count(size, name="input_shape") for size in bundle.settings["input_shape"]
+            )
             check_sizes(query.embedding, shape, query.bound.domain.dimension)
             names = stored_names(bundle.settings, int(np.prod(shape)))
-            loaded._become(query, shape, cls._restored_labels(bundle.settings["labels"], query), names)
+            loaded._become(
+                query, shape, cls._restored_labels(bundle.settings["labels"], query), names
+            )
             check_rebuilt(bundle, loaded.bundle())
         return loaded
 

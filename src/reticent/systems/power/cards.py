@@ -12,10 +12,16 @@ from reticent.systems.power.query import PowerQuery
 from reticent.tables.schema import Numeric, TabularSchema
 
 _ASSUMED = (
-    "the rows that the encoder was trained and calibrated on are public, or their owners have agreed",
+    (
+        "the rows that the encoder was trained and calibrated on are public, or their owners have "
+        "agreed"
+    ),
     "the schema (columns, ranges, categories) was public before the records were seen",
     "the release runs on a device that the owner of the record trusts",
-    "the noise comes from the operating system's random numbers (an answer that was made with a seed is not private)",
+    (
+        "the noise comes from the operating system's random numbers (an answer that was made with "
+        "a seed is not private)"
+    ),
     "the operating system, the processor, numpy and torch compute what they document",
 )
 
@@ -26,7 +32,8 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
     factor = f"no observer's odds between them change by more than a factor e^{guarantee.epsilon:g} per answer"
     if guarantee.delta:
         factor = (
-            f"the probability of any set of answers changes by at most a factor e^{guarantee.epsilon:g}, plus "
+            "the probability of any set of answers changes by at most a factor "
+            f"e^{guarantee.epsilon:g}, plus "
             f"{guarantee.delta:g}, per answer"
         )
     details: list[tuple[str, str]] = []
@@ -35,38 +42,53 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
         limit = "that a record is in the table at all, and its label if that is sent along"
     else:
         protected = (
-            f"Which of two records an answer came from, whenever they are at most {plan.radius:g} apart in the encoded "
+            "Which of two records an answer came from, whenever they are at most "
+            f"{plan.radius:g} apart in the encoded "
             f"space, where a change of any one attribute is at most 1: {factor}."
         )
-        details.append(("the radius, on one attribute alone", _in_own_units(query.schema, plan.radius)))
+        details.append(
+            ("the radius, on one attribute alone", _in_own_units(query.schema, plan.radius))
+        )
         if isinstance(query.mechanism, KNormMechanism):
             offset = _rounded_up(query.mechanism.metric_offset)
             protected += (
-                f" Records at any distance r are told apart by at most e^({guarantee.epsilon:g} r / {plan.radius:g} + {offset}): "
+                " Records at any distance r are told apart by at most "
+                f"e^({guarantee.epsilon:g} r / {plan.radius:g} + {offset}): "
                 "Lipschitz privacy, up to the grid's offset."
             )
-            details.append(("offset of the Lipschitz statement, from the grid", f"{offset} at every distance"))
+            details.append(
+                ("offset of the Lipschitz statement, from the grid", f"{offset} at every distance")
+            )
         limit = f"the record beyond distance {plan.radius:g}: several attributes together may be visible; and its label, if sent"
-    mechanism = {"code": "randomised response on a code", "k-norm-l2": "K-norm noise in l2", "gaussian": "Gaussian noise"}[
-        plan.mechanism
-    ]
+    mechanism = {
+        "code": "randomised response on a code",
+        "k-norm-l2": "K-norm noise in l2",
+        "gaussian": "Gaussian noise",
+    }[plan.mechanism]
     bound = query.bound
     return GuaranteeCard(
         title="Released embedding of a table row",
         protected=f"{protected} No answer is ever withheld.",
-        from_whom="Anyone who sees the released values, the receipt and this whole bundle, encoder included, with any other "
+        from_whom="Anyone who sees the released values, the receipt and this whole bundle, "
+        "encoder included, with any other "
         "knowledge and any computing power.",
         guarantee=guarantee,
         assumptions=_ASSUMED,
         not_protected=(
             limit,
-            "several answers about one record without adding them up: two answers cost twice as much",
+            (
+                "several answers about one record without adding them up: two answers cost twice "
+                "as much"
+            ),
             "the rows that the encoder was trained on",
         ),
         details=(
             ("mechanism", mechanism),
             ("released values per row", str(query.outputs)),
-            ("Lipschitz constant", "not needed" if bound.kind == "none" else f"{bound.constant:.9g} ({bound.kind})"),
+            (
+                "Lipschitz constant",
+                "not needed" if bound.kind == "none" else f"{bound.constant:.9g} ({bound.kind})",
+            ),
             ("expected accuracy on calibration rows", f"{plan.utility:.4f}"),
             *details,
         ),
@@ -82,7 +104,10 @@ def _in_own_units(schema: TabularSchema, radius: float) -> str:
     """What a move of one attribute by ``radius``, and of no other, is in the table's units."""
     if radius >= 1:
         return "any change of it"
-    kinds, numbers = [], [attribute for attribute in schema.attributes if isinstance(attribute, Numeric)]
+    kinds, numbers = (
+        [],
+        [attribute for attribute in schema.attributes if isinstance(attribute, Numeric)],
+    )
     if any(number.scale == "linear" for number in numbers):
         kinds.append(f"{radius:g} of the range of a number")
     logarithmic = [number for number in numbers if number.scale == "log"]
@@ -91,7 +116,8 @@ def _in_own_units(schema: TabularSchema, radius: float) -> str:
         reach = math.expm1(radius * math.log1p(example.upper - example.lower))
         kinds.append(
             "of a number on a logarithmic scale a factor, counted from its lower end ("
-            f"{example.name}: {1 + reach:.3g} in 1 + value - lower, so from {example.lower:g} to {example.lower + reach:.3g})"
+            f"{example.name}: {1 + reach:.3g} in 1 + value - lower, so from {example.lower:g} "
+            f"to {example.lower + reach:.3g})"
         )
     if len(numbers) < len(schema.attributes):
         kinds.append("of a category nothing: two are 1 apart")
@@ -104,17 +130,24 @@ def published_card(query: PublishedQuery) -> GuaranteeCard:
     """The card of the published mode: that it promises nothing."""
     mechanism = query.mechanism
     return GuaranteeCard(
-        title=f"No differential privacy; density-smoothness score eps = {mechanism.stated_epsilon:g}",
-        protected="Nothing. The released embedding is a fixed function of the record, without noise. Whoever holds the encoder "
-        "can search for records that have it, and finds them to seven digits; where there are several, a search that starts at "
-        "rows of the same kind finds the record. The score says how fast the density of embeddings changes around a record, in "
+        title="No differential privacy; density-smoothness score eps = "
+        f"{mechanism.stated_epsilon:g}",
+        protected="Nothing. The released embedding is a fixed function of the record, without "
+        "noise. Whoever holds the encoder "
+        "can search for records that have it, and finds them to seven digits; where there are "
+        "several, a search that starts at "
+        "rows of the same kind finds the record. The score says how fast the density of "
+        "embeddings changes around a record, in "
         "the population; it does not bound what one embedding says about its record.",
         from_whom="Nobody who holds the encoder.",
         guarantee=mechanism.guarantee,
         assumptions=("this release is used for research only, on public data",),
         not_protected=(
             "the record",
-            "whether a record's score was small enough to be released, which is seen from whether it was",
+            (
+                "whether a record's score was small enough to be released, which is seen from "
+                "whether it was"
+            ),
             "the training rows, whose density estimate decides the scores",
         ),
         details=(

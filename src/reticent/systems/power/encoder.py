@@ -1,4 +1,6 @@
-"""``PowerEncoder``: embeddings of table rows that any model can learn from, released with a proved guarantee."""
+"""``PowerEncoder``: embeddings of table rows that any model can learn from, released with a
+proved guarantee.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import MECHANISMS, PowerPlan, PowerQuery
-from reticent.tables.feature_names import check_names, keep_names, kept_names, names_of, stored_names
+from reticent.tables.feature_names import (
+    check_names,
+    keep_names,
+    kept_names,
+    names_of,
+    stored_names,
+)
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
 from reticent.training.power.published import PowerConfig, PowerTraining, train_power
@@ -38,28 +46,33 @@ MODES = ("private", "published")
 
 
 class PowerEncoder(TransformerMixin, BaseEstimator):
-    """Releases embeddings of private table rows to an untrusted server, which may learn from them with any model.
+    """Releases embeddings of private table rows to an untrusted server, which may learn from them
+    with any model.
 
     Guarantee:
-        ``mode="private"``, the default: one released row costs (epsilon, delta). With ``radius=None`` any two records of the
-        schema are neighbours (local differential privacy of the whole record). With a radius, records at most that far apart
-        in l2 of the encoded space are neighbours, where a change of any one attribute is at most 1. With K-norm noise this is
-        (epsilon / radius)-Lipschitz privacy too, up to an offset of about 1e-6 from the grid, which the card states. The
-        encoder itself may be known to everybody. ``card()`` says what is assumed, docs/power.md proves it.
+        ``mode="private"``, the default: one released row costs (epsilon, delta). With
+        ``radius=None`` any two records of the schema are neighbours (local differential privacy of
+        the whole record). With a radius, records at most that far apart in l2 of the encoded space
+        are neighbours, where a change of any one attribute is at most 1. With K-norm noise this is
+        (epsilon / radius)-Lipschitz privacy too, up to an offset of about 1e-6 from the grid, which
+        the card states. The encoder itself may be known to everybody. ``card()`` says what is
+        assumed, docs/power.md proves it.
 
-        ``mode="published"``: **no differential privacy**, for research. ``epsilon`` is then the paper's score of the density's
-        smoothness; rows above it are withheld, the others are released without noise and can be found again. A ledger
-        refuses it.
+        ``mode="published"``: **no differential privacy**, for research. ``epsilon`` is then the
+        paper's score of the density's smoothness; rows above it are withheld, the others are
+        released without noise and can be found again. A ledger refuses it.
 
     Args:
         epsilon: of one answer, above 0.
-        delta: of one answer, in [0, 1); above 0 allows Gaussian noise. In published mode one minus the confidence of the
-            density's interval, above 0.
+        delta: of one answer, in [0, 1); above 0 allows Gaussian noise. In published mode one minus
+            the confidence of the density's interval, above 0.
         radius: neighbourhood radius, or None for any two records. Not used in published mode.
-        schema: public description of the columns, or a pair (lower, upper): one public range for numeric columns.
+        schema: public description of the columns, or a pair (lower, upper): one public range for
+            numeric columns.
         mode: "private" or "published".
-        mechanism: "auto" (the best on calibration rows), or one of "k-norm-l2", "gaussian", "code". Codes hide any two records
-            from each other whatever the radius, and win where the radius is large.
+        mechanism: "auto" (the best on calibration rows), or one of "k-norm-l2", "gaussian", "code".
+            Codes hide any two records from each other whatever the radius, and win where the radius
+            is large.
         outputs: numbers of released values that are tried for vectors.
         hidden: hidden widths of the encoder, even numbers.
         epochs: passes of training over the rows.
@@ -67,7 +80,8 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         calibration_share: share of the fitted rows that mechanisms are compared on, in (0, 1).
         power_config: settings of the published encoder.
         bandwidth_factor: published mode: multiple of Scott's bandwidth.
-        density_rows: published mode: at most so many training rows become centers of the density estimate.
+        density_rows: published mode: at most so many training rows become centers of the density
+            estimate.
         random_state: seed of *training*; the noise of ``release`` never depends on it.
         verbose: whether training shows progress bars on standard error.
 
@@ -78,7 +92,8 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         classes_: labels seen in ``fit``.
         n_features_in_: columns of the table.
         feature_names_in_: their names, where ``fit`` saw a data frame.
-        bundle_identity_: SHA-256 of the bundle, in every receipt; "" in published mode, which is never stored.
+        bundle_identity_: SHA-256 of the bundle, in every receipt; "" in published mode, which is
+            never stored.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -130,7 +145,8 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
-        """Trains and calibrates on rows that are public (published mode: on the rows to be released, as in the paper).
+        """Trains and calibrates on rows that are public (published mode: on the rows to be
+        released, as in the paper).
 
         Args:
             X: shape (n, columns), as the schema says.
@@ -159,7 +175,10 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         classes, labels = class_labels(y, len(rows))
         random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
-        with torch.random.fork_rng(devices=[]), progress(flag(self.verbose, name="verbose")) as report:
+        with (
+            torch.random.fork_rng(devices=[]),
+            progress(flag(self.verbose, name="verbose")) as report,
+        ):
             if self.mode == "published":
                 self.query_ = self._published(schema, rows[order], labels[order], seed, report)
                 self.considered_ = ()
@@ -168,11 +187,19 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
                 train = order[held:]
                 if len(train) < 2 or len(np.unique(labels[train])) < 2:
                     raise InvalidInput(
-                        f"X: n_samples={len(rows)} is too few to train and calibrate on; expected rows of two classes"
+                        f"X: n_samples={len(rows)} is too few to train and calibrate on; "
+                        "expected rows of two classes"
                     )
-                public = PublicRows(rows[train], rows[order[:held]], labels[train], labels[order[:held]])
+                public = PublicRows(
+                    rows[train], rows[order[:held]], labels[train], labels[order[:held]]
+                )
                 self.query_, self.considered_ = fit_query(
-                    schema, plan, public, mechanisms=mechanisms, settings=replace(settings, seed=seed), report=report
+                    schema,
+                    plan,
+                    public,
+                    mechanisms=mechanisms,
+                    settings=replace(settings, seed=seed),
+                    report=report,
                 )
                 self.training_ = None
         self.classes_ = classes
@@ -181,27 +208,40 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def release(
-        self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scopes | None = None, sampler: str = "exact"
+        self,
+        X: npt.ArrayLike,
+        *,
+        ledger: Ledger | None = None,
+        scope: Scopes | None = None,
+        sampler: str = "exact",
     ) -> Release:
-        """One vector for each row of X, charged before it is computed; noise from the operating system.
+        """One vector for each row of X, charged before it is computed; noise from the operating
+        system.
 
         Args:
             X: shape (n, columns).
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was. A sequence charges each row
-                to a scope of its own, all of them or none (docs/ledger.md).
-            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP (an extra; docs/noise.md).
+            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+                A sequence charges each row to a scope of its own, all of them or none
+                (docs/ledger.md).
+            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
+                (an extra; docs/noise.md).
 
         Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: nothing is answered.
+            NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees,
+            LedgerUnavailable: nothing is answered.
         """
         return self._answer(X, release_sampler(sampler), ledger, scope)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt says so."""
+        """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt
+        says so.
+        """
         return self._answer(X, SeededSampler(count(seed, name="seed", minimum=0)), None, None)
 
     def transform(self, X: npt.ArrayLike) -> Array:
-        """The values of ``release(X)``: fresh noise, and a cost, at every call; NaN where withheld."""
+        """The values of ``release(X)``: fresh noise, and a cost, at every call; NaN where
+        withheld.
+        """
         return np.asarray(self.release(X).values)
 
     def exact(self, X: npt.ArrayLike) -> Array:
@@ -228,7 +268,8 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         query = self._fitted()
         if isinstance(query, PublishedQuery):
             raise InvalidInput(
-                "mode='published': is for research and is not stored; its density estimate holds the training rows"
+                "mode='published': is for research and is not stored; its density estimate "
+                "holds the training rows"
             )
         settings, arrays = query.describe()
         settings["labels"] = self.classes_.tolist()
@@ -255,7 +296,13 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         query = PowerQuery.from_description(bundle.settings, bundle.arrays)
         plan = query.plan
-        loaded = cls(epsilon=plan.epsilon, delta=plan.delta, radius=plan.radius, schema=query.schema, mechanism=plan.mechanism)
+        loaded = cls(
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+            radius=plan.radius,
+            schema=query.schema,
+            mechanism=plan.mechanism,
+        )
         loaded.query_, loaded.considered_, loaded.training_ = query, (), None
         with rebuilding():
             loaded.classes_ = restored_labels(bundle.settings["labels"])
@@ -280,34 +327,49 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
 
     def _mechanisms(self) -> tuple[str, ...]:
         if one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism") == "auto":
-            return tuple(mechanism for mechanism in MECHANISMS if mechanism != "gaussian" or self.delta > 0)
+            return tuple(
+                mechanism for mechanism in MECHANISMS if mechanism != "gaussian" or self.delta > 0
+            )
         return (self.mechanism,)
 
     def _schema(self, table: npt.NDArray[Any]) -> TabularSchema:
         if isinstance(self.schema, TabularSchema):
             return self.schema
         if not (isinstance(self.schema, (tuple, list)) and len(self.schema) == 2):
-            raise InvalidParameter(f"schema: expected a TabularSchema or a pair (lower, upper), got {type(self.schema).__name__}")
+            raise InvalidParameter(
+                "schema: expected a TabularSchema or a pair (lower, upper), got "
+                f"{type(self.schema).__name__}"
+            )
         return TabularSchema.numbers(table.shape[1], *self.schema)
 
-    def _published(self, schema: TabularSchema, rows: Array, labels: Labels, seed: int, report: Report) -> PublishedQuery:
+    def _published(
+        self, schema: TabularSchema, rows: Array, labels: Labels, seed: int, report: Report
+    ) -> PublishedQuery:
         mechanism = PublishedPower(stated_epsilon=self.epsilon, alpha=self.delta)
         config = PowerConfig(seed=seed) if self.power_config is None else self.power_config
         factor = positive(self.bandwidth_factor, name="bandwidth_factor")
-        centers = rows[: count(self.density_rows, name="density_rows", minimum=2)].astype(np.float32)
+        centers = rows[: count(self.density_rows, name="density_rows", minimum=2)].astype(
+            np.float32
+        )
         density = KernelDensity(centers, factor * bandwidth(centers, rule="scott"))
         trained = train_power(rows, labels, config, density=density, report=report)
         self.training_ = trained
         return PublishedQuery(schema, trained.network, density, mechanism)
 
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None) -> Release:
+    def _answer(
+        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+    ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
-        return answer_and_book(query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope)
+        return answer_and_book(
+            query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope
+        )
 
     def _fitted(self) -> PowerQuery | PublishedQuery:
         if not hasattr(self, "query_"):
-            raise NotFittedYet("this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle")
+            raise NotFittedYet(
+                "this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle"
+            )
         return self.query_
 
     def _inputs(self, X: npt.ArrayLike) -> Any:
@@ -316,7 +378,8 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         table = as_table(X, name="X")
         if table.shape[1] != self.n_features_in_:
             raise InvalidInput(
-                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
             )
         return query.encode(table)
 

@@ -1,4 +1,6 @@
-"""How a power encoder is fitted: which encoder and mechanism serve a server best at the required total, on public rows."""
+"""How a power encoder is fitted: which encoder and mechanism serve a server best at the required
+total, on public rows.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class PublicRows:
     """Encoded rows that are public, cut in two.
 
     Attributes:
-        train, held: shapes (n, d) and (k, d); encoders are trained on the first and scored on the second.
+        train, held: shapes (n, d) and (k, d); encoders are trained on the first and scored on the
+            second.
         train_labels, held_labels: shapes (n,) and (k,).
     """
 
@@ -70,7 +73,8 @@ def fit_query(
     settings: FitSettings,
     report: Report,
 ) -> tuple[PowerQuery, tuple[PowerPlan, ...]]:
-    """The query of the highest expected accuracy among ``mechanisms``, and every plan that was scored, best first.
+    """The query of the highest expected accuracy among ``mechanisms``, and every plan that was
+    scored, best first.
 
     Args:
         schema: the public description of rows.
@@ -86,17 +90,30 @@ def fit_query(
     queries: list[PowerQuery] = []
     for mechanism in mechanisms:
         if mechanism == "code":
-            queries += [_codes(schema, required, rows, settings, thresholds, report) for thresholds in THRESHOLDS]
+            queries += [
+                _codes(schema, required, rows, settings, thresholds, report)
+                for thresholds in THRESHOLDS
+            ]
         elif mechanism == "k-norm-l2" or required.delta > 0:
-            queries += [_vectors(schema, required, rows, mechanism, size, settings, report) for size in settings.outputs]
+            queries += [
+                _vectors(schema, required, rows, mechanism, size, settings, report)
+                for size in settings.outputs
+            ]
     if not queries:
-        raise CalibrationFailed("mechanism='gaussian': needs delta above 0; raise delta or allow another mechanism")
+        raise CalibrationFailed(
+            "mechanism='gaussian': needs delta above 0; raise delta or allow another mechanism"
+        )
     best = max(queries, key=lambda query: query.plan.utility)
     return best, tuple(sorted((query.plan for query in queries), key=lambda plan: -plan.utility))
 
 
 def _codes(
-    schema: TabularSchema, required: PowerPlan, rows: PublicRows, settings: FitSettings, thresholds: str, report: Report
+    schema: TabularSchema,
+    required: PowerPlan,
+    rows: PublicRows,
+    settings: FitSettings,
+    thresholds: str,
+    report: Report,
 ) -> PowerQuery:
     config = CodeConfig(
         numeric=tuple(part.start for _, part, one_hot in schema.groups if not one_hot),
@@ -107,7 +124,9 @@ def _codes(
         seed=settings.seed,
     )
     network = train_classifier(rows.train, rows.train_labels, config, report=report)
-    codes, accuracy = best_codes(network.forward(rows.held), rows.held_labels, epsilon=required.epsilon)
+    codes, accuracy = best_codes(
+        network.forward(rows.held), rows.held_labels, epsilon=required.epsilon
+    )
     plan = replace(required, mechanism="code", delta=0.0, codes=codes, utility=accuracy)
     return PowerQuery(schema, network, plan)
 
@@ -123,7 +142,11 @@ def _vectors(
 ) -> PowerQuery:
     distance = schema.diameter if required.radius is None else required.radius
     delta = required.delta if name == "gaussian" else 0.0
-    sigma = analytic_sigma(sensitivity=distance, epsilon=required.epsilon, delta=delta) if delta else distance / required.epsilon
+    sigma = (
+        analytic_sigma(sensitivity=distance, epsilon=required.epsilon, delta=delta)
+        if delta
+        else distance / required.epsilon
+    )
     config = LipschitzEncoderConfig(
         epsilon=required.epsilon,
         delta=delta,
@@ -134,12 +157,18 @@ def _vectors(
         batch_size=int(np.clip(len(rows.train) // 40, 20, 500)),
         seed=settings.seed,
     )
-    trained = train_lipschitz_encoder(rows.train, rows.train_labels, config, sigma=sigma, report=report)
-    query = PowerQuery(schema, trained.network, replace(required, mechanism=name, delta=delta, codes=()))
+    trained = train_lipschitz_encoder(
+        rows.train, rows.train_labels, config, sigma=sigma, report=report
+    )
+    query = PowerQuery(
+        schema, trained.network, replace(required, mechanism=name, delta=delta, codes=())
+    )
     mechanism = query.mechanism
     if not hasattr(mechanism, "scale"):
         raise UnsupportedNorm(f"mechanism={name!r}: expected an additive mechanism")
-    return replace(query, plan=replace(query.plan, utility=_utility(query, mechanism.scale, rows, settings)))
+    return replace(
+        query, plan=replace(query.plan, utility=_utility(query, mechanism.scale, rows, settings))
+    )
 
 
 def _utility(query: PowerQuery, scale: float, rows: PublicRows, settings: FitSettings) -> float:
@@ -148,10 +177,16 @@ def _utility(query: PowerQuery, scale: float, rows: PublicRows, settings: FitSet
 
     def noisy(values: torch.Tensor) -> torch.Tensor:
         shape = tuple(values.shape)
-        noise = torch.randn(shape) if gaussian else training_noise(shape[0], shape[1], output_norm=Norm.L2)
+        noise = (
+            torch.randn(shape)
+            if gaussian
+            else training_noise(shape[0], shape[1], output_norm=Norm.L2)
+        )
         return values + scale * noise
 
     config = HeadConfig(hidden=(64, 64), epochs=settings.head_epochs, seed=settings.seed)
     head = train_head(query.network.forward(rows.train), rows.train_labels, config, noise=noisy)
-    held = torch.from_numpy(np.repeat(query.network.forward(rows.held), _DRAWS, axis=0).astype(np.float32))
+    held = torch.from_numpy(
+        np.repeat(query.network.forward(rows.held), _DRAWS, axis=0).astype(np.float32)
+    )
     return float((head.predict(noisy(held).numpy()) == np.repeat(rows.held_labels, _DRAWS)).mean())

@@ -1,4 +1,6 @@
-"""The Power Mechanism as published: embeddings of the rows whose density-smoothness score is small. *Not private.*"""
+"""The Power Mechanism as published: embeddings of the rows whose density-smoothness score is
+small. *Not private.*
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedPower:
-    """Algorithm 1 of the Power Mechanism paper, whose epsilon is a score of the population's density.
+    """Algorithm 1 of the Power Mechanism paper, whose epsilon is a score of the population's
+    density.
 
-    **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it. Given x, the release is a
-    single point, so two different records are told apart with certainty by anyone who holds the encoder
-    (``reticent.attacks.invert``); and whether a row is released is decided by the row itself.
+    **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it.
+    Given x, the release is a single point, so two different records are told apart with certainty
+    by anyone who holds the encoder (``reticent.attacks.invert``); and whether a row is released is
+    decided by the row itself.
 
     Attributes:
         stated_epsilon: the paper's epsilon, above 0.
@@ -77,7 +81,9 @@ class PublishedQuery:
         return EncoderBound("none", 0.0)
 
     def encode(self, table: npt.NDArray[Any]) -> Array:
-        """Checked rows of a table, shape (n, dimension); raises what ``TabularSchema.encode`` raises."""
+        """Checked rows of a table, shape (n, dimension); raises what ``TabularSchema.encode``
+        raises.
+        """
         return self.schema.encode(table)
 
     def scores(self, inputs: Array) -> Array:

@@ -1,8 +1,8 @@
 """A fitted release of table rows: encoded row -> encoder -> mechanism, one array per stage.
 
-Two kinds of answer share it. *Vectors* are the outputs of a Lipschitz encoder plus K-norm (l2) or Gaussian noise. *Codes* are
-what a classifier says, out of a few codes, by randomised response; they are released as one-hot vectors, so that every
-model can read either.
+Two kinds of answer share it. *Vectors* are the outputs of a Lipschitz encoder plus K-norm (l2)
+or Gaussian noise. *Codes* are what a classifier says, out of a few codes, by randomised
+response; they are released as one-hot vectors, so that every model can read either.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
 from reticent.core.guarantees import Adjacency, Neighborhood, Replace
 from reticent.core.norms import Norm
-from reticent.mechanisms import AdditiveMechanism, GaussianMechanism, KNormMechanism, StabilityResponse
+from reticent.mechanisms import (
+    AdditiveMechanism,
+    GaussianMechanism,
+    KNormMechanism,
+    StabilityResponse,
+)
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
@@ -32,12 +37,15 @@ Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 MECHANISMS = ("k-norm-l2", "gaussian", "code")
-"""Release mechanisms: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised response on codes (pure)."""
+"""Release mechanisms: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised
+response on codes (pure).
+"""
 
 SPACE = "encoded record, in public units: a change of any one attribute moves it by at most 1"
-"""The space of neighbours within a radius, in words. Distance means nothing without the schema that it is measured by: of two
-records a tenth apart under one schema, another, with narrower ranges, may make any distance. So the schema's digest is the
-identity of the space, and costs add up within one schema only."""
+"""The space of neighbours within a radius, in words. Distance means nothing without the schema
+that it is measured by: of two records a tenth apart under one schema, another, with narrower
+ranges, may make any distance. So the schema's digest is the identity of the space, and costs add
+up within one schema only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +56,8 @@ class PowerPlan:
         mechanism: one of ``MECHANISMS``.
         epsilon, delta: cost of one answer.
         radius: l2 distance of neighbours; None: any two records are neighbours.
-        codes: with the mechanism "code", the classes that are told apart, two or more; () otherwise.
+        codes: with the mechanism "code", the classes that are told apart, two or more; ()
+            otherwise.
         utility: expected accuracy of a server's model on calibration rows.
     """
 
@@ -61,7 +70,9 @@ class PowerPlan:
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
-            raise UnknownName(f"mechanism={self.mechanism!r}: expected one of {', '.join(MECHANISMS)}")
+            raise UnknownName(
+                f"mechanism={self.mechanism!r}: expected one of {', '.join(MECHANISMS)}"
+            )
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta")
         if self.radius is not None:
@@ -70,11 +81,16 @@ class PowerPlan:
             raise InvalidParameter(f"utility={self.utility!r}: expected a finite number")
         if not isinstance(self.codes, (list, tuple)):
             raise InvalidParameter(f"codes={self.codes!r}: expected a list of classes")
-        object.__setattr__(self, "codes", tuple(count(code, name="codes", minimum=0) for code in self.codes))
+        object.__setattr__(
+            self, "codes", tuple(count(code, name="codes", minimum=0) for code in self.codes)
+        )
         if len(set(self.codes)) < len(self.codes):
             raise InvalidParameter(f"codes={self.codes!r}: expected each class once")
         if (self.mechanism == "code") != (len(self.codes) >= 2):
-            raise InvalidParameter(f"codes={self.codes!r}: expected two or more for the mechanism code, none for others")
+            raise InvalidParameter(
+                f"codes={self.codes!r}: expected two or more for the mechanism code, none for "
+                "others"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +111,9 @@ class PowerQuery:
     def adjacency(self) -> Adjacency:
         """Records at most ``radius`` apart under this schema, or one record replaced by any other.
 
-        The latter holds for any two records whatever the schema, so costs of bundles with different schemas add up. It has no
-        data set: the records are those that a release is given, and whose they are is said by its scope.
+        The latter holds for any two records whatever the schema, so costs of bundles with
+        different schemas add up. It has no data set: the records are those that a release is
+        given, and whose they are is said by its scope.
         """
         if self.plan.radius is None:
             return Replace(1)
@@ -105,19 +122,25 @@ class PowerQuery:
     @cached_property
     def bound(self) -> EncoderBound:
         """The proved constant of the encoder; a randomised response needs none."""
-        return EncoderBound("none", 0.0) if self.plan.mechanism == "code" else sorting_bound(self.network)
+        return (
+            EncoderBound("none", 0.0)
+            if self.plan.mechanism == "code"
+            else sorting_bound(self.network)
+        )
 
     @cached_property
     def mechanism(self) -> AdditiveMechanism | StabilityResponse:
         """The mechanism that answers.
 
-        The sensitivity of vectors is P times the radius, or times the l2 diameter of the encoded box where any two records
-        are neighbours. All codes have level 0: plain randomised response, which holds for any two records, and so for
-        near ones.
+        The sensitivity of vectors is P times the radius, or times the l2 diameter of the encoded
+        box where any two records are neighbours. All codes have level 0: plain randomised
+        response, which holds for any two records, and so for near ones.
         """
         plan = self.plan
         if plan.mechanism == "code":
-            return StabilityResponse(classes=len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency)
+            return StabilityResponse(
+                classes=len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency
+            )
         distance = self.schema.diameter * (1.0 + 2.0**-40) if plan.radius is None else plan.radius
         shared: dict[str, Any] = {
             "sensitivity": self.bound.constant * distance,
@@ -136,37 +159,55 @@ class PowerQuery:
         return len(self.plan.codes) or self.network.output_dimension
 
     def encode(self, table: npt.NDArray[Any]) -> CodedRows:
-        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code`` raises."""
+        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code``
+        raises.
+        """
         return self.schema.code(table)
 
     def exact(self, inputs: Array | CodedRows) -> Array:
         """What would be released without noise, shape (n, outputs). Private."""
-        return np.asarray(np.eye(self.outputs)[self._codes(inputs)]) if self.plan.mechanism == "code" else self._forward(inputs)
+        return (
+            np.asarray(np.eye(self.outputs)[self._codes(inputs)])
+            if self.plan.mechanism == "code"
+            else self._forward(inputs)
+        )
 
-    def answer(self, inputs: Array | CodedRows, *, sampler: Sampler) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """One vector for each encoded row, shape (n, outputs), and which of them are withheld: none.
+    def answer(
+        self, inputs: Array | CodedRows, *, sampler: Sampler
+    ) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """One vector for each encoded row, shape (n, outputs), and which of them are withheld:
+        none.
 
         Args:
-            inputs: rows that ``encode`` gave; or in full, shape (n, dimension), which moves values by a rounding error at most.
+            inputs: rows that ``encode`` gave; or in full, shape (n, dimension), which moves values
+                by a rounding error at most.
             sampler: source of randomness.
         """
         mechanism, kept = self.mechanism, np.zeros(len(inputs), dtype=np.bool_)
         if isinstance(mechanism, StabilityResponse):
-            codes = mechanism.release(self._codes(inputs), np.zeros(len(inputs), dtype=np.int64), sampler=sampler)
+            codes = mechanism.release(
+                self._codes(inputs), np.zeros(len(inputs), dtype=np.int64), sampler=sampler
+            )
             return np.asarray(np.eye(self.outputs)[codes]), kept
         return mechanism.release(self._forward(inputs), sampler=sampler), kept
 
     def _codes(self, inputs: Array | CodedRows) -> npt.NDArray[np.int64]:
-        return np.asarray(self._forward(inputs)[:, list(self.plan.codes)].argmax(axis=1), dtype=np.int64)
+        return np.asarray(
+            self._forward(inputs)[:, list(self.plan.codes)].argmax(axis=1), dtype=np.int64
+        )
 
     def _forward(self, inputs: Array | CodedRows) -> Array:
-        return self.network.forward_each(inputs if isinstance(inputs, CodedRows) else CodedRows.of(inputs))
+        return self.network.forward_each(
+            inputs if isinstance(inputs, CodedRows) else CodedRows.of(inputs)
+        )
 
     def rehearse(self) -> None:
-        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer fails before any charge.
+        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer
+        fails before any charge.
 
         Raises:
-            ReticentError: the encoder has no certificate, or its noise is beyond what the grid holds.
+            ReticentError: the encoder has no certificate, or its noise is beyond what the grid
+                holds.
         """
         _ = self.mechanism.event
         self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
@@ -198,7 +239,9 @@ class PowerQuery:
         """
         with rebuilding():
             network = rebuild(settings["network"], arrays, "encoder")
-            query = cls(TabularSchema.from_dict(settings["schema"]), network, PowerPlan(**settings["plan"]))
+            query = cls(
+                TabularSchema.from_dict(settings["schema"]), network, PowerPlan(**settings["plan"])
+            )
             most = max(query.plan.codes, default=0)
             if network.input_shape != (query.schema.dimension,) or most >= network.output_dimension:
                 raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")

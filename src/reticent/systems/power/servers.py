@@ -1,4 +1,6 @@
-"""The server's side: models that learn from released values, and the boosted trees that are an extra."""
+"""The server's side: models that learn from released values, and the boosted trees that are an
+extra.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ Labels = npt.NDArray[np.int64]
 _LEAVES = (10, 100, 1000)  # least rows in a forest's leaf
 
 SERVERS = ("network", "forest", "boosted", "xgboost")
-"""``boosted`` is scikit-learn's histogram gradient boosting with XGBoost's default shape; ``xgboost`` needs that package."""
+"""``boosted`` is scikit-learn's histogram gradient boosting with XGBoost's default shape;
+``xgboost`` needs that package.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,9 @@ class Server:
     model: Any
 
     def predict(self, released: npt.ArrayLike) -> Labels:
-        """Labels, shape (n,), of released values (shape (n, m)); -1 for a withheld row (NaN), wrong under every accuracy."""
+        """Labels, shape (n,), of released values (shape (n, m)); -1 for a withheld row (NaN),
+        wrong under every accuracy.
+        """
         values = np.asarray(released, dtype=np.float64)
         known = np.isfinite(values).all(axis=1)
         labels = np.full(len(values), -1, dtype=np.int64)
@@ -64,7 +70,10 @@ def train_server(name: str, released: npt.ArrayLike, labels: npt.ArrayLike, *, s
         raise UnknownName(f"server={name!r}: expected one of {', '.join(SERVERS)}")
     values, targets = np.asarray(released, dtype=np.float64), np.asarray(labels)
     if values.ndim != 2 or targets.shape != values.shape[:1]:
-        raise InvalidInput(f"released: expected shape ({len(targets)}, m) as there are labels, got shape={values.shape}")
+        raise InvalidInput(
+            f"released: expected shape ({len(targets)}, m) as there are labels, got "
+            f"shape={values.shape}"
+        )
     known = np.isfinite(values).all(axis=1)
     if known.sum() < 2:
         raise InvalidInput("released: expected at least two released rows")
@@ -91,7 +100,9 @@ class _Network:
 
 
 class _Forest:
-    """A random forest whose leaves are as large as the noise asks for: the size with the best out-of-bag accuracy."""
+    """A random forest whose leaves are as large as the noise asks for: the size with the best
+    out-of-bag accuracy.
+    """
 
     model: RandomForestClassifier
 
@@ -108,30 +119,45 @@ class _Forest:
 
     def _grown(self, released: Array, labels: Labels, size: int) -> RandomForestClassifier:
         forest = RandomForestClassifier(
-            100, min_samples_leaf=size, max_features="sqrt", max_samples=0.5, oob_score=True, random_state=self.seed
+            100,
+            min_samples_leaf=size,
+            max_features="sqrt",
+            max_samples=0.5,
+            oob_score=True,
+            random_state=self.seed,
         )
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")  # a few rows in tiny tables
+            warnings.filterwarnings(
+                "ignore", message="Some inputs do not have OOB scores"
+            )  # a few rows in tiny tables
             forest.fit(released, labels)
         return forest
 
 
 class _XGBoost:
-    """XGBoost with its own defaults, stopped when a tenth of the rows that it does not learn from stops to gain."""
+    """XGBoost with its own defaults, stopped when a tenth of the rows that it does not learn
+    from stops to gain.
+    """
 
     def __init__(self, seed: int) -> None:
         xgboost = require("xgboost", extra="xgboost", instead="use server='boosted'")
         self.seed = seed
-        self.model = xgboost.XGBClassifier(random_state=seed, tree_method="hist", early_stopping_rounds=5)
+        self.model = xgboost.XGBClassifier(
+            random_state=seed, tree_method="hist", early_stopping_rounds=5
+        )
 
     def fit(self, released: Array, labels: Labels) -> None:
         self.classes, codes = np.unique(labels, return_inverse=True)
         order = np.random.default_rng(self.seed).permutation(len(released))
         held = order[: max(1, len(order) // 10)]
         learnt = np.setdiff1d(order, held)
-        if len(np.unique(codes[learnt])) < len(self.classes):  # a class of one row: nothing can be held out
+        if len(np.unique(codes[learnt])) < len(
+            self.classes
+        ):  # a class of one row: nothing can be held out
             held = learnt = order
-        self.model.fit(released[learnt], codes[learnt], eval_set=[(released[held], codes[held])], verbose=False)
+        self.model.fit(
+            released[learnt], codes[learnt], eval_set=[(released[held], codes[held])], verbose=False
+        )
 
     def predict(self, released: Array) -> Labels:
         return np.asarray(self.classes[np.asarray(self.model.predict(released), dtype=np.int64)])

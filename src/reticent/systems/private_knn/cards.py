@@ -13,7 +13,8 @@ from reticent.training.features import FeatureMap, Origin
 
 @dataclass(frozen=True)
 class KnnCircumstances:
-    """What a card says beyond its plan; it is stored with a bundle, where the feature map itself is not.
+    """What a card says beyond its plan; it is stored with a bundle, where the feature map itself is
+    not.
 
     Attributes:
         features: name of the feature map (of the first round, if there are several).
@@ -44,14 +45,24 @@ class KnnCircumstances:
             KeyError, TypeError, ValueError: not such a description.
         """
         keyed, classes_given = values["keyed"], values["classes_given"]
-        if not (isinstance(values["features"], str) and isinstance(keyed, bool) and isinstance(classes_given, bool)):
+        if not (
+            isinstance(values["features"], str)
+            and isinstance(keyed, bool)
+            and isinstance(classes_given, bool)
+        ):
             raise TypeError("expected a name and two truth values")
         return cls(values["features"], Origin(values["origin"]), keyed, classes_given)
 
 
-def private_knn_card(plan: KnnPlan, feature_map: FeatureMap, *, keyed: bool, classes_given: bool) -> GuaranteeCard:
-    """The card of ``plan`` with a feature map: what is protected, from whom, and what is assumed."""
-    return knn_card(plan, KnnCircumstances(feature_map.name, feature_map.origin, keyed, classes_given))
+def private_knn_card(
+    plan: KnnPlan, feature_map: FeatureMap, *, keyed: bool, classes_given: bool
+) -> GuaranteeCard:
+    """The card of ``plan`` with a feature map: what is protected, from whom, and what is
+    assumed.
+    """
+    return knn_card(
+        plan, KnnCircumstances(feature_map.name, feature_map.origin, keyed, classes_given)
+    )
 
 
 def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
@@ -61,34 +72,55 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
     whose = "all records of one key" if circumstances.keyed else "any one private record"
     screening = plan.screening
     assumptions = [
-        "the queries are public, and chosen without the private records or from earlier answers only",
         (
-            "whatever was done to the records before fit (scaling, principal components) learned nothing from them: a scaler "
+            "the queries are public, and chosen without the private records or from earlier "
+            "answers only"
+        ),
+        (
+            "whatever was done to the records before fit (scaling, principal components) "
+            "learned nothing from them: a scaler "
             "fitted on the records voids this statement, PublicRanges does not"
         ),
         "the range of the features was public before the records were seen",
         f"the feature map ({features}) is {origin}",
-        "the settings (neighbours, sampling, threshold, noise) were chosen without looking at the private records",
         (
-            "one fitted object answers, in the process that fitted it; forked children and copies have no queries left, unless "
-            "one ledger counts them all together, and what the object holds in memory is not copied behind its back"
+            "the settings (neighbours, sampling, threshold, noise) were chosen without looking at "
+            "the private records"
         ),
-        "noise and samples come from the operating system's random numbers (an answer that was made with a seed is not private)",
+        (
+            "one fitted object answers, in the process that fitted it; forked children and "
+            "copies have no queries left, unless "
+            "one ledger counts them all together, and what the object holds in memory is not "
+            "copied behind its back"
+        ),
+        (
+            "noise and samples come from the operating system's random numbers (an answer that was "
+            "made with a seed is not private)"
+        ),
         "the observer does not see how long an answer took or how much memory it used",
         "the operating system, the processor, numpy and torch compute what they document",
     ]
     if not circumstances.classes_given:
-        assumptions.insert(1, "the set of labels that occur is public: it was taken from the records (classes='observed')")
+        assumptions.insert(
+            1,
+            "the set of labels that occur is public: it was taken from the records "
+            "(classes='observed')",
+        )
     if not circumstances.keyed:
-        assumptions.insert(1, "no person owns more than one record; otherwise name the owners in keys")
+        assumptions.insert(
+            1, "no person owns more than one record; otherwise name the owners in keys"
+        )
     return GuaranteeCard(
         title="Labels of public queries from private records",
         protected=(
-            f"Whether {whose} was there at all, label included: over all answers of the plan together, the probability of any "
-            f"set of answers changes by at most a factor e^{guarantee.epsilon:.4g}, plus {guarantee.delta:g}. A withheld answer "
+            f"Whether {whose} was there at all, label included: over all answers of the plan "
+            "together, the probability of any "
+            f"set of answers changes by at most a factor e^{guarantee.epsilon:.4g}, plus "
+            f"{guarantee.delta:g}. A withheld answer "
             "costs as much as its screening."
         ),
-        from_whom="Anyone who sees all labels and which queries were withheld, with any other knowledge and any computing power; "
+        from_whom="Anyone who sees all labels and which queries were withheld, with any other "
+        "knowledge and any computing power; "
         "so also anyone who sees a model that was trained on them.",
         guarantee=guarantee,
         assumptions=tuple(assumptions),
@@ -96,16 +128,25 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
             "what is true of many records together: that is what the labels tell",
             "the queries themselves",
             same_records_again(plan.adjacency),
-            *(() if circumstances.classes_given else ("which labels occur among the records: whoever sees the labels knows",)),
+            *(
+                ()
+                if circumstances.classes_given
+                else ("which labels occur among the records: whoever sees the labels knows",)
+            ),
         ),
         details=(
             ("queries, labels at most", f"{steps.queries}, {steps.answers}"),
             ("neighbours that vote", str(steps.neighbours)),
             ("sampling probability", f"{steps.sampling_probability:g}"),
-            ("sample of screening and vote", "shared" if steps.shared_subsample else "fresh for each"),
+            (
+                "sample of screening and vote",
+                "shared" if steps.shared_subsample else "fresh for each",
+            ),
             (
                 "screening",
-                "none" if screening is None else f"threshold {screening.threshold:g}, sigma {screening.sigma:.4g} votes",
+                "none"
+                if screening is None
+                else f"threshold {screening.threshold:g}, sigma {screening.sigma:.4g} votes",
             ),
             ("sigma of the votes", f"{steps.sigma_votes:.4g} votes"),
             ("feature map", f"{features}; {origin}"),

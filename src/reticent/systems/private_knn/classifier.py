@@ -1,4 +1,6 @@
-"""``PrivateKNNClassifier``: labels for public queries from private records, with one total for all of them."""
+"""``PrivateKNNClassifier``: labels for public queries from private records, with one total for
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,13 @@ from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler, SeededSampler, release_sampler
 from reticent.systems.private_knn.cards import private_knn_card
-from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, grid_of, input_rows, protected
+from reticent.systems.private_knn.inputs import (
+    checked_keys,
+    feature_map_of,
+    grid_of,
+    input_rows,
+    protected,
+)
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession, MemoryCount
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
@@ -41,9 +49,10 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
     """Releases labels for public queries by the noisy votes of their nearest private records.
 
     Guarantee:
-        All labels that one fitted classifier ever releases, withheld answers included, are (epsilon, delta)-differentially
-        private together, for two sets of private records one of which has one record more; with ``keys``, all records of one key
-        more. ``guarantee`` is that total, ``card()`` says what is assumed, docs/private-knn.md has the proof. The queries are
+        All labels that one fitted classifier ever releases, withheld answers included, are
+        (epsilon, delta)-differentially private together, for two sets of private records one of
+        which has one record more; with ``keys``, all records of one key more. ``guarantee`` is that
+        total, ``card()`` says what is assumed, docs/private-knn.md has the proof. The queries are
         public. ``predict`` is the owner's own, noise-free answer and is *not* private.
 
     Args:
@@ -53,19 +62,21 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         answers: how many labels will ever be released; None for as many as queries.
         neighbours: k, how many included records vote.
         sampling_probability: with which every record is included, afresh for every query and step.
-        threshold: votes, noise included, that the largest count of a query must reach before it is answered; None to answer all.
+        threshold: votes, noise included, that the largest count of a query must reach before it is
+            answered; None to answer all.
         sigma_votes: noise of every count, in votes; None for the least that the total allows.
         sigma_screening: noise of the largest count, in votes; None where ``sigma_votes`` is.
         noise_ratio: sigma_screening / sigma_votes where they are chosen.
         shared_subsample: whether screening and vote of a query see one sample; it costs more.
-        feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a ``FeatureMap``, or your own
-            torch module that was trained on public data only.
-        classes: the labels that there are, a public list; or "observed" to take those that occur among the records, which
-            publishes them: the card then says that they are not protected.
-        feature_range: public (lower, upper) ends of the features, numbers or one for each feature, or a ``PointGrid``: the grid
-            that neighbours are compared on. None where the feature map knows ("hog", ``ReducedFeatures``).
-        data_set: what the private records are called, by their owner; the same name whenever they are the same, since a ledger
-            charges every fit on them to it. None books in no ledger.
+        feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a
+            ``FeatureMap``, or your own torch module that was trained on public data only.
+        classes: the labels that there are, a public list; or "observed" to take those that occur
+            among the records, which publishes them: the card then says that they are not protected.
+        feature_range: public (lower, upper) ends of the features, numbers or one for each feature,
+            or a ``PointGrid``: the grid that neighbours are compared on. None where the feature map
+            knows ("hog", ``ReducedFeatures``).
+        data_set: what the private records are called, by their owner; the same name whenever they
+            are the same, since a ledger charges every fit on them to it. None books in no ledger.
         engine: "numpy" or "faiss"; the answers are the same.
 
     Attributes:
@@ -138,8 +149,9 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         Args:
             X: shape (n, features) or (n, height, width) or (n, channels, height, width).
             y: shape (n,), labels.
-            keys: one per record, equal for the records of one person. A person then counts as one: only the nearest record of
-                each may vote, and the guarantee covers all of them. None where every record is a person's only one.
+            keys: one per record, equal for the records of one person. A person then counts as one:
+                only the nearest record of each may vote, and the guarantee covers all of them. None
+                where every record is a person's only one.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: nothing is kept.
@@ -153,7 +165,9 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         feature_map = feature_map_of(self.feature_map, shape)
         features = feature_map.features(inputs)
         grid = grid_of(self.feature_range, feature_map, features.shape[1])
-        search = NeighbourSearch(Records.of(grid.points(features), codes, found), engine=self.engine)
+        search = NeighbourSearch(
+            Records.of(grid.points(features), codes, found), engine=self.engine
+        )
         self._settle(len(classes), protected(self.data_set, keys))
         self.feature_map_, self.grid_, self.search_ = feature_map, grid, search
         self.keyed_ = found is not None
@@ -163,40 +177,64 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         keep_names(self, names)
         return self
 
-    def calibrate(self, *, epsilon: float, delta: float, queries: int, answers: int | None = None) -> Self:
-        """A new total and number of queries, with the least noise for them; the private records are not looked at.
+    def calibrate(
+        self, *, epsilon: float, delta: float, queries: int, answers: int | None = None
+    ) -> Self:
+        """A new total and number of queries, with the least noise for them; the private records are
+        not looked at.
 
         Args:
             epsilon, delta, queries, answers: as in the constructor.
 
         Raises:
-            InvalidParameter: labels were released already, under the total that they were promised, or it was paid for.
+            InvalidParameter: labels were released already, under the total that they were promised,
+                or it was paid for.
             CalibrationFailed: no noise meets the total.
         """
-        if hasattr(self, "session_") and (self.session_.asked or self.booked_ or self._paid is not None):
-            raise InvalidParameter("calibrate: labels were released already; fit again, which starts a new total")
-        self.set_params(epsilon=epsilon, delta=delta, queries=queries, answers=answers, sigma_votes=None, sigma_screening=None)
+        if hasattr(self, "session_") and (
+            self.session_.asked or self.booked_ or self._paid is not None
+        ):
+            raise InvalidParameter(
+                "calibrate: labels were released already; fit again, which starts a new total"
+            )
+        self.set_params(
+            epsilon=epsilon,
+            delta=delta,
+            queries=queries,
+            answers=answers,
+            sigma_votes=None,
+            sigma_screening=None,
+        )
         if hasattr(self, "classes_"):
             self._settle(len(self.classes_), self.plan_.adjacency)
         return self
 
     def release(
-        self, X: npt.ArrayLike, *, ledger: Ledger | None = None, scope: Scope | None = None, sampler: str = "exact"
+        self,
+        X: npt.ArrayLike,
+        *,
+        ledger: Ledger | None = None,
+        scope: Scope | None = None,
+        sampler: str = "exact",
     ) -> Release:
-        """A label for each public query, within the one total; noise and samples from the operating system.
+        """A label for each public query, within the one total; noise and samples from the operating
+        system.
 
-        With a ledger the *whole plan* is charged before the first answer, once; later calls draw on that charge, and their
-        queries are counted in the ledger. So a process that is forked, or a copy that is unpickled, after the first booked
-        release may go on with that ledger: all of them together ask what the plan allows. Without a ledger only the object that
-        was fitted, in the process where it was, has queries to ask.
+        With a ledger the *whole plan* is charged before the first answer, once; later calls draw on
+        that charge, and their queries are counted in the ledger. So a process that is forked, or a
+        copy that is unpickled, after the first booked release may go on with that ledger: all of
+        them together ask what the plan allows. Without a ledger only the object that was fitted, in
+        the process where it was, has queries to ask.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``; public.
             ledger, scope: where the plan is booked; both from the first call on, or neither.
-            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP (an extra; docs/noise.md).
+            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
+                (an extra; docs/noise.md).
 
         Returns:
-            ``values`` (labels; -1, or None, where withheld), ``withheld`` and ``receipt``, whose guarantee is the whole plan's.
+            ``values`` (labels; -1, or None, where withheld), ``withheld`` and ``receipt``, whose
+            guarantee is the whole plan's.
 
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
@@ -207,33 +245,50 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         if ledger is not None:
             check_bookable(self.plan_.adjacency)
         if ledger is None and self.booked_:
-            raise InvalidInput("ledger: the plan is paid for in one, which counts its queries; expected the same ledger again")
+            raise InvalidInput(
+                "ledger: the plan is paid for in one, which counts its queries; expected the "
+                "same ledger again"
+            )
         if ledger is not None and scope is not None:
             self._book(ledger, scope, len(points))
-        release = self._named(self.session_.answer(points, self._voters(), sampler=source), source, self.booked_)
+        release = self._named(
+            self.session_.answer(points, self._voters(), sampler=source), source, self.booked_
+        )
         if self._paid is not None:
             self._paid.commit(release.receipt.identifier)
             self._paid = None
         return release
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """As the whole plan on X, with noise and samples from a seed: for experiments, *not private*, and not counted.
+        """As the whole plan on X, with noise and samples from a seed: for experiments, *not
+        private*, and not counted.
 
         Raises:
             BudgetExceeded: more queries than the plan has.
         """
         points = self._points(X)
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        return self._named(KnnSession(self.plan_).answer(points, self._voters(), sampler=sampler), sampler, "")
+        return self._named(
+            KnnSession(self.plan_).answer(points, self._voters(), sampler=sampler), sampler, ""
+        )
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The label of most of the k / sampling_probability nearest records, without noise. Private: for their owner only."""
+        """The label of most of the k / sampling_probability nearest records, without noise.
+        Private: for their owner only.
+        """
         points = self._points(X)
         most = max(1, round(self.neighbours / self.sampling_probability))
         voters = SampledNeighbours(self.search_, neighbours=most, probability=1.0)
         records = self.search_.records
-        drawn = [voters.draw(lists, sampler=SecureSampler()) for lists in self.search_.lists(points, depth=voters.depth)]
-        votes = [np.bincount(records.votes[row[row >= 0]], minlength=len(self.classes_)) for part in drawn for row in part]
+        drawn = [
+            voters.draw(lists, sampler=SecureSampler())
+            for lists in self.search_.lists(points, depth=voters.depth)
+        ]
+        votes = [
+            np.bincount(records.votes[row[row >= 0]], minlength=len(self.classes_))
+            for part in drawn
+            for row in part
+        ]
         return np.asarray(self.classes_[np.array(votes).argmax(axis=1)])
 
     @property
@@ -252,14 +307,21 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         """The guarantee in plain words."""
         self._fitted()
         given = not is_observed(self.classes)
-        return private_knn_card(self.plan_, self.feature_map_, keyed=self.keyed_, classes_given=given)
+        return private_knn_card(
+            self.plan_, self.feature_map_, keyed=self.keyed_, classes_given=given
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy may not spend the same budget again: it can predict, and go on in a ledger that counts the plan already."""
+        """A copy may not spend the same budget again: it can predict, and go on in a ledger that
+        counts the plan already.
+        """
         state = dict(super().__getstate__())
         state.pop("_booking", None)
         if "session_" in state:
-            state["session_"], state["_paid"] = KnnSession(self.plan_, count=copy(MemoryCount(*self._limits()))), None
+            state["session_"], state["_paid"] = (
+                KnnSession(self.plan_, count=copy(MemoryCount(*self._limits()))),
+                None,
+            )
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -300,22 +362,34 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         Whatever fails on the way can be tried again: what was paid once is not paid again.
 
         Raises:
-            InvalidInput: queries were asked without a ledger, or the plan is charged to another one.
-            BudgetExceeded: the plan does not fit, has no queries left, or this is a copy of what was never booked.
+            InvalidInput: queries were asked without a ledger, or the plan is charged to another
+                one.
+            BudgetExceeded: the plan does not fit, has no queries left, or this is a copy of what
+                was never booked.
             IncompatibleGuarantees, LedgerUnavailable: as ``Ledger.reserve``.
         """
         if not isinstance(scope, Scope):
-            raise InvalidInput(f"scope: expected one Scope, got {type(scope).__name__}; the records pay for the whole plan")
+            raise InvalidInput(
+                f"scope: expected one Scope, got {type(scope).__name__}; the records pay for "
+                "the whole plan"
+            )
         if not self.booked_:
             if self.session_.asked:
-                raise InvalidInput("ledger: expected the choice of the first release, to book or not, in all later ones")
+                raise InvalidInput(
+                    "ledger: expected the choice of the first release, to book or not, in all "
+                    "later ones"
+                )
             if queries > self.session_.remaining:
-                self.session_.count.take(queries)  # refuses, with the reason, before anything is charged
+                self.session_.count.take(
+                    queries
+                )  # refuses, with the reason, before anything is charged
             with self._booking:
                 self._pay(ledger, scope)
         counter = PlanCounter.find(ledger, self.plan_name_, scope=scope, event=self.plan_.event)
         if counter is None:
-            raise InvalidInput("ledger: the plan is paid for in another one; expected that one again")
+            raise InvalidInput(
+                "ledger: the plan is paid for in another one; expected that one again"
+            )
         self.session_ = KnnSession(self.plan_, count=counter)
 
     def _pay(self, ledger: Ledger, scope: Scope) -> None:
@@ -338,10 +412,14 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
 
     def _voters(self) -> SampledNeighbours:
         steps = self.plan_.steps
-        return SampledNeighbours(self.search_, neighbours=steps.neighbours, probability=steps.sampling_probability)
+        return SampledNeighbours(
+            self.search_, neighbours=steps.neighbours, probability=steps.sampling_probability
+        )
 
     def _named(self, labels: Integers, sampler: Sampler, booked: str) -> Release:
-        """Codes turned into the user's own labels; withheld answers stay -1, or None where labels are not 0, 1, ..."""
+        """Codes turned into the user's own labels; withheld answers stay -1, or None where
+        labels are not 0, 1, ...
+        """
         withheld = labels == UNANSWERED
         receipt = Receipt(
             mechanism=f"Private-kNN plan of {self.plan_.steps.queries} queries",
@@ -362,7 +440,9 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
 
     def _points(self, X: npt.ArrayLike) -> Points:
-        """Queries on the public grid; whatever cannot be used is refused here, before anything is charged."""
+        """Queries on the public grid; whatever cannot be used is refused here, before anything
+        is charged.
+        """
         self._fitted()
         check_names(self, X)
         queries = inputs_as_fitted(self, *input_rows(X))

@@ -1,4 +1,6 @@
-"""What the Private-kNN estimators check and turn into arrays before anything is kept, spent or computed."""
+"""What the Private-kNN estimators check and turn into arrays before anything is kept, spent or
+computed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.neighbours import PointGrid
 from reticent.neighbours.records import key_bytes
-from reticent.training.features import FeatureMap, HogFeatures, IdentityFeatures, ModuleFeatures, Origin
+from reticent.training.features import (
+    FeatureMap,
+    HogFeatures,
+    IdentityFeatures,
+    ModuleFeatures,
+    Origin,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -29,7 +37,8 @@ def checked_keys(keys: Sequence[Any] | npt.NDArray[Any] | None, records: int) ->
     """The keys as a list, if there is one for every record and ties can be broken by them.
 
     Raises:
-        InvalidInput: another number of keys, or one that is no text, bytes or integer. Keys are never shown.
+        InvalidInput: another number of keys, or one that is no text, bytes or integer. Keys are
+            never shown.
     """
     if keys is None:
         return None
@@ -43,7 +52,8 @@ def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> Point
     """The public grid that features are moved to, settled before any query is seen.
 
     Args:
-        feature_range: a pair (lower, upper), a grid, or None where the feature map knows where its features lie.
+        feature_range: a pair (lower, upper), a grid, or None where the feature map knows where its
+            features lie.
         feature_map: the map.
         features: how many it has.
 
@@ -52,19 +62,25 @@ def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> Point
     """
     if isinstance(feature_range, PointGrid):
         if feature_range.dimension != features:
-            raise InvalidParameter(f"feature_range: expected a grid of {features} features, got {feature_range.dimension}")
+            raise InvalidParameter(
+                f"feature_range: expected a grid of {features} features, got "
+                f"{feature_range.dimension}"
+            )
         return feature_range
     if feature_range is None:
         ball = feature_map.ball
         if ball is None:
             raise InvalidParameter(
-                f"feature_range: the feature map ({feature_map.name}) does not know the range of its features; expected the "
-                "public (lower, upper) ends of every feature, or PointGrid.around(features of public rows)"
+                f"feature_range: the feature map ({feature_map.name}) does not know the range "
+                "of its features; expected the "
+                "public (lower, upper) ends of every feature, or PointGrid.around(features of "
+                "public rows)"
             )
         return PointGrid.in_ball(ball.center, ball.radius)
     if not isinstance(feature_range, (tuple, list)) or len(feature_range) != 2:
         raise InvalidParameter(
-            f"feature_range: expected a pair (lower, upper), a PointGrid or None, got {type(feature_range).__name__}"
+            "feature_range: expected a pair (lower, upper), a PointGrid or None, got "
+            f"{type(feature_range).__name__}"
         )
     try:
         return PointGrid.of_range(feature_range[0], feature_range[1], features=features)
@@ -73,7 +89,8 @@ def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> Point
 
 
 def protected(data_set: str | None, keys: Sequence[Any] | None) -> AddRemove:
-    """What a plan for one fit protects: a person's records where ``keys`` say whose they are, one record otherwise.
+    """What a plan for one fit protects: a person's records where ``keys`` say whose they are, one
+    record otherwise.
 
     Raises:
         InvalidParameter: no such name for a data set.
@@ -86,20 +103,32 @@ def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...])
 
     Raises:
         UnknownName: a name that is not in ``FEATURE_MAPS``.
-        InvalidParameter: neither name, feature map nor torch module, or "hog" for inputs that are no pictures.
+        InvalidParameter: neither name, feature map nor torch module, or "hog" for inputs that
+            are no pictures.
     """
     if isinstance(choice, FeatureMap):
         return choice
     if isinstance(choice, nn.Module):
         return ModuleFeatures(choice, shape, Origin.PUBLIC)
     if not isinstance(choice, str):
-        raise InvalidParameter(f"feature_map: expected a name, a feature map or a torch module, got {type(choice).__name__}")
+        raise InvalidParameter(
+            "feature_map: expected a name, a feature map or a torch module, got "
+            f"{type(choice).__name__}"
+        )
     if choice not in FEATURE_MAPS:
-        raise UnknownName(f"feature_map={choice!r}: expected one of {', '.join(FEATURE_MAPS)}, a FeatureMap or a torch module")
+        raise UnknownName(
+            f"feature_map={choice!r}: expected one of {', '.join(FEATURE_MAPS)}, a FeatureMap "
+            "or a torch module"
+        )
     if choice == "identity":
         return IdentityFeatures()
     planes = picture_shape(shape)
-    return HogFeatures(image_shape=planes, cell=min(_HOG_CELL, min(planes[1:]) // 2), orientations=9, upright=choice != "hog")
+    return HogFeatures(
+        image_shape=planes,
+        cell=min(_HOG_CELL, min(planes[1:]) // 2),
+        orientations=9,
+        upright=choice != "hog",
+    )
 
 
 def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -112,7 +141,10 @@ def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
         return (1, *shape)
     if len(shape) == 3:
         return shape
-    raise InvalidParameter(f"feature_map='hog': expected pictures of shape (n, height, width), got inputs of shape {shape}")
+    raise InvalidParameter(
+        "feature_map='hog': expected pictures of shape (n, height, width), got inputs of "
+        f"shape {shape}"
+    )
 
 
 def input_rows(X: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
@@ -126,11 +158,18 @@ def input_rows(X: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
     values = finite_array(X, name="X", allow_empty=True)
     if values.ndim < 2:
         raise InvalidInput(
-            f"X: expected 2D array, got {values.ndim}D array instead with shape={values.shape}. Reshape your data: "
+            f"X: expected 2D array, got {values.ndim}D array instead with "
+            f"shape={values.shape}. Reshape your data: "
             "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one query"
         )
     if values.shape[0] == 0:
-        raise InvalidInput(f"X: found array with 0 sample(s) (shape={values.shape}) while a minimum of 1 is required.")
+        raise InvalidInput(
+            f"X: found array with 0 sample(s) (shape={values.shape}) while a minimum of 1 is "
+            "required."
+        )
     if values.size == 0:
-        raise InvalidInput(f"X: found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is required.")
+        raise InvalidInput(
+            f"X: found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is "
+            "required."
+        )
     return values.reshape(len(values), -1), values.shape[1:]

@@ -11,7 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting import PrivacyEvent, PrivateKnnSteps, PrivateKnnTotal, calibrate_private_knn, private_knn_total
+from reticent.accounting import (
+    PrivacyEvent,
+    PrivateKnnSteps,
+    PrivateKnnTotal,
+    calibrate_private_knn,
+    private_knn_total,
+)
 from reticent.core.checks import count, flag, positive, real
 from reticent.core.errors import BudgetExceeded, CalibrationFailed
 from reticent.core.guarantees import AddRemove, Guarantee
@@ -36,9 +42,10 @@ ONE_RECORD = AddRemove(1)
 class KnnPlan:
     """All the queries that will ever be asked, and what they cost together.
 
-    **Guarantee.** ``guarantee`` holds for everything that one ``KnnSession`` of this plan releases in its life: at most
-    ``steps.queries`` queries, chosen in public or from earlier answers, of which at most ``steps.answers`` get a label. It is
-    charged as a whole, whatever part of it is used, because a total of many small steps is far below their sum.
+    **Guarantee.** ``guarantee`` holds for everything that one ``KnnSession`` of this plan releases
+    in its life: at most ``steps.queries`` queries, chosen in public or from earlier answers, of
+    which at most ``steps.answers`` get a label. It is charged as a whole, whatever part of it is
+    used, because a total of many small steps is far below their sum.
 
     Attributes:
         steps: the noisy steps.
@@ -73,7 +80,8 @@ class KnnPlan:
         classes: int,
         adjacency: AddRemove = ONE_RECORD,
     ) -> KnnPlan:
-        """The plan with the least noise that fits into (epsilon, delta), or with the given noise if that fits.
+        """The plan with the least noise that fits into (epsilon, delta), or with the given noise if
+        that fits.
 
         Args:
             epsilon, delta: of the total.
@@ -81,7 +89,8 @@ class KnnPlan:
             answers: labels at most; None for as many as queries.
             neighbours, sampling_probability, shared_subsample: see ``PrivateKnnSteps``.
             threshold: votes that screening asks for, None for no screening.
-            sigma_screening, sigma_votes: noise, or None to have it chosen; both or neither where there is screening.
+            sigma_screening, sigma_votes: noise, or None to have it chosen; both or neither where
+                there is screening.
             noise_ratio: sigma_screening / sigma_votes where they are chosen.
             classes: number of classes.
             adjacency: what is protected.
@@ -96,13 +105,19 @@ class KnnPlan:
         positive(sampling_probability, name="sampling_probability")
         flag(shared_subsample, name="shared_subsample")
         positive(noise_ratio, name="noise_ratio")
-        for name, value in (("threshold", threshold), ("sigma_votes", sigma_votes), ("sigma_screening", sigma_screening)):
+        for name, value in (
+            ("threshold", threshold),
+            ("sigma_votes", sigma_votes),
+            ("sigma_screening", sigma_screening),
+        ):
             if value is not None:
                 real(value, name=name)
         screened = threshold is not None
         if sigma_votes is None:
             if sigma_screening is not None:
-                raise CalibrationFailed("sigma_screening: expected sigma_votes as well, or neither to have both chosen")
+                raise CalibrationFailed(
+                    "sigma_screening: expected sigma_votes as well, or neither to have both chosen"
+                )
             steps = calibrate_private_knn(
                 epsilon=epsilon,
                 delta=delta,
@@ -128,7 +143,8 @@ class KnnPlan:
         plan = cls(steps, delta, classes, adjacency)
         if plan.total.epsilon > epsilon:
             raise CalibrationFailed(
-                f"sigma_votes={sigma_votes!r}: with the other settings the total is epsilon={plan.total.epsilon:.4g}, "
+                f"sigma_votes={sigma_votes!r}: with the other settings the total is "
+                f"epsilon={plan.total.epsilon:.4g}, "
                 f"more than epsilon={epsilon!r}; raise epsilon or the noise, or ask less"
             )
         return plan
@@ -149,7 +165,8 @@ class KnnPlan:
         return PrivacyEvent("Private-kNN plan", self.guarantee)
 
     def rehearse(self) -> None:
-        """Screens and labels a query without votes, with a seed: what cannot answer fails before any charge.
+        """Screens and labels a query without votes, with a seed: what cannot answer fails before
+        any charge.
 
         Raises:
             ReticentError: the noise is beyond what the sampler holds.
@@ -185,7 +202,9 @@ class KnnPlan:
 
 
 class Count(Protocol):
-    """What says how much of a plan is used: ``MemoryCount`` in one process, ``PlanCounter`` in a ledger."""
+    """What says how much of a plan is used: ``MemoryCount`` in one process, ``PlanCounter`` in a
+    ledger.
+    """
 
     asked: int
     answered: int
@@ -195,7 +214,9 @@ class Count(Protocol):
         """Queries that may still be asked; 0 once all labels are given out."""
 
     def take(self, queries: int) -> int:
-        """Counts queries as asked before they are, and returns how many labels they may give out."""
+        """Counts queries as asked before they are, and returns how many labels they may give
+        out.
+        """
 
     def settle(self, *, unused: int) -> None:
         """Gives back labels that were granted and not given out."""
@@ -204,8 +225,8 @@ class Count(Protocol):
 class MemoryCount:
     """The count of one plan in the memory of one process.
 
-    **Guarantee.** At most ``queries`` queries and ``answers`` labels, over all threads. A forked child, a copy and an unpickled
-    count have none left: each would go on counting by itself.
+    **Guarantee.** At most ``queries`` queries and ``answers`` labels, over all threads. A forked
+    child, a copy and an unpickled count have none left: each would go on counting by itself.
 
     Args:
         queries, answers: at most.
@@ -237,16 +258,22 @@ class MemoryCount:
         Raises:
             BudgetExceeded: more than are left, or in a child or a copy; nothing is counted.
         """
-        if not self._home.is_here:  # before the lock, which another thread may have held when the process was forked
+        if (
+            not self._home.is_here
+        ):  # before the lock, which another thread may have held when the process was forked
             raise BudgetExceeded(
-                f"queries: requested {queries}, 0 left: this is a forked or copied session, and the queries of its plan are "
-                "counted where it was fitted; release there, or book the plan in a ledger, where all processes count together"
+                f"queries: requested {queries}, 0 left: this is a forked or copied session, "
+                "and the queries of its plan are "
+                "counted where it was fitted; release there, or book the plan in a ledger, "
+                "where all processes count together"
             )
         with self._turn:
             if queries > self.remaining:
                 raise BudgetExceeded(
-                    f"queries: requested {queries}, {self.asked} of {self.queries} asked and {self.answered} of "
-                    f"{self.answers} labels given out; at most {self.remaining} more may be asked under this plan"
+                    f"queries: requested {queries}, {self.asked} of {self.queries} asked and "
+                    f"{self.answered} of "
+                    f"{self.answers} labels given out; at most {self.remaining} more may be "
+                    "asked under this plan"
                 )
             granted = min(queries, self.answers - self.answered)
             self.asked += queries
@@ -262,8 +289,9 @@ class MemoryCount:
 class KnnSession:
     """Answers the queries of one plan; they are counted before anything is computed.
 
-    **Guarantee.** That of ``plan``, for all answers of one count together, over whatever searches they are answered from, as long
-    as every search holds the same private records and its features came from public things or these answers.
+    **Guarantee.** That of ``plan``, for all answers of one count together, over whatever searches
+    they are answered from, as long as every search holds the same private records and its features
+    came from public things or these answers.
 
     Args:
         plan: what may be released.
@@ -272,7 +300,9 @@ class KnnSession:
 
     def __init__(self, plan: KnnPlan, *, count: Count | None = None) -> None:
         self.plan = plan
-        self.count: Count = MemoryCount(plan.steps.queries, plan.steps.answers) if count is None else count
+        self.count: Count = (
+            MemoryCount(plan.steps.queries, plan.steps.answers) if count is None else count
+        )
 
     @property
     def asked(self) -> int:
@@ -286,7 +316,9 @@ class KnnSession:
 
     @property
     def remaining(self) -> int:
-        """Queries that may still be asked; 0 once all labels are given out, and in a forked child or a copy."""
+        """Queries that may still be asked; 0 once all labels are given out, and in a forked
+        child or a copy.
+        """
         return self.count.remaining
 
     def answer(self, queries: Points, voters: SampledNeighbours, *, sampler: Sampler) -> Integers:
@@ -308,7 +340,9 @@ class KnnSession:
         self.count.settle(unused=granted - int((labels != UNANSWERED).sum()))
         return labels
 
-    def _answer(self, queries: Points, voters: SampledNeighbours, sampler: Sampler, left: int) -> Integers:
+    def _answer(
+        self, queries: Points, voters: SampledNeighbours, sampler: Sampler, left: int
+    ) -> Integers:
         labels = np.full(len(queries), UNANSWERED, dtype=np.int64)
         for lists in voters.search.lists(queries, depth=voters.depth):
             if left == 0:
@@ -317,7 +351,8 @@ class KnnSession:
             passed = self._screen(self._votes(chosen, voters), sampler)
             passed &= passed.cumsum() <= left
             left -= int(passed.sum())
-            # Without screening nothing has been released about the first sample yet, so it may vote.
+            # Without screening nothing has been released about the first sample yet, so it may
+            # vote.
             fresh = self.plan.screening is not None and not self.plan.steps.shared_subsample
             voting = voters.draw(lists.rows(passed), sampler=sampler) if fresh else chosen[passed]
             answers = self.plan.argmax.release(self._votes(voting, voters), sampler=sampler)

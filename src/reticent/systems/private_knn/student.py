@@ -1,4 +1,6 @@
-"""``PrivateKNNStudent``: a model that may be published, from private records and public pictures without labels."""
+"""``PrivateKNNStudent``: a model that may be published, from private records and public pictures
+without labels.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,23 @@ from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeig
 from reticent.noise import SecureSampler
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
-from reticent.systems.private_knn.inputs import checked_keys, feature_map_of, input_rows, picture_shape, protected
+from reticent.systems.private_knn.inputs import (
+    checked_keys,
+    feature_map_of,
+    input_rows,
+    picture_shape,
+    protected,
+)
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
-from reticent.tables.feature_names import check_columns, check_names, keep_names, kept_names, names_of, stored_names
+from reticent.tables.feature_names import (
+    check_columns,
+    check_names,
+    keep_names,
+    kept_names,
+    names_of,
+    stored_names,
+)
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
 from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives
@@ -41,17 +56,19 @@ Integers = npt.NDArray[np.int64]
 
 
 class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
-    """Labels some public pictures by private neighbours, trains a student on them, and does it again with the student's features.
+    """Labels some public pictures by private neighbours, trains a student on them, and does it
+    again with the student's features.
 
     Guarantee:
-        Everything that comes out - the student, the released labels, which queries were withheld - is (epsilon,
-        delta)-differentially private together, for two sets of private records one of which has one record more; with ``keys``,
-        all records of one key more. ``predict`` is post-processing, for anyone and any number of times. ``card()`` says what is
-        assumed.
+        Everything that comes out - the student, the released labels, which queries were withheld -
+        is (epsilon, delta)-differentially private together, for two sets of private records one of
+        which has one record more; with ``keys``, all records of one key more. ``predict`` is
+        post-processing, for anyone and any number of times. ``card()`` says what is assumed.
 
-    Each round asks for labels of public pictures that were not asked for before, all with the same mechanisms, so that all
-    rounds are one plan with one total. The student learns from the labels so far and from all public pictures. A label of an
-    earlier round that the previous student contradicts is left out: its features were worse.
+    Each round asks for labels of public pictures that were not asked for before, all with the same
+    mechanisms, so that all rounds are one plan with one total. The student learns from the labels
+    so far and from all public pictures. A label of an earlier round that the previous student
+    contradicts is left out: its features were worse.
 
     Args:
         epsilon: of the total, above 0.
@@ -61,24 +78,28 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         sampling_probability: with which every record is included, afresh for every query and step.
         threshold: votes, noise included, that the largest count must reach; None to answer all.
         noise_ratio: sigma of screening / sigma of votes.
-        feature_map: of the first round: "hog", "upright hog" (for handwriting), "identity", a ``FeatureMap``, or a torch module
-            that was trained on public data only.
-        reduce_to: principal directions, of public pictures, that the first round's features are reduced to; None to keep all.
-        student: settings of the students; None for the usual ones. Their seeds come from ``random_state``.
+        feature_map: of the first round: "hog", "upright hog" (for handwriting), "identity", a
+            ``FeatureMap``, or a torch module that was trained on public data only.
+        reduce_to: principal directions, of public pictures, that the first round's features are
+            reduced to; None to keep all.
+        student: settings of the students; None for the usual ones. Their seeds come from
+            ``random_state``.
         last_student: settings of the last one, which is published; None for the same.
-        classes: the labels that there are, a public list; or "observed" to take those that occur among the records, which
-            publishes them: the card then says that they are not protected.
-        data_set: what the private records are called, by their owner; the same name whenever they are the same, since a ledger
-            charges every fit on them to it. None books in no ledger.
+        classes: the labels that there are, a public list; or "observed" to take those that occur
+            among the records, which publishes them: the card then says that they are not protected.
+        data_set: what the private records are called, by their owner; the same name whenever they
+            are the same, since a ledger charges every fit on them to it. None books in no ledger.
         engine: "numpy" or "faiss"; the answers are the same.
-        random_state: seed of training and of the choice of queries; samples and noise never depend on it.
+        random_state: seed of training and of the choice of queries; samples and noise never depend
+            on it.
         verbose: whether training shows progress bars on standard error.
 
     Attributes:
         plan_: noise and total.
         feature_map_: of the first round.
         student_: the last student.
-        released_: shape (public pictures,), the released labels; -1, or None, where none was asked for or released.
+        released_: shape (public pictures,), the released labels; -1, or None, where none was asked
+            for or released.
         rounds_: for each round, the places of the public pictures that were asked for.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
@@ -148,12 +169,14 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         scope: Scope | None = None,
         report: Report | None = None,
     ) -> Self:
-        """Labels, trains and looks again, once per round; the whole plan is charged before the first label.
+        """Labels, trains and looks again, once per round; the whole plan is charged before the
+        first label.
 
         Args:
             X: shape (n, height, width), (n, channels, height, width) or (n, pixels); private.
             y: shape (n,), labels of the private records.
-            keys: one per record, equal for the records of one person; see ``PrivateKNNClassifier.fit``.
+            keys: one per record, equal for the records of one person; see
+                ``PrivateKNNClassifier.fit``.
             public: pictures of the same shape, without labels.
             ledger, scope: where the plan is booked, both or neither.
             report: told after every epoch of training, in place of the progress bars.
@@ -175,22 +198,37 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             check_columns(list(other), list(names), by="the private records", name="public")
         pictures, public_shape = input_rows(public)
         if public_shape != shape:
-            raise InvalidInput(f"public: expected inputs of shape {shape}, as the private ones have, got {public_shape}")
+            raise InvalidInput(
+                f"public: expected inputs of shape {shape}, as the private ones have, got "
+                f"{public_shape}"
+            )
         if isinstance(self.queries, (str, bytes)) or not isinstance(self.queries, Iterable):
-            raise InvalidParameter(f"queries={self.queries!r}: expected how many to ask in each round, as (300, 400)")
+            raise InvalidParameter(
+                f"queries={self.queries!r}: expected how many to ask in each round, as (300, 400)"
+            )
         rounds = [count(asked, name="queries") for asked in self.queries]
         if not rounds or sum(rounds) > len(pictures):
             raise InvalidParameter(
-                f"queries={self.queries!r}: expected at least one round, and at most {len(pictures)} queries in all"
+                f"queries={self.queries!r}: expected at least one round, and at most "
+                f"{len(pictures)} queries in all"
             )
         seed = training_seed(self.random_state)
-        config = StudentConfig(image_shape=picture_shape(shape)) if self.student is None else self.student
+        config = (
+            StudentConfig(image_shape=picture_shape(shape))
+            if self.student is None
+            else self.student
+        )
         last = config if self.last_student is None else self.last_student
         for settings in (config, last):
             if not isinstance(settings, StudentConfig):
-                raise InvalidParameter(f"student: expected a StudentConfig or None, got {type(settings).__name__}")
+                raise InvalidParameter(
+                    f"student: expected a StudentConfig or None, got {type(settings).__name__}"
+                )
             if int(np.prod(settings.image_shape)) != inputs.shape[1]:
-                raise InvalidParameter(f"student: expected image_shape of {inputs.shape[1]} pixels, got {settings.image_shape}")
+                raise InvalidParameter(
+                    f"student: expected image_shape of {inputs.shape[1]} pixels, got "
+                    f"{settings.image_shape}"
+                )
         feature_map = feature_map_of(self.feature_map, shape)
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
@@ -199,9 +237,15 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         if ledger is not None:
             check_bookable(plan.adjacency)
         self.feature_map_ = feature_map
-        circumstances = KnnCircumstances(feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes))
+        circumstances = KnnCircumstances(
+            feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes)
+        )
         session, bars = KnnSession(plan), flag(self.verbose, name="verbose") and report is None
-        charge = nullcontext(None) if ledger is None or scope is None else ledger.reserve(scope, plan.event, answers=1)
+        charge = (
+            nullcontext(None)
+            if ledger is None or scope is None
+            else ledger.reserve(scope, plan.event, answers=1)
+        )
         with (
             charge as reservation,
             torch.random.fork_rng(devices=[]),
@@ -218,13 +262,23 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                     contradicted = student.probabilities(pictures).argmax(axis=1) != labels
                     lessons[earlier[contradicted[earlier]]] = UNANSWERED
                 public_features = feature_map.features(pictures)
-                places = representatives(public_features, wanted, asked=earlier, seed=(seed + number) % 2**31)
-                voters, grid = self._voters(public_features, feature_map.features(inputs), codes, found, plan)
-                answers = session.answer(grid.points(public_features[places]), voters, sampler=SecureSampler())
+                places = representatives(
+                    public_features, wanted, asked=earlier, seed=(seed + number) % 2**31
+                )
+                voters, grid = self._voters(
+                    public_features, feature_map.features(inputs), codes, found, plan
+                )
+                answers = session.answer(
+                    grid.points(public_features[places]), voters, sampler=SecureSampler()
+                )
                 labels[places] = lessons[places] = answers
                 asked.append(places)
-                settings = replace(last if number == len(rounds) - 1 else config, seed=seed + number)
-                student = train_student(pictures, lessons, classes=len(classes), config=settings, report=report or shown)
+                settings = replace(
+                    last if number == len(rounds) - 1 else config, seed=seed + number
+                )
+                student = train_student(
+                    pictures, lessons, classes=len(classes), config=settings, report=report or shown
+                )
             if reservation is not None:
                 reservation.commit("student")
         assert student is not None
@@ -235,7 +289,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: npt.ArrayLike) -> Array:
-        """The student's probability of every class, shape (n, classes); anyone may ask, as often as they like."""
+        """The student's probability of every class, shape (n, classes); anyone may ask, as often
+        as they like.
+        """
         self._fitted()
         check_names(self, X)
         inputs, _ = input_rows(X)
@@ -262,7 +318,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     def bundle(self) -> Bundle:
         """The student with its guarantee, ready to be written; no private record is in it."""
         self._fitted()
-        arrays = {name: value.detach().numpy() for name, value in self.student_.state_dict().items()}
+        arrays = {
+            name: value.detach().numpy() for name, value in self.student_.state_dict().items()
+        }
         settings = {
             "steps": asdict(self.plan_.steps),
             "delta": self.plan_.delta,
@@ -271,7 +329,10 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             "classes": self.classes_.tolist(),
             "feature_names": kept_names(self),
             "image_shape": list(self.student_.image_shape),
-            "channels": [self.student_.features[0].out_channels, self.student_.features[3].out_channels],
+            "channels": [
+                self.student_.features[0].out_channels,
+                self.student_.features[3].out_channels,
+            ],
             "width": self.student_.head.in_features,
         }
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
@@ -282,7 +343,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | Path, *, trusted_key: str | Path | None = None) -> Self:
-        """A student that predicts, from what ``save`` wrote; it has nothing private and nothing left to ask.
+        """A student that predicts, from what ``save`` wrote; it has nothing private and nothing
+        left to ask.
 
         Args:
             folder: the bundle.
@@ -310,7 +372,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             total, name = plan.total, None if adjacency.unnamed else adjacency.data_set
             given = classes.tolist() if circumstances.classes_given else OBSERVED
             names = stored_names(settings, int(np.prod(student.image_shape)))
-            loaded = cls(epsilon=total.epsilon, delta=total.delta, queries=(plan.steps.queries,), classes=given, data_set=name)
+            loaded = cls(
+                epsilon=total.epsilon,
+                delta=total.delta,
+                queries=(plan.steps.queries,),
+                classes=given,
+                data_set=name,
+            )
             loaded._become(plan, circumstances, student, classes, names)
             check_rebuilt(bundle, loaded.bundle())
         return loaded
@@ -334,13 +402,20 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         )
 
     def _voters(
-        self, public: Array, private: Array, codes: Integers, keys: Sequence[Any] | None, plan: KnnPlan
+        self,
+        public: Array,
+        private: Array,
+        codes: Integers,
+        keys: Sequence[Any] | None,
+        plan: KnnPlan,
     ) -> tuple[SampledNeighbours, PointGrid]:
         """The private records on a grid around all public pictures."""
         grid = PointGrid.around(public)
         search = NeighbourSearch(Records.of(grid.points(private), codes, keys), engine=self.engine)
         steps = plan.steps
-        return SampledNeighbours(search, neighbours=steps.neighbours, probability=steps.sampling_probability), grid
+        return SampledNeighbours(
+            search, neighbours=steps.neighbours, probability=steps.sampling_probability
+        ), grid
 
     def _become(
         self,
@@ -351,7 +426,12 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         names: Iterable[str] | None,
     ) -> None:
         keep_names(self, names)
-        self.plan_, self._circumstances, self.student_, self.classes_ = plan, circumstances, student, classes
+        self.plan_, self._circumstances, self.student_, self.classes_ = (
+            plan,
+            circumstances,
+            student,
+            classes,
+        )
         self.n_features_in_ = int(np.prod(student.image_shape))
 
     def _fitted(self) -> None:
@@ -359,8 +439,12 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
 
 
-def _student(settings: dict[str, Any], classes: int, arrays: dict[str, npt.NDArray[Any]]) -> Student:
-    """The stored network; sizes from a file are compared with its weights before any memory is taken for them."""
+def _student(
+    settings: dict[str, Any], classes: int, arrays: dict[str, npt.NDArray[Any]]
+) -> Student:
+    """The stored network; sizes from a file are compared with its weights before any memory is
+    taken for them.
+    """
     planes, height, width = (count(size, name="image_shape") for size in settings["image_shape"])
     first, second = (count(size, name="channels") for size in settings["channels"])
     if any(array.dtype != np.float32 for array in arrays.values()):
@@ -368,7 +452,9 @@ def _student(settings: dict[str, Any], classes: int, arrays: dict[str, npt.NDArr
     with torch.device("meta"):
         units = count(settings["width"], name="width")
         student = Student((planes, height, width), classes, channels=(first, second), width=units)
-    student.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True)
+    student.load_state_dict(
+        {name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True
+    )
     return student.eval()
 
 

@@ -12,9 +12,9 @@ from reticent.training.obfuscators.regulariser import Regulariser
 class Adversarial(Regulariser):
     """Minus alpha times a proxy adversary's reconstruction loss; the task loss gets 1 - alpha.
 
-    The adversary takes one step of its own on every batch. Its loss is clipped at the loss of the best constant
-    guess: beyond that there is nothing left to hide, and unclipped the term has no lower bound, so that the
-    obfuscator would win by growing without end.
+    The adversary takes one step of its own on every batch. Its loss is clipped at the loss of the
+    best constant guess: beyond that there is nothing left to hide, and unclipped the term has no
+    lower bound, so that the obfuscator would win by growing without end.
 
     Args:
         alpha: weight of the adversary's term in (0, 1) (published: 0.99).
@@ -38,7 +38,9 @@ class Adversarial(Regulariser):
         """1 - alpha."""
         return 1.0 - self.alpha
 
-    def penalty(self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def penalty(
+        self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor
+    ) -> torch.Tensor:
         """One step of the adversary, then minus alpha times its clipped reconstruction loss."""
         own = functional.mse_loss(self._adversary(representation.detach()), embeddings)
         self._optimizer.zero_grad(set_to_none=True)

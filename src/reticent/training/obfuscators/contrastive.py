@@ -8,14 +8,16 @@ from reticent.training.obfuscators.regulariser import Regulariser
 
 
 class Contrastive(Regulariser):
-    """Squared distance of pairs with equal labels, squared shortfall below the margin of all other pairs.
+    """Squared distance of pairs with equal labels, squared shortfall below the margin of all other
+    pairs.
 
     Args:
         weight: lambda (published: 1).
         margin: distance from which different labels cost nothing (published: 25).
 
     Reference:
-        Hadsell, Chopra, LeCun, "Dimensionality reduction by learning an invariant mapping", CVPR 2006, equation 4.
+        Hadsell, Chopra, LeCun, "Dimensionality reduction by learning an invariant mapping", CVPR
+        2006, equation 4.
     """
 
     name = "contrastive"
@@ -24,7 +26,9 @@ class Contrastive(Regulariser):
         self.weight = weight
         self.margin = margin
 
-    def penalty(self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def penalty(
+        self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor
+    ) -> torch.Tensor:
         """Mean over all pairs of a batch."""
         first, second = torch.triu_indices(len(labels), len(labels), offset=1)
         squared = (representation[first] - representation[second]).square().sum(dim=1)

@@ -1,4 +1,6 @@
-"""What an obfuscator's regulariser may do: perturb the released representation, and change the loss."""
+"""What an obfuscator's regulariser may do: perturb the released representation, and change the
+loss.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,22 @@ class Regulariser:
     name: str = "none"
 
     def prepare(self, embeddings: torch.Tensor, outputs: int) -> None:
-        """See the training embeddings (n, d) and the obfuscator's output dimension once, before training."""
+        """See the training embeddings (n, d) and the obfuscator's output dimension once, before
+        training.
+        """
 
     def perturb(self, representation: torch.Tensor) -> torch.Tensor:
-        """The representation that classifier and adversary are shown, from the obfuscated one (n, m)."""
+        """The representation that classifier and adversary are shown, from the obfuscated one
+        (n, m).
+        """
         return representation
 
     def task_weight(self) -> float:
         """Factor on the task loss."""
         return 1.0
 
-    def penalty(self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def penalty(
+        self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor
+    ) -> torch.Tensor:
         """What is added to the loss for a batch: a differentiable scalar."""
         return representation.new_zeros(())

@@ -1,4 +1,6 @@
-"""Obfuscators as published: a classifier's loss and any combination of regularisers, chosen by name."""
+"""Obfuscators as published: a classifier's loss and any combination of regularisers, chosen by
+name.
+"""
 
 from __future__ import annotations
 
@@ -64,14 +66,20 @@ class ObfuscatorConfig:
     def __post_init__(self) -> None:
         for name in self.regularisers:
             if name not in REGULARISERS:
-                raise UnknownName(f"regulariser={name!r}: expected names from {', '.join(REGULARISERS)}")
+                raise UnknownName(
+                    f"regulariser={name!r}: expected names from {', '.join(REGULARISERS)}"
+                )
         for name in ("outputs", "epochs", "batch_size"):
             count(getattr(self, name), name=name)
         positive(self.learning_rate, name="learning_rate")
 
 
 def train_obfuscator(
-    embeddings: npt.ArrayLike, labels: npt.ArrayLike, config: ObfuscatorConfig, *, report: Report = silent
+    embeddings: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    config: ObfuscatorConfig,
+    *,
+    report: Report = silent,
 ) -> nn.Sequential:
     """A ReLU network on embeddings, trained with a classifier and the named regularisers.
 
@@ -82,8 +90,10 @@ def train_obfuscator(
         report: told after every epoch.
 
     Returns:
-        Linear and ReLU layers in turn, from d inputs to ``config.outputs`` outputs, in evaluation mode. The
-        classifier that it was trained with is dropped: the server's head is trained on what is released.
+        Linear and ReLU layers in turn, from d inputs to ``config.outputs`` outputs, in evaluation
+        mode. The
+        classifier that it was trained with is dropped: the server's head is trained on what is
+            released.
 
     Raises:
         InvalidInput: embeddings and labels that do not fit.

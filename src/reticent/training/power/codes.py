@@ -1,4 +1,6 @@
-"""Codes of table rows: what a classifier of public rows says, and what a code is worth once it is randomised."""
+"""Codes of table rows: what a classifier of public rows says, and what a code is worth once it
+is randomised.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,11 @@ class CodeConfig:
     """Settings of the classifier behind the codes.
 
     Attributes:
-        numeric: coordinates of numeric columns; each is also offered as hinges max(0, s (x - t)) at up to 32 thresholds t,
-            which is how steps in a number are learnt from few rows.
-        thresholds: "even" over the public range, with s = 4, where steps of the scale matter; or "quantiles" of the rows, with
-            s = 1 / their standard deviation, where the rows fill a small part of the range, as on HIGGS.
+        numeric: coordinates of numeric columns; each is also offered as hinges max(0, s (x - t)) at
+            up to 32 thresholds t, which is how steps in a number are learnt from few rows.
+        thresholds: "even" over the public range, with s = 4, where steps of the scale matter; or
+            "quantiles" of the rows, with s = 1 / their standard deviation, where the rows fill a
+            small part of the range, as on HIGGS.
         hidden: widths of its hidden layers behind them.
         epochs: passes over the rows.
         batch_size: rows per step.
@@ -55,10 +58,14 @@ class CodeConfig:
             count(getattr(self, name), name=name)
         positive(self.learning_rate, name="learning_rate")
         if self.thresholds not in THRESHOLDS:
-            raise UnknownName(f"thresholds={self.thresholds!r}: expected one of {', '.join(THRESHOLDS)}")
+            raise UnknownName(
+                f"thresholds={self.thresholds!r}: expected one of {', '.join(THRESHOLDS)}"
+            )
 
 
-def train_classifier(rows: npt.ArrayLike, labels: npt.ArrayLike, config: CodeConfig, *, report: Report = silent) -> Network:
+def train_classifier(
+    rows: npt.ArrayLike, labels: npt.ArrayLike, config: CodeConfig, *, report: Report = silent
+) -> Network:
     """A classifier's logits as plain layers.
 
     Args:
@@ -76,9 +83,13 @@ def train_classifier(rows: npt.ArrayLike, labels: npt.ArrayLike, config: CodeCon
     hinges = nn.Linear(points.shape[1], len(columns))
     with torch.no_grad():
         hinges.weight.zero_()
-        hinges.weight[torch.arange(len(columns)), torch.from_numpy(columns)] = torch.from_numpy(slopes).float()
+        hinges.weight[torch.arange(len(columns)), torch.from_numpy(columns)] = torch.from_numpy(
+            slopes
+        ).float()
         hinges.bias.copy_(torch.from_numpy(offsets))
-    network = nn.Sequential(hinges, nn.ReLU(), *relu_network([hinges.out_features, *config.hidden, classes]))
+    network = nn.Sequential(
+        hinges, nn.ReLU(), *relu_network([hinges.out_features, *config.hidden, classes])
+    )
     minimise(
         lambda batch, _: functional.cross_entropy(network(points[batch]), targets[batch]),
         network.parameters(),
@@ -94,10 +105,11 @@ def train_classifier(rows: npt.ArrayLike, labels: npt.ArrayLike, config: CodeCon
 
 
 def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Labels]:
-    """The first layer: slope, offset and column of every unit. A unit for each coordinate itself comes first.
+    """The first layer: slope, offset and column of every unit. A unit for each coordinate itself
+    comes first.
 
-    Encoded coordinates are at least 0, so that a ReLU keeps them as they are; with "quantiles" numeric ones count from their
-    least value, in standard deviations.
+    Encoded coordinates are at least 0, so that a ReLU keeps them as they are; with "quantiles"
+    numeric ones count from their least value, in standard deviations.
     """
     dimension = points.shape[1]
     slopes, offsets = [np.ones(dimension)], [np.zeros(dimension)]
@@ -117,10 +129,12 @@ def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Labels]:
 
 
 def best_codes(logits: Array, labels: Labels, *, epsilon: float) -> tuple[tuple[int, ...], float]:
-    """The classes to tell apart by randomised response, and the accuracy that a server can then reach.
+    """The classes to tell apart by randomised response, and the accuracy that a server can then
+    reach.
 
-    Fewer codes are told more truly: with k codes the true one comes out with probability e^epsilon / (e^epsilon + k - 1). For
-    each k the k most frequent classes are tried; a server that knows the channel decides for the likeliest label of each code.
+    Fewer codes are told more truly: with k codes the true one comes out with probability e^epsilon
+    / (e^epsilon + k - 1). For each k the k most frequent classes are tried; a server that knows the
+    channel decides for the likeliest label of each code.
 
     Args:
         logits: shape (n, classes), of calibration rows.
@@ -150,12 +164,14 @@ def best_codes(logits: Array, labels: Labels, *, epsilon: float) -> tuple[tuple[
 
 
 def best_local_accuracy(epsilon: float, *, majority: float, bayes: float) -> float:
-    """The highest accuracy of *any* two-class prediction from an (epsilon, 0)-locally private answer about each row.
+    """The highest accuracy of *any* two-class prediction from an (epsilon, 0)-locally private
+    answer about each row.
 
-    Let q(x) be the probability that label 1 is predicted for x. Privacy says q(x) <= e^epsilon q(x') and the same of 1 - q,
-    accuracy is linear in q, and with q between its least and largest value it is highest where q takes the largest exactly
-    where label 1 is likelier. The pairs (least, largest) that privacy allows form a polygon with corners (0, 0), (1, 1) and
-    (1, e^epsilon) / (1 + e^epsilon): always one label, or randomised response on the best classifier.
+    Let q(x) be the probability that label 1 is predicted for x. Privacy says q(x) <= e^epsilon
+    q(x') and the same of 1 - q, accuracy is linear in q, and with q between its least and largest
+    value it is highest where q takes the largest exactly where label 1 is likelier. The pairs
+    (least, largest) that privacy allows form a polygon with corners (0, 0), (1, 1) and (1,
+    e^epsilon) / (1 + e^epsilon): always one label, or randomised response on the best classifier.
 
     Args:
         epsilon: of one answer.

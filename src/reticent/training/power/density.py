@@ -1,7 +1,8 @@
 """Kernel density estimates of rows: log density and score, in blocks that fit in memory.
 
-The paper prints its Gaussian kernel as exp(-||u||^2) / (2 pi)^(d/2), which does not integrate to 1. This is
-K(u) = exp(-||u||^2 / 2) / (2 pi)^(d/2), whose squared integral is the paper's own mu_K = 1 / (2^d pi^(d/2)).
+The paper prints its Gaussian kernel as exp(-||u||^2) / (2 pi)^(d/2), which does not integrate to
+1. This is K(u) = exp(-||u||^2 / 2) / (2 pi)^(d/2), whose squared integral is the paper's own
+mu_K = 1 / (2^d pi^(d/2)).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _BLOCK = 2**23  # kernel values at a time: 64 MiB of float64
 def bandwidth(rows: npt.ArrayLike, *, rule: str) -> float:
     """A bandwidth for ``rows``, one number for all coordinates, in their units.
 
-    "scott" is s n^(-1/(d + 4)), "silverman" s (4 / (n (d + 2)))^(1/(d + 4)), with s the root mean variance of a coordinate.
+    "scott" is s n^(-1/(d + 4)), "silverman" s (4 / (n (d + 2)))^(1/(d + 4)), with s the root mean
+    variance of a coordinate.
 
     Args:
         rows: shape (n, d), at least two different rows.
@@ -55,7 +57,8 @@ class KernelDensity:
     """A Gaussian kernel density estimate with one bandwidth.
 
     Attributes:
-        centers: shape (n, d), float64 or float32; the type is that of the arithmetic, and float32 is twice as fast.
+        centers: shape (n, d), float64 or float32; the type is that of the arithmetic, and float32
+            is twice as fast.
         bandwidth: h, above 0.
 
     Example:
@@ -63,8 +66,9 @@ class KernelDensity:
         >>> density.score([[1.0, 0.0]]).tolist()
         [[-4.0, 0.0]]
 
-    Edge cases: far from all centers the score points to the nearest one and grows linearly; densities are logarithms
-    and do not underflow. Constant columns contribute nothing to the score at rows that share the constant.
+    Edge cases: far from all centers the score points to the nearest one and grows linearly;
+    densities are logarithms and do not underflow. Constant columns contribute nothing to the
+    score at rows that share the constant.
     """
 
     centers: Floating
@@ -74,7 +78,9 @@ class KernelDensity:
         positive(self.bandwidth, name="bandwidth")
         given = np.asarray(self.centers)
         kept = given.dtype if given.dtype == np.float32 else np.float64
-        object.__setattr__(self, "centers", finite_array(given, name="centers", ndim=2).astype(kept))
+        object.__setattr__(
+            self, "centers", finite_array(given, name="centers", ndim=2).astype(kept)
+        )
 
     @property
     def dimension(self) -> int:
@@ -86,15 +92,21 @@ class KernelDensity:
 
         Args:
             rows: shape (n, d).
-            leave_out: ``rows`` are the centers themselves, and each is estimated from the others (at least one).
+            leave_out: ``rows`` are the centers themselves, and each is estimated from the others
+                (at least one).
 
         Raises:
             InvalidInput: wrong shapes, or too few centers to leave one out.
         """
         points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
         if leave_out and (len(points) != len(self.centers) or len(points) < 2):
-            raise InvalidInput(f"rows: expected the {len(self.centers)} centers (two or more), got {len(points)} rows")
-        middle = self.centers.mean(axis=0, dtype=np.float64)  # differences are what counts: keep the numbers small
+            raise InvalidInput(
+                f"rows: expected the {len(self.centers)} centers (two or more), got "
+                f"{len(points)} rows"
+            )
+        middle = self.centers.mean(
+            axis=0, dtype=np.float64
+        )  # differences are what counts: keep the numbers small
         kind = self.centers.dtype
         centers = ((self.centers - middle) / self.bandwidth).astype(kind)
         halves = 0.5 * np.square(centers).sum(axis=1)
@@ -109,16 +121,23 @@ class KernelDensity:
                 exponents[own, start + own] = -np.inf
             peak = exponents.max(axis=1, keepdims=True)
             exponents -= peak
-            # Kernels below e^-50 of the largest do not change a double; as denormal numbers they would cost most of the time.
+            # Kernels below e^-50 of the largest do not change a double; as denormal numbers they
+            # would cost most of the time.
             np.maximum(exponents, _NEGLIGIBLE, out=exponents)
             np.exp(exponents, out=exponents)
             total = exponents.sum(axis=1, dtype=np.float64)
             mean = (exponents @ centers) / total[:, None]
             stop = start + len(block)
-            log_density[start:stop] = np.log(total) + peak[:, 0] - 0.5 * np.square(block, dtype=np.float64).sum(axis=1)
+            log_density[start:stop] = (
+                np.log(total) + peak[:, 0] - 0.5 * np.square(block, dtype=np.float64).sum(axis=1)
+            )
             score[start:stop] = (mean - block) / self.bandwidth
         count = len(centers) - (1 if leave_out else 0)
-        norm = 0.5 * self.dimension * math.log(2.0 * math.pi) + self.dimension * math.log(self.bandwidth) + math.log(count)
+        norm = (
+            0.5 * self.dimension * math.log(2.0 * math.pi)
+            + self.dimension * math.log(self.bandwidth)
+            + math.log(count)
+        )
         return log_density - norm, score
 
     def log_density(self, rows: npt.ArrayLike) -> Array:
@@ -139,17 +158,20 @@ class KernelDensity:
 
 
 def fisher_bound(density: KernelDensity) -> float:
-    """At least tr I(f), the mean squared norm of the score of the estimate at draws from itself: d / h^2.
+    """At least tr I(f), the mean squared norm of the score of the estimate at draws from itself: d
+    / h^2.
 
-    *Why.* A draw is y = c + h u, with c one of the centers and u standard normal, and the score is the posterior mean of what a
-    single kernel says: s(y) = E[(c - y) / h^2 | y] = E[-u / h | y]. So E ||s(y)||^2 <= E ||u||^2 / h^2 = d / h^2 (Jensen).
-    One center attains it, and centers much farther apart than h nearly do. It is the information of the estimate, and of the
-    data's distribution only as far as the two are close.
+    *Why.* A draw is y = c + h u, with c one of the centers and u standard normal, and the score is
+    the posterior mean of what a single kernel says: s(y) = E[(c - y) / h^2 | y] = E[-u / h | y]. So
+    E ||s(y)||^2 <= E ||u||^2 / h^2 = d / h^2 (Jensen). One center attains it, and centers much
+    farther apart than h nearly do. It is the information of the estimate, and of the data's
+    distribution only as far as the two are close.
 
     Example:
         >>> fisher_bound(KernelDensity(np.zeros((10, 2)), 0.5))
         8.0
 
-    Reference: Stam (1959), inequality of Fisher information under convolution, of which this is the weaker half.
+    Reference: Stam (1959), inequality of Fisher information under convolution, of which this is
+    the weaker half.
     """
     return density.dimension / density.bandwidth**2

@@ -1,7 +1,7 @@
 """The per-sample number that the Power Mechanism paper calls epsilon, with its confidence terms.
 
-It bounds how fast the *population density* of z changes around one sample. It says nothing about what an observer of z
-learns of x: given x, z is certain. See docs/power.md.
+It bounds how fast the *population density* of z changes around one sample. It says nothing about
+what an observer of z learns of x: given x, z is certain. See docs/power.md.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ def smoothness(
     log_variance_constant: float,
     alpha: float,
 ) -> Array:
-    """Per-sample epsilon of the paper's section 4.6, shape (n,); at least 0, infinite where it is not defined.
+    """Per-sample epsilon of the paper's section 4.6, shape (n,); at least 0, infinite where it is
+    not defined.
 
-    With K = mu_K / (n h^d), fhat the density, s = grad fhat / fhat its score, g the gradient of the log-determinants, and
-    z the normal quantile at 1 - alpha / 2, it is
+    With K = mu_K / (n h^d), fhat the density, s = grad fhat / fhat its score, g the gradient of the
+    log-determinants, and z the normal quantile at 1 - alpha / 2, it is
 
         max(||s / (1 - z r) - g||, ||s / (1 + z r) - g||) + d z r / 2,     r = sqrt(K / fhat),
 
@@ -42,8 +43,8 @@ def smoothness(
         log_variance_constant: logarithm of K.
         alpha: one minus the confidence of the density's interval, in (0, 1).
 
-    Edge cases: where the interval reaches down to density 0 (z r >= 1) no bound exists, and the answer is infinity; so it
-    is where the log-determinant has no gradient.
+    Edge cases: where the interval reaches down to density 0 (z r >= 1) no bound exists, and the
+    answer is infinity; so it is where the log-determinant has no gradient.
 
     Raises:
         InvalidInput: shapes that do not fit.
@@ -53,7 +54,10 @@ def smoothness(
     scores = finite_array(score, name="score", ndim=2)
     gradients = np.asarray(log_det_gradient, dtype=np.float64)
     if scores.shape != gradients.shape or len(logs) != len(scores):
-        raise InvalidInput(f"score: expected shape ({len(logs)}, d) as for the gradients, got {scores.shape}, {gradients.shape}")
+        raise InvalidInput(
+            f"score: expected shape ({len(logs)}, d) as for the gradients, got {scores.shape}, "
+            f"{gradients.shape}"
+        )
     quantile = float(ndtri(1.0 - 0.5 * alpha))
     ratio = np.exp(np.minimum(0.5 * (log_variance_constant - logs), 300.0))
     reach = quantile * ratio
@@ -66,13 +70,21 @@ def smoothness(
     return epsilon
 
 
-def per_sample_epsilon(network: PowerNetwork, density: KernelDensity, rows: npt.ArrayLike, *, alpha: float) -> Array:
+def per_sample_epsilon(
+    network: PowerNetwork, density: KernelDensity, rows: npt.ArrayLike, *, alpha: float
+) -> Array:
     """``smoothness`` of every row under a trained network and a density estimate, shape (n,).
 
-    Where ``rows`` are the centers of the estimate themselves, each row's own kernel takes part, as published. In high
-    dimensions that kernel outweighs all others, and its gradient at its own center is 0: the number then measures the
-    log-determinant alone.
+    Where ``rows`` are the centers of the estimate themselves, each row's own kernel takes part,
+    as published. In high dimensions that kernel outweighs all others, and its gradient at its
+    own center is 0: the number then measures the log-determinant alone.
     """
     log_density, score = density.evaluate(rows)
     gradients = log_det_gradients(network, rows)
-    return smoothness(log_density, score, gradients, log_variance_constant=density.log_variance_constant, alpha=alpha)
+    return smoothness(
+        log_density,
+        score,
+        gradients,
+        log_variance_constant=density.log_variance_constant,
+        alpha=alpha,
+    )

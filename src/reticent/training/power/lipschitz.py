@@ -1,8 +1,10 @@
-"""Ours, for rows of tables: an encoder that is 1-Lipschitz in l2 by construction, trained through its release's noise.
+"""Ours, for rows of tables: an encoder that is 1-Lipschitz in l2 by construction, trained through
+its release's noise.
 
-Layers are affine maps with orthonormal rows or columns, and between them pairs of values are sorted: (a, b) becomes
-(max, min). Both are 1-Lipschitz in l2, and neither loses steepness where steepness is used, as a ReLU would. So the constant
-over the whole space is 1 in every coordinate's worst case, whatever the number of inputs: the sign enumeration that small
+Layers are affine maps with orthonormal rows or columns, and between them pairs of values are
+sorted: (a, b) becomes (max, min). Both are 1-Lipschitz in l2, and neither loses steepness where
+steepness is used, as a ReLU would. So the constant over the whole space is 1 in every
+coordinate's worst case, whatever the number of inputs: the sign enumeration that small
 embeddings are certified by would need 2^d patterns here, and intervals are far too wide.
 """
 
@@ -43,8 +45,8 @@ class LipschitzEncoderConfig:
         epochs: passes over the rows.
         batch_size: rows per step.
         learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        first_noise: noise at the start of training as a share of the full noise, in (0, 1]; it rises along a geometric
-            ramp over the first three quarters.
+        first_noise: noise at the start of training as a share of the full noise, in (0, 1]; it
+            rises along a geometric ramp over the first three quarters.
         seed: of weights, order and noise.
     """
 
@@ -68,7 +70,9 @@ class LipschitzEncoderConfig:
         check_first_noise(self.first_noise)
         for width in self.hidden:
             if count(width, name="hidden") % 2:
-                raise InvalidParameter(f"hidden={width!r}: expected even widths, because values are sorted in pairs")
+                raise InvalidParameter(
+                    f"hidden={width!r}: expected even widths, because values are sorted in pairs"
+                )
 
 
 class SortingNetwork(nn.Module):
@@ -100,7 +104,9 @@ class SortingNetwork(nn.Module):
         return rows
 
     def description(self) -> Network:
-        """The same map as plain float64 layers; sorting a pair is x + (relu(b - a), -relu(b - a))."""
+        """The same map as plain float64 layers; sorting a pair is x + (relu(b - a), -relu(b -
+        a)).
+        """
         layers: list[Layer] = []
         last = len(self.layers) - 1
         for index, layer in enumerate(self.linear_layers):
@@ -122,22 +128,33 @@ def pair_sort(width: int) -> Residual:
     difference, spread = np.zeros((width // 2, width)), np.zeros((width, width // 2))
     difference[half, 2 * half], difference[half, 2 * half + 1] = -1.0, 1.0
     spread[2 * half, half], spread[2 * half + 1, half] = 1.0, -1.0
-    return Residual((Affine(difference, np.zeros(width // 2)), Activation(ActivationKind.RELU), Affine(spread, np.zeros(width))))
+    return Residual(
+        (
+            Affine(difference, np.zeros(width // 2)),
+            Activation(ActivationKind.RELU),
+            Affine(spread, np.zeros(width)),
+        )
+    )
 
 
 def orthonormal(weight: torch.Tensor) -> torch.Tensor:
-    """A matrix with (nearly) orthonormal rows, or columns if there are fewer of them; differentiable.
+    """A matrix with (nearly) orthonormal rows, or columns if there are fewer of them;
+    differentiable.
 
-    Björck's iteration W <- W (3 I - W' W) / 2, from a start of spectral norm at most 1. Where it has not converged, singular
-    values are below 1, never above: the certificate of the finished network does not rest on convergence.
+    Björck's iteration W <- W (3 I - W' W) / 2, from a start of spectral norm at most 1. Where it
+    has not converged, singular values are below 1, never above: the certificate of the finished
+    network does not rest on convergence.
 
     Reference: Anil, Lucas and Grosse, "Sorting out Lipschitz function approximation", 2019.
     """
     wide = weight.shape[0] <= weight.shape[1]
     matrix = weight if wide else weight.T
     absolute = matrix.abs()
-    matrix = matrix / (absolute.sum(dim=0).max() * absolute.sum(dim=1).max()).sqrt().clamp(min=1e-12)
-    # Brings the largest singular value near 1, where the iteration is fast; the row-and-column bound above is loose.
+    matrix = matrix / (absolute.sum(dim=0).max() * absolute.sum(dim=1).max()).sqrt().clamp(
+        min=1e-12
+    )
+    # Brings the largest singular value near 1, where the iteration is fast; the row-and-column
+    # bound above is loose.
     gram = matrix @ matrix.T
     matrix = matrix / gram.square().sum().sqrt().sqrt().clamp(min=1e-12)
     for _ in range(_ITERATIONS):
@@ -159,7 +176,12 @@ class LipschitzEncoder:
 
 
 def train_lipschitz_encoder(
-    rows: npt.ArrayLike, labels: npt.ArrayLike, config: LipschitzEncoderConfig, *, sigma: float, report: Report = silent
+    rows: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    config: LipschitzEncoderConfig,
+    *,
+    sigma: float,
+    report: Report = silent,
 ) -> LipschitzEncoder:
     """An encoder of constant 1, trained with a classifier of its noisy outputs.
 
@@ -167,7 +189,8 @@ def train_lipschitz_encoder(
         rows: shape (n, d), encoded rows, public.
         labels: shape (n,), integers from 0, at least two classes.
         config: radius, budget, sizes and settings.
-        sigma: scale of the noise in output units: radius / epsilon for K-norm noise, the Gaussian's sigma otherwise.
+        sigma: scale of the noise in output units: radius / epsilon for K-norm noise, the Gaussian's
+            sigma otherwise.
         report: told after every epoch.
 
     Raises:

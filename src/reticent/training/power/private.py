@@ -1,7 +1,8 @@
-"""The paper's other baseline: the power encoder trained by DP-Adam on its utility loss, without the privacy loss.
+"""The paper's other baseline: the power encoder trained by DP-Adam on its utility loss, without the
+privacy loss.
 
-The weights are then differentially private with respect to the rows they were trained on. What the encoder makes of a row,
-in training or afterwards, is not protected at all.
+The weights are then differentially private with respect to the rows they were trained on. What
+the encoder makes of a row, in training or afterwards, is not protected at all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from reticent.core.errors import InvalidInput
 from reticent.training.dpsgd import private_optimizer, step_noise
 from reticent.training.networks import labelled, relu_network
 from reticent.training.power.density import KernelDensity
-from reticent.training.power.published import PowerConfig, PowerNetwork, PowerTraining, log_det_gradient
+from reticent.training.power.published import (
+    PowerConfig,
+    PowerNetwork,
+    PowerTraining,
+    log_det_gradient,
+)
 from reticent.training.progress import Report, silent
 
 
@@ -33,11 +39,12 @@ def train_power_privately(
     clip: float = 1.0,
     report: Report = silent,
 ) -> PowerTraining:
-    """Encoder and utility network trained by DP-Adam on the cross entropy; Poisson samples of ``config.batch_size`` rows.
+    """Encoder and utility network trained by DP-Adam on the cross entropy; Poisson samples of
+    ``config.batch_size`` rows.
 
-    **Guarantee.** The weights cost (epsilon, delta) under the addition or removal of one record, as those of
-    ``train_private``, whose noise is for experiments. Nothing is said about the rows that the encoder is applied to.
-    The privacy loss is only measured.
+    **Guarantee.** The weights cost (epsilon, delta) under the addition or removal of one record, as
+    those of ``train_private``, whose noise is for experiments. Nothing is said about the rows that
+    the encoder is applied to. The privacy loss is only measured.
 
     Args:
         rows: shape (n, d), encoded rows.
@@ -55,7 +62,10 @@ def train_power_privately(
     positive(clip, name="clip")
     points, targets, classes = labelled(rows, labels)
     if density.dimension != points.shape[1]:
-        raise InvalidInput(f"density: has {density.dimension} coordinates, rows have {points.shape[1]}; expected the same")
+        raise InvalidInput(
+            f"density: has {density.dimension} coordinates, rows have {points.shape[1]}; "
+            "expected the same"
+        )
     generator = torch.Generator().manual_seed(config.seed)
     torch.manual_seed(config.seed)
     network = PowerNetwork(points.shape[1], config.hidden, config.power)
@@ -90,11 +100,17 @@ def train_power_privately(
         privacy_losses.append(privacy)
         utility_losses.append(cross_entropy)
         report("power encoder by DP-Adam", step + 1, config.steps, cross_entropy)
-    return PowerTraining(network.eval(), utility.eval(), tuple(privacy_losses), tuple(utility_losses))
+    return PowerTraining(
+        network.eval(), utility.eval(), tuple(privacy_losses), tuple(utility_losses)
+    )
 
 
 def _losses(
-    network: PowerNetwork, utility: torch.nn.Sequential, batch: torch.Tensor, targets: torch.Tensor, density: KernelDensity
+    network: PowerNetwork,
+    utility: torch.nn.Sequential,
+    batch: torch.Tensor,
+    targets: torch.Tensor,
+    density: KernelDensity,
 ) -> tuple[float, float]:
     """Privacy loss and cross entropy of a batch."""
     if not len(batch):

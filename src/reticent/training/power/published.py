@@ -1,6 +1,8 @@
-"""The Power Mechanism's privatisation network z = H(w) w, its utility network, and their joint training, as published.
+"""The Power Mechanism's privatisation network z = H(w) w, its utility network, and their joint
+training, as published.
 
-Nothing here is private: ``training.power.epsilon`` says what the published number means, docs/power.md what it does not.
+Nothing here is private: ``training.power.epsilon`` says what the published number means,
+docs/power.md what it does not.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class PowerConfig:
         steps: training steps (published: 100 Forest Cover and Higgs, 30 Adult).
         batch_size: rows per step (published: 128 or 512).
         learning_rate: of Adam (published: 3e-4, Adult 1e-3).
-        private: whether the privacy loss is part of the joint loss; without it this is the paper's non-private baseline.
+        private: whether the privacy loss is part of the joint loss; without it this is the paper's
+            non-private baseline.
         seed: of weights and batches.
     """
 
@@ -65,7 +68,8 @@ class PowerConfig:
 class PowerNetwork(nn.Module):
     """w -> H(w) w, applied p times with the same H = reshape(B + V h(w)), h a tanh network.
 
-    B starts at the identity and V near zero, so that the map starts near the identity and can be inverted.
+    B starts at the identity and V near zero, so that the map starts near the identity and can be
+    inverted.
 
     Args:
         dimension: number of coordinates d of rows and of embeddings.
@@ -78,7 +82,9 @@ class PowerNetwork(nn.Module):
         self.dimension, self.power = dimension, power
         sizes = (dimension, *hidden)
         self.hidden = nn.ModuleList(nn.Linear(first, second) for first, second in pairwise(sizes))
-        self.directions = nn.Parameter(torch.randn(hidden[-1], dimension, dimension) / (dimension * hidden[-1] ** 0.5))
+        self.directions = nn.Parameter(
+            torch.randn(hidden[-1], dimension, dimension) / (dimension * hidden[-1] ** 0.5)
+        )
         self.matrix = nn.Parameter(torch.eye(dimension))
 
     @property
@@ -99,8 +105,8 @@ class PowerNetwork(nn.Module):
     def step(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """One application: g(w), shape (n, d), and its Jacobian, shape (n, d, d), for w = ``rows``.
 
-        With g(w) = B w + sum_k h_k(w) V_k w the Jacobian is B + sum_k h_k(w) V_k + [V_1 w, ..., V_K w] h'(w): exact, with no
-        pass per coordinate.
+        With g(w) = B w + sum_k h_k(w) V_k w the Jacobian is B + sum_k h_k(w) V_k + [V_1 w, ...,
+        V_K w] h'(w): exact, with no pass per coordinate.
         """
         features = rows
         slopes = torch.eye(self.dimension, dtype=rows.dtype)
@@ -109,7 +115,9 @@ class PowerNetwork(nn.Module):
             slopes = (1.0 - features.square())[:, :, None] * (layer.weight @ slopes)
         turned = torch.einsum("kij,bj->bik", self.directions, rows)
         image = rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0]
-        jacobian = self.matrix + torch.einsum("bk,kij->bij", features, self.directions) + turned @ slopes
+        jacobian = (
+            self.matrix + torch.einsum("bk,kij->bij", features, self.directions) + turned @ slopes
+        )
         return image, jacobian
 
     def jacobians(self, rows: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -125,22 +133,27 @@ class PowerNetwork(nn.Module):
         points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
         kind = self.matrix.dtype
         with torch.no_grad():
-            parts = [self(torch.from_numpy(part).to(kind)).double().numpy() for part in _parts(points)]
+            parts = [
+                self(torch.from_numpy(part).to(kind)).double().numpy() for part in _parts(points)
+            ]
         return np.concatenate(parts)
 
 
-def log_det_gradient(network: PowerNetwork, rows: torch.Tensor, *, differentiable: bool = False) -> torch.Tensor:
+def log_det_gradient(
+    network: PowerNetwork, rows: torch.Tensor, *, differentiable: bool = False
+) -> torch.Tensor:
     """Per-sample gradient of sum_k log |det J_k| with respect to x, shape (n, d); exact.
 
-    Rows do not meet each other on the way, so the gradient of the sum over the batch is the gradient of each row's own
-    term, and one backward pass serves all of them.
+    Rows do not meet each other on the way, so the gradient of the sum over the batch is the
+    gradient of each row's own term, and one backward pass serves all of them.
 
     Args:
         network: the privatisation network.
         rows: shape (n, d).
         differentiable: whether gradients may flow through the result to the weights.
 
-    Edge cases: a singular Jacobian gives entries that are not finite (its log-determinant has no gradient there).
+    Edge cases: a singular Jacobian gives entries that are not finite (its log-determinant has no
+    gradient there).
     """
     with torch.enable_grad():
         inputs = rows.detach().requires_grad_(True)
@@ -155,7 +168,10 @@ def log_det_gradients(network: PowerNetwork, rows: npt.ArrayLike) -> Array:
     points = finite_array(rows, name="rows", ndim=2, columns=network.dimension)
     kind = network.matrix.dtype
     return np.concatenate(
-        [log_det_gradient(network, torch.from_numpy(part).to(kind)).double().numpy() for part in _parts(points)]
+        [
+            log_det_gradient(network, torch.from_numpy(part).to(kind)).double().numpy()
+            for part in _parts(points)
+        ]
     )
 
 
@@ -166,7 +182,8 @@ class PowerTraining:
     Attributes:
         network: the privatisation network.
         utility: the utility network, from embeddings to logits.
-        privacy_losses, utility_losses: one entry per step: mean norm of score minus log-det gradient; cross entropy.
+        privacy_losses, utility_losses: one entry per step: mean norm of score minus log-det
+            gradient; cross entropy.
     """
 
     network: PowerNetwork
@@ -185,8 +202,9 @@ def train_power(
 ) -> PowerTraining:
     """Both networks, trained on the paper's joint loss (equation 1).
 
-    The loss of a batch is the mean of ||score(x) - grad_x sum_k log |det J_k||| plus ``weight`` times the cross entropy of
-    the utility network on G(x). Scores are those of ``density`` at the rows of the batch, computed when they are met.
+    The loss of a batch is the mean of ||score(x) - grad_x sum_k log |det J_k||| plus ``weight``
+    times the cross entropy of the utility network on G(x). Scores are those of ``density`` at the
+    rows of the batch, computed when they are met.
 
     Args:
         rows: shape (n, d), encoded rows.
@@ -205,7 +223,12 @@ def train_power(
         privacy_losses.append(privacy_loss)
         utility_losses.append(utility_loss)
         report("power encoder", step + 1, config.steps, privacy_loss + config.weight * utility_loss)
-    return PowerTraining(training.network.eval(), training.utility.eval(), tuple(privacy_losses), tuple(utility_losses))
+    return PowerTraining(
+        training.network.eval(),
+        training.utility.eval(),
+        tuple(privacy_losses),
+        tuple(utility_losses),
+    )
 
 
 class PowerSteps:
@@ -221,11 +244,21 @@ class PowerSteps:
         InvalidInput: rows, labels and density that do not fit together.
     """
 
-    def __init__(self, rows: npt.ArrayLike, labels: npt.ArrayLike, config: PowerConfig, *, density: KernelDensity) -> None:
+    def __init__(
+        self,
+        rows: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        config: PowerConfig,
+        *,
+        density: KernelDensity,
+    ) -> None:
         self._points, self._targets, classes = labelled(rows, labels)
         dimension = self._points.shape[1]
         if density.dimension != dimension:
-            raise InvalidInput(f"density: has {density.dimension} coordinates, rows have {dimension}; expected the same")
+            raise InvalidInput(
+                f"density: has {density.dimension} coordinates, rows have {dimension}; "
+                "expected the same"
+            )
         torch.manual_seed(config.seed)
         self.network = PowerNetwork(dimension, config.hidden, config.power)
         self.utility = relu_network([dimension, *config.utility_hidden, classes])
@@ -238,11 +271,15 @@ class PowerSteps:
         return [*self.network.parameters(), *self.utility.parameters()]
 
     def step(self) -> tuple[float, float]:
-        """One step; the privacy loss and the utility loss of its batch. Draws from torch's global generator."""
+        """One step; the privacy loss and the utility loss of its batch. Draws from torch's
+        global generator.
+        """
         config = self._config
         chosen = torch.randint(len(self._points), (min(config.batch_size, len(self._points)),))
         batch = self._points[chosen]
-        utility_loss = functional.cross_entropy(self.utility(self.network(batch)), self._targets[chosen])
+        utility_loss = functional.cross_entropy(
+            self.utility(self.network(batch)), self._targets[chosen]
+        )
         loss = config.weight * utility_loss
         score = torch.from_numpy(self._density.score(batch.numpy()).astype(np.float32))
         gradient = log_det_gradient(self.network, batch, differentiable=config.private)

@@ -1,4 +1,6 @@
-"""First schema: head, statements, budgets, accounts, covers, entries, and the triggers that keep entries append-only."""
+"""First schema: head, statements, budgets, accounts, covers, entries, and the triggers that keep
+entries append-only.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,14 @@ branch_labels = None
 depends_on = None
 
 _APPEND_ONLY_SQLITE = (
-    "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
-    "CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
+    (
+        "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, "
+        "'entries are append-only'); END"
+    ),
+    (
+        "CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, "
+        "'entries are append-only'); END"
+    ),
 )
 _APPEND_ONLY_POSTGRESQL = (
     """CREATE FUNCTION reticent_append_only() RETURNS trigger LANGUAGE plpgsql AS
@@ -44,7 +52,12 @@ def upgrade() -> None:
         "budgets",
         sa.Column("id", key, primary_key=True),
         *(sa.Column(name, sa.String(200), nullable=False) for name in names),
-        sa.Column("statement_id", sa.BigInteger(), sa.ForeignKey("statements.id", name="budgets_statement"), nullable=False),
+        sa.Column(
+            "statement_id",
+            sa.BigInteger(),
+            sa.ForeignKey("statements.id", name="budgets_statement"),
+            nullable=False,
+        ),
         *(
             sa.Column(name, sa.BigInteger(), nullable=False)
             for name in ("granted_epsilon", "granted_delta", "spent_epsilon", "spent_delta")
@@ -58,14 +71,28 @@ def upgrade() -> None:
         "accounts",
         sa.Column("id", key, primary_key=True),
         *(sa.Column(name, sa.String(200), nullable=False) for name in names),
-        sa.Column("statement_id", sa.BigInteger(), sa.ForeignKey("statements.id", name="accounts_statement"), nullable=False),
+        sa.Column(
+            "statement_id",
+            sa.BigInteger(),
+            sa.ForeignKey("statements.id", name="accounts_statement"),
+            nullable=False,
+        ),
         *(
             sa.Column(name, sa.BigInteger(), nullable=False)
-            for name in ("spent_epsilon", "spent_delta", "answers", "reservations", "commits", "last_at")
+            for name in (
+                "spent_epsilon",
+                "spent_delta",
+                "answers",
+                "reservations",
+                "commits",
+                "last_at",
+            )
         ),
         sa.UniqueConstraint(*names, name="accounts_once"),
         sa.UniqueConstraint("id", "statement_id", name="accounts_key"),
-        sa.CheckConstraint("spent_epsilon >= 0 AND spent_delta >= 0 AND answers >= 0", name="accounts_not_negative"),
+        sa.CheckConstraint(
+            "spent_epsilon >= 0 AND spent_delta >= 0 AND answers >= 0", name="accounts_not_negative"
+        ),
         sa.CheckConstraint("commits BETWEEN 0 AND reservations", name="accounts_commits"),
     )
     op.create_table(
@@ -73,31 +100,68 @@ def upgrade() -> None:
         sa.Column("account_id", sa.BigInteger(), primary_key=True),
         sa.Column("budget_id", sa.BigInteger(), primary_key=True),
         sa.Column("statement_id", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(["account_id", "statement_id"], ["accounts.id", "accounts.statement_id"], name="covers_account"),
-        sa.ForeignKeyConstraint(["budget_id", "statement_id"], ["budgets.id", "budgets.statement_id"], name="covers_budget"),
+        sa.ForeignKeyConstraint(
+            ["account_id", "statement_id"],
+            ["accounts.id", "accounts.statement_id"],
+            name="covers_account",
+        ),
+        sa.ForeignKeyConstraint(
+            ["budget_id", "statement_id"],
+            ["budgets.id", "budgets.statement_id"],
+            name="covers_budget",
+        ),
     )
     op.create_table(
         "entries",
         sa.Column("seq", key, primary_key=True, autoincrement=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("action", sa.String(7), nullable=False),
-        sa.Column("budget_id", sa.BigInteger(), sa.ForeignKey("budgets.id", name="entries_budget"), nullable=True),
+        sa.Column(
+            "budget_id",
+            sa.BigInteger(),
+            sa.ForeignKey("budgets.id", name="entries_budget"),
+            nullable=True,
+        ),
         sa.Column("account_id", sa.BigInteger(), nullable=True),
-        sa.Column("statement_id", sa.BigInteger(), sa.ForeignKey("statements.id", name="entries_statement"), nullable=False),
-        *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("epsilon", "delta", "answers")),
+        sa.Column(
+            "statement_id",
+            sa.BigInteger(),
+            sa.ForeignKey("statements.id", name="entries_statement"),
+            nullable=False,
+        ),
+        *(
+            sa.Column(name, sa.BigInteger(), nullable=False)
+            for name in ("epsilon", "delta", "answers")
+        ),
         sa.Column("mechanism", sa.Text(), nullable=False),
-        sa.Column("reservation", sa.BigInteger(), sa.ForeignKey("entries.seq", name="entries_reservation"), nullable=True),
+        sa.Column(
+            "reservation",
+            sa.BigInteger(),
+            sa.ForeignKey("entries.seq", name="entries_reservation"),
+            nullable=True,
+        ),
         sa.Column("receipt", sa.Text(), nullable=False),
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
         sa.UniqueConstraint("reservation", name="entries_commit_once"),
-        sa.ForeignKeyConstraint(["account_id", "statement_id"], ["accounts.id", "accounts.statement_id"], name="entries_account"),
-        sa.CheckConstraint("epsilon >= 0 AND delta >= 0 AND answers >= 0", name="entries_not_negative"),
+        sa.ForeignKeyConstraint(
+            ["account_id", "statement_id"],
+            ["accounts.id", "accounts.statement_id"],
+            name="entries_account",
+        ),
         sa.CheckConstraint(
-            "(action = 'grant' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS NULL) OR "
-            "(action = 'reserve' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NULL AND answers > 0) OR "
-            "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NOT NULL)",
+            "epsilon >= 0 AND delta >= 0 AND answers >= 0", name="entries_not_negative"
+        ),
+        sa.CheckConstraint(
+            "(action = 'grant' AND budget_id IS NOT NULL AND account_id IS NULL AND "
+            "reservation IS NULL) OR "
+            "(action = 'reserve' AND budget_id IS NULL AND account_id IS NOT NULL AND "
+            "reservation IS NULL AND answers > 0) OR "
+            "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND "
+            "reservation IS NOT NULL)",
             name="entries_action",
         ),
     )
-    for statement in _APPEND_ONLY_SQLITE if op.get_bind().dialect.name == "sqlite" else _APPEND_ONLY_POSTGRESQL:
+    for statement in (
+        _APPEND_ONLY_SQLITE if op.get_bind().dialect.name == "sqlite" else _APPEND_ONLY_POSTGRESQL
+    ):
         op.execute(statement)

@@ -1,6 +1,7 @@
 """Second schema: totals, gaps and a policy in the head, and entries that are of no budget.
 
-A ledger of the first schema required nothing of its scopes, and goes on requiring nothing until its policy is set.
+A ledger of the first schema required nothing of its scopes, and goes on requiring nothing until
+its policy is set.
 """
 
 from __future__ import annotations
@@ -15,17 +16,26 @@ depends_on = None
 
 _LARGEST = 2**62
 _ACTIONS = (
-    "(action = 'grant' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS NULL) OR "
-    "(action = 'reserve' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NULL AND answers > 0) OR "
-    "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS NOT NULL) OR "
+    "(action = 'grant' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS "
+    "NULL) OR "
+    "(action = 'reserve' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS "
+    "NULL AND answers > 0) OR "
+    "(action = 'commit' AND budget_id IS NULL AND account_id IS NOT NULL AND reservation IS "
+    "NOT NULL) OR "
     "(action = 'gap' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS NULL) OR "
     "(action = 'policy' AND budget_id IS NULL AND account_id IS NULL AND reservation IS NULL) OR "
     "(action = 'accept' AND budget_id IS NULL AND account_id IS NULL AND reservation IS NULL)"
 )
 _STATED = "statement_id IS NOT NULL OR action = 'policy' OR action = 'accept'"
 _SQLITE_TRIGGERS = (
-    "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
-    "CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
+    (
+        "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, "
+        "'entries are append-only'); END"
+    ),
+    (
+        "CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, "
+        "'entries are append-only'); END"
+    ),
 )
 
 
@@ -47,9 +57,13 @@ def upgrade() -> None:
         op.create_check_constraint("entries_action", "entries", _ACTIONS)
         op.create_check_constraint("entries_have_a_statement", "entries", _STATED)
     epsilon = delta = 0
-    for row in connection.execute(sa.text("SELECT epsilon, delta FROM entries WHERE action = 'reserve'")):
+    for row in connection.execute(
+        sa.text("SELECT epsilon, delta FROM entries WHERE action = 'reserve'")
+    ):
         epsilon, delta = min(epsilon + row.epsilon, _LARGEST), min(delta + row.delta, _LARGEST)
-    connection.execute(sa.text("UPDATE head SET spent_epsilon = :e, spent_delta = :d"), {"e": epsilon, "d": delta})
+    connection.execute(
+        sa.text("UPDATE head SET spent_epsilon = :e, spent_delta = :d"), {"e": epsilon, "d": delta}
+    )
 
 
 def _rebuild_entries() -> None:
@@ -60,17 +74,41 @@ def _rebuild_entries() -> None:
         sa.Column("seq", key, primary_key=True, autoincrement=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("action", sa.String(7), nullable=False),
-        sa.Column("budget_id", sa.BigInteger(), sa.ForeignKey("budgets.id", name="entries_budget"), nullable=True),
+        sa.Column(
+            "budget_id",
+            sa.BigInteger(),
+            sa.ForeignKey("budgets.id", name="entries_budget"),
+            nullable=True,
+        ),
         sa.Column("account_id", sa.BigInteger(), nullable=True),
-        sa.Column("statement_id", sa.BigInteger(), sa.ForeignKey("statements.id", name="entries_statement"), nullable=True),
-        *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("epsilon", "delta", "answers")),
+        sa.Column(
+            "statement_id",
+            sa.BigInteger(),
+            sa.ForeignKey("statements.id", name="entries_statement"),
+            nullable=True,
+        ),
+        *(
+            sa.Column(name, sa.BigInteger(), nullable=False)
+            for name in ("epsilon", "delta", "answers")
+        ),
         sa.Column("mechanism", sa.Text(), nullable=False),
-        sa.Column("reservation", sa.BigInteger(), sa.ForeignKey("entries.seq", name="entries_reservation"), nullable=True),
+        sa.Column(
+            "reservation",
+            sa.BigInteger(),
+            sa.ForeignKey("entries.seq", name="entries_reservation"),
+            nullable=True,
+        ),
         sa.Column("receipt", sa.Text(), nullable=False),
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
         sa.UniqueConstraint("reservation", name="entries_commit_once"),
-        sa.ForeignKeyConstraint(["account_id", "statement_id"], ["accounts.id", "accounts.statement_id"], name="entries_account"),
-        sa.CheckConstraint("epsilon >= 0 AND delta >= 0 AND answers >= 0", name="entries_not_negative"),
+        sa.ForeignKeyConstraint(
+            ["account_id", "statement_id"],
+            ["accounts.id", "accounts.statement_id"],
+            name="entries_account",
+        ),
+        sa.CheckConstraint(
+            "epsilon >= 0 AND delta >= 0 AND answers >= 0", name="entries_not_negative"
+        ),
         sa.CheckConstraint(_ACTIONS, name="entries_action"),
         sa.CheckConstraint(_STATED, name="entries_have_a_statement"),
     )

@@ -17,7 +17,10 @@ def upgrade() -> None:
         "plan_counts",
         sa.Column("name", sa.String(64), primary_key=True),
         sa.Column("booked", sa.String(200), nullable=False),
-        *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("queries", "answers", "asked", "answered")),
+        *(
+            sa.Column(name, sa.BigInteger(), nullable=False)
+            for name in ("queries", "answers", "asked", "answered")
+        ),
         sa.CheckConstraint("asked BETWEEN 0 AND queries", name="plan_counts_asked"),
         sa.CheckConstraint("answered BETWEEN 0 AND answers", name="plan_counts_answered"),
     )
