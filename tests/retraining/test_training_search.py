@@ -87,7 +87,9 @@ def search(*, seed: int, pairs: int) -> int:
         other = neighbour(random, settings, data)
         initial = settings.initial(pair) if settings.hidden or random.random() < 0.3 else None
 
-        def certified(records: Records, at_once: int) -> ParameterIntervals:
+        def certified(
+            records: Records, at_once: int, settings=settings, k_max=k_max, initial=initial
+        ) -> ParameterIntervals:
             X, labels, batch = records
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(training, "RECORDS_AT_ONCE", at_once)

@@ -122,9 +122,8 @@ class _LayerModule(nn.Module):
             return nn.functional.linear(inputs, self.weight, self.bias)  # type: ignore[arg-type]
         if isinstance(layer, Convolution):
             images = inputs.reshape(-1, *layer.input_shape)
-            mapped = nn.functional.conv2d(
-                images, self.weight, None, layer.stride, layer.padding, 1, layer.groups
-            )  # type: ignore[arg-type]
+            kernel, stride, padding = self.weight, layer.stride, layer.padding
+            mapped = nn.functional.conv2d(images, kernel, None, stride, padding, 1, layer.groups)  # type: ignore[arg-type]
             return mapped.flatten(1) + self.bias  # type: ignore[operator]
         assert isinstance(layer, Activation)
         functions = {
