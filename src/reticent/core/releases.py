@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
+from reticent.core.errors import InvalidInput
+from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee
 
 if TYPE_CHECKING:
@@ -70,6 +72,19 @@ class Receipt:
         }
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The rows that were asked about, as their frame knew them.
+
+    Attributes:
+        library: "pandas", "polars" or "pyarrow", or "" for an array.
+        index: the frame's own index, or None where it has none.
+    """
+
+    library: str = ""
+    index: Any = None
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """A batch of answers.
@@ -79,11 +94,15 @@ class Release:
             (vectors) or -1 (labels) and carry no information beyond having been withheld.
         withheld: shape (n,) bool.
         receipt: what was spent.
+        columns: names of the released columns, for ``to_frame``; () for "value", or "value0", ...
+        rows: the library and the index of the frame that was asked about.
     """
 
     values: npt.NDArray[Any]
     withheld: npt.NDArray[np.bool_]
     receipt: Receipt
+    columns: tuple[str, ...] = ()
+    rows: Rows = field(default_factory=Rows)
 
     def __len__(self) -> int:
         return len(self.withheld)
@@ -92,3 +111,50 @@ class Release:
     def released(self) -> npt.NDArray[Any]:
         """The rows that were not withheld."""
         return self.values[~self.withheld]
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """The answers as a data frame: released columns, ``withheld`` and ``receipt``.
+
+        Args:
+            library: "pandas", "polars" or "pyarrow"; None for that of the frame which was asked
+                about, or pandas where that was an array.
+
+        Returns:
+            One row for each row that was asked about, in its order and with its index (pandas).
+            Withheld vectors are NaN, withheld labels missing. ``receipt`` is the identifier of the
+            receipt, the same in every row.
+
+        Raises:
+            InvalidInput: another library.
+            MissingExtra: it is not installed.
+        """
+        chosen = library or self.rows.library or "pandas"
+        if chosen not in ("pandas", "polars", "pyarrow"):
+            raise InvalidInput(f"library={chosen!r}: expected one of pandas, polars, pyarrow")
+        require(chosen, extra="arrow" if chosen == "pyarrow" else chosen)
+        import narwhals.stable.v1 as nw
+
+        frame = nw.from_dict(self._columns(), backend=chosen).to_native()
+        if chosen == "pandas" and self.rows.index is not None:
+            frame.index = self.rows.index
+        return frame
+
+    def _columns(self) -> dict[str, Any]:
+        values = self.values if self.values.ndim == 2 else self.values[:, None]
+        names = self.columns
+        if len(names) != values.shape[1]:
+            single = values.shape[1] == 1
+            names = ("value",) if single else tuple(f"value{n}" for n in range(values.shape[1]))
+        found: dict[str, Any] = {}
+        for place, name in enumerate(names):
+            column = values[:, place]
+            label = self.values.ndim == 1 and self.withheld.any()
+            found[name] = _present(column, self.withheld) if label else column
+        found["withheld"] = self.withheld
+        found["receipt"] = [self.receipt.identifier] * len(self)
+        return found
+
+
+def _present(labels: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> list[Any]:
+    """Labels as a list, None where withheld."""
+    return [None if left else label for label, left in zip(labels.tolist(), withheld, strict=True)]

@@ -14,8 +14,9 @@ from reticent.core.checks import finite_array, real, shown
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.regions import Box
 from reticent.systems.embedding import check_pictures
-from reticent.tables.feature_names import check_names, keep_names, names_of
-from reticent.tables.schema import TabularSchema, as_table
+from reticent.tables.feature_names import keep_names, rows_as_fitted
+from reticent.tables.frames import names_of, plain_rows
+from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]
 
@@ -82,6 +83,8 @@ class PublicRanges(TransformerMixin, BaseEstimator):
         names = names_of(X)
         self._to()
         rows = self._rows(X)
+        if names is not None and isinstance(self.ranges, TabularSchema):
+            names = np.array(self.ranges.column_names, dtype=object)
         self._box(rows.shape[1])
         self.n_features_in_ = int(rows.shape[1])
         keep_names(self, names)
@@ -101,8 +104,7 @@ class PublicRanges(TransformerMixin, BaseEstimator):
                 "this PublicRanges is not fitted yet; call fit, which only looks at the number "
                 "of columns"
             )
-        check_names(self, X)
-        rows = self._rows(X)
+        rows = self._rows(X if isinstance(self.ranges, TabularSchema) else rows_as_fitted(self, X))
         if rows.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {rows.shape[1]} features, but PublicRanges is expecting "
@@ -146,12 +148,8 @@ class PublicRanges(TransformerMixin, BaseEstimator):
 
     def _rows(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         if isinstance(self.ranges, TabularSchema):
-            names = names_of(X)
-            table = as_table(X, name="X")
-            if names is not None:
-                self.ranges.check_columns(names.tolist(), name="X")
-            return table
-        rows, _ = check_pictures(X, name="X")
+            return self.ranges.rows(X, name="X")
+        rows, _ = check_pictures(plain_rows(X), name="X")
         return rows
 
     def _to(self) -> tuple[float, float]:

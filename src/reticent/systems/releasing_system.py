@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +23,8 @@ from reticent.core.releases import Release
 from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.embedding import check_pictures
-from reticent.tables.feature_names import check_names, keep_names
+from reticent.tables.feature_names import keep_names, rows_as_fitted
+from reticent.tables.frames import framed
 
 Array = npt.NDArray[np.float64]
 
@@ -110,14 +112,19 @@ class ReleasingSystem(BaseEstimator):
     ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
-        return answer_and_book(
+        release = answer_and_book(
             query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope
         )
+        return framed(release, X, self._released_columns())
+
+    def _released_columns(self) -> Iterable[str]:
+        """Names of what is released, for a data frame."""
+        return ("label",)
 
     def _inputs(self, X: npt.ArrayLike) -> Array:
         self._fitted()
-        check_names(self, X)
-        return inputs_as_fitted(self, *check_pictures(X, name="X"))
+        rows = rows_as_fitted(self, X)
+        return inputs_as_fitted(self, *check_pictures(rows, name="X"))
 
 
 class TakesInputs(Protocol):
@@ -154,8 +161,8 @@ def with_class_names(release: Release, classes: npt.NDArray[Any]) -> Release:
 
     Withheld answers stay -1 where the classes are 0, 1, ..., and are None otherwise.
     """
-    if np.array_equal(classes, np.arange(len(classes))):
+    if classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
         return release
     names = classes[np.maximum(release.values, 0)].astype(object)
     names[release.withheld] = None
-    return Release(names, release.withheld, release.receipt)
+    return replace(release, values=names)

@@ -1,46 +1,19 @@
-"""Names of columns: an estimator that was fitted on a data frame refuses one with other columns, or
-in another order.
+"""Names of columns: an estimator that was fitted on a data frame finds the same columns by name in
+every later one, and refuses one that lacks some or has others.
 
-The rules are scikit-learn's (``feature_names_in_``); only the message is one line.
+Attributes are scikit-learn's (``feature_names_in_``). Its rule, that names must also stand in the
+same order, is not needed: rows are put in the order of ``fit`` here.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput
-
-Names = npt.NDArray[np.object_]
-
-_SHOWN = 5
-
-
-def names_of(X: Any) -> Names | None:
-    """The column names of a data frame (anything with ``columns``), or None where there are none,
-    or none that are texts.
-
-    Raises:
-        InvalidInput: some names are texts and others are not.
-    """
-    columns = getattr(X, "columns", None)
-    if columns is None or isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
-        return None
-    names = list(columns)
-    texts = sum(isinstance(name, str) for name in names)
-    if texts == 0:
-        return None
-    if texts < len(names):
-        raise InvalidInput(
-            f"X: {texts} of {len(names)} column names are texts; expected all or none, convert "
-            "them with "
-            "X.columns = X.columns.astype(str)"
-        )
-    return np.array(names, dtype=object)
+from reticent.tables.frames import check_columns, listed, names_of, ordered_rows, plain_rows
 
 
 def keep_names(estimator: Any, names: Iterable[str] | None) -> None:
@@ -77,61 +50,29 @@ def stored_names(settings: dict[str, Any], features: int) -> list[str] | None:
     return names
 
 
-def check_names(estimator: Any, X: Any) -> None:
-    """Refuses a data frame whose columns are not those of ``fit``; warns where only one of the two
-    had names.
+def rows_as_fitted(estimator: Any, X: Any) -> Any:
+    """The rows of ``X`` with the columns of ``fit``, in the order of ``fit``.
+
+    Args:
+        estimator: fitted.
+        X: a data frame in any order, if ``fit`` saw a data frame; otherwise an array, by position.
 
     Raises:
-        InvalidInput: other names, or another order.
+        InvalidInput: a column is missing or unknown, or only one of the two had names.
     """
     fitted, given = kept_names(estimator), names_of(X)
     kind = type(estimator).__name__
-    if fitted is None and given is not None:
-        warnings.warn(
-            f"X has feature names, but {kind} was fitted without feature names",
-            UserWarning,
-            stacklevel=4,
-        )
-    elif fitted is not None and given is None:
-        warnings.warn(
-            f"X does not have valid feature names, but {kind} was fitted with feature names",
-            UserWarning,
-            stacklevel=4,
-        )
-    elif fitted is not None and given is not None:
-        check_columns(list(given), fitted, by="fit", name="X")
-
-
-def check_columns(given: list[str], expected: list[str], *, by: str, name: str) -> None:
-    """Refuses columns that are not the expected ones in the expected order.
-
-    Args:
-        given, expected: names in order.
-        by: what expects them, "fit" or "the schema".
-        name: what the caller calls the table.
-
-    Raises:
-        InvalidInput: with the names that differ.
-    """
-    if given == expected:
-        return
-    unseen, missing = (
-        [c for c in given if c not in expected],
-        [c for c in expected if c not in given],
-    )
-    if not unseen and not missing:
+    if fitted is None and given is None:
+        return plain_rows(X)
+    if fitted is None:
         raise InvalidInput(
-            f"{name}: has the columns of {by} in another order, or twice; expected "
-            f"{_listed(expected)}"
+            f"X: has column names, and this {kind} was fitted without; pass X.to_numpy(), if its "
+            "columns stand in the order of fit, or fit on a data frame"
         )
-    differences = [f"unknown {_listed(unseen)}"] * bool(unseen) + [
-        f"missing {_listed(missing)}"
-    ] * bool(missing)
-    raise InvalidInput(
-        f"{name}: expected the columns of {by}, in their order; {', '.join(differences)}"
-    )
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(repr(name) for name in names[:_SHOWN]) + more
+    if given is None:
+        raise InvalidInput(
+            f"X: has no column names, and this {kind} was fitted on a data frame with columns "
+            f"{listed(fitted)}; pass a data frame"
+        )
+    check_columns(given.tolist(), fitted, by="fit", name="X")
+    return ordered_rows(X, fitted)

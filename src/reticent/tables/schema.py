@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import repeat
@@ -26,7 +26,7 @@ from reticent.core.checks import as_array, count, finite_array, one_of, real, sh
 from reticent.core.coded_rows import CodedRows, Codes
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError
 from reticent.core.regions import Box
-from reticent.tables.feature_names import check_columns, names_of
+from reticent.tables.frames import check_columns, names_of, ordered_rows, plain_rows
 
 Array = npt.NDArray[np.float64]
 
@@ -317,14 +317,13 @@ class TabularSchema:
             )
 
     @classmethod
-    def numbers(cls, columns: int, lower: float, upper: float) -> TabularSchema:
-        """``columns`` numeric columns with one public range."""
-        return cls(
-            tuple(
-                Numeric(f"x{index}", lower, upper)
-                for index in range(count(columns, name="columns"))
-            )
-        )
+    def numbers(
+        cls, columns: int, lower: float, upper: float, *, names: Iterable[str] | None = None
+    ) -> TabularSchema:
+        """``columns`` numeric columns with one public range; called x0, x1, ... without names."""
+        found = range(count(columns, name="columns"))
+        called = [f"x{index}" for index in found] if names is None else list(names)
+        return cls(tuple(Numeric(name, lower, upper) for name in called))
 
     @property
     def columns(self) -> int:
@@ -381,10 +380,7 @@ class TabularSchema:
                 unknown category, or a data frame whose columns are not the schema's, in its
                 order. Values are never shown.
         """
-        names = names_of(rows)
-        if names is not None:
-            self.check_columns(names.tolist(), name=name)
-        table = as_table(rows, name=name)
+        table = self.rows(rows, name=name)
         if table.shape[1] != self.columns:
             raise InvalidInput(
                 f"{name}: expected {self.columns} columns as in the schema, got {table.shape[1]}"
@@ -430,13 +426,21 @@ class TabularSchema:
         """
         return self.code(rows, name=name).dense()
 
-    def check_columns(self, names: Sequence[str], *, name: str = "X") -> None:
-        """Refuses columns that are not the schema's, in its order.
+    def rows(self, X: npt.ArrayLike, *, name: str = "X") -> npt.NDArray[Any]:
+        """The cells of a table, its columns in the schema's order, shape (n, columns).
+
+        Args:
+            X: a data frame, whose columns are found by name, or an array by position.
+            name: what the caller calls it; used in messages.
 
         Raises:
-            InvalidInput: with the names that differ.
+            InvalidInput: wrong shape, no rows, or columns that are not the schema's.
         """
-        check_columns(list(names), list(self.column_names), by="the schema", name=name)
+        names = names_of(X)
+        if names is None:
+            return as_table(plain_rows(X), name=name)
+        check_columns(names.tolist(), self.column_names, by="the schema", name=name)
+        return as_table(ordered_rows(X, self.column_names), name=name)
 
     @cached_property
     def digest(self) -> str:

@@ -45,7 +45,8 @@ from reticent.systems.embedding import (
 )
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
-from reticent.tables.feature_names import kept_names, names_of, stored_names
+from reticent.tables.feature_names import kept_names, stored_names
+from reticent.tables.frames import named_rows
 from reticent.training.progress import progress
 
 Array = npt.NDArray[np.float64]
@@ -124,9 +125,9 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         self._choice()
         members = self._member_count()
         k_max = count(self.k_max, name="k_max", minimum=0)
-        columns = names_of(X)
+        rows, columns = named_rows(X)
         data_set = data_set_name(self.data_set)
-        inputs, shape = check_pictures(X, name="X")
+        inputs, shape = check_pictures(rows, name="X")
         classes, labels = record_labels(y, len(inputs), self.classes)
         random = training_generator(self.random_state)
         extractor = _extractor(self.extractor, inputs.shape[1], shape)

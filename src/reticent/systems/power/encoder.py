@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reticent.bundles.booking import Scopes, answer_and_book
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
@@ -27,13 +27,8 @@ from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import MECHANISMS, PowerPlan, PowerQuery
-from reticent.tables.feature_names import (
-    check_names,
-    keep_names,
-    kept_names,
-    names_of,
-    stored_names,
-)
+from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
+from reticent.tables.frames import Names, framed, names_of, plain_rows
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
 from reticent.training.power.published import PowerConfig, PowerTraining, train_power
@@ -45,7 +40,7 @@ Labels = npt.NDArray[np.int64]
 MODES = ("private", "published")
 
 
-class PowerEncoder(TransformerMixin, BaseEstimator):
+class PowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Releases embeddings of private table rows to an untrusted server, which may learn from them
     with any model.
 
@@ -167,10 +162,12 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         )
         share = probability(self.calibration_share, name="calibration_share", allow_zero=False)
         names = names_of(X)
-        if names is not None and isinstance(self.schema, TabularSchema):
-            self.schema.check_columns(names.tolist(), name="X")
-        table = as_table(X, name="X")
-        schema = self._schema(table)
+        if isinstance(self.schema, TabularSchema):
+            table = self.schema.rows(X, name="X")
+            names = None if names is None else np.array(self.schema.column_names, dtype=object)
+        else:
+            table = as_table(plain_rows(X), name="X")
+        schema = self._schema(table, names)
         rows = schema.encode(table)
         classes, labels = class_labels(y, len(rows))
         random = training_generator(self.random_state)
@@ -332,7 +329,7 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
             )
         return (self.mechanism,)
 
-    def _schema(self, table: npt.NDArray[Any]) -> TabularSchema:
+    def _schema(self, table: npt.NDArray[Any], names: Names | None) -> TabularSchema:
         if isinstance(self.schema, TabularSchema):
             return self.schema
         if not (isinstance(self.schema, (tuple, list)) and len(self.schema) == 2):
@@ -340,7 +337,8 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
                 "schema: expected a TabularSchema or a pair (lower, upper), got "
                 f"{type(self.schema).__name__}"
             )
-        return TabularSchema.numbers(table.shape[1], *self.schema)
+        lower, upper = self.schema
+        return TabularSchema.numbers(table.shape[1], lower, upper, names=names)
 
     def _published(
         self, schema: TabularSchema, rows: Array, labels: Labels, seed: int, report: Report
@@ -361,9 +359,14 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
     ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
-        return answer_and_book(
+        release = answer_and_book(
             query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope
         )
+        return framed(release, X, self.get_feature_names_out())
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._fitted().outputs
 
     def _fitted(self) -> PowerQuery | PublishedQuery:
         if not hasattr(self, "query_"):
@@ -374,8 +377,9 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
 
     def _inputs(self, X: npt.ArrayLike) -> Any:
         query = self._fitted()
-        check_names(self, X)
-        table = as_table(X, name="X")
+        by_schema = isinstance(self.schema, TabularSchema) and names_of(X) is not None
+        rows = query.schema.rows(X, name="X") if by_schema else rows_as_fitted(self, X)
+        table = as_table(rows, name="X")
         if table.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "

@@ -39,7 +39,8 @@ from reticent.systems.private_knn.inputs import (
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession, MemoryCount
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
-from reticent.tables.feature_names import check_names, keep_names, names_of
+from reticent.tables.feature_names import keep_names, rows_as_fitted
+from reticent.tables.frames import framed, named_rows
 from reticent.training.features import FeatureMap
 
 Integers = npt.NDArray[np.int64]
@@ -157,8 +158,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
             InvalidInput, InvalidParameter, UnknownName: nothing is kept.
             CalibrationFailed: no noise meets the total, or the given noise does not.
         """
-        names = names_of(X)
-        inputs, shape = input_rows(X)
+        rows, names = named_rows(X)
+        inputs, shape = input_rows(rows)
         classes, codes = record_labels(y, len(inputs), self.classes)
         found = checked_keys(keys, len(inputs))
         one_of(self.engine, ENGINES, name="engine")
@@ -257,7 +258,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         if self._paid is not None:
             self._paid.commit(release.receipt.identifier)
             self._paid = None
-        return release
+        return framed(release, X, ("label",))
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As the whole plan on X, with noise and samples from a seed: for experiments, *not
@@ -268,9 +269,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         points = self._points(X)
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        return self._named(
-            KnnSession(self.plan_).answer(points, self._voters(), sampler=sampler), sampler, ""
-        )
+        labels = KnnSession(self.plan_).answer(points, self._voters(), sampler=sampler)
+        return framed(self._named(labels, sampler, ""), X, ("label",))
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of most of the k / sampling_probability nearest records, without noise.
@@ -444,8 +444,7 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         is charged.
         """
         self._fitted()
-        check_names(self, X)
-        queries = inputs_as_fitted(self, *input_rows(X))
+        queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
         return self.grid_.points(self.feature_map_.features(queries))
 
     def __sklearn_tags__(self) -> Any:

@@ -38,14 +38,8 @@ from reticent.systems.private_knn.inputs import (
 )
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
-from reticent.tables.feature_names import (
-    check_columns,
-    check_names,
-    keep_names,
-    kept_names,
-    names_of,
-    stored_names,
-)
+from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
+from reticent.tables.frames import check_columns, named_rows, names_of, ordered_rows, plain_rows
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
 from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives
@@ -187,16 +181,21 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         """
         if (ledger is None) != (scope is None):
             raise InvalidInput("ledger and scope: expected both or neither")
-        names = names_of(X)
-        inputs, shape = input_rows(X)
+        rows, names = named_rows(X)
+        inputs, shape = input_rows(rows)
         classes, codes = record_labels(y, len(inputs), self.classes)
         found = checked_keys(keys, len(inputs))
         # Whether there is such an engine has to be known before anything is charged.
         NeighbourSearch(Records.of([[0]], [0], None), engine=self.engine)
         other = names_of(public)
+        if (names is None) != (other is None):
+            raise InvalidInput(
+                "public: expected column names as the private records have them, or none in both"
+            )
         if names is not None and other is not None:
             check_columns(list(other), list(names), by="the private records", name="public")
-        pictures, public_shape = input_rows(public)
+            public = ordered_rows(public, names.tolist())
+        pictures, public_shape = input_rows(plain_rows(public))
         if public_shape != shape:
             raise InvalidInput(
                 f"public: expected inputs of shape {shape}, as the private ones have, got "
@@ -293,8 +292,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         as they like.
         """
         self._fitted()
-        check_names(self, X)
-        inputs, _ = input_rows(X)
+        inputs, _ = input_rows(rows_as_fitted(self, X))
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
         return self.student_.probabilities(inputs)
@@ -460,7 +458,7 @@ def _student(
 
 def _named(labels: Integers, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Codes as the user's own labels; -1, or None where labels are not 0, 1, ..., for none."""
-    if np.array_equal(classes, np.arange(len(classes))):
+    if classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
         return labels
     names = classes[np.maximum(labels, 0)].astype(object)
     names[labels == UNANSWERED] = None

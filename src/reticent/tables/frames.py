@@ -1,0 +1,226 @@
+"""Data frames of pandas, polars and pyarrow as plain rows with names; releases as frames.
+
+Whatever the library, columns are found by name. Frames of other kinds count if they have
+``columns`` and can be read by numpy. Arrays and lists have no names, and their columns count by
+position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import as_array
+from reticent.core.errors import InvalidInput
+from reticent.core.releases import Release, Rows
+
+Names = npt.NDArray[np.object_]
+
+_PLAIN = (np.ndarray, list, tuple)
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class NamedRows:
+    """An array whose columns have names: the smallest data frame that every estimator takes.
+
+    Attributes:
+        values: shape (n, columns).
+        columns: one name for each column.
+
+    Example:
+        >>> rows = NamedRows(np.array([[1.0, 2.0]]), ("age", "weight"))
+        >>> ordered_rows(rows, ["weight", "age"]).tolist()
+        [[2.0, 1.0]]
+    """
+
+    values: npt.NDArray[Any]
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or self.values.shape[1] != len(self.columns):
+            raise InvalidInput(
+                f"columns: expected one name for each column of values, got {len(self.columns)} "
+                f"names and shape={self.values.shape}"
+            )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The values."""
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the values."""
+        return self.values.shape
+
+
+def names_of(X: Any) -> Names | None:
+    """The column names of a data frame, or None where there are none, or none that are texts.
+
+    Raises:
+        InvalidInput: some names are texts and others are not, a name stands there twice, or the
+            frame is lazy.
+    """
+    names = _columns(X)
+    if names is None:
+        return None
+    texts = sum(isinstance(name, str) for name in names)
+    if texts == 0:
+        return None
+    if texts < len(names):
+        raise InvalidInput(
+            f"X: {texts} of {len(names)} column names are texts; expected all or none, convert "
+            "them with X.columns = X.columns.astype(str)"
+        )
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidInput(
+            f"X: has more than one column {listed(twice)}; every name may stand there once"
+        )
+    return np.array(names, dtype=object)
+
+
+def plain_rows(X: Any) -> Any:
+    """``X`` itself, or the rows of a data frame as an array, in its own order of columns.
+
+    Numbers and booleans become float64 (a missing value is NaN); a frame that holds anything else
+    becomes an array of objects (a missing value is None).
+
+    Example:
+        >>> plain_rows([[1, 2]])
+        [[1, 2]]
+    """
+    frame = _narwhals(X)
+    return X if frame is None else _values(frame, list(frame.columns))
+
+
+def ordered_rows(X: Any, names: Sequence[str]) -> npt.NDArray[Any]:
+    """The columns ``names`` of a data frame, in that order, as ``plain_rows`` gives them.
+
+    Args:
+        X: a data frame that has them all.
+        names: of columns.
+    """
+    frame = _narwhals(X)
+    if frame is not None:
+        return _values(frame, list(names))
+    found = _columns(X) or []
+    table = as_array(X, name="X")
+    if table.ndim != 2 or table.shape[1] != len(found):
+        raise InvalidInput(f"X: has {len(found)} column names and shape={table.shape}")
+    places = {name: place for place, name in enumerate(found)}
+    return np.asarray(table[:, [places[name] for name in names]])
+
+
+def named_rows(X: Any) -> tuple[Any, Names | None]:
+    """What a fit reads: rows in the frame's own order, and their names or None."""
+    names = names_of(X)
+    return (plain_rows(X) if names is None else ordered_rows(X, names.tolist())), names
+
+
+def check_columns(given: Sequence[str], expected: Sequence[str], *, by: str, name: str) -> None:
+    """Refuses columns that are not the expected ones, in whatever order.
+
+    Args:
+        given, expected: names, each once.
+        by: what expects them, "fit" or "the schema".
+        name: what the caller calls the table.
+
+    Raises:
+        InvalidInput: one line with the names that differ.
+    """
+    known, seen = set(expected), set(given)
+    unseen = [column for column in given if column not in known]
+    missing = [column for column in expected if column not in seen]
+    differences = [f"unknown {listed(unseen)}"] * bool(unseen)
+    differences += [f"missing {listed(missing)}"] * bool(missing)
+    if differences:
+        raise InvalidInput(f"{name}: expected the columns of {by}; {', '.join(differences)}")
+
+
+def rows_of(X: Any) -> Rows:
+    """Where released values go back to: the library of the frame that was asked about, and its
+    index.
+    """
+    frame = _narwhals(X)
+    if frame is None:
+        return Rows()
+    import narwhals.stable.v1 as nw
+
+    return Rows(str(frame.implementation.value), nw.maybe_get_index(frame))
+
+
+def framed(release: Release, X: Any, columns: Iterable[str]) -> Release:
+    """``release`` with what ``to_frame`` needs: names of the released columns, and the rows' own
+    library and index.
+    """
+    return replace(release, columns=tuple(columns), rows=rows_of(X))
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few names, for a message."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(repr(name) for name in names[:_SHOWN]) + more
+
+
+def _columns(X: Any) -> list[Any] | None:
+    if isinstance(X, _PLAIN):
+        return None
+    if type(X).__name__ == "LazyFrame":
+        raise InvalidInput("X: is a lazy frame; collect() it, so that its rows are counted first")
+    names = getattr(X, "column_names", None)  # pyarrow, whose ``columns`` are values
+    columns = getattr(X, "columns", None) if names is None else names
+    if callable(columns) or columns is None or isinstance(columns, (str, bytes)):
+        return None
+    return list(columns) if isinstance(columns, Iterable) else None
+
+
+def _narwhals(X: Any) -> Any:
+    """A frame of a library that narwhals knows, or None."""
+    if isinstance(X, (*_PLAIN, NamedRows)) or _columns(X) is None:
+        return None
+    import narwhals.stable.v1 as nw
+
+    names = _columns(X)
+    if names is not None and len(set(map(str, names))) < len(names):
+        return None  # read by position, by numpy; with texts, names_of has refused it
+    if hasattr(X, "schema") and not hasattr(X, "select"):
+        return None
+    if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
+        import pyarrow
+
+        X = pyarrow.Table.from_batches([X])
+    found = nw.from_native(X, eager_only=True, pass_through=True)
+    return found if isinstance(found, nw.DataFrame) else None
+
+
+def _values(frame: Any, names: list[Any]) -> npt.NDArray[Any]:
+    import narwhals.stable.v1 as nw
+
+    columns = [frame.get_column(name) for name in names]
+    if all(column.dtype.is_numeric() or column.dtype == nw.Boolean for column in columns):
+        table = np.empty((len(frame), len(columns)))
+        for place, column in enumerate(columns):
+            table[:, place] = _numbers(column)
+        return table
+    cells = np.empty((len(frame), len(columns)), dtype=object)
+    for place, column in enumerate(columns):
+        values = np.array(column.to_list(), dtype=object)
+        missing = column.is_null().to_numpy()
+        values[missing] = None
+        cells[:, place] = values
+    return cells
+
+
+def _numbers(column: Any) -> npt.NDArray[np.float64]:
+    import narwhals.stable.v1 as nw
+
+    numbers = column.cast(nw.Float64).to_numpy()
+    return np.asarray(numbers, dtype=np.float64)

@@ -1,0 +1,173 @@
+"""Estimators on frames: permuted as fitted, and the same in every library."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from reticent.systems import (
+    CertifiedClassifier,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    PrivateKNNClassifier,
+    PublicRanges,
+)
+from reticent.tables import Categorical, Numeric, TabularSchema
+
+NAMES = ["age", "height", "weight", "pulse"]
+random = np.random.default_rng(0)
+VALUES = random.random((60, 4))
+LABELS = np.where(VALUES[:, 0] > 0.5, "ill", "well")
+PANDAS = pd.DataFrame(VALUES, columns=NAMES, index=[f"row {n}" for n in range(60)])
+TABLE = pd.DataFrame(
+    {
+        "age": random.integers(17, 90, 60),
+        "work": random.choice(["office", "field"], 60),
+        "hours": random.integers(1, 99, 60),
+    }
+)
+SCHEMA = TabularSchema(
+    (
+        Numeric("hours", 0, 100),
+        Categorical("work", ("office", "field")),
+        Numeric("age", 17, 90),
+    )
+)
+SMALL: dict[str, Any] = {"delta": 0.0, "random_state": 0}
+SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
+    "certified": (CertifiedClassifier(epsilon=1.0, classes=["ill", "well"], k_max=1), PANDAS),
+    "neighbours": (
+        PrivateKNNClassifier(
+            epsilon=9.0,
+            delta=1e-5,
+            neighbours=3,
+            sampling_probability=0.5,
+            classes=["ill", "well"],
+            queries=60,
+            feature_range=(0.0, 1.0),
+        ),
+        PANDAS,
+    ),
+    "posthoc encoder": (
+        PosthocEncoder(epsilon=4.0, radius=0.2, embedder="identity", **SMALL),
+        PANDAS,
+    ),
+    "posthoc classifier": (
+        PosthocClassifier(epsilon=4.0, radius=0.2, embedder="identity", **SMALL),
+        PANDAS,
+    ),
+    "power": (
+        PowerEncoder(epsilon=4.0, radius=None, mechanism="code", schema=SCHEMA, epochs=2, **SMALL),
+        TABLE,
+    ),
+}
+
+
+@cache
+def fitted(name: str) -> Any:
+    system, table = SYSTEMS[name]
+    return clone(system).fit(table, LABELS)
+
+
+def as_frame(table: pd.DataFrame, order: list[str], library: str) -> Any:
+    chosen = table[order]
+    if library == "polars":
+        return pl.DataFrame({name: chosen[name].to_list() for name in order})
+    if library == "pyarrow":
+        return pa.table({name: chosen[name].to_list() for name in order})
+    return chosen
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_any_order_in_any_library_is_answered_alike(name: str, data: st.DataObject) -> None:
+    system, (_, table) = fitted(name), SYSTEMS[name]
+    order = data.draw(st.permutations(list(table.columns)))
+    library = data.draw(st.sampled_from(["pandas", "polars", "pyarrow"]))
+    asked = as_frame(table, order, library)
+    release = system.simulate(asked, seed=3)
+    expected = system.simulate(table, seed=3)
+    np.testing.assert_array_equal(release.values, expected.values)
+    frame = release.to_frame()
+    assert type(frame) is type(asked)
+    if library == "pandas":
+        assert frame.index.equals(table.index)
+    if hasattr(system, "stable_distances"):
+        for one, other in zip(
+            system.stable_distances(asked), system.stable_distances(table), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("name", ["certified", "power"])
+def test_a_fit_on_any_library_is_the_same_fit(name: str, library: str) -> None:
+    system, table = SYSTEMS[name]
+    other = clone(system).fit(as_frame(table, list(table.columns), library), LABELS)
+    np.testing.assert_array_equal(
+        other.simulate(table, seed=1).values, fitted(name).simulate(table, seed=1).values
+    )
+
+
+@pytest.mark.parametrize("name", ["posthoc encoder", "power"])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_transformed_rows_are_frames_where_asked(name: str, library: str) -> None:
+    system, (_, table) = clone(fitted(name)).set_output(transform=library), SYSTEMS[name]
+    found = system.fit(table, LABELS).transform(table)
+    assert list(found.columns) == system.get_feature_names_out().tolist()
+    assert len(found) == 60
+    if library == "pandas":
+        assert found.index.equals(table.index)
+
+
+def test_ranges_give_frames_and_find_columns_by_name() -> None:
+    ranges = PublicRanges((0.0, 1.0)).set_output(transform="pandas").fit(PANDAS)
+    found = ranges.transform(PANDAS[NAMES[::-1]])
+    assert list(found.columns) == NAMES
+    np.testing.assert_array_equal(found["age"], 2 * VALUES[:, 0] - 1)
+
+
+def labels_of(kind: str) -> Any:
+    words = LABELS.tolist()
+    return {
+        "list": words,
+        "object": pd.Series(words, dtype=object),
+        "string": pd.Series(words, dtype="string"),
+        "categorical": pd.Series(words, dtype="category"),
+        "polars": pl.Series(words),
+        "arrow": pa.chunked_array([words]),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["list", "object", "string", "categorical", "polars", "arrow"])
+@pytest.mark.parametrize("name", ["certified", "neighbours", "posthoc classifier"])
+def test_labels_come_back_as_what_they_were(name: str, kind: str) -> None:
+    system, table = SYSTEMS[name]
+    found = clone(system).fit(table, labels_of(kind))
+    answers = found.simulate(table, seed=0)
+    assert set(answers.released) <= {"ill", "well"}
+    assert set(found.predict(table)) <= {"ill", "well"} if hasattr(found, "predict") else True
+
+
+@pytest.mark.parametrize("name", ["certified", "neighbours"])
+def test_truth_values_come_back_as_truth_values(name: str) -> None:
+    system, table = SYSTEMS[name]
+    for truth in (
+        LABELS == "ill",
+        pd.Series(LABELS == "ill"),
+        pl.Series((LABELS == "ill").tolist()),
+    ):
+        found = clone(system).set_params(classes=[False, True]).fit(table, truth)
+        answers = found.simulate(table, seed=0)
+        assert {type(value) for value in answers.released.tolist()} == {bool}
