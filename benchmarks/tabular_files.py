@@ -20,8 +20,9 @@ from functools import partial
 
 import numpy as np
 
+from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.files import read_rows
-from reticent.tables.schema import Attribute, Categorical, Numeric, TabularSchema
+from reticent.tables.schema import Attribute, TabularSchema
 
 NUMBERS, WORDS = 54, 8
 CATEGORIES = tuple(f"category {place}" for place in range(16))

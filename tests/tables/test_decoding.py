@@ -7,9 +7,10 @@ import pytest
 
 from reticent.core.errors import InvalidInput
 from reticent.datasets import load_adult_sample
+from reticent.tables.attributes import Categorical, Numeric, OneHot
 from reticent.tables.decoding import decode
 from reticent.tables.known_schemas import adult_schema
-from reticent.tables.schema import Categorical, Numeric, OneHot, TabularSchema
+from reticent.tables.schema import TabularSchema
 
 SCHEMA = TabularSchema(
     (

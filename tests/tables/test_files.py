@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from reticent.core.errors import InvalidInput
 from reticent.core.files import LimitedReader
 from reticent.tables import files as tabular_files
+from reticent.tables.attributes import Categorical, Numeric, OneHot
 from reticent.tables.files import read_names, read_rows, rows_of_words
-from reticent.tables.schema import Categorical, Numeric, OneHot, TabularSchema
+from reticent.tables.schema import TabularSchema
 
 SCHEMA = TabularSchema(
     (

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError, UnknownName
-from reticent.tables.schema import HALF_ROOT, Categorical, Numeric, OneHot, TabularSchema, word_of
+from reticent.tables.attributes import HALF_ROOT, Categorical, Numeric, OneHot
+from reticent.tables.cells import word_of
+from reticent.tables.schema import TabularSchema
 
 SCHEMA = TabularSchema(
     (
@@ -218,7 +220,7 @@ def bad(**changes):
     [
         (bad(work="mine"), "column 'work': 1 of 1 values are not among its 3 public categories"),
         (bad(work=None), "column 'work': 1 of 1"),
-        (bad(age=float("nan")), "column 'age': contains NaN"),
+        (bad(age=float("nan")), "column 'age': 1 of 1 values are missing"),
         (bad(age=float("inf")), "column 'age': contains infinity"),
         (bad(age="old"), "column 'age': expected real numbers"),
         (
@@ -226,7 +228,7 @@ def bad(**changes):
             "column 'age': expected real numbers, got entries that are not numbers, or beyond",
         ),
         (bad(work=10**5000), "column 'work': 1 of 1"),
-        (bad(age=None), "column 'age': contains NaN|column 'age': expected real numbers"),
+        (bad(age=None), "column 'age': 1 of 1 values are missing"),
         (bad(z2=1), "attribute 'zone': expected exactly one 1 per row, 1 of 1 rows differ"),
         (bad(z1=0), "attribute 'zone': expected exactly one 1"),
         (bad(z1=0.5), "attribute 'zone': expected exactly one 1"),

@@ -1,14 +1,29 @@
 """Tables: what is public about them, their files, and the way back from coordinates to words."""
 
+from reticent.tables.attributes import (
+    Categorical,
+    Hashed,
+    Instant,
+    Numeric,
+    OneHot,
+    Ordered,
+    Truth,
+)
 from reticent.tables.files import read_names, read_rows
+from reticent.tables.frames import NamedRows
 from reticent.tables.known_schemas import adult_schema, atlas_schema, covertype_schema, higgs_schema
-from reticent.tables.schema import Categorical, Numeric, OneHot, TabularSchema
+from reticent.tables.schema import TabularSchema
 
 __all__ = [
     "Categorical",
+    "Hashed",
+    "Instant",
+    "NamedRows",
     "Numeric",
     "OneHot",
+    "Ordered",
     "TabularSchema",
+    "Truth",
     "adult_schema",
     "atlas_schema",
     "covertype_schema",

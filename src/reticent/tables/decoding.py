@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.checks import finite_array
-from reticent.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.tables.attributes import (
+    Categorical,
+    Instant,
+    Numeric,
+    OneHot,
+    Ordered,
+    Truth,
+)
+from reticent.tables.schema import Attribute, TabularSchema
 
 Array = npt.NDArray[np.float64]
 
@@ -43,15 +51,44 @@ def decode(schema: TabularSchema, encoded: npt.ArrayLike) -> npt.NDArray[np.obje
     columns: list[npt.NDArray[Any]] = []
     for attribute, (_, part, _) in zip(schema.attributes, schema.groups, strict=True):
         block = values[:, part]
-        if isinstance(attribute, Numeric):
-            columns.append(_numbers(attribute, block))
-        elif isinstance(attribute, Categorical):
-            columns.append(
-                np.array(attribute.categories, dtype=object)[block.argmax(axis=1)][:, None]
-            )
-        else:
-            columns.append(np.eye(attribute.width)[block.argmax(axis=1)])
+        columns.append(_cells(attribute, block))
     return np.concatenate([column.astype(object) for column in columns], axis=1)
+
+
+def _cells(attribute: Attribute, block: Array) -> npt.NDArray[Any]:
+    """Cells of the attribute's columns, shape (n, columns), of coordinates (n, width)."""
+    if isinstance(attribute, Numeric):
+        return _numbers(attribute, block)
+    if isinstance(attribute, OneHot):
+        return np.asarray(np.eye(attribute.width)[block.argmax(axis=1)])
+    if isinstance(attribute, Instant | Ordered):
+        read = _times if isinstance(attribute, Instant) else _ranked
+        cells = read(attribute, block)
+        if attribute.missing:
+            cells[block[:, 1] > 0.5 * attribute.upper_corner[1]] = None
+        return cells[:, None]
+    values: list[Any]
+    if isinstance(attribute, Categorical):
+        values = list(attribute.categories)
+    elif isinstance(attribute, Truth):
+        values = [False, True, None]
+    else:
+        values = [*(f"bucket {place}" for place in range(attribute.buckets)), None]
+    names = np.empty(len(values), dtype=object)
+    names[:] = values
+    return np.asarray(names[block.argmax(axis=1)][:, None])
+
+
+def _times(attribute: Any, block: Array) -> npt.NDArray[np.object_]:
+    lower, upper = attribute.ends
+    times = lower + np.clip(block[:, 0], 0.0, 1.0) * (upper - lower)
+    return times.round().astype(np.int64).astype("datetime64[us]").astype(object)
+
+
+def _ranked(attribute: Any, block: Array) -> npt.NDArray[np.object_]:
+    top = len(attribute.categories) - 1
+    ranks = np.rint(np.clip(block[:, 0], 0.0, 1.0) * top).astype(np.int64)
+    return np.array(attribute.categories, dtype=object)[ranks]
 
 
 def _numbers(attribute: Numeric, block: Array) -> Array:

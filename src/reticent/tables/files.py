@@ -28,7 +28,17 @@ import numpy.typing as npt
 from reticent.core.errors import InvalidInput
 from reticent.core.files import LimitedReader, UnpacksTooFar
 from reticent.core.scopes import LONGEST_NAME
-from reticent.tables.schema import Array, Categorical, Numeric, OneHot, TabularSchema, word_of
+from reticent.tables.attributes import (
+    Categorical,
+    Hashed,
+    Instant,
+    Numeric,
+    OneHot,
+    Ordered,
+    Truth,
+)
+from reticent.tables.cells import word_of
+from reticent.tables.schema import Array, TabularSchema
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 4096  # lines that are held as text at a time
@@ -227,9 +237,33 @@ class _Words:
         """The category that ``cell`` names, or None."""
         if cell not in self._known and self._numeric and _NUMBER.fullmatch(cell):
             cell = word_of(float(cell))
-        return self._known.get(
-            cell, None if self.column.other is None else word_of(self.column.other)
-        )
+        return self._known.get(cell, self._else(empty=not cell))
+
+    def _else(self, *, empty: bool) -> str | None:
+        """The category of a cell that names none."""
+        other = self.column.other
+        if empty and self.column.missing is not None:
+            other = self.column.missing
+        return None if other is None else word_of(other)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Reads the cells of a column of dates, truth values, ordered or hashed words."""
+
+    column: Instant | Truth | Ordered | Hashed
+
+    def read(self, cells: Sequence[str], places: Sequence[int], where: str) -> list[Any]:
+        found = {cell: self.column.of_word(cell.strip()) for cell in set(cells)}
+        values = [found[cell] for cell in cells]
+        if None in found.values():
+            wrong = values.index(None)
+            what = "cannot be read as" if cells[wrong].strip() else "is empty; expected"
+            raise InvalidInput(
+                f"{where} {places[wrong]}, column {self.column.name!r}: {what} a value of kind "
+                f"{self.column.kind!r}; correct the file or the schema"
+            )
+        return values
 
 
 @dataclass(frozen=True)
@@ -251,20 +285,22 @@ class _Reader:
     unit: str = "line"
 
     @cached_property
-    def _columns(self) -> tuple[_Numbers | _Words, ...]:
-        columns: list[_Numbers | _Words] = []
+    def _columns(self) -> tuple[_Numbers | _Words | _Cells, ...]:
+        columns: list[_Numbers | _Words | _Cells] = []
         for attribute in self.schema.attributes:
             if isinstance(attribute, Categorical):
                 columns.append(_Words(attribute))
             elif isinstance(attribute, Numeric):
                 columns.append(_Numbers(attribute.name, attribute.missing))
-            else:
+            elif isinstance(attribute, OneHot):
                 columns += [_Numbers(name, None) for name in attribute.names]
+            else:
+                columns.append(_Cells(attribute))
         return tuple(columns)
 
     @cached_property
     def _all_numbers(self) -> bool:
-        return not any(isinstance(column, _Words) for column in self._columns)
+        return all(isinstance(column, _Numbers) for column in self._columns)
 
     def blocks(self, lines: Iterator[str], first: int) -> Iterator[npt.NDArray[Any]]:
         """Tables of up to ``_BLOCK`` lines; ``first`` is the number of the first line. Blank

@@ -14,18 +14,28 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from reticent.core.checks import as_array, count, finite_array, one_of, real, shown
-from reticent.core.coded_rows import CodedRows, Codes
+from reticent.core.checks import as_array, count
+from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError
+from reticent.core.files import output_file
 from reticent.core.regions import Box
+from reticent.tables.attributes import (
+    HALF_ROOT,
+    Categorical,
+    Hashed,
+    Instant,
+    Numeric,
+    OneHot,
+    Ordered,
+    Truth,
+)
 from reticent.tables.frames import check_columns, names_of, ordered_rows, plain_rows
 
 Array = npt.NDArray[np.float64]
@@ -35,251 +45,11 @@ ENCODING_VERSION = 1
 changes with it.
 """
 
-HALF_ROOT = math.nextafter(math.sqrt(0.5), 0.0)
-"""Value of the one in a one-hot code, the root of 1/2 from below: two different categories are 1
-apart in l2, and not more.
-"""
-
-_MISSING_INDICATOR = math.sqrt(
-    0.75
-)  # this double lies below the root; with 1/2, a missing number is at most 1 from any other
-
-_LEAST_SPAN = 2.0**-1022  # below it doubles lose digits
-
-_ROWS_AT_ONCE = 8192  # so that a wide one-hot table is not copied as a whole
-
-
-@dataclass(frozen=True)
-class Numeric:
-    """A column of numbers, encoded linearly (or by its logarithm) from its public range to [0, 1].
-
-    Values outside the range are moved to its ends: a clip moves no two values apart.
-
-    Attributes:
-        name: of the column.
-        lower, upper: public range, in the column's units; lower < upper, and the doubles hold upper
-            - lower.
-        scale: "linear", or "log" for log(1 + value - lower).
-        missing: the number that stands for "no value", or None where every value must be there.
-            With it the column takes two coordinates: a missing value is 1/2 and sqrt(3/4), at
-            most 1 from any other.
-    """
-
-    name: str
-    lower: float
-    upper: float
-    scale: str = "linear"
-    missing: float | None = None
-
-    kind: ClassVar[str] = "numeric"
-    columns: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        _named(self.name)
-        for field in ("lower", "upper", "missing"):
-            if getattr(self, field) is not None or field != "missing":
-                object.__setattr__(
-                    self, field, real(getattr(self, field), name=f"column {self.name!r}: {field}")
-                )
-        if self.missing is not None and not math.isfinite(self.missing):
-            raise InvalidParameter(
-                f"column {self.name!r}: missing={self.missing!r}: expected a number that a "
-                "cell can be equal to"
-            )
-        if not (
-            math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper
-        ):
-            raise InvalidParameter(
-                f"column {self.name!r}: lower={self.lower!r}, upper={self.upper!r}: expected "
-                "lower < upper"
-            )
-        # Of these spans 1/span and log1p(span) are positive and finite too.
-        if not _LEAST_SPAN <= self.upper - self.lower < math.inf:
-            raise InvalidParameter(
-                f"column {self.name!r}: lower={self.lower!r}, upper={self.upper!r}: expected "
-                "upper - lower from 2^-1022 to "
-                "2^1024; rescale the column"
-            )
-        one_of(self.scale, ("linear", "log"), name=f"column {self.name!r}: scale")
-
-    @property
-    def width(self) -> int:
-        """Encoded coordinates."""
-        return 1 if self.missing is None else 2
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [1.0] if self.missing is None else [1.0, _MISSING_INDICATOR]
-
-    def encode(self, rows: npt.NDArray[Any]) -> Array:
-        """Encoded coordinates, shape (n, width), of a column of shape (n, 1)."""
-        values = finite_array(rows[:, 0], name=f"column {self.name!r}", ndim=1, allow_empty=True)
-        clipped = np.clip(values, self.lower, self.upper) - self.lower
-        span = self.upper - self.lower
-        unit = clipped / span if self.scale == "linear" else np.log1p(clipped) / math.log1p(span)
-        unit = np.clip(unit, 0.0, 1.0)
-        if self.missing is None:
-            return np.asarray(unit[:, None])
-        absent = values == self.missing
-        return np.stack(
-            [np.where(absent, 0.5, unit), np.where(absent, _MISSING_INDICATOR, 0.0)], axis=1
-        )
-
-
-@dataclass(frozen=True)
-class Categorical:
-    """A column of words or numbers from a public list, encoded one-hot with the value sqrt(1/2).
-
-    Attributes:
-        name: of the column.
-        categories: every value that may occur; a missing value is one of them ("?"), or may not
-            occur.
-        other: the category that stands for any value not in the list, or None: such values are
-            then refused.
-    """
-
-    name: str
-    categories: tuple[str | float, ...]
-    other: str | float | None = None
-
-    kind: ClassVar[str] = "categorical"
-    columns: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        _named(self.name)
-        if not isinstance(self.categories, (list, tuple, range, np.ndarray)):
-            raise InvalidParameter(
-                f"column {self.name!r}: categories={shown(self.categories)}: expected a list "
-                "of words or numbers"
-            )
-        values = (
-            value.item() if isinstance(value, np.generic) else value for value in self.categories
-        )
-        object.__setattr__(self, "categories", tuple(values))
-        words = {word_of(value) for value in self.categories}
-        if len(self.categories) < 2 or len(words) < len(self.categories):
-            raise InvalidParameter(
-                f"column {self.name!r}: expected at least two different categories"
-            )
-        if self.other is not None and word_of(self.other) not in words:
-            raise InvalidParameter(
-                f"column {self.name!r}: other={shown(self.other)}: expected one of the categories"
-            )
-
-    @property
-    def width(self) -> int:
-        """Encoded coordinates."""
-        return len(self.categories)
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [HALF_ROOT] * self.width
-
-    def code(self, rows: npt.NDArray[Any]) -> Codes:
-        """The position in the list of each value of a column of shape (n, 1), shape (n,).
-
-        Raises:
-            InvalidInput: a value that is not in the list, and no ``other``. Values are never shown.
-        """
-        positions = {word_of(value): position for position, value in enumerate(self.categories)}
-        fallback = -1 if self.other is None else positions[word_of(self.other)]
-
-        def found(values: list[Any]) -> Codes:
-            # One by one: an array of words would be as wide as the longest one, and drop NULs at
-            # their ends.
-            words = values if set(map(type, values)) <= {str} else map(word_of, values)
-            return np.fromiter(
-                map(positions.get, words, repeat(fallback)), dtype=np.int32, count=len(values)
-            )
-
-        if rows.dtype.kind in "fiub":  # few different numbers, mostly
-            different, where = np.unique(rows[:, 0], return_inverse=True)
-            codes = found(different.tolist())[where]
-        else:
-            codes = found(rows[:, 0].tolist())
-        unknown = int((codes < 0).sum())
-        if unknown:
-            raise InvalidInput(
-                f"column {self.name!r}: {unknown} of {len(rows)} values are not among its "
-                f"{len(self.categories)} public "
-                "categories; declare them in the schema, or name a category for all others"
-            )
-        return codes
-
-
-@dataclass(frozen=True)
-class OneHot:
-    """One attribute that stands in the table as several 0/1 columns, exactly one of which is 1.
-
-    Attributes:
-        name: of the attribute.
-        names: of its columns.
-    """
-
-    name: str
-    names: tuple[str, ...]
-
-    kind: ClassVar[str] = "one-hot"
-
-    def __post_init__(self) -> None:
-        _named(self.name)
-        if not isinstance(self.names, (list, tuple)) or not all(
-            isinstance(name, str) for name in self.names
-        ):
-            raise InvalidParameter(
-                f"attribute {self.name!r}: names={shown(self.names)}: expected a list of "
-                "column names"
-            )
-        object.__setattr__(self, "names", tuple(self.names))
-        if len(self.names) < 2:
-            raise InvalidParameter(f"attribute {self.name!r}: expected at least two columns")
-
-    @property
-    def columns(self) -> int:
-        """Columns of the table."""
-        return len(self.names)
-
-    @property
-    def width(self) -> int:
-        """Encoded coordinates."""
-        return len(self.names)
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [HALF_ROOT] * self.width
-
-    def code(self, rows: npt.NDArray[Any]) -> Codes:
-        """Which column holds the one, for each row of columns of shape (n, width), shape (n,).
-
-        Raises:
-            InvalidInput: a row with another number of ones than one. Values are never shown.
-        """
-        codes, wrong = np.empty(len(rows), dtype=np.int32), 0
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            values = finite_array(
-                rows[part], name=f"attribute {self.name!r}", ndim=2, allow_empty=True
-            )
-            ones = values == 1
-            right = (ones | (values == 0)).all(axis=1) & (ones.sum(axis=1) == 1)
-            codes[part], wrong = ones.argmax(axis=1), wrong + int((~right).sum())
-        if wrong:
-            raise InvalidInput(
-                f"attribute {self.name!r}: expected exactly one 1 per row, {wrong} of "
-                f"{len(rows)} rows differ"
-            )
-        return codes
-
-
-Attribute = Numeric | Categorical | OneHot
-_KINDS: dict[str, type[Numeric] | type[Categorical] | type[OneHot]] = {
-    "numeric": Numeric,
-    "categorical": Categorical,
-    "one-hot": OneHot,
+Attribute = Numeric | Categorical | OneHot | Instant | Truth | Ordered | Hashed
+_KINDS: dict[str, type[Attribute]] = {
+    kind.kind: kind for kind in (Numeric, Categorical, OneHot, Instant, Truth, Ordered, Hashed)
 }
+_NAMES = [kind.__name__ for kind in _KINDS.values()]
 
 
 @dataclass(frozen=True)
@@ -293,6 +63,7 @@ class TabularSchema:
 
     Attributes:
         attributes: in the order of the table's columns.
+        note: where it comes from, for whoever reads the file; it changes nothing.
 
     Example:
         >>> schema = TabularSchema((Numeric("age", 0, 100), Categorical("sex", ("Female", "Male"))))
@@ -301,14 +72,13 @@ class TabularSchema:
     """
 
     attributes: tuple[Attribute, ...]
+    note: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.attributes, (list, tuple)) or not all(
             isinstance(part, Attribute) for part in self.attributes
         ):
-            raise InvalidParameter(
-                "schema: expected a list of Numeric, Categorical and OneHot attributes"
-            )
+            raise InvalidParameter(f"schema: expected a list of attributes: {', '.join(_NAMES)}")
         object.__setattr__(self, "attributes", tuple(self.attributes))
         names = [attribute.name for attribute in self.attributes]
         if not names or len(set(names)) < len(names):
@@ -353,7 +123,7 @@ class TabularSchema:
         """
         ends = np.cumsum([0, *(attribute.width for attribute in self.attributes)]).tolist()
         return tuple(
-            (attribute.name, slice(start, stop), not isinstance(attribute, Numeric))
+            (attribute.name, slice(start, stop), attribute.codes)
             for attribute, start, stop in zip(self.attributes, ends, ends[1:], strict=False)
         )
 
@@ -399,12 +169,12 @@ class TabularSchema:
         for attribute, (_, part, _) in zip(self.attributes, self.groups, strict=True):
             cells = table[:, column : column + attribute.columns]
             column += attribute.columns
-            if isinstance(attribute, Numeric):
-                numbers[:, number : number + attribute.width] = attribute.encode(cells)
-                number += attribute.width
-            else:
+            if attribute.codes:
                 np.add(attribute.code(cells), part.start, out=codes[:, code])
                 code += 1
+            else:
+                numbers[:, number : number + attribute.width] = attribute.encode(cells)
+                number += attribute.width
         # What is charged rests on this; so it is looked at before anything is. Codes are in the box
         # by what they are.
         inside = (
@@ -447,18 +217,14 @@ class TabularSchema:
         """Identity of the encoded space: 32 hexadecimal digits of SHA-256 of ``to_dict`` and of
         ``ENCODING_VERSION``.
         """
-        text = json.dumps(
-            {"encoding": ENCODING_VERSION, **self.to_dict()}, sort_keys=True, separators=(",", ":")
-        )
+        described = {"encoding": ENCODING_VERSION, "attributes": self.to_dict()["attributes"]}
+        text = json.dumps(described, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; ``from_dict`` reads them back."""
-        return {
-            "attributes": [
-                {"kind": attribute.kind, **asdict(attribute)} for attribute in self.attributes
-            ]
-        }
+        attributes = [{"kind": part.kind, **asdict(part)} for part in self.attributes]
+        return {"note": self.note, "attributes": attributes}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TabularSchema:
@@ -472,13 +238,100 @@ class TabularSchema:
             for fields in values["attributes"]:
                 rest = dict(fields)
                 attributes.append(_KINDS[rest.pop("kind")](**rest))
-            return cls(tuple(attributes))
+            return cls(tuple(attributes), note=str(values.get("note", "")))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, ReticentError):
                 raise
             raise InvalidInput(
                 f"schema: expected attributes of kind {', '.join(_KINDS)} ({error})"
             ) from error
+
+    @classmethod
+    def from_frame(
+        cls,
+        public_rows: Any,
+        *,
+        ignore: Iterable[str] = (),
+        given: Iterable[Attribute] = (),
+        missing: bool = True,
+        most_categories: int = 50,
+        buckets: int = 256,
+    ) -> TabularSchema:
+        """A draft for the columns of a *public* data frame, to be read and edited.
+
+        Never pass private rows: ranges and categories are taken from the values that occur, and
+        whoever sees the schema sees them. Ranges are rounded outward. See ``draft_schema``, which
+        also says what is refused.
+
+        Args:
+            public_rows: a data frame of rows that may be published.
+            ignore: columns to leave out, such as labels.
+            given: attributes that are known already, in place of a draft.
+            missing: whether every column gets a code for "no value", whether or not one occurs.
+            most_categories: words of at most so many different values are a ``Categorical``.
+            buckets: of a ``Hashed`` column, for words of more different values.
+
+        Raises:
+            InvalidInput: no names, a constant column, or a column of texts or identifiers.
+
+        Example:
+            >>> from reticent.tables.frames import NamedRows
+            >>> rows = NamedRows(np.array([[17.5], [88.2]]), ("age",))
+            >>> TabularSchema.from_frame(rows, missing=False).attributes
+            (Numeric(name='age', lower=17.0, upper=89.0, scale='linear', missing=None),)
+        """
+        from reticent.tables.drafting import draft_schema
+
+        return draft_schema(
+            public_rows,
+            ignore=ignore,
+            given=given,
+            missing=missing,
+            most_categories=most_categories,
+            buckets=buckets,
+        )
+
+    def review(self, X: npt.ArrayLike) -> dict[str, dict[str, int]]:
+        """How many cells of each attribute are missing, beyond their public range, or unknown.
+
+        Such cells are answered as the schema says. The counts are as private as X: for the owner
+        of the rows only.
+
+        Args:
+            X: rows as ``encode`` takes them.
+
+        Returns:
+            For each attribute with any such cell, counts under "missing", "below", "above" and
+            "unknown".
+
+        Example:
+            >>> TabularSchema((Numeric("age", 0, 100),)).review([[50], [101]])
+            {'age': {'above': 1}}
+        """
+        table = self.rows(X)
+        found, column = {}, 0
+        for attribute in self.attributes:
+            cells = table[:, column : column + attribute.columns]
+            column += attribute.columns
+            counts = {what: number for what, number in attribute.odd(cells).items() if number}
+            if counts:
+                found[attribute.name] = counts
+        return found
+
+    def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Writes the schema as a JSON file that ``read`` reads, whole or not at all.
+
+        Args:
+            path: of the file.
+            overwrite: whether an existing file is replaced.
+
+        Raises:
+            WriteFailed, InvalidInput: nothing is written.
+        """
+        content = (json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n").encode()
+        with output_file(Path(path), size=len(content), overwrite=overwrite) as put:
+            put(content)
+        return Path(path)
 
     @classmethod
     def read(cls, path: str | Path) -> TabularSchema:
@@ -494,28 +347,6 @@ class TabularSchema:
                 f"schema={str(path)!r}: expected a JSON file, which cannot be read ({error})"
             ) from error
         return cls.from_dict(values)
-
-
-def _named(name: Any) -> None:
-    if not isinstance(name, str):
-        raise InvalidParameter(f"name={shown(name)}: expected the name of a column")
-
-
-def word_of(value: Any) -> str:
-    """One spelling of a category, the same for 3, 3.0 and numpy's own numbers.
-
-    Example:
-        >>> word_of(3.0), word_of(2.5), word_of("office")
-        ('3', '2.5', 'office')
-    """
-    if type(value) is str:
-        return value
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    try:
-        return str(value)
-    except Exception:  # Python writes no integers of more than 4300 digits, and a class of somebody's own may raise anything
-        return f"<{type(value).__name__} that cannot be written>"
 
 
 def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:

@@ -13,7 +13,8 @@ from reticent.mechanisms import GaussianMechanism, KNormMechanism
 from reticent.networks import Affine, Network
 from reticent.systems.power.cards import power_card
 from reticent.systems.power.query import PowerPlan, PowerQuery
-from reticent.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.tables.attributes import Categorical, Numeric
+from reticent.tables.schema import TabularSchema
 
 SCHEMA = TabularSchema(
     (

@@ -34,7 +34,8 @@ from reticent.mechanisms import KNormMechanism
 from reticent.noise import AuditSampler, Sampler, SecureSampler
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
-from reticent.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.tables.attributes import Categorical, Numeric
+from reticent.tables.schema import TabularSchema
 from reticent.training.power.published import PowerConfig
 
 SCHEMA = TabularSchema(

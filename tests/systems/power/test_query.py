@@ -24,7 +24,8 @@ from reticent.networks import Affine, Network
 from reticent.noise import SecureSampler, SeededSampler
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerPlan, PowerQuery
-from reticent.tables.schema import Categorical, Numeric, TabularSchema
+from reticent.tables.attributes import Categorical, Numeric
+from reticent.tables.schema import TabularSchema
 from reticent.training.power.lipschitz import pair_sort
 
 SCHEMA = TabularSchema(

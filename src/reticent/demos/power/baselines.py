@@ -9,7 +9,8 @@ import numpy.typing as npt
 import torch
 
 from reticent.core.norms import Norm
-from reticent.tables.schema import HALF_ROOT, TabularSchema
+from reticent.tables.attributes import HALF_ROOT
+from reticent.tables.schema import TabularSchema
 from reticent.training.noise import training_noise
 
 Array = npt.NDArray[np.float64]

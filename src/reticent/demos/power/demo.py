@@ -26,8 +26,9 @@ from reticent.demos.power.attacks import Target, attack_results
 from reticent.demos.power.baselines import raw_columns, raw_vector
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.servers import train_server
+from reticent.tables.attributes import Numeric, OneHot
 from reticent.tables.known_schemas import adult_schema
-from reticent.tables.schema import Numeric, OneHot, TabularSchema
+from reticent.tables.schema import TabularSchema
 from reticent.training.power.codes import best_local_accuracy
 from reticent.training.power.published import PowerConfig
 from reticent.training.progress import Report, silent

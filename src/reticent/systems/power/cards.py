@@ -9,7 +9,8 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import KNormMechanism
 from reticent.systems.power.published import PublishedQuery
 from reticent.systems.power.query import PowerQuery
-from reticent.tables.schema import Numeric, TabularSchema
+from reticent.tables.attributes import Numeric
+from reticent.tables.schema import TabularSchema
 
 _ASSUMED = (
     (

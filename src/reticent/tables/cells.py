@@ -1,0 +1,163 @@
+"""Cells of a table: which are missing, and how numbers, instants and truth values are read."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import InvalidInput
+
+Array = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+
+_INSTANT = re.compile(
+    r"\d{4}-\d{2}(-\d{2})?([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
+)
+_TRUE, _FALSE = ("true", "1", "1.0", "yes"), ("false", "0", "0.0", "no")
+_NO_VALUE = frozenset({"NAType", "NaTType"})
+
+
+def word_of(value: Any) -> str:
+    """One spelling of a category, the same for 3, 3.0 and numpy's own numbers.
+
+    Example:
+        >>> word_of(3.0), word_of(2.5), word_of("office")
+        ('3', '2.5', 'office')
+    """
+    if type(value) is str:
+        return value
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    try:
+        return str(value)
+    except Exception:
+        # Python writes no integers of more than 4300 digits, and a class of somebody's own may
+        # raise anything.
+        return f"<{type(value).__name__} that cannot be written>"
+
+
+def absent(cells: npt.NDArray[Any]) -> Booleans:
+    """Which cells hold no value: None, NaN, NaT, pandas' NA or an empty word.
+
+    Args:
+        cells: shape (n,), of any type.
+
+    Example:
+        >>> absent(np.array([None, float("nan"), "", "x", 0], dtype=object)).tolist()
+        [True, True, True, False, False]
+    """
+    if cells.dtype.kind == "f":
+        return np.isnan(cells)
+    if cells.dtype.kind in "mM":
+        return np.isnat(cells)
+    if cells.dtype.kind in "iub":
+        return np.zeros(len(cells), dtype=bool)
+    if cells.dtype.kind in "US":
+        return np.asarray(cells == cells.dtype.type())
+    return np.fromiter(map(_no_value, cells.tolist()), dtype=bool, count=len(cells))
+
+
+def numbers(cells: npt.NDArray[Any], *, name: str) -> Array:
+    """Cells as float64, NaN where there is no value.
+
+    Raises:
+        InvalidInput: infinity, or something that is no number. Values are never shown.
+    """
+    if cells.dtype.kind == "O":
+        empty = absent(cells)
+        cells = np.where(empty, np.nan, cells)
+    try:
+        values = np.asarray(cells, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(
+            f"{name}: expected real numbers, got entries that are not numbers, or beyond 1.8e308"
+        ) from None
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise InvalidInput(
+            f"{name}: contains infinity ({infinite} of {values.size} values are not finite)"
+        )
+    return values
+
+
+def instants(cells: npt.NDArray[Any], *, name: str) -> Array:
+    """Cells as microseconds since 1970, NaN where there is no value.
+
+    Args:
+        cells: shape (n,): numpy's, Python's or pandas' dates and times, or ISO 8601 texts.
+            Those with a time zone are moved to UTC, those without are taken as they are.
+        name: what the caller calls them; used in messages.
+
+    Raises:
+        InvalidInput: something that is no date or time. Values are never shown.
+
+    Example:
+        >>> instants(np.array(["1970-01-02", None], dtype=object), name="day").tolist()
+        [86400000000.0, nan]
+    """
+    if cells.dtype.kind == "M":
+        times = cells.astype("datetime64[us]")
+        return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
+    found = np.empty(len(cells))
+    wrong = 0
+    for place, value in enumerate(cells.tolist()):
+        instant = _instant(value)
+        wrong += instant is None
+        found[place] = np.nan if instant is None else instant
+    if wrong:
+        raise InvalidInput(
+            f"{name}: {wrong} of {len(cells)} values are no dates or times; expected datetime "
+            "values, or ISO 8601 texts such as 2024-05-31 or 2024-05-31T08:00"
+        )
+    return found
+
+
+def instant_of_word(word: str) -> float | None:
+    """Microseconds since 1970 of an ISO 8601 text, or None."""
+    if not _INSTANT.fullmatch(word):
+        return None
+    text = f"{word}-01" if len(word) == 7 else word
+    try:
+        return _microseconds(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def truth_of_word(word: str) -> bool | None:
+    """What "true", "yes", "1", "false", "no", "0" say, in upper or lower case, or None."""
+    low = word.lower()
+    return True if low in _TRUE else False if low in _FALSE else None
+
+
+def _instant(value: Any) -> float | None:
+    if _no_value(value):
+        return float("nan")
+    if isinstance(value, str):
+        return instant_of_word(value.strip())
+    if isinstance(value, datetime):
+        return _microseconds(value)
+    if isinstance(value, date):
+        return _microseconds(datetime(value.year, value.month, value.day))
+    if isinstance(value, np.datetime64):
+        return float(value.astype("datetime64[us]").astype(np.int64))
+    return None
+
+
+def _microseconds(time: datetime) -> float:
+    plain = time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
+    gap = plain - datetime(1970, 1, 1)
+    return float((gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds)
+
+
+def _no_value(value: Any) -> bool:
+    if value is None or type(value) is str:
+        return not value
+    if isinstance(value, (float, np.floating)):
+        return bool(value != value)
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
+    return type(value).__name__ in _NO_VALUE
