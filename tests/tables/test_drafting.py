@@ -63,7 +63,7 @@ def test_given_attributes_stand_in_place_of_a_draft() -> None:
     ("column", "message"),
     [
         (
-            ["the quick brown fox jumps over the lazy dog %d" % n for n in range(ROWS)],
+            [f"{'the quick brown fox jumps again ' * 2}{n}" for n in range(ROWS)],
             "running text",
         ),
         ([f"id-{n}" for n in range(ROWS)], "names or identifiers"),

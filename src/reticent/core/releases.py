@@ -132,9 +132,10 @@ class Release:
         if chosen not in ("pandas", "polars", "pyarrow"):
             raise InvalidInput(f"library={chosen!r}: expected one of pandas, polars, pyarrow")
         require(chosen, extra="arrow" if chosen == "pyarrow" else chosen)
-        import narwhals.stable.v1 as nw
+        from narwhals.stable.v1 import Implementation, from_dict
 
-        frame = nw.from_dict(self._columns(), backend=chosen).to_native()
+        library_of = Implementation.from_backend(chosen)  # type: ignore[arg-type]
+        frame: Any = from_dict(self._columns(), backend=library_of).to_native()  # type: ignore[arg-type]
         if chosen == "pandas" and self.rows.index is not None:
             frame.index = self.rows.index
         return frame

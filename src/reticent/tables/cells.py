@@ -51,9 +51,9 @@ def absent(cells: npt.NDArray[Any]) -> Booleans:
         [True, True, True, False, False]
     """
     if cells.dtype.kind == "f":
-        return np.isnan(cells)
+        return np.asarray(np.isnan(cells))
     if cells.dtype.kind in "mM":
-        return np.isnat(cells)
+        return np.asarray(np.isnat(cells))
     if cells.dtype.kind in "iub":
         return np.zeros(len(cells), dtype=bool)
     if cells.dtype.kind in "US":

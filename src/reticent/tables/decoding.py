@@ -82,7 +82,7 @@ def _cells(attribute: Attribute, block: Array) -> npt.NDArray[Any]:
 def _times(attribute: Any, block: Array) -> npt.NDArray[np.object_]:
     lower, upper = attribute.ends
     times = lower + np.clip(block[:, 0], 0.0, 1.0) * (upper - lower)
-    return times.round().astype(np.int64).astype("datetime64[us]").astype(object)
+    return np.asarray(times.round().astype(np.int64).astype("datetime64[us]").astype(object))
 
 
 def _ranked(attribute: Any, block: Array) -> npt.NDArray[np.object_]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from reticent.core.checks import as_array
 from reticent.core.errors import InvalidInput
+from reticent.core.extras import require
 from reticent.core.releases import Release, Rows
 
 Names = npt.NDArray[np.object_]
@@ -194,9 +195,7 @@ def _narwhals(X: Any) -> Any:
     if hasattr(X, "schema") and not hasattr(X, "select"):
         return None
     if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
-        import pyarrow
-
-        X = pyarrow.Table.from_batches([X])
+        X = require("pyarrow", extra="arrow").Table.from_batches([X])
     found = nw.from_native(X, eager_only=True, pass_through=True)
     return found if isinstance(found, nw.DataFrame) else None
 

@@ -169,12 +169,12 @@ class TabularSchema:
         for attribute, (_, part, _) in zip(self.attributes, self.groups, strict=True):
             cells = table[:, column : column + attribute.columns]
             column += attribute.columns
-            if attribute.codes:
-                np.add(attribute.code(cells), part.start, out=codes[:, code])
-                code += 1
-            else:
+            if isinstance(attribute, Numeric | Instant | Ordered):
                 numbers[:, number : number + attribute.width] = attribute.encode(cells)
                 number += attribute.width
+            else:
+                np.add(attribute.code(cells), part.start, out=codes[:, code])
+                code += 1
         # What is charged rests on this; so it is looked at before anything is. Codes are in the box
         # by what they are.
         inside = (

@@ -21,7 +21,7 @@ from reticent.attacks.hijacking import (
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
-from reticent.tables.attributes import Categorical, Numeric
+from reticent.tables.attributes import Numeric, OneHot
 from reticent.tables.decoding import decode
 from reticent.tables.schema import Attribute, TabularSchema
 from reticent.training.power.published import PowerConfig
@@ -199,10 +199,10 @@ def _words(schema: TabularSchema, rows: npt.NDArray[Any]) -> list[list[str]]:
 
 
 def _word(attribute: Attribute, fields: npt.NDArray[Any]) -> str:
-    if isinstance(attribute, Categorical):
-        return str(fields[0])
-    if not isinstance(attribute, Numeric):
+    if isinstance(attribute, OneHot):
         return attribute.names[int(np.argmax(fields.astype(np.float64)))]
+    if not isinstance(attribute, Numeric):
+        return str(fields[0])
     value = float(fields[0])
     if attribute.missing is not None and value == attribute.missing:
         return "missing"

@@ -29,7 +29,7 @@ from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings, Prepared, prepare
 from reticent.systems.posthoc.system import Array, PosthocSystem
 from reticent.systems.releasing_system import with_class_names
-from reticent.tables.feature_names import names_of
+from reticent.tables.frames import names_of
 from reticent.training.heads import HeadConfig
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.progress import Report, progress

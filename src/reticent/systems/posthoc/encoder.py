@@ -20,7 +20,7 @@ from reticent.systems.posthoc.plans import VECTOR_MECHANISMS, output_of
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings, Prepared, prepare
 from reticent.systems.posthoc.system import PosthocSystem
-from reticent.tables.feature_names import names_of
+from reticent.tables.frames import names_of
 from reticent.training.heads import HeadConfig
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator

@@ -366,7 +366,10 @@ class PowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @property
     def _n_features_out(self) -> int:
-        return self._fitted().outputs
+        query = self._fitted()
+        if isinstance(query, PublishedQuery):
+            return query.network.dimension
+        return query.outputs
 
     def _fitted(self) -> PowerQuery | PublishedQuery:
         if not hasattr(self, "query_"):
