@@ -135,12 +135,13 @@ class Release:
         from narwhals.stable.v1 import Implementation, from_dict
 
         library_of = Implementation.from_backend(chosen)  # type: ignore[arg-type]
-        frame: Any = from_dict(self._columns(), backend=library_of).to_native()  # type: ignore[arg-type]
+        frame: Any = from_dict(self.to_columns(), backend=library_of).to_native()  # type: ignore[arg-type]
         if chosen == "pandas" and self.rows.index is not None:
             frame.index = self.rows.index
         return frame
 
-    def _columns(self) -> dict[str, Any]:
+    def to_columns(self) -> dict[str, Any]:
+        """Released columns, ``withheld`` and ``receipt``, by name; see ``to_frame``."""
         values = self.values if self.values.ndim == 2 else self.values[:, None]
         names = self.columns
         if len(names) != values.shape[1]:

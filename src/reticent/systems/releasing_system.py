@@ -23,13 +23,14 @@ from reticent.core.releases import Release
 from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.embedding import check_pictures
+from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, rows_as_fitted
 from reticent.tables.frames import framed
 
 Array = npt.NDArray[np.float64]
 
 
-class ReleasingSystem(BaseEstimator):
+class ReleasingSystem(ReleasesStreams, BaseEstimator):
     """A system that answers each row of its input by a released value.
 
     Attributes:

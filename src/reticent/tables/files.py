@@ -38,6 +38,7 @@ from reticent.tables.attributes import (
     Truth,
 )
 from reticent.tables.cells import word_of
+from reticent.tables.frames import NamedRows
 from reticent.tables.schema import Array, TabularSchema
 
 _GZIP = b"\x1f\x8b"
@@ -106,8 +107,54 @@ def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> 
             or has it twice, has a line with another number of cells, or a cell that is empty or
             no name. The message names the line, never what stands there.
     """
-    where, column = _place(path, name), column.strip()
-    names: list[str] = []
+    where = _place(path, name)
+    names = list(_names(path, column.strip(), where))
+    if not names:
+        raise InvalidInput(f"{where}: has a header line and no rows")
+    return names
+
+
+def csv_batches(
+    path: str | Path,
+    schema: TabularSchema,
+    *,
+    ignore: Sequence[str] = (),
+    subject_column: str | None = None,
+    name: str = "path",
+) -> Iterator[tuple[NamedRows, tuple[str, ...] | None]]:
+    """What ``read_rows`` and ``read_names`` read, some rows at a time, in constant memory.
+
+    Args:
+        path, schema, ignore, name: as for ``read_rows``; ``ignore`` includes the next.
+        subject_column: as for ``read_names``; None for none.
+
+    Yields:
+        Rows with the schema's column names, and for each row whose it is.
+
+    Raises:
+        InvalidInput: as ``read_rows`` and ``read_names``, when the line is reached.
+    """
+    where = _place(path, name)
+    columns = tuple(schema.column_names)
+    subjects = None if subject_column is None else _names(path, subject_column.strip(), where)
+    with _lines(path, where) as lines:
+        header, first = _header(lines, where)
+        reader = _Reader(schema, _order(header, schema, ignore, where), len(header), where)
+        for part in reader.blocks(lines, first):
+            whose = None if subjects is None else tuple(islice(subjects, len(part)))
+            yield NamedRows(part, columns), whose
+
+
+def subject_name(cell: str, where: str) -> str:
+    """Whose a row is, as a ledger's scope takes it.
+
+    Raises:
+        InvalidInput: empty, too long or not printable; what it is, is not shown.
+    """
+    return _name(cell.strip(), where)
+
+
+def _names(path: str | Path | bytes, column: str, where: str) -> Iterator[str]:
     with _lines(path, where) as lines:
         header, first = _header(lines, where)
         if header.count(column) != 1:
@@ -127,10 +174,7 @@ def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> 
                     raise _blank_before_others(where, blank)
                 if len(row) != len(header):
                     raise _ragged(f"{where}: line {line}", len(row), len(header))
-                names.append(_name(row[at].strip(), f"{where}: line {line}, column {column!r}"))
-    if not names:
-        raise InvalidInput(f"{where}: has a header line and no rows")
-    return names
+                yield subject_name(row[at], f"{where}: line {line}, column {column!r}")
 
 
 def rows_of_words(

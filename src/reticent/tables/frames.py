@@ -56,6 +56,10 @@ class NamedRows:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __getitem__(self, rows: slice) -> NamedRows:
+        """Some of the rows."""
+        return NamedRows(self.values[rows], self.columns)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the values."""

@@ -27,6 +27,7 @@ from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import MECHANISMS, PowerPlan, PowerQuery
+from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
 from reticent.tables.frames import Names, framed, names_of, plain_rows
 from reticent.tables.schema import TabularSchema, as_table
@@ -40,7 +41,9 @@ Labels = npt.NDArray[np.int64]
 MODES = ("private", "published")
 
 
-class PowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PowerEncoder(
+    ReleasesStreams, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Releases embeddings of private table rows to an untrusted server, which may learn from them
     with any model.
 

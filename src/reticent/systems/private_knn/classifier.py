@@ -39,6 +39,7 @@ from reticent.systems.private_knn.inputs import (
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession, MemoryCount
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
+from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, rows_as_fitted
 from reticent.tables.frames import framed, named_rows
 from reticent.training.features import FeatureMap
@@ -46,7 +47,7 @@ from reticent.training.features import FeatureMap
 Integers = npt.NDArray[np.int64]
 
 
-class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
+class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
     """Releases labels for public queries by the noisy votes of their nearest private records.
 
     Guarantee:
