@@ -60,19 +60,33 @@ class PlanCounter:
     Example:
         >>> import tempfile
         >>> from reticent.core import AddRemove, Guarantee
-        >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        >>> with (
+        ...     tempfile.TemporaryDirectory() as folder,
+        ...     tempfile.TemporaryDirectory() as elsewhere,
+        ... ):
         ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
         ...     where = Scope(subject="ward 7")
         ...     plan = PrivacyEvent("plan", Guarantee(1.0, 0.0, AddRemove(data_set="ward 7")))
         ...     _ = ledger.grant(where, plan.guarantee)
         ...     paid = ledger.reserve(where, plan, answers=1)
-        ...     counter = PlanCounter.open(ledger, "plan-7", scope=where, event=plan, booked=paid.id, queries=10, answers=4)
+        ...     counter = PlanCounter.open(
+        ...         ledger, "plan-7", scope=where, event=plan, booked=paid.id, queries=10, answers=4
+        ...     )
         ...     granted = counter.take(6)  # six queries may give out four answers
         ...     counter.settle(unused=3)
         ...     again = PlanCounter.find(ledger, "plan-7", scope=where, event=plan)
         ...     ledger.close()
         >>> granted, again.asked, again.answered, again.remaining
         (4, 6, 1, 4)
+
+    References:
+        - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
+          composition", arXiv:1605.08294, filters, which a plan whose cost is fixed beforehand does
+          without.
+
+    See Also:
+        reticent.ledger.Ledger: charges the plan.
+        reticent.accounting.private_knn_total: what a plan costs.
     """
 
     ledger: Ledger
