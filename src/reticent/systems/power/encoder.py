@@ -101,6 +101,24 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         >>> encoder = PowerEncoder(epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), epochs=3, random_state=0).fit(X, y)
         >>> encoder.release(X[:2]).receipt.guarantee.describe()
         'differential privacy with epsilon=4, delta=0 for two data sets of one size that differ in 1 record(s)'
+
+    References:
+        - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
+          model agnostic consumption", arXiv:2510.05581, the mechanism of ``mode="published"``.
+        - Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith (2011), "What can we learn
+          privately?", doi:10.1137/090756090, local differential privacy.
+        - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
+          differential privacy using metrics", doi:10.1007/978-3-642-39077-7_5, privacy of inputs
+          within a distance.
+        - Hardt and Talwar (2010), "On the geometry of differential privacy", arXiv:0907.3754,
+          K-norm noise.
+        - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
+          arXiv:1407.1338, codes: randomised response over many letters.
+
+    See Also:
+        reticent.PosthocEncoder: pictures and embeddings, within a radius.
+        reticent.systems.train_server: a model of what was released.
+        reticent.tables.TabularSchema: the public description of a table.
     """
 
     query_: PowerQuery | PublishedQuery

@@ -96,6 +96,21 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         >>> release = classifier.release(X[1700:1710])
         >>> len(release.released), classifier.remaining_
         (10, 10)
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187.
+        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908, screening
+          and noisy votes.
+        - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
+          mechanism", arXiv:1908.10530, sampled Gaussian noise.
+        - Accounting: docs/private-knn-accounting.md.
+
+    See Also:
+        reticent.PrivateKNNStudent: a model that can be published.
+        reticent.CertifiedClassifier: a trained model.
+        reticent.accounting.private_knn_total: the total.
+        reticent.mechanisms.NoisyArgmax: the vote.
     """
 
     classes_: npt.NDArray[Any]
