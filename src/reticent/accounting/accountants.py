@@ -30,6 +30,22 @@ class Accountant(ABC):
 
     Args:
         adjacency: the one adjacency that every counted event must have.
+
+    Utility:
+        Subclasses differ in how close the total is to the least possible one; none is below it.
+
+    References:
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, section 3.5 (composition).
+        - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
+          composition", arXiv:1605.08294, why events that are chosen from earlier answers need a
+          filter.
+
+    See Also:
+        reticent.accounting.RdpAccountant: the default.
+        reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
+        reticent.accounting.PldAccountant: close to exact, for anything.
+        reticent.accounting.Filter: for events that are chosen adaptively.
     """
 
     name: str
@@ -90,8 +106,6 @@ class RdpAccountant(Accountant):
         adjacency: see ``Accountant``.
         orders: Rényi orders above 1, or None for ``DEFAULT_ORDERS``.
 
-    Reference: Mironov 2017; conversion of Canonne, Kamath and Steinke 2020, Proposition 12.
-
     Edge cases: without any answer epsilon is 0; delta = 0 gives infinity, since no finite order
     reaches it.
 
@@ -101,6 +115,24 @@ class RdpAccountant(Accountant):
         >>> event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, AddRemove()), GaussianCost(20.0))
         >>> round(RdpAccountant(AddRemove()).compose(event, 100).epsilon(delta=1e-5), 4)
         2.1657
+
+    Utility:
+        9 % above the exact total for 100 Gaussian answers at noise multiplier 20 (2.166 instead of
+        1.993).
+
+    Runtime:
+        O(distinct events times orders); 0.05 ms on one core for a total of one event
+        (benchmarks/runtimes.py), milliseconds where events are sampled.
+
+    References:
+        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476.
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, proposition 12 (conversion).
+
+    See Also:
+        reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
+        reticent.accounting.PldAccountant: closer to exact.
+        reticent.accounting.RdpFilter: the same curves for adaptively chosen events.
     """
 
     name = "RDP"

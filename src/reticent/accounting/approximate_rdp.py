@@ -47,6 +47,18 @@ class ApproximateRdp:
         1e-11
         >>> round(total.epsilon(delta=1e-5), 3)
         2.014
+
+    References:
+        - Bun and Steinke (2016), "Concentrated differential privacy: simplifications, extensions,
+          and lower bounds", arXiv:1605.02065, section 8, approximate concentrated differential
+          privacy.
+        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, the divergences.
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, proposition 12 (conversion).
+
+    See Also:
+        reticent.accounting.epsilon_of_rdp: the conversion without slack.
+        reticent.accounting.noisy_argmax_rdp: what has a slack.
     """
 
     orders: tuple[float, ...]

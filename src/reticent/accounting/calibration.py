@@ -28,6 +28,22 @@ def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
     Example:
         >>> round(epsilon_per_answer(epsilon=17.787128449701196, delta=1e-5, answers=1000), 6)
         0.1
+
+    Utility:
+        Within a relative 1e-13 of the largest epsilon there is.
+
+    Runtime:
+        A root of ``smallest_epsilon``; 3 ms for 1,000 answers on one core (benchmarks/runtimes.py).
+
+    References:
+        - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
+          arXiv:1311.0776, theorem 3.3.
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, theorem 3.16 (basic composition).
+
+    See Also:
+        reticent.accounting.smallest_epsilon: the inverse.
+        reticent.accounting.noise_multiplier: for answers that are not pure.
     """
     target, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
@@ -89,9 +105,27 @@ def noise_multiplier(
         >>> from reticent.accounting import GaussianCost
         >>> from reticent.core import AddRemove, Guarantee
         >>> def gaussian(multiplier):
-        ...     return PrivacyEvent("gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianCost(multiplier))
+        ...     return PrivacyEvent(
+        ...         "gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianCost(multiplier)
+        ...     )
         >>> round(noise_multiplier(gaussian, epsilon=2.165715659029443, delta=1e-5, answers=100), 4)
         20.0
+
+    Utility:
+        Within ``tolerance`` of the total that was asked for.
+
+    Runtime:
+        Some tens of totals by the accountant.
+
+    References:
+        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, the default accounting.
+        - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
+          analytical calibration and optimal denoising", arXiv:1805.06530, calibration instead of
+          closed formulas.
+
+    See Also:
+        reticent.accounting.epsilon_per_answer: pure answers.
+        reticent.mechanisms.analytic_sigma: one Gaussian answer, exactly.
     """
     target, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")

@@ -44,11 +44,18 @@ class Composition:
 def basic_epsilon(*, epsilon: float, answers: int) -> float:
     """Sum of the answers' epsilon: ``answers * epsilon``.
 
-    Reference: Dwork and Roth 2014, Theorem 3.16.
-
     Example:
         >>> basic_epsilon(epsilon=0.5, answers=4)
         2.0
+
+    References:
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, theorem 3.16.
+        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
+          data analysis", doi:10.1007/11681878_14.
+
+    See Also:
+        reticent.accounting.smallest_epsilon: the best of three.
     """
     return count(answers, name="answers") * positive(epsilon, name="epsilon")
 
@@ -62,11 +69,25 @@ def advanced_epsilon(*, epsilon: float, answers: int, delta: float) -> float:
         answers: how many, at least 1.
         delta: of the total, in [0, 1). At 0 no closed form holds and the result is infinite.
 
-    Reference: Dwork and Roth 2014, Theorem 3.20; Kairouz, Oh and Viswanath 2015, Theorem 3.4.
-
     Example:
         >>> round(advanced_epsilon(epsilon=0.1, answers=1000, delta=1e-5), 3)
         20.17
+
+    Utility:
+        20.17 where the optimum is 17.79 and the sum 100 (1,000 answers of epsilon 0.1, delta 1e-5).
+
+    Runtime:
+        O(1); 4 microseconds (benchmarks/runtimes.py).
+
+    References:
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, theorem 3.20.
+        - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
+          arXiv:1311.0776, theorem 3.4.
+
+    See Also:
+        reticent.accounting.optimal_epsilon: never larger.
+        reticent.accounting.smallest_epsilon: the best of three.
     """
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
@@ -98,11 +119,22 @@ def optimal_delta(
         The closed form, rounded up by a relative 1e-12 + 1e-14 ``answers``; what is below 1e-300
         may come out as 0.
 
-    Reference: Kairouz, Oh and Viswanath 2015, Theorem 3.3, for any total epsilon instead of their
-    grid.
-
     Edge cases: with no spare answers ``answers=1`` gives ``answer_delta`` at
     ``total_epsilon=epsilon``.
+
+    Utility:
+        The least delta that holds, rounded up.
+
+    Runtime:
+        O(answers); 0.06 ms for 1,000 on one core (benchmarks/runtimes.py).
+
+    References:
+        - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
+          arXiv:1311.0776, theorem 3.3, for any total epsilon instead of their grid.
+
+    See Also:
+        reticent.accounting.optimal_epsilon: the inverse.
+        reticent.accounting.optimal_epsilon_of: answers that differ.
     """
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     answer_delta = probability(answer_delta, name="answer_delta")
@@ -124,6 +156,22 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
     Example:
         >>> round(optimal_epsilon(epsilon=0.1, answers=1000, delta=1e-5, answer_delta=0.0), 3)
         17.787
+
+    Utility:
+        The least epsilon that holds, rounded up: 17.79 where the closed form gives 20.17 and the
+        sum 100.
+
+    Runtime:
+        Some tens of evaluations of O(answers); 0.5 ms for 1,000 on one core
+        (benchmarks/runtimes.py).
+
+    References:
+        - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
+          arXiv:1311.0776, theorem 3.3.
+
+    See Also:
+        reticent.accounting.optimal_delta: the inverse.
+        reticent.accounting.optimal_epsilon_of: answers that differ.
     """
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
@@ -160,6 +208,23 @@ def smallest_epsilon(
         >>> total = smallest_epsilon(epsilon=0.1, answers=1000, delta=1e-5, answer_delta=0.0)
         >>> total.winner, round(total.epsilon, 3)
         ('optimal', 17.787)
+
+    Utility:
+        Never above the sum of epsilons; at a delta above 0 the optimum.
+
+    Runtime:
+        0.5 ms for 1,000 answers on one core (benchmarks/runtimes.py).
+
+    References:
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, theorems 3.16 and 3.20.
+        - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
+          arXiv:1311.0776, theorem 3.3.
+
+    See Also:
+        reticent.accounting.epsilon_per_answer: the inverse.
+        reticent.accounting.optimal_epsilon_of: answers that differ.
+        reticent.accounting.RdpAccountant: answers of known noise.
     """
     own = answers * probability(answer_delta, name="answer_delta")
     spare = probability(delta, name="delta") - own

@@ -40,13 +40,20 @@ def epsilon_of_rdp(
     Edge cases: delta = 0 gives infinity unless a divergence is 0. Where 1 - exp(-divergence) <
     delta^2 epsilon is 0, because total variation is at most sqrt(1 - exp(-KL)).
 
-    Reference: Canonne, Kamath and Steinke 2020, Proposition 12; Bretagnolle and Huber 1979 for
-    epsilon = 0.
-
     Example:
         >>> epsilon, order = epsilon_of_rdp([2.0, 8.0, 32.0], [0.01, 0.04, 0.16], 1e-5)
         >>> round(epsilon, 4), order
         (0.3878, 32.0)
+
+    References:
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, proposition 12.
+        - Bretagnolle and Huber (1979), "Estimation des densités: risque minimax",
+          doi:10.1007/BF00535278, for epsilon = 0.
+
+    See Also:
+        reticent.accounting.delta_of_rdp: the other direction.
+        reticent.accounting.ApproximateRdp: divergences up to a slack.
     """
     alphas, rdp = _checked(orders, divergences)
     delta = probability(delta, name="delta")
@@ -77,12 +84,17 @@ def delta_of_rdp(
     Raises:
         InvalidParameter: orders, divergences or epsilon out of their range.
 
-    Reference: see ``epsilon_of_rdp``.
-
     Example:
         >>> delta, order = delta_of_rdp([2.0, 8.0, 32.0], [0.01, 0.04, 0.16], 0.3878)
         >>> round(delta, 7), order
         (1e-05, 32.0)
+
+    References:
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, proposition 12.
+
+    See Also:
+        reticent.accounting.epsilon_of_rdp: the other direction.
     """
     alphas, rdp = _checked(orders, divergences)
     epsilon = checked_epsilon(epsilon)

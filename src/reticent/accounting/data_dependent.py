@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, screening_pairs
 from reticent.core.checks import finite_array, positive
@@ -44,12 +44,14 @@ def data_dependent_label_rdp(
     Edge cases: what it means on a subsample is an open problem, and it is not offered there: the
     divergence at the sample that happened to be drawn is not the one at other samples.
 
-    Reference: Papernot et al. 2018, Theorem 6 with the orders of Proposition 10.
-
     Example:
         >>> cost = data_dependent_label_rdp([280, 10, 5, 3, 2], [2.0], sigma=40.0, private=True)
         >>> bool(cost[0] < 2.0 / 40.0**2)
         True
+
+    References:
+        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908, theorem 6
+          with the orders of proposition 10.
     """
     _acknowledged(private)
     counts = _votes(votes)
@@ -96,7 +98,9 @@ def data_dependent_screening_rdp(
         InvalidParameter: ``private`` is not True, or another parameter is out of its range.
         InvalidInput: votes of another shape or negative.
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), appendix E.
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, appendix E.
     """
     _acknowledged(private)
     most = round(float(_votes(votes).max()))
@@ -123,8 +127,8 @@ def log_probability_of_another(votes: npt.ArrayLike, *, sigma: float) -> float:
         -0.693
     """
     counts = np.sort(_votes(votes))
-    losses = stats.norm.logsf(
-        (counts[-1] - counts[:-1]) / (math.sqrt(2) * positive(sigma, name="sigma"))
+    losses = special.log_ndtr(
+        -(counts[-1] - counts[:-1]) / (math.sqrt(2) * positive(sigma, name="sigma"))
     )
     return float(min(special.logsumexp(losses), math.log1p(-1 / counts.size)))
 

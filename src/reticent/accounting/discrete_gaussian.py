@@ -81,12 +81,15 @@ def sampled_gaussian_rdp(
         InvalidParameter: an order that is not such an integer: in between, the closed form is not
             proved for discrete noise.
 
-    Reference: Mironov, Talwar and Zhang 2019, section 3.3 and Theorem 5; Canonne, Kamath and
-    Steinke 2020, Proposition 5.
-
     Example:
         >>> float(sampled_gaussian_rdp([8], noise_multiplier=1.0, sampling_probability=0.01)[0])
         0.00089364...
+
+    References:
+        - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
+          mechanism", arXiv:1908.10530, section 3.3 and theorem 5.
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, proposition 5.
     """
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     if not (np.all(alphas >= 2) and np.all(alphas == np.round(alphas))):

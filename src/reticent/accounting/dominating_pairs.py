@@ -51,8 +51,11 @@ def screening_loss_distribution(
         sampling_probability: of Poisson sampling, in (0, 1].
         interval: width of the grid of losses.
 
-    Reference: Zhu, Dong and Wang 2022, Proposition 8 (dominating pairs from suprema); Doroshenko
-    et al. 2022.
+    References:
+        - Zhu, Dong and Wang (2022), "Optimal accounting of differential privacy via characteristic
+          function", arXiv:2106.08567, proposition 8 (dominating pairs from suprema).
+        - Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), "Connect the dots: tighter
+          discrete approximations of privacy loss distributions", arXiv:2207.04380.
     """
     base, mixed = screening_pairs(event, sampling_probability=sampling_probability)
     remove = _connect_dots(np.exp(mixed), np.exp(base), interval, 0.0)

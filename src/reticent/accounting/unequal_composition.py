@@ -104,14 +104,31 @@ def optimal_epsilon_of(parts: Sequence[tuple[float, float]], *, delta: float) ->
     Returns:
         Total epsilon, never above the sum; infinite where the answers' own delta exceeds ``delta``.
 
-    Reference: Murtagh and Vadhan 2016 (hardness); Kairouz, Oh and Viswanath 2015, Theorem 3.3
-    (equal answers); Doroshenko et al. 2022 (splitting losses between the points of a grid).
-
     Edge cases: no parts cost 0. For delta below 1e-280 the sum of epsilons.
 
     Example:
         >>> round(optimal_epsilon_of([(0.1, 0.0)] * 60 + [(0.2, 0.0)] * 20, delta=1e-5), 2)
         5.13
+
+    Utility:
+        A few millionths above the optimum, or less.
+
+    Runtime:
+        O(grid) for each distinct part; 40 ms for 80 answers of two kinds on one core
+        (benchmarks/runtimes.py).
+
+    References:
+        - Murtagh and Vadhan (2016), "The complexity of computing the optimal composition of
+          differential privacy", arXiv:1507.03113, hardness.
+        - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
+          arXiv:1311.0776, theorem 3.3 (equal answers).
+        - Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), "Connect the dots: tighter
+          discrete approximations of privacy loss distributions", arXiv:2207.04380, splitting losses
+          between the points of a grid.
+
+    See Also:
+        reticent.accounting.optimal_epsilon: equal answers, exactly.
+        reticent.accounting.smallest_epsilon: the best of three theorems.
     """
     counted = Counter(
         (positive(epsilon, name="epsilon"), probability(own, name="delta"))

@@ -52,7 +52,9 @@ def largest_winner_divergence(
         Shape (k,), read-only; at least the largest divergence, and with an excess within
         ``TOLERANCE`` of the largest one.
 
-    Reference: own; docs/private-knn-accounting.md, theorem 3.
+    References:
+        - Karlin (1968), "Total positivity", Stanford University Press, total positivity.
+        - The bound of blocks: docs/private-knn-accounting.md, theorem 3.
     """
     best = np.zeros(len(orders))
     bound = np.zeros(len(orders))

@@ -76,8 +76,15 @@ def epsilon_lower_bound(
         >>> bool(1.0 < result.epsilon_lower < np.log(3))
         True
 
-    Reference: Jagielski, Ullman and Oprea (2020), algorithm 2; limits by Clopper and Pearson
-    (1934).
+    References:
+        - Jagielski, Ullman and Oprea (2020), "Auditing differentially private machine learning: how
+          private is private SGD?", arXiv:2006.07709, algorithm 2.
+        - Clopper and Pearson (1934), "The use of confidence or fiducial limits illustrated in the
+          case of the binomial", doi:10.1093/biomet/26.4.404, exact limits of a binomial proportion.
+
+    See Also:
+        reticent.audit.binomial_limits: the limits.
+        reticent.audit.AuditCase: a mechanism and its worst pair.
     """
     probability(delta, name="delta")
     probability(confidence, name="confidence", allow_zero=False)

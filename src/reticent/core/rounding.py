@@ -30,12 +30,13 @@ def sum_error(terms: int) -> float:
     Raises:
         InvalidParameter: more terms than that.
 
-    Reference: Higham 2002, *Accuracy and Stability of Numerical Algorithms*, section 3.1. Underflow
-    is not covered.
-
     Example:
         >>> sum_error(2**13) > 2.0**-40
         True
+
+    References:
+        - Higham (2002), "Accuracy and stability of numerical algorithms",
+          doi:10.1137/1.9780898718027, section 3.1; underflow is not covered.
     """
     if not 0 <= terms <= _MOST_TERMS:
         raise InvalidParameter(f"terms={terms!r}: expected 0 to 2**40")
@@ -83,12 +84,13 @@ def spectral_norm_bound(matrix: npt.ArrayLike) -> float:
     Raises:
         UnsupportedNorm: more than 4,096 columns and rows.
 
-    Reference: Rump 2011, Verified bounds for singular values, in particular for the spectral norm
-    of a matrix and its inverse.
-
     Example:
         >>> 0 <= spectral_norm_bound([[3.0, 4.0], [0.0, 0.0]]) - 5.0 < 1e-12
         True
+
+    References:
+        - Rump (2011), "Verified bounds for singular values, in particular for the spectral norm of
+          a matrix and its inverse", BIT Numerical Mathematics.
     """
     tall = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
     if tall.shape[0] < tall.shape[1]:

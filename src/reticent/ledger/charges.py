@@ -42,7 +42,16 @@ class Charge:
 
 @dataclass(frozen=True)
 class Budget:
-    """What is granted to a scope and what is left of it, in micro-epsilon and pico-delta."""
+    """What is granted to a scope and what is left of it, in micro-epsilon and pico-delta.
+
+    References:
+        - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
+          composition", arXiv:1605.08294, basic composition is a valid privacy filter.
+
+    See Also:
+        reticent.ledger.Ledger: keeps budgets.
+        reticent.ledger.Spending: over time.
+    """
 
     scope: Scope
     statement: str

@@ -23,22 +23,7 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.core.scopes import Scope
 from reticent.ledger import schema
 from reticent.ledger.ledger import Ledger
-
-_LONGEST_NAME = 64
-
-plan_counts = sa.Table(
-    "plan_counts",
-    schema.metadata,
-    sa.Column("name", sa.String(_LONGEST_NAME), primary_key=True),
-    sa.Column("booked", sa.String(200), nullable=False),
-    sa.Column("queries", sa.BigInteger, nullable=False),
-    sa.Column("answers", sa.BigInteger, nullable=False),
-    sa.Column("asked", sa.BigInteger, nullable=False),
-    sa.Column("answered", sa.BigInteger, nullable=False),
-    sa.CheckConstraint("asked BETWEEN 0 AND queries", name="plan_counts_asked"),
-    sa.CheckConstraint("answered BETWEEN 0 AND answers", name="plan_counts_answered"),
-)
-"""One row for each prepaid plan; migration 0003 makes it."""
+from reticent.ledger.schema import LONGEST_PLAN_NAME, plan_counts
 
 
 @dataclass
@@ -60,19 +45,33 @@ class PlanCounter:
     Example:
         >>> import tempfile
         >>> from reticent.core import AddRemove, Guarantee
-        >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        >>> with (
+        ...     tempfile.TemporaryDirectory() as folder,
+        ...     tempfile.TemporaryDirectory() as elsewhere,
+        ... ):
         ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
         ...     where = Scope(subject="ward 7")
         ...     plan = PrivacyEvent("plan", Guarantee(1.0, 0.0, AddRemove(data_set="ward 7")))
         ...     _ = ledger.grant(where, plan.guarantee)
         ...     paid = ledger.reserve(where, plan, answers=1)
-        ...     counter = PlanCounter.open(ledger, "plan-7", scope=where, event=plan, booked=paid.id, queries=10, answers=4)
+        ...     counter = PlanCounter.open(
+        ...         ledger, "plan-7", scope=where, event=plan, booked=paid.id, queries=10, answers=4
+        ...     )
         ...     granted = counter.take(6)  # six queries may give out four answers
         ...     counter.settle(unused=3)
         ...     again = PlanCounter.find(ledger, "plan-7", scope=where, event=plan)
         ...     ledger.close()
         >>> granted, again.asked, again.answered, again.remaining
         (4, 6, 1, 4)
+
+    References:
+        - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
+          composition", arXiv:1605.08294, filters, which a plan whose cost is fixed beforehand does
+          without.
+
+    See Also:
+        reticent.ledger.Ledger: charges the plan.
+        reticent.accounting.private_knn_total: what a plan costs.
     """
 
     ledger: Ledger
@@ -104,9 +103,9 @@ class PlanCounter:
                 1.
             LedgerUnavailable: could not be written.
         """
-        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_PLAN_NAME:
             raise InvalidInput(
-                f"name: expected 1 to {_LONGEST_NAME} characters, got {type(name).__name__}"
+                f"name: expected 1 to {LONGEST_PLAN_NAME} characters, got {type(name).__name__}"
             )
         limits = {
             "queries": count(queries, name="queries"),

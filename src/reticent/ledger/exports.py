@@ -113,6 +113,16 @@ def check_export(lines: Iterable[str]) -> int:
     Raises:
         CorruptLedger: an entry does not match its digest or does not follow the one before.
         InvalidInput: a line is not an entry.
+
+    References:
+        - Haber and Stornetta (1991), "How to time-stamp a digital document",
+          doi:10.1007/BF00196791, linked digests.
+        - Schneier and Kelsey (1999), "Secure audit logs to support computer forensics",
+          doi:10.1145/317087.317089.
+
+    See Also:
+        reticent.ledger.Ledger: writes exports.
+        reticent.ledger.Verification: the same with the ledger at hand.
     """
     previous, seq = "", 0
     for line in lines:

@@ -68,15 +68,37 @@ class Ledger:
         >>> import tempfile
         >>> from reticent.core import AddRemove
         >>> one = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()))
-        >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        >>> with (
+        ...     tempfile.TemporaryDirectory() as folder,
+        ...     tempfile.TemporaryDirectory() as elsewhere,
+        ... ):
         ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
         ...     _ = ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 1e-6, AddRemove()))
-        ...     with ledger.reserve(Scope(principal="acme", subject="ward-7"), one, answers=4) as reservation:
+        ...     with ledger.reserve(
+        ...         Scope(principal="acme", subject="ward-7"), one, answers=4
+        ...     ) as reservation:
         ...         answers = "computed here"
         ...         reservation.commit("receipt-1")
         ...     ledger.preview(Scope(subject="ward-7"), one, answers=1).largest
         ...     ledger.close()
         6
+
+    Runtime:
+        One transaction a request; its time is that of the disk or server (benchmarks/ledger.py
+        prints pairs of reserve and commit per second).
+
+    References:
+        - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
+          composition", arXiv:1605.08294, basic composition is a valid privacy filter.
+        - Haber and Stornetta (1991), "How to time-stamp a digital document",
+          doi:10.1007/BF00196791, linked digests.
+        - Schneier and Kelsey (1999), "Secure audit logs to support computer forensics",
+          doi:10.1145/317087.317089, logs that show what was changed.
+
+    See Also:
+        reticent.accounting.BasicFilter: the same rule in one process.
+        reticent.ledger.Reservation: what ``reserve`` gives.
+        reticent.ledger.PlanCounter: many queries paid for at once.
     """
 
     def __init__(self, store: Store, *, clock: Callable[[], int] | None = None) -> None:

@@ -28,6 +28,14 @@ class Reservation:
         digest: of that entry, 64 hexadecimal digits; it vouches for everything up to there.
         charge: what was spent, by all its scopes together.
         scopes: how many were charged.
+
+    References:
+        - Haber and Stornetta (1991), "How to time-stamp a digital document",
+          doi:10.1007/BF00196791, an entry that vouches for all before it.
+
+    See Also:
+        reticent.ledger.Ledger: makes them.
+        reticent.core.Receipt: carries its name to the client.
     """
 
     def __init__(

@@ -1,17 +1,17 @@
 """The tables of a ledger, as SQLAlchemy Core describes them. The migrations create them; a test
 compares the two.
 
-``head``        one row: the ledger's name, the position and digest of its last entry, all that was ever charged, what is charged
-                to every budget for entries that a restored copy lost, and the policy. Writers lock
-                it first.
+``head``        one row: the ledger's name, the position and digest of its last entry, all that was
+                ever charged, what is charged to every budget for entries that a restored copy lost,
+                and the policy. Writers lock it first.
 ``statements``  guarantee kind and adjacency, one row per combination.
-``budgets``     a scope with what is granted and spent, and how much of that for lost entries. The database itself refuses to
-                spend more than is granted.
+``budgets``     a scope with what is granted and spent, and how much of that for lost entries. The
+                database itself refuses to spend more than is granted.
 ``accounts``    a request's exact scope with what it has spent; one statement each.
-``covers``      which budgets count which accounts. Its two composite keys make the database refuse a budget and an account with
-                different statements, whoever writes.
-``entries``     append-only and hash-chained. ``budgets`` and ``accounts`` are sums over it, maintained in the same transaction
-                and recomputed by ``verify``.
+``covers``      which budgets count which accounts. Its two composite keys make the database refuse
+                a budget and an account with different statements, whoever writes.
+``entries``     append-only and hash-chained. ``budgets`` and ``accounts`` are sums over it,
+                maintained in the same transaction and recomputed by ``verify``.
 """
 
 from __future__ import annotations
@@ -205,3 +205,19 @@ POSTGRESQL_TRIGGERS = {
     "FOR EACH STATEMENT EXECUTE FUNCTION reticent_append_only()",
 }
 """The same on PostgreSQL, and the body of the function that they call."""
+
+LONGEST_PLAN_NAME = 64
+
+plan_counts = Table(
+    "plan_counts",
+    metadata,
+    Column("name", String(LONGEST_PLAN_NAME), primary_key=True),
+    Column("booked", String(200), nullable=False),
+    Column("queries", BigInteger, nullable=False),
+    Column("answers", BigInteger, nullable=False),
+    Column("asked", BigInteger, nullable=False),
+    Column("answered", BigInteger, nullable=False),
+    CheckConstraint("asked BETWEEN 0 AND queries", name="plan_counts_asked"),
+    CheckConstraint("answered BETWEEN 0 AND answers", name="plan_counts_answered"),
+)
+"""One row for each prepaid plan; migration 0003 makes it."""

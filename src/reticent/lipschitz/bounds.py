@@ -124,6 +124,28 @@ class LipschitzBound(ABC):
         affordable_points: how many points calibration may ask about each of many proposals.
         cost_is_public: whether what a decision costs has a bound that no point can exceed;
             without one it may serve calibration and reports, but no release.
+
+    Utility:
+        What is bounded too high is paid for in noise, in proportion. At radius 0.5, l-infinity to
+        l1, on trained 8-32-16-8 networks the layered bound is 1.3 times the exact constant,
+        enumeration 2.0 times, intervals 4.3 times (docs/certificates.md, section 1).
+
+    Runtime:
+        From microseconds (enumeration) to seconds (exact search) a point; each subclass says.
+
+    References:
+        - Zhang, Zhang and Hsieh (2019), "RecurJac: an efficient recursive algorithm for bounding
+          Jacobian matrix of neural networks and its applications", arXiv:1810.11783, bounds on
+          Jacobians over a neighbourhood.
+        - Weng et al. (2018), "Towards fast computation of certified robustness for ReLU networks",
+          arXiv:1804.09699, bounds on local Lipschitz constants of ReLU networks (Fast-Lip).
+        - Why bounds must be isotone, and the proof: docs/certificates.md.
+
+    See Also:
+        reticent.lipschitz.IntervalBound: any network and norm.
+        reticent.lipschitz.EnumerationBound: one hidden layer.
+        reticent.lipschitz.LayeredBound: two and more hidden layers.
+        reticent.lipschitz.ExactBound: the constant itself, at a cost that depends on the point.
     """
 
     kind: ClassVar[str]

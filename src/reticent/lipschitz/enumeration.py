@@ -71,9 +71,32 @@ class EnumerationBound(LipschitzBound):
     Example:
         >>> from reticent.networks import affine_chain
         >>> net = affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]])  # |x|
-        >>> bound = EnumerationBound(net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
+        >>> bound = EnumerationBound(
+        ...     net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1
+        ... )
         >>> [round(float(u), 4) for u in bound.bound([[2.0], [0.0]], 1.0)]
         [1.0, 1.0]
+
+    Utility:
+        With one hidden layer 1.07 times the largest slope found by search (median; 1.16 for nine
+        points in ten) on trained 8-16-8 networks at radius 0.5, against 1.74 by intervals
+        (benchmarks/certify.py). With two hidden layers about 2 times the exact constant.
+
+    Runtime:
+        O(2^(n - 1) h) sums for n inputs (l-infinity) and h neurons; 2.5 microseconds a point for
+        8-16-8, 0.2 to 0.5 ms for 8-16-16-8, on one core (benchmarks/runtimes.py).
+
+    References:
+        - Jordan and Dimakis (2020), "Exactly computing the local Lipschitz constant of ReLU
+          networks", arXiv:2003.01219, slopes of a ReLU network as a maximum over activations.
+        - Weng et al. (2018), "Towards fast computation of certified robustness for ReLU networks",
+          arXiv:1804.09699, Fast-Lip, which bounds slopes layer by layer.
+        - The bound and its proof: docs/certificates.md.
+
+    See Also:
+        reticent.lipschitz.LayeredBound: deeper networks, tighter.
+        reticent.lipschitz.IntervalBound: any network, any number of inputs.
+        reticent.lipschitz.ExactBound: the constant itself.
     """
 
     kind: ClassVar[str] = "enumeration"

@@ -72,9 +72,32 @@ class IntervalBound(LipschitzBound):
     Example:
         >>> from reticent.networks import affine_chain
         >>> net = affine_chain([[[1.0, 2.0]], [[3.0]]], [[0.0], [0.0]])
-        >>> bound = IntervalBound(net, domain=Box.cube(2, 5.0), input_norm=Norm.LINF, output=Norm.L1)
+        >>> bound = IntervalBound(
+        ...     net, domain=Box.cube(2, 5.0), input_norm=Norm.LINF, output=Norm.L1
+        ... )
         >>> round(float(bound.bound([[1.0, 1.0]], 0.5)[0]), 4)
         9.0
+
+    Utility:
+        1.74 times the largest slope found by search (median; 1.95 for nine points in ten) on
+        trained 8-16-8 networks at radius 0.5 (benchmarks/certify.py); 4.3 times the exact constant
+        with two hidden layers.
+
+    Runtime:
+        One forward and one backward pass of intervals a point, O(weights) each and output; 0.1 ms
+        for 8-16-8 in a batch of 64 on one core (benchmarks/runtimes.py).
+
+    References:
+        - Gowal et al. (2018), "On the effectiveness of interval bound propagation for training
+          verifiably robust models", arXiv:1810.12715, interval propagation of values.
+        - Zhang, Zhang and Hsieh (2019), "RecurJac: an efficient recursive algorithm for bounding
+          Jacobian matrix of neural networks and its applications", arXiv:1810.11783, intervals of
+          Jacobians.
+        - The arithmetic and its proof: docs/certificates.md.
+
+    See Also:
+        reticent.lipschitz.EnumerationBound: tighter for ReLU networks of up to 14 inputs.
+        reticent.lipschitz.LayeredBound: tighter for deeper ones.
     """
 
     kind: ClassVar[str] = "interval"

@@ -60,10 +60,34 @@ class LayeredBound(LipschitzBound):
 
     Example:
         >>> from reticent.networks import affine_chain
-        >>> net = affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]], [[1.0]]], [[0.0, 0.0], [-1.0], [0.0]])  # max(|x| - 1, 0)
+        >>> net = affine_chain(
+        ...     [[[1.0], [-1.0]], [[1.0, 1.0]], [[1.0]]], [[0.0, 0.0], [-1.0], [0.0]]
+        ... )  # max(|x| - 1, 0)
         >>> bound = LayeredBound(net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
         >>> [round(float(u), 4) for u in bound.bound([[2.0], [0.0]], 0.5)]
         [1.0, 0.0]
+
+    Utility:
+        1.3 times the exact constant on trained 8-32-16-8 networks at radius 0.5 (median), where
+        enumeration has 2.0 and intervals 4.3; 1.4 to 1.7 times the largest slope found by search on
+        wider ones (benchmarks/layered.py).
+
+    Runtime:
+        0.2 ms a point for 8-16-8, 3 ms for 8-16-16-8, on one core (benchmarks/runtimes.py); the
+        search of slopes is cut off at a fixed width, so its cost is bounded.
+
+    References:
+        - Zhang, Zhang and Hsieh (2019), "RecurJac: an efficient recursive algorithm for bounding
+          Jacobian matrix of neural networks and its applications", arXiv:1810.11783, recursion over
+          layers.
+        - Jordan and Dimakis (2020), "Exactly computing the local Lipschitz constant of ReLU
+          networks", arXiv:2003.01219, slopes of a ReLU network as a maximum over activations.
+        - The bound and its proof: docs/certificates.md, section 5.
+
+    See Also:
+        reticent.lipschitz.EnumerationBound: faster, for one hidden layer.
+        reticent.lipschitz.IntervalBound: any network.
+        reticent.lipschitz.ExactBound: the constant itself.
     """
 
     kind: ClassVar[str] = "layered"

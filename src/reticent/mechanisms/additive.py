@@ -46,6 +46,27 @@ class AdditiveMechanism(ABC):
         adjacency: what neighbours are.
         evaluation_error: bound on |computed - true| in each coordinate, in output units. Added
             to the sensitivity twice.
+
+    Utility:
+        The error is the noise alone: rounding adds at most half a step per coordinate, at most
+        2^-21 of the noise's own scale. Each subclass says how large the noise is.
+
+    Runtime:
+        O(m) for each row of m coordinates; below 5 microseconds a row of 8 on one core, for every
+        subclass here (benchmarks/runtimes.py).
+
+    References:
+        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
+          data analysis", doi:10.1007/11681878_14, which calibrates noise to sensitivity.
+        - Mironov (2012), "On significance of the least significant bits for differential privacy",
+          doi:10.1145/2382196.2382264, on why noise in doubles is not enough and values are rounded
+          to a grid first.
+
+    See Also:
+        reticent.mechanisms.LaplaceMechanism: independent noise, l1.
+        reticent.mechanisms.KNormMechanism: one noise vector, l-infinity or l2.
+        reticent.mechanisms.GaussianMechanism: independent noise, l2, with a delta.
+        reticent.noise.Grid: the public grid.
     """
 
     sensitivity: float

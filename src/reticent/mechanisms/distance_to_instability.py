@@ -49,6 +49,30 @@ class DistanceToInstability:
         >>> test = DistanceToInstability(epsilon=1.0, delta=0.05, adjacency=AddRemove(1))
         >>> test.pass_probabilities.round(2).tolist()
         [0.05, 0.19, 0.56, 0.85, 0.96, 1.0]
+
+    Utility:
+        What comes out is the exact answer or nothing. At epsilon = 1 and delta = 1e-5 an answer is
+        released more often than not from distance 11 on, always from 22 on; at epsilon = 0.1, from
+        85 and 171 on. In general half of the answers pass near distance ln((e^epsilon - 1) / 2
+        delta) / epsilon, and all from about twice that on.
+
+    Runtime:
+        O(1) an answer, 0.03 microseconds on one core; the table has O(ln(1 / delta) / epsilon)
+        levels and is made once, in 0.1 to 1 ms (benchmarks/runtimes.py).
+
+    References:
+        - Dwork and Lei (2009), "Differential privacy and robust statistics",
+          doi:10.1145/1536414.1536466, which introduces propose-test-release.
+        - Thakurta and Smith (2013), "Differentially private feature selection via stability
+          arguments, and the robustness of the lasso", Conference on Learning Theory (COLT), PMLR
+          30:819-850, release of a stable answer by its distance to instability.
+        - Vadhan (2017), "The complexity of differential privacy", doi:10.1007/978-3-319-57048-8_7,
+          section 3.3, releasing stable values.
+
+    See Also:
+        reticent.mechanisms.StabilityResponse: never withholds, no delta, sometimes another label.
+        reticent.mechanisms.ProposeTestRelease: the same test before noisy answers.
+        reticent.mechanisms.optimal_test: the probabilities.
     """
 
     epsilon: float

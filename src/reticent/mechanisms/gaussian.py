@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
@@ -41,9 +40,9 @@ class GaussianMechanism(AdditiveMechanism):
     *Why.* Let D be the discrete Gaussian and Q the continuous one rounded to integers. Q is a
     post-processing of the continuous mechanism, whose exact delta is ``gaussian_delta``. For |v| <=
     36 sigma, log(Q(v)/D(v)) is at most eta = 1300/(8 sigma^2) in absolute value, because Q(v)/D(v)
-    is the mean of cosh(v t/sigma^2) exp(-t^2/2 sigma^2) over
-    |t| <= 1/2, times a ratio of normalisers; beyond lies a mass tau = 2 m exp(-648). So epsilon is lowered by 2 m eta and
-    delta by (1 + e^epsilon) tau before sigma is computed (with 2^20 steps in sigma, m eta is below
+    is the mean of cosh(v t/sigma^2) exp(-t^2/2 sigma^2) over |t| <= 1/2, times a ratio of
+    normalisers; beyond lies a mass tau = 2 m exp(-648). So epsilon is lowered by 2 m eta and delta
+    by (1 + e^epsilon) tau before sigma is computed (with 2^20 steps in sigma, m eta is below
     2e-10 m).
 
     *Floating point.* Exact integer noise; the computed sigma is enlarged by 1e-7 of itself.
@@ -54,12 +53,36 @@ class GaussianMechanism(AdditiveMechanism):
     Example:
         >>> from reticent.core import Neighborhood
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
-        >>> mechanism = GaussianMechanism(sensitivity=1.0, epsilon=1.0, delta=1e-5, dimension=3, adjacency=near)
+        >>> mechanism = GaussianMechanism(
+        ...     sensitivity=1.0, epsilon=1.0, delta=1e-5, dimension=3, adjacency=near
+        ... )
         >>> round(mechanism.scale, 3)
         3.731
 
-    Reference: Balle and Wang (2018), theorem 8; Canonne, Kamath and Steinke (2020), proposition
-    5.
+    Utility:
+        Each coordinate errs with standard deviation sigma, the vector by about sigma sqrt(m) in l2.
+        At sensitivity 1 sigma is 3.73 for epsilon = 1, delta = 1e-5: the Laplace mechanism errs
+        with deviation 1.41 there if the l1 sensitivity is 1 as well, and by more than Gaussian
+        noise where the l1 sensitivity exceeds 2.64 times the one in l2 (it can be sqrt(m) times as
+        large).
+
+    Runtime:
+        O(m) a row; 0.9 microseconds for 8 coordinates on one core (benchmarks/runtimes.py). Sigma
+        is found once, in 30 microseconds.
+
+    References:
+        - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
+          analytical calibration and optimal denoising", arXiv:1805.06530, theorem 8.
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, proposition 5 (Rényi divergence of the discrete Gaussian).
+        - Bun and Steinke (2016), "Concentrated differential privacy: simplifications, extensions,
+          and lower bounds", arXiv:1605.02065, for totals of many answers.
+
+    See Also:
+        reticent.mechanisms.KNormMechanism: l2 noise without a delta.
+        reticent.mechanisms.LaplaceMechanism: for l1 sensitivities.
+        reticent.mechanisms.analytic_sigma: sigma alone.
+        reticent.accounting.GaussianAccountant: exact totals, for continuous noise.
     """
 
     delta: float
@@ -131,6 +154,20 @@ def gaussian_delta(*, sensitivity: float, sigma: float, epsilon: float) -> float
     Example:
         >>> round(gaussian_delta(sensitivity=1.0, sigma=1.0, epsilon=1.0), 6)
         0.126937
+
+    Utility:
+        Exact for continuous noise: no smaller delta holds.
+
+    Runtime:
+        Two evaluations of the normal distribution; 2 microseconds.
+
+    References:
+        - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
+          analytical calibration and optimal denoising", arXiv:1805.06530, theorem 8.
+
+    See Also:
+        reticent.mechanisms.analytic_sigma: the inverse, with a margin.
+        reticent.mechanisms.GaussianMechanism: the mechanism.
     """
     half, slope = sensitivity / (2.0 * sigma), epsilon * sigma / sensitivity
     kept, lost = float(log_ndtr(half - slope)), epsilon + float(log_ndtr(-half - slope))
@@ -152,6 +189,23 @@ def analytic_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
     Example:
         >>> round(analytic_sigma(sensitivity=1.0, epsilon=1.0, delta=1e-5), 3)
         3.731
+
+    Utility:
+        Within 1e-7 of the smallest sigma there is. The textbook rule sqrt(2 ln(1.25 / delta)) /
+        epsilon gives 4.84 in the example, 30 % more noise, and proves nothing for epsilon above 1.
+
+    Runtime:
+        A root of one monotone function; 30 microseconds.
+
+    References:
+        - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
+          analytical calibration and optimal denoising", arXiv:1805.06530, theorem 8.
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, appendix A (the textbook rule).
+
+    See Also:
+        reticent.mechanisms.gaussian_delta: what it inverts.
+        reticent.accounting.noise_multiplier: the same for many answers, any event.
     """
     positive(sensitivity, name="sensitivity")
     positive(epsilon, name="epsilon")
@@ -169,4 +223,6 @@ def analytic_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
     while excess(high) == -math.inf:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if excess(middle) >= 0 else (low, middle)
+    from scipy.optimize import brentq
+
     return sensitivity * math.exp(brentq(excess, low, high, xtol=1e-12, rtol=1e-12)) * _SAFETY

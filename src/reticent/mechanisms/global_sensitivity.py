@@ -33,8 +33,28 @@ class GlobalSensitivityResponse(BinaryResponse):
 
     Example:
         >>> from reticent.core import AddRemove
-        >>> GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1)).flip_probabilities([0, 9]).round(4).tolist()
+        >>> GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1)).flip_probabilities(
+        ...     [0, 9]
+        ... ).round(4).tolist()
         [0.1839, 0.1839]
+
+    Utility:
+        Wrong with probability exp(-epsilon / 2) / 2 for every query: 0.30 at epsilon = 1, 0.18 at
+        2, 0.04 at 5; randomised response, without any certificate, 0.27, 0.12 and 0.007.
+
+    Runtime:
+        O(1) an answer; 0.03 microseconds on one core (benchmarks/runtimes.py).
+
+    References:
+        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
+          data analysis", doi:10.1007/11681878_14, proposition 1.
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, the baseline of its experiments.
+
+    See Also:
+        reticent.mechanisms.StabilityResponse: uses stable distances; at level 0 randomised
+            response.
+        reticent.mechanisms.SmoothCauchy: the published response that uses them.
     """
 
     name: ClassVar[str] = "global sensitivity response"

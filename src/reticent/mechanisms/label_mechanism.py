@@ -73,6 +73,22 @@ class LabelMechanism(ABC):
         epsilon: at least ``least_epsilon``.
         adjacency: what neighbours are.
         evaluation_error: bound on |computed - true| of each logit.
+
+    Utility:
+        Each subclass says how often the top label comes out at a given margin.
+
+    Runtime:
+        O(classes) a row; below a microsecond for 10 classes on one core (benchmarks/runtimes.py).
+
+    References:
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, section 3.3 (report noisy max), the setting that subclasses share.
+
+    See Also:
+        reticent.mechanisms.StabilityRelease: best for two classes, and for labels far ahead.
+        reticent.mechanisms.NoisyMaxRelease: best where several labels are close and others far
+            behind.
+        reticent.mechanisms.SoftmaxRelease: smooth in the logits.
     """
 
     classes: int

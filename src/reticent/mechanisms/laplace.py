@@ -36,11 +36,31 @@ class LaplaceMechanism(AdditiveMechanism):
         >>> from reticent.noise import SecureSampler
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
         >>> mechanism = LaplaceMechanism(sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near)
-        >>> round(mechanism.scale, 4), mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
+        >>> (
+        ...     round(mechanism.scale, 4),
+        ...     mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape,
+        ... )
         (0.5, (1, 3))
 
-    Reference: Dwork, McSherry, Nissim and Smith (2006), proposition 1; discrete form: Ghosh,
-    Roughgarden and Sundararajan (2009).
+    Utility:
+        A coordinate errs by scale = sensitivity / epsilon on average (1.41 of that in root mean
+        square), the worst of m by about (ln m + 0.58) scale: 1 and 2.7 for m = 8 at sensitivity =
+        epsilon = 1.
+
+    Runtime:
+        O(m) a row; 0.4 microseconds for 8 coordinates on one core (benchmarks/runtimes.py).
+
+    References:
+        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
+          data analysis", doi:10.1007/11681878_14, proposition 1.
+        - Ghosh, Roughgarden and Sundararajan (2009), "Universally utility-maximizing privacy
+          mechanisms", arXiv:0811.2841, the discrete form.
+        - Mironov (2012), "On significance of the least significant bits for differential privacy",
+          doi:10.1145/2382196.2382264, why the noise is discrete.
+
+    See Also:
+        reticent.mechanisms.KNormMechanism: l-infinity and l2 sensitivities.
+        reticent.mechanisms.GaussianMechanism: l2 sensitivities, with a delta.
     """
 
     name: ClassVar[str] = "Laplace"

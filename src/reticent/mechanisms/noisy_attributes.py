@@ -34,10 +34,10 @@ class NoisyAttributes:
     addition or removal of one record.
 
     *Why.* One record replaces one non-negative vector u by another, v, each of squared l2 norm at
-    most tau; as u.v >= 0,
-    |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so |u - v|^2 is at most their number too. At integer orders
-    the Renyi divergence of the sampled step is that of continuous noise
-    (``reticent.accounting.discrete_gaussian``), and no other orders are used.
+    most tau; as u.v >= 0, |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so
+    |u - v|^2 is at most their number too. At integer orders the Renyi divergence of the sampled
+    step is that of continuous noise (``reticent.accounting.discrete_gaussian``), and no other
+    orders are used.
 
     *Floating point.* Votes are integers of 1 / ``steps`` each, and so is the noise.
 
@@ -53,13 +53,36 @@ class NoisyAttributes:
     Example:
         >>> from reticent.noise import SecureSampler
         >>> mechanism = NoisyAttributes(
-        ...     attributes=2, neighbours=100, tau=2, sigma=1.0, sampling_probability=0.1, delta=1e-5, steps=256
+        ...     attributes=2,
+        ...     neighbours=100,
+        ...     tau=2,
+        ...     sigma=1.0,
+        ...     sampling_probability=0.1,
+        ...     delta=1e-5,
+        ...     steps=256,
         ... )
         >>> mechanism.release([[90 * 256, 10 * 256]], sampler=SecureSampler()).tolist()
         [[True, False]]
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Theorem 5: the same
-    for tau up to half of the attributes.
+    Utility:
+        An attribute with v votes is wrong with probability Phi(-|v - neighbours / 2| / sigma): 0.02
+        where 50 votes more or less than half have it and sigma = 25. Smaller tau costs less and
+        pulls votes towards 0.
+
+    Runtime:
+        O(attributes) a query; 0.7 microseconds for 10 attributes on one core
+        (benchmarks/runtimes.py).
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement C, theorem 5, for tau up to
+          half of the attributes.
+        - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
+          mechanism", arXiv:1908.10530, the sampled Gaussian step.
+
+    See Also:
+        reticent.mechanisms.NoisyArgmax: one label of several.
+        reticent.neighbours.clipped_votes: the votes.
     """
 
     attributes: int

@@ -50,16 +50,34 @@ class NoisyScreening:
 
     Example:
         >>> from reticent.noise import SecureSampler
-        >>> screening = NoisyScreening(neighbours=300, threshold=180.0, sigma=0.5, sampling_probability=0.15, delta=1e-5)
+        >>> screening = NoisyScreening(
+        ...     neighbours=300, threshold=180.0, sigma=0.5, sampling_probability=0.15, delta=1e-5
+        ... )
         >>> screening.release([300, 20], sampler=SecureSampler()).tolist()
         [True, False]
-
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), algorithm 1 and supplement Theorem
-    1.
 
     **Differs from the paper**: discrete noise on integers in place of a continuous normal
     variable in double precision; counts from 0 on, because a sample can hold fewer than k
     records.
+
+    Utility:
+        A query whose largest vote is v passes with probability Phi((v - threshold) / sigma): one
+        that is two sigma above the threshold fails 2.3 % of the time. At sigma = 75, k = 300 and a
+        sample of 15 % a bit costs epsilon = 0.0045 at delta = 1e-5.
+
+    Runtime:
+        O(1) a bit; 0.2 microseconds on one core (benchmarks/runtimes.py).
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, algorithm 1; supplement, theorem 1.
+        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908, the
+          screening of queries by noisy consensus.
+
+    See Also:
+        reticent.mechanisms.SparseVectorScreening: pays for one kind of outcome only.
+        reticent.mechanisms.NoisyArgmax: the label of what passed.
+        reticent.accounting.screening_rdp: the cost.
     """
 
     neighbours: int

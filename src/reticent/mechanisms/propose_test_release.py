@@ -108,6 +108,32 @@ class ProposeTestRelease:
         delta_test: delta of the passing bit, in (0, 1). At 0 no test would ever pass.
         inner: any additive or label mechanism whose sensitivity is at least ``proposal *
             radius``.
+
+    Utility:
+        At epsilon_test = 1 and delta_test = 0.05 an answer passes with probability 0.05, 0.19,
+        0.56, 0.85, 0.96 and 1 at levels 0 to 5; at delta_test = 1e-5 more often than not from level
+        11 on, and always from 22 on. What passes errs as the inner mechanism, whose noise covers P
+        R and not the global sensitivity.
+
+    Runtime:
+        That of the inner mechanism and one coin; 1 microsecond a row of 8 with K-norm noise on one
+        core (benchmarks/runtimes.py). Finding levels is the caller's: see ``reticent.lipschitz``.
+
+    References:
+        - Dwork and Lei (2009), "Differential privacy and robust statistics",
+          doi:10.1145/1536414.1536466, which introduces propose-test-release.
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), propose-test-release for networks by local Lipschitz constants.
+        - Vadhan (2017), "The complexity of differential privacy", doi:10.1007/978-3-319-57048-8_7,
+          section 3.2.
+        - The optimal test: this module and docs/mechanisms.md.
+
+    See Also:
+        reticent.mechanisms.LaplaceTestRelease: the test with Laplace noise, as in the literature.
+        reticent.mechanisms.PublishedPosthoc: the algorithm as printed.
+        reticent.lipschitz.LevelTest: computes levels.
+        reticent.mechanisms.DistanceToInstability: exact answers, for records.
     """
 
     radius: float
@@ -211,6 +237,24 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
         >>> passing, withholding = optimal_test(epsilon=1.0, delta=0.05)
         >>> passing.round(4).tolist()
         [0.05, 0.1859, 0.5554, 0.8548, 0.965, 1.0]
+
+    Utility:
+        No test whose bit is (epsilon, delta)-private for levels that differ by 1 passes any level
+        more often. It reaches 1 at level 5, 8, 22 and 171 for (1, 0.05), (1, 0.01), (1, 1e-5) and
+        (0.1, 1e-5).
+
+    Runtime:
+        O(ln(1 / delta) / epsilon) operations, once; 15 microseconds at (1, 1e-5), 0.7 ms at (0.01,
+        1e-6) (benchmarks/runtimes.py).
+
+    References:
+        - Dwork and Lei (2009), "Differential privacy and robust statistics",
+          doi:10.1145/1536414.1536466, whose test with Laplace noise this one replaces.
+        - The recursion and its optimality: this module and docs/mechanisms.md.
+
+    See Also:
+        reticent.mechanisms.ProposeTestRelease: before noisy answers.
+        reticent.mechanisms.DistanceToInstability: before exact ones.
     """
     # A smaller epsilon or delta is always sound; 500 keeps exp in range, and the margin more than a
     # rounding of epsilon.

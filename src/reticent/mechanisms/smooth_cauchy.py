@@ -52,8 +52,29 @@ class SmoothCauchy(BinaryResponse):
 
     Example:
         >>> from reticent.core import AddRemove
-        >>> SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1)).flip_probabilities([0, 20, 40]).round(4).tolist()
+        >>> SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1)).flip_probabilities([0, 20, 40]).round(
+        ...     4
+        ... ).tolist()
         [0.4735, 0.1288, 0.0049]
+
+    Utility:
+        At epsilon = 1 a label is wrong with probability 0.47, 0.37, 0.13 and 0.005 at stable
+        distance 0, 10, 20 and 40; ``StabilityResponse`` with 0.27, 1e-5, and less from there. Where
+        the scale is small the chance is about 2 / pi times it.
+
+    Runtime:
+        O(1) an answer; 0.04 microseconds on one core (benchmarks/runtimes.py).
+
+    References:
+        - Nissim, Raskhodnikova and Smith (2007), "Smooth sensitivity and sampling in private data
+          analysis", doi:10.1145/1250790.1250803, lemma 2.7, with gamma = 2.
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, the response that it publishes.
+
+    See Also:
+        reticent.mechanisms.StabilityResponse: the default; the same premises, a sixth of the
+            budget.
+        reticent.mechanisms.GlobalSensitivityResponse: without certificates.
     """
 
     certified_at: tuple[int, ...] = ()

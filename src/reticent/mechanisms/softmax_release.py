@@ -53,8 +53,26 @@ class SoftmaxRelease(LabelMechanism):
         >>> mechanism.probabilities([[1.0, 0.0, 0.0]]).round(3).tolist()
         [[0.787, 0.107, 0.107]]
 
-    Reference: McSherry and Talwar (2007); with a bounded range of scores, Durfee and Rogers
-    (2019) and Dong, Durfee and Rogers (2020).
+    Utility:
+        With margins of g sensitivities to each of c - 1 rivals the top label wins with probability
+        1 / (1 + (c - 1) exp(-epsilon g)). At epsilon = 1 that is 0.50, 0.82, 0.97 and 0.996 at g =
+        0, 1.5, 3.5 and 5.5 with one rival, 0.10, 0.33, 0.79 and 0.97 with nine.
+
+    Runtime:
+        O(classes) a label; 0.4 microseconds for 10 classes on one core (benchmarks/runtimes.py).
+
+    References:
+        - McSherry and Talwar (2007), "Mechanism design via differential privacy",
+          doi:10.1109/FOCS.2007.66.
+        - Durfee and Rogers (2019), "Practical differentially private top-k selection with
+          pay-what-you-get composition", arXiv:1905.04273, the exponential mechanism under a bounded
+          range of scores.
+        - Dong, Durfee and Rogers (2020), "Optimal differential privacy composition for exponential
+          mechanisms", arXiv:1909.13830.
+
+    See Also:
+        reticent.mechanisms.NoisyMaxRelease: larger gaps win more often, at the same cost.
+        reticent.mechanisms.StabilityRelease: by the margin alone.
     """
 
     name: ClassVar[str] = "softmax release"

@@ -47,6 +47,28 @@ class StabilityRelease(LabelMechanism):
         >>> mechanism = StabilityRelease(classes=3, sensitivity=1.0, epsilon=2.0, adjacency=near)
         >>> mechanism.levels([[0.5, 0.0, 0.0], [1.5, 0.0, 0.0], [0.0, 9.5, 0.0]]).tolist()
         [0, 1, 9]
+
+    Utility:
+        With two classes and a margin of g sensitivities the wrong label comes out with probability
+        exp(-epsilon l) / (1 + exp(epsilon)), l = ceil(g) - 1, the least possible: 0.27, 0.10, 0.01
+        and 0.002 at g = 0, 1.5, 3.5 and 5.5 for epsilon = 1. With ten classes 0.77, 0.37, 0.05 and
+        0.007, wherever the other nine stand.
+
+    Runtime:
+        O(classes) a label; 0.3 microseconds for 10 classes on one core (benchmarks/runtimes.py).
+
+    References:
+        - Thakurta and Smith (2013), "Differentially private feature selection via stability
+          arguments, and the robustness of the lasso", Conference on Learning Theory (COLT), PMLR
+          30:819-850, answers by their distance to instability.
+        - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
+          arXiv:1407.1338, randomised response as the optimum at level 0.
+        - The response and its optimality: docs/mechanisms.md.
+
+    See Also:
+        reticent.mechanisms.StabilityResponse: what answers once the level is known.
+        reticent.mechanisms.NoisyMaxRelease: spends nothing on labels far behind.
+        reticent.mechanisms.SoftmaxRelease: smooth in the logits.
     """
 
     name: ClassVar[str] = "stability release"

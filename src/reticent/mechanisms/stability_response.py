@@ -57,8 +57,8 @@ class StabilityResponse:
     *Floating point.* The answer is drawn by an exact coin; p and q are right to a relative 2^-42
     each, charged inside epsilon. Levels stop counting once q has fallen to 2^-80.
 
-    *Differs from the paper.* The paper adds Cauchy noise at the smooth sensitivity, whose error
-    falls as exp(-epsilon k / 6) with heavy tails; here it falls as exp(-epsilon k).
+    *Differs from the paper* of Wicker et al. (2025), which adds Cauchy noise at the smooth
+    sensitivity: its error falls as exp(-epsilon k / 6) with heavy tails, here as exp(-epsilon k).
 
     Attributes:
         classes: number of labels c, 2 to 1000.
@@ -73,6 +73,32 @@ class StabilityResponse:
         [0.7311, 0.9011, 0.9636]
         >>> response.release([1, 0], [90, 90], sampler=SecureSampler()).tolist()
         [1, 0]
+
+    Utility:
+        At epsilon = 1 two labels are right with probability 0.73, 0.90, 0.96 and 0.99 at levels 0
+        to 3, ten labels with 0.23, 0.63, 0.86 and 0.95. 99 % is reached at level 4 and 5; at
+        epsilon = 0.1 at 39 and 55, at 2 at 2 and 3. Far out the chance of a wrong label falls as
+        exp(-epsilon k).
+
+    Runtime:
+        O(1) an answer; 0.1 microseconds on one core (benchmarks/runtimes.py). The table of O(55 /
+        epsilon) levels is made once.
+
+    References:
+        - Warner (1965), "Randomized response: a survey technique for eliminating evasive answer
+          bias", doi:10.1080/01621459.1965.10480775, randomised response, which level 0 is.
+        - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
+          arXiv:1407.1338, its optimality for several labels.
+        - Nissim, Raskhodnikova and Smith (2007), "Smooth sensitivity and sampling in private data
+          analysis", doi:10.1145/1250790.1250803, smooth sensitivity, which this replaces.
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, stable distances of a trained model.
+
+    See Also:
+        reticent.mechanisms.StabilityRelease: levels from the margins of logits.
+        reticent.mechanisms.DistanceToInstability: the exact answer or none.
+        reticent.mechanisms.SmoothCauchy: the published response.
+        reticent.retraining.stable_distances: levels from training records.
     """
 
     classes: int

@@ -30,7 +30,9 @@ def label_votes(chosen: Integers, labels: Integers, *, classes: int) -> Integers
         Shape (b, classes). Private.
 
     Example:
-        >>> label_votes(np.array([[0, 2, -1], [1, -1, -1]]), np.array([1, 0, 1]), classes=2).tolist()
+        >>> label_votes(
+        ...     np.array([[0, 2, -1], [1, -1, -1]]), np.array([1, 0, 1]), classes=2
+        ... ).tolist()
         [[0, 2], [1, 0]]
     """
     rows, columns = np.nonzero(chosen >= 0)
@@ -74,12 +76,17 @@ def clipped_votes(attributes: npt.ArrayLike, *, tau: int) -> Integers:
     Raises:
         InvalidInput: entries other than 0 and 1, or not two axes.
 
-    Reference: Zhu, Yu, Chandraker and Wang 2020 (Private-kNN), supplement C, Definition 4; the l2
-    statement is ours.
-
     Example:
         >>> clipped_votes([[1, 1, 1, 0], [0, 1, 0, 0]], tau=2).tolist()
         [[170, 170, 170, 0], [0, 256, 0, 0]]
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement C, definition 4, for l1;
+          the l2 statement: docs/private-knn.md.
+
+    See Also:
+        reticent.mechanisms.NoisyAttributes: releases attributes by these votes.
     """
     bits = np.asarray(attributes)
     if (

@@ -42,6 +42,20 @@ class Grid:
     Example:
         >>> Grid(-1).round(np.array([0.3, 1e300])).tolist()
         [1, 1152921504606846976]
+
+    Utility:
+        A value moves by at most half a step.
+
+    Runtime:
+        O(1) a number; 2 nanoseconds (benchmarks/runtimes.py).
+
+    References:
+        - Mironov (2012), "On significance of the least significant bits for differential privacy",
+          doi:10.1145/2382196.2382264, the snapping to a grid that this makes part of the
+          sensitivity.
+
+    See Also:
+        reticent.mechanisms.AdditiveMechanism: noise on a grid.
     """
 
     exponent: int

@@ -61,6 +61,23 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
         >>> from reticent.noise import SecureSampler
         >>> k_norm(5, 3, scale=10.0, norm=Norm.LINF, sampler=SecureSampler()).shape
         (5, 3)
+
+    Utility:
+        l-infinity: exact. l2: every probability within a relative m^3 2^-39, which
+        ``l2_epsilon_margin`` charges.
+
+    Runtime:
+        O(m) a vector; 0.8 (l-infinity) and 2 to 4 (l2) microseconds for m = 8 on one core
+        (benchmarks/runtimes.py).
+
+    References:
+        - Hardt and Talwar (2010), "On the geometry of differential privacy", arXiv:0907.3754,
+          section 4.
+        - The integer form: docs/mechanisms.md.
+
+    See Also:
+        reticent.mechanisms.KNormMechanism: the mechanism.
+        reticent.noise.l2_epsilon_margin: what l2 costs.
     """
     if norm is Norm.L1:
         raise UnsupportedNorm(
@@ -99,6 +116,16 @@ def l2_epsilon_margin(dimension: int) -> float:
     Example:
         >>> l2_epsilon_margin(8) < 2e-9
         True
+
+    References:
+        - Hardt and Talwar (2010), "On the geometry of differential privacy", arXiv:0907.3754,
+          section 4 (the distribution).
+        - Mironov (2012), "On significance of the least significant bits for differential privacy",
+          doi:10.1145/2382196.2382264, why arithmetic is charged.
+        - The margin: docs/mechanisms.md.
+
+    See Also:
+        reticent.noise.k_norm: the sampler.
     """
     return float(dimension) ** 3 * 2.0**-38
 

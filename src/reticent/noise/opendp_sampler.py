@@ -29,6 +29,20 @@ class OpenDPSampler(Sampler):
     Example:
         >>> OpenDPSampler().discrete_laplace(3, scale=10.0).shape
         (3,)
+
+    Utility:
+        Exact, by another implementation.
+
+    Runtime:
+        7 (Laplace) and 12 (Gaussian) microseconds a number on one core (benchmarks/runtimes.py).
+
+    References:
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, the algorithms that OpenDP implements.
+
+    See Also:
+        reticent.noise.SecureSampler: a hundred times faster.
+        reticent.noise.release_sampler: by name.
     """
 
     seeded = False

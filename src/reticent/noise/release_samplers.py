@@ -25,5 +25,13 @@ def release_sampler(name: str) -> Sampler:
     Example:
         >>> release_sampler("exact").seeded
         False
+
+    References:
+        - Mironov (2012), "On significance of the least significant bits for differential privacy",
+          doi:10.1145/2382196.2382264, why releases take no other sampler.
+
+    See Also:
+        reticent.noise.SecureSampler: "exact".
+        reticent.noise.OpenDPSampler: "opendp".
     """
     return RELEASE_SAMPLERS[one_of(name, RELEASE_SAMPLERS, name="sampler")]()

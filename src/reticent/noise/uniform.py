@@ -31,7 +31,9 @@ def short_uniform(ends: Integers, words: Words) -> Integers:
         ends: shape (n,), in 1 .. 2^32.
         words: source of random words.
 
-    Reference: Lemire (2019), Fast random integer generation in an interval, algorithm 5.
+    References:
+        - Lemire (2019), "Fast random integer generation in an interval", arXiv:1805.10941,
+          algorithm 5.
     """
     drawn = np.empty(ends.size, dtype=np.int64)
     for place in blocks(ends.size):

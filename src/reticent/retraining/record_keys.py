@@ -34,6 +34,20 @@ def record_keys(
     Example:
         >>> record_keys([[1.0], [2.0]], [0, 1], keys=["anna", 7])
         [b'anna', b'7']
+
+    Utility:
+        A record without a key of its own shares a batch with its duplicates, and only with them for
+        certain.
+
+    Runtime:
+        O(n features); 0.2 microseconds a record of 10 numbers on one core (benchmarks/runtimes.py).
+
+    References:
+        - Levine and Feizi (2021), "Deep partition aggregation: provable defenses against general
+          poisoning attacks", arXiv:2006.14768, records assigned by a hash of their content.
+
+    See Also:
+        reticent.retraining.record_buckets: what keys are for.
     """
     if keys is None:
         rows = np.ascontiguousarray(
@@ -62,8 +76,25 @@ def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Inte
         without knowing the hash; the guarantee holds for any keys.
 
     Example:
-        >>> record_buckets([b"anna", b"ben", b"carol", b"anna"], buckets=4, purpose="batch").tolist()
+        >>> record_buckets(
+        ...     [b"anna", b"ben", b"carol", b"anna"], buckets=4, purpose="batch"
+        ... ).tolist()
         [0, 3, 2, 0]
+
+    Utility:
+        A bucket has n / buckets records give or take sqrt(n / buckets).
+
+    Runtime:
+        O(n); 0.8 microseconds a record on one core (benchmarks/runtimes.py).
+
+    References:
+        - Levine and Feizi (2021), "Deep partition aggregation: provable defenses against general
+          poisoning attacks", arXiv:2006.14768, partitions by a hash, so that one record moves one
+          part.
+
+    See Also:
+        reticent.retraining.record_keys: the keys.
+        reticent.retraining.parameter_intervals: takes the batches.
     """
     size, secret = count(buckets, name="buckets"), purpose.encode()
     digests = (blake2b(key, key=secret, digest_size=8).digest() for key in keys)

@@ -40,6 +40,28 @@ def stable_distances(intervals: ParameterIntervals, X: npt.ArrayLike) -> tuple[I
         InvalidInput: wrong shape, NaN or infinity. Values are never shown.
 
     Edge cases: a label that not even all of T_0 agrees on has distance 0.
+
+    Utility:
+        Never above the true number of changes that a label survives; how far below depends on the
+        intervals. On scikit-learn's digits 77 % of labels survive one change and 32 % five, of two
+        overlapping Gaussians most survive hundreds (docs/certified.md, section 5).
+
+    Runtime:
+        O(d weights) a query whose distance is d - 1; 3 to 6 microseconds with 10 inputs and up to
+        32 hidden units on one core (benchmarks/runtimes.py).
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, section 4.1, predictions that are stable under
+          k changes.
+        - Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning in
+          gradient-based training", arXiv:2406.05670.
+        - The two properties and their proof: docs/certified.md.
+
+    See Also:
+        reticent.retraining.parameter_intervals: the intervals.
+        reticent.retraining.vote_distances: of many members at once.
+        reticent.mechanisms.StabilityResponse: what distances are for.
     """
     points = finite_array(
         X, name="X", ndim=2, columns=intervals.settings.features, allow_empty=True
@@ -100,6 +122,25 @@ def vote_distances(
     Example:
         >>> vote_distances([[1, 1], [1, 1], [0, 1]], [[4, 2], [9, 7], [0, 5]], classes=2)
         (array([1, 1]), array([4, 8]))
+
+    Utility:
+        The least cost, found exactly and not bounded. An ensemble of m members with distance k each
+        that agree gives up to (m / 2)(k + 1).
+
+    Runtime:
+        O(m log m) a query for m members and two labels, O(classes m log m) for more; 3 and 13
+        microseconds for 50 members and 2 and 10 labels on one core (benchmarks/runtimes.py).
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, theorem 5.3.
+        - Levine and Feizi (2021), "Deep partition aggregation: provable defenses against general
+          poisoning attacks", arXiv:2006.14768, votes of models on disjoint parts.
+
+    See Also:
+        reticent.retraining.published_vote_distances: theorem 5.3 as printed.
+        reticent.retraining.stable_distances: of one member.
+        reticent.CertifiedEnsemble: the estimator.
     """
     votes, costs = np.asarray(labels), np.asarray(distances)
     if (
@@ -156,8 +197,25 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
 
     Example:
         >>> distances = [[100]] * 8 + [[0]]
-        >>> published_vote_distances([[1]] * 8 + [[0]], distances), published_vote_distances([[1]] * 9, distances)
+        >>> (
+        ...     published_vote_distances([[1]] * 8 + [[0]], distances),
+        ...     published_vote_distances([[1]] * 9, distances),
+        ... )
         (array([303]), array([404]))
+
+    Utility:
+        A valid stable distance for a report; useless for privacy, because that of a neighbouring
+        data set may be anything.
+
+    Runtime:
+        O(m log m) a query; 0.4 microseconds for 50 members on one core (benchmarks/runtimes.py).
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, theorem 5.3.
+
+    See Also:
+        reticent.retraining.vote_distances: moves by at most 1.
     """
     votes, costs = np.asarray(labels), np.asarray(distances)
     flipped = np.ceil(np.abs(2 * votes.sum(axis=0) - len(votes)) / 2).astype(np.int64)

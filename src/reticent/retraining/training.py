@@ -38,6 +38,24 @@ class ParameterIntervals:
         grids: units of everything.
         lower, upper: per layer, shape (k_max + 1, units, inputs + 1), whole multiples of the
             layer's weight unit.
+
+    Utility:
+        Widths grow with k: see ``parameter_intervals``. T_0 is not one point, but within rounding
+        of one.
+
+    Runtime:
+        O(k_max weights) numbers of 8 bytes; ``weights`` and ``network`` are views.
+
+    References:
+        - Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning in
+          gradient-based training", arXiv:2406.05670, intervals around trained parameters (abstract
+          gradient training).
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433.
+
+    See Also:
+        reticent.retraining.parameter_intervals: makes them.
+        reticent.retraining.stable_distances: what is read off them.
     """
 
     grids: TrainingGrids
@@ -142,12 +160,34 @@ def parameter_intervals(
     Example:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(200, 2))
-        >>> intervals = parameter_intervals(X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2), k_max=3)
+        >>> intervals = parameter_intervals(
+        ...     X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2), k_max=3
+        ... )
         >>> [bool(intervals.contains(intervals.nominal, k)) for k in range(4)]
         [True, True, True, True]
 
-    Reference: Wicker et al. 2025, "Certification for Differentially Private Prediction in
-    Gradient-Based Training", Theorem 4.6.
+    Utility:
+        A step of rate r widens intervals of k changes by at most about 2 r k clip / b, b the size
+        of a batch: more records, fewer epochs and smaller rates give larger stable distances.
+        Logistic regression on 3,000 records in two overlapping classes answers at epsilon = 0.03 as
+        well as without noise, 0.92 (docs/certified.md, section 5).
+
+    Runtime:
+        O(epochs n weights) without hidden layers, for every k in one pass; with them for each k.
+        1,000 records of 10 numbers, k = 0 .. 50, 4 epochs: 20 ms linear, 1.2 s with 32 hidden
+        units, on one core (benchmarks/runtimes.py); fewer than two plain trainings for each k
+        (benchmarks/certified.py).
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, theorem 4.6.
+        - Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning in
+          gradient-based training", arXiv:2406.05670, the same intervals against poisoning.
+
+    See Also:
+        reticent.retraining.stable_distances: what is read off them.
+        reticent.retraining.TrainingSettings: the run.
+        reticent.CertifiedClassifier: the estimator.
     """
     points = finite_array(X, name="X", ndim=2, columns=settings.features, allow_empty=True)
     truth = _whole_numbers(labels, "labels", len(points), settings.classes)

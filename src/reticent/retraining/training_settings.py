@@ -71,6 +71,23 @@ class TrainingSettings:
     Example:
         >>> TrainingSettings(features=2, classes=2, hidden=(8,)).widths
         (2, 8, 1)
+
+    Utility:
+        Stable distances grow with the records in a batch and fall with clip, rate and epochs;
+        accuracy wants the opposite. Full batch certifies most (docs/certified.md, section 6).
+
+    Runtime:
+        O(1) to make; ``steps`` steps when it is trained.
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, section 4, the training that is certified.
+        - Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning in
+          gradient-based training", arXiv:2406.05670.
+
+    See Also:
+        reticent.retraining.parameter_intervals: what it is for.
+        reticent.CertifiedClassifier: takes the same names.
     """
 
     features: int

@@ -57,8 +57,13 @@ class PublicRanges(TransformerMixin, BaseEstimator):
         >>> len(model[-1].release(model[:-1].transform(X[:3])))
         3
 
+    References:
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, proposition 2.1 (post-processing).
+
     See Also:
-        TabularSchema: public descriptions of tables with words and missing values.
+        reticent.tables.TabularSchema: public descriptions of tables with words and missing values.
+        reticent.CertifiedClassifier: an estimator that needs bounded inputs.
     """
 
     def __init__(

@@ -4,16 +4,18 @@ a proved guarantee.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
 from typing_extensions import override
 
 from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.record_labels import Classes
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class CertifiedClassifier(CertifiedSystem):
@@ -71,6 +73,24 @@ class CertifiedClassifier(CertifiedSystem):
         ([1, 1], [30, 0])
         >>> len(classifier.release([[2.0, 2.0]]))
         1
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433.
+        - Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning in
+          gradient-based training", arXiv:2406.05670, intervals around trained parameters.
+        - Nissim, Raskhodnikova and Smith (2007), "Smooth sensitivity and sampling in private data
+          analysis", doi:10.1145/1250790.1250803, smooth sensitivity, for the mechanism
+          "smooth-cauchy".
+        - Thakurta and Smith (2013), "Differentially private feature selection via stability
+          arguments, and the robustness of the lasso", Conference on Learning Theory (COLT), PMLR
+          30:819-850, distance to instability, for the mechanism "distance".
+
+    See Also:
+        reticent.CertifiedEnsemble: votes of several, for more records and answers.
+        reticent.PrivateKNNClassifier: records that vote, no training.
+        reticent.retraining.parameter_intervals: the certificate.
+        reticent.mechanisms.StabilityResponse: the default mechanism.
     """
 
     def __init__(

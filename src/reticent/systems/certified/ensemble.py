@@ -4,10 +4,9 @@ released with a proved guarantee.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
 from typing_extensions import override
 
 from reticent.core.checks import count
@@ -15,6 +14,9 @@ from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.record_labels import Classes
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class CertifiedEnsemble(CertifiedSystem):
@@ -56,6 +58,18 @@ class CertifiedEnsemble(CertifiedSystem):
         >>> labels, distances = ensemble.stable_distances([[2.0, 2.0]])
         >>> labels.tolist(), distances.tolist()  # three of five votes, 11 records each, less one
         ([1], [32])
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, section 5.2 and theorem 5.3.
+        - Levine and Feizi (2021), "Deep partition aggregation: provable defenses against general
+          poisoning attacks", arXiv:2006.14768, votes of models on disjoint parts.
+        - Nissim, Raskhodnikova and Smith (2007), "Smooth sensitivity and sampling in private data
+          analysis", doi:10.1145/1250790.1250803, sample and aggregate.
+
+    See Also:
+        reticent.CertifiedClassifier: one model.
+        reticent.retraining.vote_distances: the distance of a vote.
     """
 
     def __init__(

@@ -87,6 +87,22 @@ class PosthocEncoder(PosthocSystem):
         ... ).fit(X, y)
         >>> encoder.release(X[:3]).values.shape
         (3, 2)
+
+    References:
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS).
+        - Dwork and Lei (2009), "Differential privacy and robust statistics",
+          doi:10.1145/1536414.1536466, which introduces propose-test-release.
+        - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
+          differential privacy using metrics", doi:10.1007/978-3-642-39077-7_5, privacy of inputs
+          within a distance.
+
+    See Also:
+        reticent.PosthocClassifier: labels instead of vectors.
+        reticent.PowerEncoder: rows of tables, any two records.
+        reticent.mechanisms.ProposeTestRelease: the local path.
+        reticent.mechanisms.KNormMechanism: a noise of the global path.
     """
 
     def __init__(

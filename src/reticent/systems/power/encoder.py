@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reticent.bundles.booking import Scopes, answer_and_book
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
@@ -24,7 +24,6 @@ from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card, published_card
-from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import MECHANISMS, PowerPlan, PowerQuery
 from reticent.systems.streaming import ReleasesStreams
@@ -32,8 +31,10 @@ from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted
 from reticent.tables.frames import Names, framed, names_of, plain_rows
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
-from reticent.training.power.published import PowerConfig, PowerTraining, train_power
 from reticent.training.progress import Report, progress
+
+if TYPE_CHECKING:
+    from reticent.training.power.published import PowerConfig, PowerTraining
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -99,6 +100,24 @@ class PowerEncoder(
         >>> encoder = PowerEncoder(epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), epochs=3, random_state=0).fit(X, y)
         >>> encoder.release(X[:2]).receipt.guarantee.describe()
         'differential privacy with epsilon=4, delta=0 for two data sets of one size that differ in 1 record(s)'
+
+    References:
+        - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
+          model agnostic consumption", arXiv:2510.05581, the mechanism of ``mode="published"``.
+        - Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith (2011), "What can we learn
+          privately?", doi:10.1137/090756090, local differential privacy.
+        - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
+          differential privacy using metrics", doi:10.1007/978-3-642-39077-7_5, privacy of inputs
+          within a distance.
+        - Hardt and Talwar (2010), "On the geometry of differential privacy", arXiv:0907.3754,
+          K-norm noise.
+        - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
+          arXiv:1407.1338, codes: randomised response over many letters.
+
+    See Also:
+        reticent.PosthocEncoder: pictures and embeddings, within a radius.
+        reticent.systems.train_server: a model of what was released.
+        reticent.tables.TabularSchema: the public description of a table.
     """
 
     query_: PowerQuery | PublishedQuery
@@ -153,7 +172,11 @@ class PowerEncoder(
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
             CalibrationFailed: no mechanism meets the requirement.
+            MissingExtra: torch, which encoders are trained with, is not installed.
         """
+        torch = require("torch", extra="networks")
+        from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
+
         plan, mechanisms = self._required(), self._mechanisms()
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
         settings = FitSettings(
@@ -346,6 +369,8 @@ class PowerEncoder(
     def _published(
         self, schema: TabularSchema, rows: Array, labels: Labels, seed: int, report: Report
     ) -> PublishedQuery:
+        from reticent.training.power.published import PowerConfig, train_power
+
         mechanism = PublishedPower(stated_epsilon=self.epsilon, alpha=self.delta)
         config = PowerConfig(seed=seed) if self.power_config is None else self.power_config
         factor = positive(self.bandwidth_factor, name="bandwidth_factor")

@@ -35,6 +35,13 @@ class Server:
     Attributes:
         name: one of ``SERVERS``.
         model: the fitted classifier.
+
+    References:
+        - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
+          model agnostic consumption", arXiv:2510.05581, servers with any model.
+
+    See Also:
+        reticent.systems.train_server: makes them.
     """
 
     name: str
@@ -65,6 +72,14 @@ def train_server(name: str, released: npt.ArrayLike, labels: npt.ArrayLike, *, s
         UnknownName: no such server.
         MissingExtra: ``xgboost`` is not installed.
         InvalidInput: shapes that do not fit, or fewer than two released rows.
+
+    References:
+        - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
+          model agnostic consumption", arXiv:2510.05581, servers with any model.
+
+    See Also:
+        reticent.PowerEncoder: releases the rows.
+        reticent.systems.Server: the result.
     """
     if name not in SERVERS:
         raise UnknownName(f"server={name!r}: expected one of {', '.join(SERVERS)}")

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from copy import copy
 from secrets import token_hex
 from threading import Lock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from torch import nn
 
 from reticent.bundles.booking import check_bookable
 from reticent.core.checks import count, one_of, probability
@@ -43,6 +42,9 @@ from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, rows_as_fitted
 from reticent.tables.frames import framed, named_rows
 from reticent.training.features import FeatureMap
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Integers = npt.NDArray[np.int64]
 
@@ -98,6 +100,21 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         >>> release = classifier.release(X[1700:1710])
         >>> len(release.released), classifier.remaining_
         (10, 10)
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187.
+        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908, screening
+          and noisy votes.
+        - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
+          mechanism", arXiv:1908.10530, sampled Gaussian noise.
+        - Accounting: docs/private-knn-accounting.md.
+
+    See Also:
+        reticent.PrivateKNNStudent: a model that can be published.
+        reticent.CertifiedClassifier: a trained model.
+        reticent.accounting.private_knn_total: the total.
+        reticent.mechanisms.NoisyArgmax: the vote.
     """
 
     classes_: npt.NDArray[Any]

@@ -108,6 +108,19 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         ...                             student=settings, classes=range(10), random_state=0)
         >>> student.fit(X[:1400], y[:1400], public=X[1400:]).predict(X[1400:1403]).shape
         (3,)
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187.
+        - Papernot, Abadi, Erlingsson, Goodfellow and Talwar (2017), "Semi-supervised knowledge
+          transfer for deep learning from private training data", arXiv:1610.05755, a student of
+          released labels.
+        - Sohn et al. (2020), "FixMatch: simplifying semi-supervised learning with consistency and
+          confidence", arXiv:2001.07685, how the student learns from unlabelled pictures.
+
+    See Also:
+        reticent.PrivateKNNClassifier: labels alone.
+        reticent.accounting.private_knn_total: the total.
     """
 
     classes_: npt.NDArray[Any]

@@ -1,0 +1,328 @@
+"""The runtimes that docstrings state: ``python benchmarks/runtimes.py``.
+
+One line for each mechanism (an answer), bound (a point), certificate and accountant (a call):
+processor time of one thread, the least of three runs after one that fills tables and caches.
+Docstrings quote the order of magnitude. No peer: ratios to one are printed by
+``additive_release.py``, ``certify.py``, ``exact_search.py``, ``certified.py`` and ``ledger.py``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from reticent.accounting import (
+    BasicFilter,
+    GaussianAccountant,
+    GaussianCost,
+    PldAccountant,
+    PrivacyEvent,
+    PrivateKnnSteps,
+    RdpAccountant,
+    RdpFilter,
+    advanced_epsilon,
+    basic_epsilon,
+    calibrate_private_knn,
+    epsilon_per_answer,
+    optimal_delta,
+    optimal_epsilon,
+    optimal_epsilon_of,
+    private_knn_total,
+    smallest_epsilon,
+)
+from reticent.core import AddRemove, Box, Guarantee, Neighborhood, Norm
+from reticent.lipschitz import (
+    EnumerationBound,
+    ExactBound,
+    IntervalBound,
+    LayeredBound,
+    LevelTest,
+    lipschitz_constant,
+    milp_lipschitz,
+    milp_nearest_violation,
+    nearest_violation,
+    stability_radius,
+)
+from reticent.mechanisms import (
+    DistanceToInstability,
+    GaussianMechanism,
+    GlobalSensitivityResponse,
+    KNormMechanism,
+    LaplaceMechanism,
+    LaplaceTestRelease,
+    NoisyArgmax,
+    NoisyAttributes,
+    NoisyMaxRelease,
+    NoisyScreening,
+    ProposeTestRelease,
+    PublishedPosthoc,
+    SmoothCauchy,
+    SoftmaxRelease,
+    SparseVectorScreening,
+    StabilityRelease,
+    StabilityResponse,
+    analytic_sigma,
+    gaussian_delta,
+    optimal_test,
+)
+from reticent.networks import Network, affine_chain
+from reticent.noise import (
+    AuditSampler,
+    Grid,
+    OpenDPSampler,
+    SecureSampler,
+    SeededSampler,
+    k_norm,
+)
+from reticent.retraining import (
+    TrainingSettings,
+    parameter_intervals,
+    published_vote_distances,
+    record_buckets,
+    record_keys,
+    stable_distances,
+    vote_distances,
+)
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+ROWS = 2000
+NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
+RECORDS = AddRemove()
+
+
+def fastest(task: Callable[[], object], *, count: int = 1) -> float:
+    """Microseconds of processor time for each of ``count`` answers: least of three runs."""
+    task()
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        task()
+        times.append(time.process_time() - start)
+    return min(times) / count * 1e6
+
+
+def show(name: str, microseconds: float, each: str) -> None:
+    unit, value = "us", microseconds
+    for larger in ("ms", "s"):
+        if value >= 1000:
+            unit, value = larger, value / 1000
+    print(f"{name:36s} {value:8.3g} {unit} a {each}", flush=True)
+
+
+def mechanisms() -> None:
+    """One line for each mechanism: ten labels, eight coordinates, 2,000 rows at once."""
+    rng, sampler = np.random.default_rng(0), SecureSampler()
+    vectors, logits = rng.normal(size=(ROWS, 8)), rng.normal(size=(ROWS, 10))
+    levels, labels = rng.integers(0, 20, ROWS), rng.integers(0, 10, ROWS)
+    votes = rng.multinomial(300, [0.55] + [0.05] * 9, size=ROWS)
+    radii, most, two = levels * 0.5, votes.max(axis=1), labels % 2
+    added = {"sensitivity": 1.0, "epsilon": 1.0, "dimension": 8, "adjacency": NEAR}
+    labelled = {"classes": 10, "sensitivity": 1.0, "epsilon": 1.0, "adjacency": NEAR}
+    test = {"radius": 0.5, "proposal": 2.0, "epsilon_test": 0.5, "delta_test": 0.01}
+    record = {"epsilon": 1.0, "adjacency": RECORDS}
+    sampled = {"neighbours": 300, "sampling_probability": 0.15, "delta": 1e-5}
+    inner = KNormMechanism(**added, output_norm=Norm.LINF)
+    published = PublishedPosthoc(
+        radius=0.5,
+        maximum_radius=5.0,
+        proposal=2.0,
+        stated_epsilon=1.0,
+        stated_delta=0.05,
+        dimension=8,
+        adjacency=NEAR,
+    )
+    sparse = SparseVectorScreening(
+        threshold=150,
+        epsilon_threshold=0.1,
+        epsilon_query=0.2,
+        limit=ROWS,
+        paid="fails",
+        adjacency=RECORDS,
+    )
+    attributes = NoisyAttributes(attributes=10, tau=2, sigma=25.0, steps=256, **sampled)
+    answers: list[tuple[Any, tuple[Integers | Array, ...]]] = [
+        (LaplaceMechanism(**added), (vectors,)),
+        (inner, (vectors,)),
+        (KNormMechanism(**added, output_norm=Norm.L2), (vectors,)),
+        (GaussianMechanism(**added, delta=1e-5), (vectors,)),
+        (StabilityRelease(**labelled), (logits,)),
+        (SoftmaxRelease(**labelled), (logits,)),
+        (NoisyMaxRelease(**labelled), (logits,)),
+        (ProposeTestRelease(**test, inner=inner), (vectors, levels)),
+        (LaplaceTestRelease(**test, tolerance=0.01, inner=inner), (vectors, radii)),
+        (published, (vectors, radii)),
+        (DistanceToInstability(**record, delta=1e-5), (labels, levels)),
+        (StabilityResponse(**record, classes=10), (labels, levels)),
+        (SmoothCauchy(**record), (two, levels)),
+        (GlobalSensitivityResponse(**record), (two, levels)),
+        (NoisyArgmax(classes=10, sigma=25.0, **sampled), (votes,)),
+        (NoisyScreening(threshold=150.0, sigma=50.0, **sampled), (most,)),
+        (attributes, (votes * 256,)),
+        (sparse, (most,)),
+    ]
+    for mechanism, given in answers:
+        task = partial(mechanism.release, *given, sampler=sampler)
+        norm = getattr(mechanism, "output_norm", None)
+        name = type(mechanism).__name__ + (f", {norm.value}" if norm else "")
+        show(name, fastest(task, count=ROWS), "answer")
+    gaussian = {"sensitivity": 1.0, "epsilon": 1.0}
+    show("analytic_sigma", fastest(partial(analytic_sigma, **gaussian, delta=1e-5)), "call")
+    show("gaussian_delta", fastest(partial(gaussian_delta, **gaussian, sigma=1.0)), "call")
+    for epsilon, delta in ((1.0, 1e-5), (0.01, 1e-6)):
+        task = partial(optimal_test, epsilon=epsilon, delta=delta)
+        show(f"optimal_test, epsilon {epsilon:g}", fastest(task), "call")
+
+
+def chain(*widths: int) -> Network:
+    """A ReLU network of these widths with random weights of order 1 / sqrt(inputs)."""
+    rng = np.random.default_rng(len(widths))
+    shapes = list(pairwise(widths))
+    weights = [rng.normal(size=(out, into)) / np.sqrt(into) for into, out in shapes]
+    biases = [rng.normal(size=out) * 0.1 for _, out in shapes]
+    return affine_chain([w.tolist() for w in weights], [b.tolist() for b in biases])
+
+
+def bounds() -> None:
+    """One line for each bound: l-infinity to l1 at radius 0.5, 64 points at once. Exact search of
+    two hidden layers takes minutes and is left to exact_search.py.
+    """
+    points = np.random.default_rng(1).uniform(-1.0, 1.0, size=(64, 8))
+    settings = {"domain": Box.cube(8, 4.0), "input_norm": Norm.LINF, "output": Norm.L1}
+    for widths in ((8, 16, 8), (8, 16, 16, 8)):
+        for kind in (IntervalBound, EnumerationBound, LayeredBound):
+            made = kind(chain(*widths), **settings)
+            name = f"{kind.__name__}, {'-'.join(map(str, widths))}"
+            show(name, fastest(partial(made.bound, points, 0.5), count=64), "point")
+    network, point = chain(8, 16, 8), points[0]
+    exact = ExactBound(network, **settings)
+    show("ExactBound, 8-16-8", fastest(partial(exact.bound, points[:4], 0.5), count=4), "point")
+    limit = float(exact.bound(points[:4], 0.25).max())
+    largest = {"domain": settings["domain"]}
+    nearest = {**largest, "limit": limit, "max_radius": 1.0}
+    for search in (lipschitz_constant, milp_lipschitz):
+        task = partial(search, network, point, 0.5, **largest)
+        show(f"{search.__name__}, 8-16-8", fastest(task), "point")
+    for search in (nearest_violation, milp_nearest_violation):
+        task = partial(search, network, point, **nearest)
+        show(f"{search.__name__}, 8-16-8", fastest(task), "point")
+    made = EnumerationBound(network, **settings)
+    test = LevelTest(made, proposal=limit, radius=0.05, max_level=10)
+    show("LevelTest, 10 levels", fastest(partial(test.levels, points), count=64), "point")
+    steps = {"proposal": limit, "max_radius": 1.0, "tolerance": 0.01}
+    task = partial(stability_radius, made, points, **steps)
+    show("stability_radius, 100 steps", fastest(task, count=64), "point")
+
+
+def certificates() -> None:
+    """Training's intervals and what is read off them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 10))
+    labels = (X[:, 0] + 0.3 * rng.normal(size=1000) > 0).astype(int)
+    for name, hidden in (("linear", ()), ("32 hidden", (32,))):
+        settings = TrainingSettings(features=10, classes=2, hidden=hidden, epochs=4)
+        start = [rng.normal(size=(b, a + 1)) * 0.1 for a, b in pairwise(settings.widths)]
+        make = partial(parameter_intervals, X, labels, settings, k_max=50, initial=start)
+        show(f"parameter_intervals, {name}", fastest(make), "call")
+        task = partial(stable_distances, make(), X)
+        show(f"stable_distances, {name}", fastest(task, count=1000), "query")
+    distances = rng.integers(0, 50, (50, ROWS))
+    for classes in (2, 10):
+        task = partial(
+            vote_distances, rng.integers(0, classes, (50, ROWS)), distances, classes=classes
+        )
+        show(f"vote_distances, {classes} labels", fastest(task, count=ROWS), "query")
+    task = partial(published_vote_distances, rng.integers(0, 2, (50, ROWS)), distances)
+    show("published_vote_distances", fastest(task, count=ROWS), "query")
+    keys = record_keys(X, labels, keys=None)
+    task = partial(record_keys, X, labels, keys=None)
+    show("record_keys", fastest(task, count=1000), "record")
+    task = partial(record_buckets, keys, buckets=4, purpose="batch")
+    show("record_buckets", fastest(task, count=1000), "record")
+
+
+def accountants() -> None:
+    """One line for each accountant and bound on compositions; of Private-kNN, the total of new
+    steps, whose curves nothing has computed yet.
+    """
+    event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, RECORDS), GaussianCost(20.0))
+    pure = PrivacyEvent("label", Guarantee(1e-3, 0.0, RECORDS))
+    for kind in (RdpAccountant, GaussianAccountant, PldAccountant):
+        counted = kind(RECORDS).compose(event, 100)
+        show(f"{kind.__name__}", fastest(partial(counted.epsilon, delta=1e-5)), "total")
+    total = Guarantee(100.0, 1e-5, RECORDS)
+    for made in (BasicFilter(total), RdpFilter(total, orders=[16.0])):
+        show(type(made).__name__, fastest(partial(made.spend, pure)), "charge")
+    one = {"epsilon": 0.1, "answers": 1000}
+    parts = [(0.1, 0.0)] * 60 + [(0.2, 0.0)] * 20
+    given = {**one, "answer_delta": 0.0}
+    tasks: list[Callable[[], object]] = [
+        partial(basic_epsilon, **one),
+        partial(advanced_epsilon, **one, delta=1e-5),
+        partial(optimal_delta, **given, total_epsilon=10.0),
+        partial(optimal_epsilon, **given, delta=1e-5),
+        partial(smallest_epsilon, **given, delta=1e-5),
+        partial(epsilon_per_answer, epsilon=1.0, delta=1e-5, answers=1000),
+        partial(optimal_epsilon_of, parts, delta=1e-5),
+    ]
+    for task in tasks:
+        show(task.func.__name__, fastest(task), "call")  # type: ignore[attr-defined]
+    steps = PrivateKnnSteps(
+        queries=1000,
+        answers=735,
+        neighbours=300,
+        sampling_probability=0.15,
+        sigma_votes=25.0,
+        threshold=180.0,
+        sigma_screening=75.0,
+    )
+    start = time.process_time()
+    private_knn_total(steps, delta=1e-5)
+    show("private_knn_total", (time.process_time() - start) * 1e6, "call")
+    start = time.process_time()
+    calibrate_private_knn(
+        epsilon=0.5,
+        delta=1e-5,
+        queries=735,
+        answers=735,
+        neighbours=300,
+        sampling_probability=0.15,
+        threshold=None,
+        noise_ratio=None,
+    )
+    show("calibrate_private_knn", (time.process_time() - start) * 1e6, "call")
+
+
+def samplers() -> None:
+    """One line for each sampler and distribution: 100,000 integers of scale 2^20."""
+    for sampler in (SecureSampler(), AuditSampler(0), SeededSampler(0), OpenDPSampler()):
+        count = 1000 if isinstance(sampler, OpenDPSampler) else 100_000
+        name = type(sampler).__name__
+        laplace = partial(sampler.discrete_laplace, count, scale=2.0**20)
+        show(f"{name}, Laplace", fastest(laplace, count=count), "number")
+        gaussian = partial(sampler.discrete_gaussian, count, sigma=2.0**20)
+        show(f"{name}, Gaussian", fastest(gaussian, count=count), "number")
+    for norm in (Norm.LINF, Norm.L2):
+        task = partial(k_norm, 10_000, 8, scale=2.0**20, norm=norm, sampler=SecureSampler())
+        show(f"k_norm, {norm.value}, 8 coordinates", fastest(task, count=10_000), "vector")
+    values = np.random.default_rng(0).normal(size=100_000)
+    show("Grid.round", fastest(partial(Grid(-20).round, values), count=100_000), "number")
+
+
+def main() -> None:
+    """Prints one line per mechanism, bound, certificate, accountant and sampler."""
+    with threadpool_limits(1):
+        for part in (mechanisms, bounds, certificates, accountants, samplers):
+            part()
+
+
+if __name__ == "__main__":
+    main()
