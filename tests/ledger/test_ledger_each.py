@@ -506,3 +506,28 @@ def test_a_kill_leaves_all_charges_of_a_call_or_none(
         seen |= state
     assert len(seen) == kills
     assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_preview_of_many_says_what_the_request_does(
+    tmp_path: Path, make_event: EventMaker, seed: int
+) -> None:
+    rng = random.Random(seed)
+    ledger = Ledger.create(tmp_path / "ledger.db", required=(), synchronous="NORMAL")
+    randomly_granted(ledger, rng)
+    event = make_event(epsilon=rng.choice([0.1, 0.4, 1.0]))
+    scopes = people(
+        *rng.choices([*NAMES, "nobody"] if seed % 3 == 0 else NAMES, k=rng.randint(1, 8))
+    )
+    before = standing(ledger)
+    preview = ledger.preview_each(scopes, event)
+    assert standing(ledger) == before
+    assert set(preview.lacking) <= set(scopes)
+    if preview.fits:
+        ledger.reserve_each(scopes, event)
+        assert (preview.lacking, preview.reason) == ((), "")
+        return
+    assert preview.lacking
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve_each(scopes, event)
+    assert preview.reason == str(refused.value)
