@@ -4,21 +4,30 @@ from reticent.systems.certified.classifier import CertifiedClassifier
 from reticent.systems.certified.ensemble import CertifiedEnsemble
 from reticent.systems.posthoc.classifier import PosthocClassifier
 from reticent.systems.posthoc.encoder import PosthocEncoder
+from reticent.systems.posthoc.settings import Calibration
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.servers import Server, train_server
 from reticent.systems.private_knn.classifier import PrivateKNNClassifier
 from reticent.systems.private_knn.student import PrivateKNNStudent
 from reticent.systems.public_ranges import PublicRanges
+from reticent.training.parts import BetaVAE, Identity, LabelAware, Named, NoiseAware, Published
 
 __all__ = [
+    "BetaVAE",
+    "Calibration",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "Identity",
+    "LabelAware",
+    "Named",
+    "NoiseAware",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
+    "Published",
     "Server",
     "train_server",
 ]
