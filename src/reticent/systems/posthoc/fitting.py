@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
-from torch import nn
 
 from reticent.core.checks import flag
 from reticent.core.errors import InvalidInput
@@ -35,6 +34,7 @@ from reticent.training.features import LARGEST_INPUT
 from reticent.training.heads import Head
 from reticent.training.parts.contract import (
     fitted,
+    module_of,
     needs_labels,
     network_of,
     trains_for_release,
@@ -263,12 +263,7 @@ def _embedding(
 ) -> Embedding:
     if type(part) is Identity:
         return IdentityEmbedding(inputs.shape[1], name=name)
-    module = network_of(part, parameter="embedder")
-    if not isinstance(module, nn.Module):
-        raise InvalidInput(
-            f"embedder: network() of {type(part).__name__} gives a Network; expected a torch "
-            "module (reticent.networks.to_torch makes one)"
-        )
+    module = module_of(part, parameter="embedder")
     if isinstance(module, Embedder) and BetaVaeEmbedding.describes(module):
         return BetaVaeEmbedding(module, name=name)
     lower, upper = _input_range(inputs)

@@ -27,7 +27,7 @@ from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.releasing_system import ReleasingSystem
 from reticent.tables.feature_names import kept_names, names_of, stored_names
-from reticent.training.parts.contract import network_of
+from reticent.training.parts.contract import module_of
 from reticent.training.parts.embedders import Named
 
 Array = npt.NDArray[np.float64]
@@ -133,9 +133,9 @@ class PosthocSystem(ReleasingSystem):
             UntrustedSignature: not signed by ``trusted_key``.
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
-        module = embedder
-        if module is not None and not isinstance(module, nn.Module):
-            module = network_of(module, parameter="embedder")
+        module: nn.Module | None = None
+        if embedder is not None:
+            module = module_of(embedder, parameter="embedder")
         query = PrivateQuery.from_description(
             bundle.settings, bundle.arrays, module, certificate=certificate
         )

@@ -202,6 +202,28 @@ def network_of(part: Any, *, parameter: str) -> nn.Module | Network:
     return network
 
 
+def module_of(part: Any, *, parameter: str) -> nn.Module:
+    """The torch module of a fitted part, or a torch module itself.
+
+    Raises:
+        InvalidInput: neither has one.
+    """
+    if isinstance(part, nn.Module):
+        return part
+    if isinstance(part, type) or not callable(getattr(part, "network", None)):
+        raise InvalidInput(
+            f"{parameter}: expected a torch module, or a fitted part with network(), got "
+            f"{part.__name__ if isinstance(part, type) else type(part).__name__}"
+        )
+    network = network_of(part, parameter=parameter)
+    if not isinstance(network, nn.Module):
+        raise InvalidInput(
+            f"{parameter}: network() of {type(part).__name__} gives a Network; expected a torch "
+            "module (reticent.networks.to_torch makes one)"
+        )
+    return network
+
+
 def seed_of(random_state: Any) -> int:
     """The seed that training starts from: an integer itself, one drawn from anything else.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Self
 
 import numpy as np
@@ -228,12 +229,10 @@ class Published(Obfuscator):
         self.learning_rate = learning_rate
         self.random_state = random_state
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; scikit-learn reads none from a constructor that takes any number
-        of names.
-        """
-        names = ("regularisers", "outputs", "hidden", "epochs", "batch_size", "learning_rate")
-        return {name: getattr(self, name) for name in (*names, "random_state")}
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads no names from a constructor that takes any number of arguments.
+        return sorted(inspect.signature(cls).parameters)
 
     def __sklearn_clone__(self) -> Self:
         parameters = self.get_params()
