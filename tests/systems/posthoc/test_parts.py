@@ -148,7 +148,7 @@ def test_foreign_parts_go_by_what_their_networks_are() -> None:
         def network(self) -> Any:
             return from_torch(nn.Linear(7, 2), (7,))
 
-    with pytest.raises(InvalidInput, match="obfuscator: expected a network of 3 inputs, .* got 7"):
+    with pytest.raises(InvalidInput, match=r"expected a network of 3 inputs, .* got 7"):
         PosthocEncoder(**TOTAL, embedder=ColumnMeans(), obfuscator=Wrong()).fit(PICTURES, WORDS)
     with pytest.raises(InvalidInput, match="one logit for each of 3 labels of y, got 2"):
         PosthocClassifier(**TOTAL, embedder=ColumnMeans(), classifier=ClassDirections()).fit(
