@@ -36,6 +36,9 @@ def halved(value):
     return value / 2
 """
 
+IMPORT = "from reticent.systems.methods import Method\n"
+FIELDS = "target='a:b', summary='c', protects='d', releases='e'"
+
 
 def install(folder: Path, name: str, entry_points: str, modules: dict[str, str]) -> None:
     """A distribution as an installer leaves it, in a folder that is on the path."""
@@ -109,15 +112,12 @@ def test_one_method_needs_no_list(site: Path) -> None:
         ("ward_kind:METHODS", "METHODS = 3", "expected a Method .* got int"),
         (
             "ward_thief:METHODS",
-            "from reticent.systems.methods import Method\n"
-            "METHODS = Method(name='PosthocEncoder', target='a:b', summary='c', protects='d',"
-            " releases='e')",
+            f"{IMPORT}METHODS = Method(name='PosthocEncoder', {FIELDS})",
             r"the name 'PosthocEncoder' is taken by reticent 0\.1\.0",
         ),
         (
             "ward_bare:METHODS",
-            "from reticent.systems.methods import Method\n"
-            "METHODS = Method(name='Bare', target='a:b', summary='c')",
+            f"{IMPORT}METHODS = Method(name='Bare', target='a:b', summary='c')",
             "protects: expected 1 to",
         ),
     ],
@@ -143,7 +143,7 @@ def test_a_broken_entry_point_is_told_in_a_line_and_stands_in_nobodys_way(
     assert re.search(told, problem), problem
     assert found.named("WardMean", role="estimator").origin == "ward-good 2.5"
     assert found.methods[: len(BUILT_IN)] == BUILT_IN
-    with pytest.raises(UnknownName, match="not loaded: ward-broken 2.5"):
+    with pytest.raises(UnknownName, match=r"not loaded: ward-broken 2\.5"):
         found.named("Missing", role="part")
 
 

@@ -156,7 +156,7 @@ def _array(path: Path, array: str | None, *, name: str) -> npt.NDArray[Any]:
             raise InvalidInput(f"{where}: expected an .npz file, which has arrays of that name")
         return read_array(path, name=name)
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             chosen = stored.files[0] if array is None and len(stored.files) == 1 else array
             if chosen not in stored.files:
                 raise InvalidInput(
