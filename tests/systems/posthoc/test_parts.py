@@ -143,6 +143,24 @@ def test_a_foreign_classifier_of_labels() -> None:
     assert isinstance(system.classifier_, Means)
 
 
+def test_labels_are_released_from_labels_alone() -> None:
+    points = PICTURES.mean(axis=1)[:, ::2]
+    system = PosthocClassifier(**TOTAL, embedder="identity", classifier=nn.Linear(3, 3))
+    with pytest.raises(InvalidInput, match="requires y to be passed"):
+        system.fit(points, None)  # type: ignore[arg-type]
+
+
+def test_an_embedder_that_is_trained_further_changes_no_fitted_system() -> None:
+    part = BetaVAE(latent_dimension=2, epochs=1, width=8, random_state=0).fit(PICTURES)
+    for embedder in (part.network(), nn.Sequential(nn.Flatten(), nn.Linear(24, 2))):
+        encoder = PosthocEncoder(**TOTAL, embedder=embedder, obfuscator=nn.Linear(2, 1))
+        before = encoder.fit(PICTURES).embed(PICTURES)
+        with torch.no_grad():
+            for weight in embedder.parameters():
+                weight.mul_(2)
+        np.testing.assert_array_equal(encoder.embed(PICTURES), before)
+
+
 def test_foreign_parts_go_by_what_their_networks_are() -> None:
     class Wrong(ClassDirections):
         def network(self) -> Any:
@@ -188,9 +206,11 @@ def test_a_name_has_no_parameters_and_says_so() -> None:
     encoder = PosthocEncoder(**TOTAL)
     with pytest.raises(
         InvalidParameter,
-        match=r"obfuscator__hidden: obfuscator='noise-aware' is a name .* obfuscator=NoiseAware",
+        match=r"obfuscator__hidden: obfuscator='noise-aware' stands for .* obfuscator=NoiseAware",
     ):
         encoder.set_params(obfuscator__hidden=(4,))
+    with pytest.raises(InvalidParameter, match=r"calibration=None .* calibration=Calibration"):
+        encoder.set_params(calibration__share=0.5)
     assert encoder.set_params(obfuscator=NoiseAware(), obfuscator__hidden=(4,)) is encoder
     with pytest.raises(ValueError, match="Invalid parameter 'magic'"):
         encoder.set_params(magic=1)

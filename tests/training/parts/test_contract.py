@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
-from reticent.networks import from_torch
+from reticent.networks import Network, from_torch
 from reticent.training.parts import BetaVAE, Identity, LabelAware, NoiseAware, Published
 from reticent.training.parts.contract import (
     Trained,
@@ -147,6 +147,13 @@ def test_a_network_is_a_module_or_a_description_of_one() -> None:
     assert network_of(Trained(description), parameter="obfuscator") is description
     with pytest.raises(InvalidInput, match=r"network\(\) of Trained gives a str"):
         network_of(Trained("weights"), parameter="obfuscator")  # type: ignore[arg-type]
+
+    class Other(Network):
+        """Could compute anything."""
+
+    other = Other(description.layers, description.input_shape)
+    with pytest.raises(InvalidInput, match="gives a Other"):
+        network_of(Trained(other), parameter="obfuscator")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="gives a Network; expected a torch module"):
         module_of(Trained(description), parameter="embedder")
     for given, name in ((3, "int"), (Drawn, "Drawn")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +122,14 @@ def fit_release(
         CalibrationFailed: no plan meets the total.
     """
     with torch.random.fork_rng(devices=[]), progress(flag(verbose, name="verbose")) as report:
-        prepared = prepare(settings, X, y, random_state=random_state, report=report)
+        prepared = prepare(
+            settings,
+            X,
+            y,
+            labels_needed=any(mechanism in LABEL_MECHANISMS for mechanism in mechanisms),
+            random_state=random_state,
+            report=report,
+        )
         requirement = settings.requirement(prepared.embedding, prepared.domain)
         trained = _trained(settings, prepared, mechanisms, report)
         candidates = [
@@ -153,21 +161,25 @@ def prepare(
     X: npt.ArrayLike,
     y: npt.ArrayLike | None,
     *,
+    labels_needed: bool,
     random_state: Any,
     report: Report,
 ) -> Prepared:
     """Checks the data, trains the embedder, fixes the public domain and splits off calibration
     rows.
 
+    Args:
+        settings: checked settings.
+        X, y, random_state: as of ``fit_release``.
+        labels_needed: whether labels are released, whatever the parts need.
+        report: told after every epoch.
+
     Raises:
         InvalidInput: data that cannot be used; nothing has been trained then.
     """
     inputs, shape = check_pictures(X, name="X")
-    wanted = (
-        settings.mechanism in LABEL_MECHANISMS
-        or needs_labels(settings.released)
-        or needs_labels(settings.embedder)
-    )
+    parts = (settings.released, settings.embedder)
+    wanted = labels_needed or any(needs_labels(part) for part in parts)
     classes, labels = (None, None) if y is None and not wanted else class_labels(y, len(inputs))
     random = training_generator(random_state)
     held_rows = settings.calibration.held_rows(len(inputs))
@@ -265,7 +277,7 @@ def _embedding(
         return IdentityEmbedding(inputs.shape[1], name=name)
     module = module_of(part, parameter="embedder")
     if isinstance(module, Embedder) and BetaVaeEmbedding.describes(module):
-        return BetaVaeEmbedding(module, name=name)
+        return BetaVaeEmbedding(copy.deepcopy(module), name=name)
     lower, upper = _input_range(inputs)
     return ModuleEmbedding(
         module, shape if len(shape) > 1 else None, lower=lower, upper=upper, name=name

@@ -36,6 +36,7 @@ _EXAMPLES = {
     "embedder": "BetaVAE()",
     "obfuscator": "NoiseAware()",
     "classifier": "LabelAware()",
+    "calibration": "Calibration()",
 }
 
 
@@ -69,10 +70,10 @@ class PosthocSystem(ReleasingSystem):
         for key in params:
             name, nested, _ = key.partition("__")
             part = params.get(name, getattr(self, name, None))
-            if nested and isinstance(part, str):
+            if nested and name in _EXAMPLES and isinstance(part, str | None):
                 raise InvalidParameter(
-                    f"{key}: {name}={part!r} is a name and has no parameters; pass the part "
-                    f"itself, as {name}={_EXAMPLES.get(name, 'Part()')}"
+                    f"{key}: {name}={part!r} stands for a part and has no parameters; pass the "
+                    f"part itself, as {name}={_EXAMPLES[name]}"
                 )
         super().set_params(**params)
         return self

@@ -193,8 +193,9 @@ def network_of(part: Any, *, parameter: str) -> nn.Module | Network:
     Raises:
         InvalidInput: ``network`` gives neither a torch module nor a ``Network``.
     """
-    network = part.network()
-    if not isinstance(network, nn.Module | Network):
+    network: nn.Module | Network = part.network()
+    # A subclass of Network may compute something else than its layers say, which are certified.
+    if not isinstance(network, nn.Module) and type(network) is not Network:
         raise InvalidInput(
             f"{parameter}: network() of {type(part).__name__} gives a {type(network).__name__}; "
             "expected a torch module or a reticent.networks.Network"
