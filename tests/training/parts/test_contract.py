@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from torch import nn
 
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
@@ -132,6 +133,27 @@ def test_only_a_part_that_asks_is_told_of_the_release() -> None:
 def test_which_parts_cannot_do_without_labels() -> None:
     assert all(needs_labels(part) for part in ("noise-aware", None, NoiseAware(), Published()))
     assert not any(needs_labels(part) for part in (nn.Linear(1, 1), Drawn(), Identity(), BetaVAE()))
+
+
+class Supervised(Drawn):
+    """Says by its tags that it needs labels."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def test_tags_say_whether_a_foreign_part_needs_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert needs_labels(Supervised())
+    assert get_tags(NoiseAware()).target_tags.required
+    assert not get_tags(BetaVAE()).target_tags.required
+    # As in scikit-learn 1.5, which has another word for it.
+    monkeypatch.delattr(BaseEstimator, "__sklearn_tags__")
+    for needed in (True, False):
+        tags = {"requires_y": needed}
+        monkeypatch.setattr(Drawn, "_get_tags", lambda _, tags=tags: tags, raising=False)
+        assert needs_labels(Drawn()) == needed
 
 
 def test_one_part_for_each_size() -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 from torch import nn
 
@@ -54,7 +53,13 @@ class PlannedRelease:
 
 
 class Part(BaseEstimator):
-    """A part of ours. Somebody else's needs no base class but ``BaseEstimator``."""
+    """A part of ours. Somebody else's needs no base class but ``BaseEstimator``.
+
+    Attributes:
+        needs_labels: whether ``fit`` cannot do without labels.
+    """
+
+    needs_labels: ClassVar[bool] = False
 
     def check(self) -> None:
         """Nothing, if the parameters can be used; called before any part is trained.
@@ -66,6 +71,11 @@ class Part(BaseEstimator):
     def variants(self) -> list[Part]:
         """The parts that are tried in place of this one: itself."""
         return [self]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.needs_labels
+        return tags
 
 
 class Trained(Part):
@@ -144,9 +154,13 @@ def needs_labels(part: Any) -> bool:
     """Whether the part that an argument means cannot be fitted without labels."""
     if isinstance(part, nn.Module):
         return False
-    if isinstance(part, BaseEstimator):
-        return bool(get_tags(part).target_tags.required)
-    return True
+    if isinstance(part, Part):
+        return part.needs_labels
+    if not isinstance(part, BaseEstimator):
+        return True
+    if hasattr(part, "__sklearn_tags__"):
+        return bool(part.__sklearn_tags__().target_tags.required)
+    return bool(part._get_tags()["requires_y"])  # scikit-learn below 1.6
 
 
 def fitted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,8 @@ class LabelAware(Part):
         >>> part.network()[-1].out_features
         2
     """
+
+    needs_labels: ClassVar[bool] = True
 
     network_: nn.Sequential
 
@@ -111,11 +113,6 @@ class LabelAware(Part):
             "learning_rate": self.learning_rate,
             "seed": seed_of(self.random_state),
         }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 CLASSIFIERS = {"noise-aware": LabelAware}

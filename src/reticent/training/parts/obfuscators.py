@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ class Obfuscator(Part):
     Attributes:
         network_: the trained network.
     """
+
+    needs_labels: ClassVar[bool] = True
 
     network_: nn.Sequential
     outputs: Outputs
@@ -63,11 +65,6 @@ class Obfuscator(Part):
                 "that tries each"
             )
         return sizes[0]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 class NoiseAware(Obfuscator):
