@@ -19,8 +19,8 @@ from reticent.cli.fit_config import FitConfig
 from reticent.cli.tables import read_table
 from reticent.core.errors import InvalidInput
 from reticent.core.files import unpacked
+from reticent.tables import Numeric, TabularSchema
 from reticent.tables.files import read_names, read_rows
-from reticent.tables.schema import Numeric, TabularSchema
 
 _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
