@@ -10,9 +10,9 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges __version__"
+        "BetaVAE Calibration CertifiedClassifier CertifiedEnsemble Identity LabelAware Named "
+        "NoiseAware PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
+        "PrivateKNNStudent PublicRanges Published __version__"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
@@ -75,9 +75,9 @@ PUBLIC = {
         "stable_distances vote_distances"
     ),
     "reticent.systems": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges Server train_server"
+        "BetaVAE Calibration CertifiedClassifier CertifiedEnsemble Identity LabelAware Named "
+        "NoiseAware PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
+        "PrivateKNNStudent PublicRanges Published Server train_server"
     ),
     "reticent.tables": (
         "Categorical Numeric OneHot TabularSchema adult_schema atlas_schema covertype_schema "

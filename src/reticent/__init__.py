@@ -8,27 +8,41 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reticent.systems import (
+        BetaVAE,
+        Calibration,
         CertifiedClassifier,
         CertifiedEnsemble,
+        Identity,
+        LabelAware,
+        Named,
+        NoiseAware,
         PosthocClassifier,
         PosthocEncoder,
         PowerEncoder,
         PrivateKNNClassifier,
         PrivateKNNStudent,
         PublicRanges,
+        Published,
     )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BetaVAE",
+    "Calibration",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "Identity",
+    "LabelAware",
+    "Named",
+    "NoiseAware",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
+    "Published",
     "__version__",
 ]
 

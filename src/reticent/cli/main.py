@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from reticent import __version__
-from reticent.cli import bundles, demo, power, signatures
+from reticent.cli import bundles, demo, fit, methods, power, signatures
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 from reticent.core.extras import missing_extra
@@ -42,6 +42,8 @@ app = typer.Typer(
 demo.app.command()(power.power)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
+app.command()(methods.methods)
+app.command()(fit.fit)
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)

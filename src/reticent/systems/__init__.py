@@ -9,11 +9,15 @@ if TYPE_CHECKING:
     from reticent.systems.certified.ensemble import CertifiedEnsemble
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
+    from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
+    from reticent.training.parts.embedders import BetaVAE, Identity, Named
+    from reticent.training.parts.label_classifiers import LabelAware
+    from reticent.training.parts.obfuscators import NoiseAware, Published
 else:
     from reticent.core.lazy import lazy_names
 
@@ -24,23 +28,34 @@ else:
             "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
+            "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
             "reticent.systems.power.servers": ("Server", "train_server"),
             "reticent.systems.private_knn.classifier": ("PrivateKNNClassifier",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
+            "reticent.training.parts.embedders": ("BetaVAE", "Identity", "Named"),
+            "reticent.training.parts.label_classifiers": ("LabelAware",),
+            "reticent.training.parts.obfuscators": ("NoiseAware", "Published"),
         },
     )
 
 __all__ = [
+    "BetaVAE",
+    "Calibration",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "Identity",
+    "LabelAware",
+    "Named",
+    "NoiseAware",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
+    "Published",
     "Server",
     "train_server",
 ]
