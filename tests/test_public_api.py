@@ -45,8 +45,8 @@ PUBLIC = {
         "load_pneumonia load_utkface"
     ),
     "reticent.ledger": (
-        "Account Budget Charge Ledger LedgerReport PlanCounter Preview Reservation Spending "
-        "Verification check_export"
+        "Account Budget Charge Ledger LedgerReport PlanCounter Preview PreviewEach "
+        "Reservation Spending Verification check_export"
     ),
     "reticent.lipschitz": (
         "EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest Limits "
@@ -80,8 +80,8 @@ PUBLIC = {
         "PrivateKNNStudent PublicRanges Published Server train_server"
     ),
     "reticent.tables": (
-        "Categorical Numeric OneHot TabularSchema adult_schema atlas_schema covertype_schema "
-        "higgs_schema read_names read_rows"
+        "Categorical Hashed Instant NamedRows Numeric OneHot Ordered TabularSchema Truth "
+        "adult_schema atlas_schema covertype_schema higgs_schema read_names read_rows"
     ),
 }
 

@@ -30,6 +30,9 @@ PACKAGES = {
     "opendp": ("opendp",),
     "signing": ("cryptography",),
     "postgres": ("psycopg",),
+    "arrow": ("pyarrow",),
+    "pandas": ("pandas",),
+    "polars": ("polars",),
 }
 """What each extra installs and is imported by name."""
 
@@ -227,6 +230,9 @@ CALLS = {
         "from reticent.core.signatures import sign; "
         "sign(b'', purpose='receipt', key='no such file')"
     ),
+    "arrow": "ANSWERS.to_frame('pyarrow')",
+    "pandas": "ANSWERS.to_frame()",
+    "polars": "ANSWERS.to_frame('polars')",
     "xgboost": (
         "from reticent.systems import train_server; "
         "train_server('xgboost', np.eye(4), [0, 1, 0, 1], seed=0)"
@@ -241,7 +247,10 @@ def answers_without_extras() -> dict[str, list[str]]:
     hidden = (*sorted(OPTIONAL - {"torch"}), "skimage", "attrs", "attr")
     code = (
         WITHOUT.format(hidden=hidden) + "import json\nimport numpy as np\n"
-        "from reticent.core import AddRemove\nfrom reticent.core.errors import MissingExtra\n"
+        "from reticent.core import AddRemove, Guarantee, Receipt, Release\n"
+        "from reticent.core.errors import MissingExtra\n"
+        "receipt = Receipt('m', Guarantee(1, 0, AddRemove()), 1, '', 'none', 'exact', False)\n"
+        "ANSWERS = Release(np.zeros(1), np.zeros(1, dtype=bool), receipt)\n"
         f"found = {{}}\nfor extra, call in {CALLS!r}.items():\n"
         "    try:\n        exec(call)\n"
         "    except MissingExtra as error:\n        found[extra] = str(error)\n"
