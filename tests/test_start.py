@@ -52,7 +52,10 @@ STARTS = {
 
 def loaded(code: str, names: tuple[str, ...]) -> list[str]:
     """Which of ``names`` are imported once ``code`` has run in a process of its own."""
-    report = f"{code}\nimport sys\nprint('loaded:', *[name for name in {names!r} if name in sys.modules])"
+    report = (
+        f"{code}\nimport sys\nprint('loaded:', *[name for name in {names!r} if name in "
+        "sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", report], check=True, capture_output=True, text=True
     )

@@ -81,7 +81,10 @@ def test_optional_packages_are_imported_through_require_alone() -> None:
 
 
 def test_the_scan_sees_an_import_wherever_it_stands() -> None:
-    code = "if TYPE_CHECKING:\n    import faiss\nelse:\n    import highspy\ndef f():\n    from opacus.optimizers import DPOptimizer"
+    code = (
+        "if TYPE_CHECKING:\n    import faiss\nelse:\n    import highspy\ndef f():\n"
+        "    from opacus.optimizers import DPOptimizer"
+    )
     assert imports_when_loaded_or_called(ast.parse(code)) == {"highspy", "opacus"}
 
 

@@ -89,7 +89,9 @@ def noise_multiplier(
         >>> from reticent.accounting import GaussianCost
         >>> from reticent.core import AddRemove, Guarantee
         >>> def gaussian(multiplier):
-        ...     return PrivacyEvent("gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianCost(multiplier))
+        ...     return PrivacyEvent(
+        ...         "gaussian", Guarantee(1.0, 1e-5, AddRemove()), GaussianCost(multiplier)
+        ...     )
         >>> round(noise_multiplier(gaussian, epsilon=2.165715659029443, delta=1e-5, answers=100), 4)
         20.0
     """

@@ -179,7 +179,9 @@ class RdpFilter(Filter):
         >>> from reticent.accounting import GaussianCost
         >>> from reticent.core import AddRemove
         >>> event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, AddRemove()), GaussianCost(20.0))
-        >>> RdpFilter(Guarantee(2.5, 1e-5, AddRemove()), orders=[6.0, 9.0, 12.0]).largest(event) > 100
+        >>> RdpFilter(Guarantee(2.5, 1e-5, AddRemove()), orders=[6.0, 9.0, 12.0]).largest(
+        ...     event
+        ... ) > 100
         True
     """
 

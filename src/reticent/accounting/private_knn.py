@@ -172,8 +172,15 @@ def private_knn_total(
         MissingExtra: ``interval`` is given and dp-accounting is not installed.
 
     Example:
-        >>> steps = PrivateKnnSteps(queries=1000, answers=735, neighbours=300, sampling_probability=0.15, sigma_votes=25.0,
-        ...                         threshold=180.0, sigma_screening=75.0)
+        >>> steps = PrivateKnnSteps(
+        ...     queries=1000,
+        ...     answers=735,
+        ...     neighbours=300,
+        ...     sampling_probability=0.15,
+        ...     sigma_votes=25.0,
+        ...     threshold=180.0,
+        ...     sigma_screening=75.0,
+        ... )
         >>> total = private_knn_total(steps, delta=1e-5)
         >>> round(total.epsilon, 3), total.bound
         (0.758, 'Rényi, bits and labels')
@@ -202,8 +209,15 @@ def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> A
         orders: integers of at least 2.
 
     Example:
-        >>> steps = PrivateKnnSteps(queries=1000, answers=735, neighbours=300, sampling_probability=0.15, sigma_votes=25.0,
-        ...                         threshold=180.0, sigma_screening=75.0)
+        >>> steps = PrivateKnnSteps(
+        ...     queries=1000,
+        ...     answers=735,
+        ...     neighbours=300,
+        ...     sampling_probability=0.15,
+        ...     sigma_votes=25.0,
+        ...     threshold=180.0,
+        ...     sigma_screening=75.0,
+        ... )
         >>> round(private_knn_rdp(steps).epsilon(delta=1e-5), 3)
         0.758
     """

@@ -66,8 +66,16 @@ def calibrate_private_knn(
         CalibrationFailed: no noise up to 1e5 votes is enough.
 
     Example:
-        >>> steps = calibrate_private_knn(epsilon=0.5, delta=1e-5, queries=735, answers=735, neighbours=300,
-        ...                               sampling_probability=0.15, threshold=None, noise_ratio=None)
+        >>> steps = calibrate_private_knn(
+        ...     epsilon=0.5,
+        ...     delta=1e-5,
+        ...     queries=735,
+        ...     answers=735,
+        ...     neighbours=300,
+        ...     sampling_probability=0.15,
+        ...     threshold=None,
+        ...     noise_ratio=None,
+        ... )
         >>> round(steps.sigma_votes, 1)
         35.4
     """

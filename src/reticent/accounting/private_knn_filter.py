@@ -43,8 +43,15 @@ class PrivateKnnFilter:
     Reference: Feldman and Zrnic 2021 and Lécuyer 2021 (the Rényi filter of one order).
 
     Example:
-        >>> steps = PrivateKnnSteps(queries=4000, answers=1000, neighbours=300, sampling_probability=0.15, sigma_votes=40.0,
-        ...                         threshold=180.0, sigma_screening=120.0)
+        >>> steps = PrivateKnnSteps(
+        ...     queries=4000,
+        ...     answers=1000,
+        ...     neighbours=300,
+        ...     sampling_probability=0.15,
+        ...     sigma_votes=40.0,
+        ...     threshold=180.0,
+        ...     sigma_screening=120.0,
+        ... )
         >>> budget = PrivateKnnFilter(steps, epsilon=0.5, delta=1e-5, orders=[50])
         >>> budget.ask()
         >>> budget.answer()

@@ -159,7 +159,9 @@ def sampled_gaussian_rdp_between(
     Zhang 2019, Theorem 5.
 
     Example:
-        >>> sampled_gaussian_rdp_between(np.array([7.5, 8.5]), noise_multiplier=1.0, sampling_probability=0.01)
+        >>> sampled_gaussian_rdp_between(
+        ...     np.array([7.5, 8.5]), noise_multiplier=1.0, sampling_probability=0.01
+        ... )
         array([0.00079..., 0.00108...])
     """
     return np.array(

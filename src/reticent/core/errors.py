@@ -19,7 +19,7 @@
     ├── MissingExtra (ImportError)  15   an optional dependency that is not installed
     ├── WriteFailed (OSError)       16   an output that could not be written whole
     ├── CorruptLedger               17   entries or totals of a ledger do not match its hash chain
-    └── UntrustedSignature          18   a signature that is missing, or not by the key that is trusted
+    └── UntrustedSignature          18   a signature that is missing, or not by the trusted key
 
 The codes are the exit statuses of the command line and the problem types of the service. A withheld
 answer is a result, never an error. No message contains private input, its embedding, its local

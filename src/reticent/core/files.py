@@ -43,10 +43,10 @@ def read_regular(path: str | Path, *, most: int) -> bytes:
             repeat the path.
 
     Example:
-        >>> read_regular("/dev/zero", most=10)
+        >>> read_regular("/dev/zero", most=10)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        reticent.core.errors.InvalidInput: not a plain file; expected one that is no link, pipe, device or folder
+        reticent.core.errors.InvalidInput: not a plain file; expected one that is no link, ...
     """
     plain = "not a plain file; expected one that is no link, pipe, device or folder"
     try:
@@ -77,10 +77,10 @@ def unpacked(content: bytes, *, most: int = MOST_UNPACKED) -> bytes:
         InvalidInput: not a whole gzip file, or one that unpacks to more.
 
     Example:
-        >>> unpacked(gzip.compress(bytes(1000)), most=999)
+        >>> unpacked(gzip.compress(bytes(1000)), most=999)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        reticent.core.files.UnpacksTooFar: unpacks to more than the 999 bytes that are expected at most
+        reticent.core.files.UnpacksTooFar: unpacks to more than the 999 bytes that are ...
     """
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:

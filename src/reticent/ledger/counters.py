@@ -60,13 +60,18 @@ class PlanCounter:
     Example:
         >>> import tempfile
         >>> from reticent.core import AddRemove, Guarantee
-        >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        >>> with (
+        ...     tempfile.TemporaryDirectory() as folder,
+        ...     tempfile.TemporaryDirectory() as elsewhere,
+        ... ):
         ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
         ...     where = Scope(subject="ward 7")
         ...     plan = PrivacyEvent("plan", Guarantee(1.0, 0.0, AddRemove(data_set="ward 7")))
         ...     _ = ledger.grant(where, plan.guarantee)
         ...     paid = ledger.reserve(where, plan, answers=1)
-        ...     counter = PlanCounter.open(ledger, "plan-7", scope=where, event=plan, booked=paid.id, queries=10, answers=4)
+        ...     counter = PlanCounter.open(
+        ...         ledger, "plan-7", scope=where, event=plan, booked=paid.id, queries=10, answers=4
+        ...     )
         ...     granted = counter.take(6)  # six queries may give out four answers
         ...     counter.settle(unused=3)
         ...     again = PlanCounter.find(ledger, "plan-7", scope=where, event=plan)

@@ -68,10 +68,15 @@ class Ledger:
         >>> import tempfile
         >>> from reticent.core import AddRemove
         >>> one = PrivacyEvent("label", Guarantee(0.1, 0.0, AddRemove()))
-        >>> with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        >>> with (
+        ...     tempfile.TemporaryDirectory() as folder,
+        ...     tempfile.TemporaryDirectory() as elsewhere,
+        ... ):
         ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
         ...     _ = ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 1e-6, AddRemove()))
-        ...     with ledger.reserve(Scope(principal="acme", subject="ward-7"), one, answers=4) as reservation:
+        ...     with ledger.reserve(
+        ...         Scope(principal="acme", subject="ward-7"), one, answers=4
+        ...     ) as reservation:
         ...         answers = "computed here"
         ...         reservation.commit("receipt-1")
         ...     ledger.preview(Scope(subject="ward-7"), one, answers=1).largest

@@ -212,7 +212,10 @@ def _check_links(path: Path, ledger: Path, status: os.stat_result) -> None:
         )
 
 
-_WHY = "processes that use different names of a ledger do not see each other's charges; nothing is released"
+_WHY = (
+    "processes that use different names of a ledger do not see each other's charges; "
+    "nothing is released"
+)
 
 
 def _mount_points(path: Path) -> frozenset[str] | None:

@@ -1,17 +1,17 @@
 """The tables of a ledger, as SQLAlchemy Core describes them. The migrations create them; a test
 compares the two.
 
-``head``        one row: the ledger's name, the position and digest of its last entry, all that was ever charged, what is charged
-                to every budget for entries that a restored copy lost, and the policy. Writers lock
-                it first.
+``head``        one row: the ledger's name, the position and digest of its last entry, all that was
+                ever charged, what is charged to every budget for entries that a restored copy lost,
+                and the policy. Writers lock it first.
 ``statements``  guarantee kind and adjacency, one row per combination.
-``budgets``     a scope with what is granted and spent, and how much of that for lost entries. The database itself refuses to
-                spend more than is granted.
+``budgets``     a scope with what is granted and spent, and how much of that for lost entries. The
+                database itself refuses to spend more than is granted.
 ``accounts``    a request's exact scope with what it has spent; one statement each.
-``covers``      which budgets count which accounts. Its two composite keys make the database refuse a budget and an account with
-                different statements, whoever writes.
-``entries``     append-only and hash-chained. ``budgets`` and ``accounts`` are sums over it, maintained in the same transaction
-                and recomputed by ``verify``.
+``covers``      which budgets count which accounts. Its two composite keys make the database refuse
+                a budget and an account with different statements, whoever writes.
+``entries``     append-only and hash-chained. ``budgets`` and ``accounts`` are sums over it,
+                maintained in the same transaction and recomputed by ``verify``.
 """
 
 from __future__ import annotations

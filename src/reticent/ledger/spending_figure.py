@@ -48,7 +48,10 @@ def spending_figure(series: Sequence[Spending]) -> Figure:
     axes.axhline(100, color="0.35", linewidth=1, linestyle="--")
     for number, item in enumerate(series):
         granted = epsilon_value(item.budget.granted_epsilon)
-        label = f"{item.budget.scope.describe()}  (left {epsilon_value(item.budget.left_epsilon):g} of {granted:g})"
+        label = (
+            f"{item.budget.scope.describe()}  (left "
+            f"{epsilon_value(item.budget.left_epsilon):g} of {granted:g})"
+        )
         # The first point is the start of the first interval, when nothing was spent.
         width = item.at[1] - item.at[0] if len(item.at) > 1 else np.timedelta64(1, "s")
         at = np.concatenate([[item.at[0] - width], item.at])

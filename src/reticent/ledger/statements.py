@@ -43,4 +43,7 @@ def describe_statement(statement: str) -> str:
     phrase = f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"
     if _canonical(guarantee.kind, guarantee.adjacency) == statement:
         return phrase
-    return f"{phrase} (stated before adjacencies had identities, so it is not the same as any later statement)"
+    return (
+        f"{phrase} (stated before adjacencies had identities, so it is not the same as "
+        "any later statement)"
+    )

@@ -71,7 +71,9 @@ class EnumerationBound(LipschitzBound):
     Example:
         >>> from reticent.networks import affine_chain
         >>> net = affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]])  # |x|
-        >>> bound = EnumerationBound(net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
+        >>> bound = EnumerationBound(
+        ...     net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1
+        ... )
         >>> [round(float(u), 4) for u in bound.bound([[2.0], [0.0]], 1.0)]
         [1.0, 1.0]
     """

@@ -139,7 +139,9 @@ def lipschitz_constant(
 
     Example:
         >>> from reticent.networks import affine_chain
-        >>> net = affine_chain([[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]])  # slope 0, then 1 from 0, then 3 from 1
+        >>> net = affine_chain(
+        ...     [[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]]
+        ... )  # slope 0, then 1 from 0, then 3 from 1
         >>> found = lipschitz_constant(net, [0.0], 0.5, domain=Box.cube(1, 4.0))
         >>> found.value, found.status.value
         (1.0, 'solved')
@@ -197,9 +199,16 @@ def nearest_violation(
     Example:
         >>> from reticent.networks import affine_chain
         >>> net = affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]])  # max(x, 0)
-        >>> round(nearest_violation(net, [-2.0], limit=0.5, max_radius=3.0, domain=Box.cube(1, 4.0)).distance, 6)
+        >>> round(
+        ...     nearest_violation(
+        ...         net, [-2.0], limit=0.5, max_radius=3.0, domain=Box.cube(1, 4.0)
+        ...     ).distance,
+        ...     6,
+        ... )
         2.0
-        >>> nearest_violation(net, [-2.0], limit=0.5, max_radius=1.0, domain=Box.cube(1, 4.0)).status.value
+        >>> nearest_violation(
+        ...     net, [-2.0], limit=0.5, max_radius=1.0, domain=Box.cube(1, 4.0)
+        ... ).status.value
         'none within the radius'
     """
     chain, point, reach = _prepared(network, center, max_radius, domain, input_norm, output)
@@ -259,7 +268,9 @@ class ExactBound(LipschitzBound):
 
     Example:
         >>> from reticent.networks import affine_chain
-        >>> net = affine_chain([[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]])  # slope 0, then 1 from 0, then 3 from 1
+        >>> net = affine_chain(
+        ...     [[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]]
+        ... )  # slope 0, then 1 from 0, then 3 from 1
         >>> bound = ExactBound(net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
         >>> [round(float(u), 4) for u in bound.bound([[-0.5], [0.5]], 1.0)]
         [1.0, 3.0]

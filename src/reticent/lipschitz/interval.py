@@ -72,7 +72,9 @@ class IntervalBound(LipschitzBound):
     Example:
         >>> from reticent.networks import affine_chain
         >>> net = affine_chain([[[1.0, 2.0]], [[3.0]]], [[0.0], [0.0]])
-        >>> bound = IntervalBound(net, domain=Box.cube(2, 5.0), input_norm=Norm.LINF, output=Norm.L1)
+        >>> bound = IntervalBound(
+        ...     net, domain=Box.cube(2, 5.0), input_norm=Norm.LINF, output=Norm.L1
+        ... )
         >>> round(float(bound.bound([[1.0, 1.0]], 0.5)[0]), 4)
         9.0
     """

@@ -60,7 +60,9 @@ class LayeredBound(LipschitzBound):
 
     Example:
         >>> from reticent.networks import affine_chain
-        >>> net = affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]], [[1.0]]], [[0.0, 0.0], [-1.0], [0.0]])  # max(|x| - 1, 0)
+        >>> net = affine_chain(
+        ...     [[[1.0], [-1.0]], [[1.0, 1.0]], [[1.0]]], [[0.0, 0.0], [-1.0], [0.0]]
+        ... )  # max(|x| - 1, 0)
         >>> bound = LayeredBound(net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
         >>> [round(float(u), 4) for u in bound.bound([[2.0], [0.0]], 0.5)]
         [1.0, 0.0]

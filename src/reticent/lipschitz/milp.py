@@ -114,7 +114,9 @@ def milp_lipschitz(
 
     Example:
         >>> from reticent.networks import affine_chain
-        >>> net = affine_chain([[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]])  # slope 0, then 1 from 0, then 3 from 1
+        >>> net = affine_chain(
+        ...     [[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]]
+        ... )  # slope 0, then 1 from 0, then 3 from 1
         >>> found = milp_lipschitz(net, [0.0], 1.5, domain=Box.cube(1, 4.0))
         >>> round(found.value, 6), found.status.value
         (3.0, 'solved')
@@ -173,7 +175,12 @@ def milp_nearest_violation(
     Example:
         >>> from reticent.networks import affine_chain
         >>> net = affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]])  # max(x, 0)
-        >>> round(milp_nearest_violation(net, [-2.0], limit=0.5, max_radius=3.0, domain=Box.cube(1, 4.0)).value, 6)
+        >>> round(
+        ...     milp_nearest_violation(
+        ...         net, [-2.0], limit=0.5, max_radius=3.0, domain=Box.cube(1, 4.0)
+        ...     ).value,
+        ...     6,
+        ... )
         2.0
     """
     floor = positive(limit, name="limit") * (1 + _ABOVE)

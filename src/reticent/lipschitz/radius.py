@@ -122,7 +122,9 @@ def stability_radius(
         >>> from reticent.core import Box, Norm
         >>> from reticent.networks import affine_chain
         >>> net = affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]])  # max(x, 0)
-        >>> bound = IntervalBound(net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1)
+        >>> bound = IntervalBound(
+        ...     net, domain=Box.cube(1, 4.0), input_norm=Norm.LINF, output=Norm.L1
+        ... )
         >>> stability_radius(bound, [[-2.0]], proposal=0.5, max_radius=3.0, tolerance=0.25).tolist()
         [1.75]
     """

@@ -41,9 +41,9 @@ class GaussianMechanism(AdditiveMechanism):
     *Why.* Let D be the discrete Gaussian and Q the continuous one rounded to integers. Q is a
     post-processing of the continuous mechanism, whose exact delta is ``gaussian_delta``. For |v| <=
     36 sigma, log(Q(v)/D(v)) is at most eta = 1300/(8 sigma^2) in absolute value, because Q(v)/D(v)
-    is the mean of cosh(v t/sigma^2) exp(-t^2/2 sigma^2) over
-    |t| <= 1/2, times a ratio of normalisers; beyond lies a mass tau = 2 m exp(-648). So epsilon is lowered by 2 m eta and
-    delta by (1 + e^epsilon) tau before sigma is computed (with 2^20 steps in sigma, m eta is below
+    is the mean of cosh(v t/sigma^2) exp(-t^2/2 sigma^2) over |t| <= 1/2, times a ratio of
+    normalisers; beyond lies a mass tau = 2 m exp(-648). So epsilon is lowered by 2 m eta and delta
+    by (1 + e^epsilon) tau before sigma is computed (with 2^20 steps in sigma, m eta is below
     2e-10 m).
 
     *Floating point.* Exact integer noise; the computed sigma is enlarged by 1e-7 of itself.
@@ -54,7 +54,9 @@ class GaussianMechanism(AdditiveMechanism):
     Example:
         >>> from reticent.core import Neighborhood
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
-        >>> mechanism = GaussianMechanism(sensitivity=1.0, epsilon=1.0, delta=1e-5, dimension=3, adjacency=near)
+        >>> mechanism = GaussianMechanism(
+        ...     sensitivity=1.0, epsilon=1.0, delta=1e-5, dimension=3, adjacency=near
+        ... )
         >>> round(mechanism.scale, 3)
         3.731
 

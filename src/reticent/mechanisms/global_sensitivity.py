@@ -33,7 +33,9 @@ class GlobalSensitivityResponse(BinaryResponse):
 
     Example:
         >>> from reticent.core import AddRemove
-        >>> GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1)).flip_probabilities([0, 9]).round(4).tolist()
+        >>> GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1)).flip_probabilities(
+        ...     [0, 9]
+        ... ).round(4).tolist()
         [0.1839, 0.1839]
     """
 

@@ -44,8 +44,13 @@ class KNormMechanism(AdditiveMechanism):
         >>> from reticent.core import Neighborhood
         >>> from reticent.noise import SecureSampler
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
-        >>> mechanism = KNormMechanism(sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near, output_norm=Norm.LINF)
-        >>> round(mechanism.scale, 4), mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
+        >>> mechanism = KNormMechanism(
+        ...     sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near, output_norm=Norm.LINF
+        ... )
+        >>> (
+        ...     round(mechanism.scale, 4),
+        ...     mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape,
+        ... )
         (0.5, (1, 3))
 
     Reference: Hardt and Talwar (2010), section 4; the exact integer form is ours

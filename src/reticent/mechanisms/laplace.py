@@ -36,7 +36,10 @@ class LaplaceMechanism(AdditiveMechanism):
         >>> from reticent.noise import SecureSampler
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
         >>> mechanism = LaplaceMechanism(sensitivity=1.0, epsilon=2.0, dimension=3, adjacency=near)
-        >>> round(mechanism.scale, 4), mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape
+        >>> (
+        ...     round(mechanism.scale, 4),
+        ...     mechanism.release([[0.0, 1.0, 2.0]], sampler=SecureSampler()).shape,
+        ... )
         (0.5, (1, 3))
 
     Reference: Dwork, McSherry, Nissim and Smith (2006), proposition 1; discrete form: Ghosh,

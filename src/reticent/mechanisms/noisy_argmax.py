@@ -46,7 +46,9 @@ class NoisyArgmax:
 
     Example:
         >>> from reticent.noise import SecureSampler
-        >>> argmax = NoisyArgmax(classes=3, neighbours=300, sigma=2.0, sampling_probability=0.15, delta=1e-5)
+        >>> argmax = NoisyArgmax(
+        ...     classes=3, neighbours=300, sigma=2.0, sampling_probability=0.15, delta=1e-5
+        ... )
         >>> argmax.release([[10, 280, 10]], sampler=SecureSampler()).tolist()
         [1]
 

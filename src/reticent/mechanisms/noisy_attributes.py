@@ -34,10 +34,10 @@ class NoisyAttributes:
     addition or removal of one record.
 
     *Why.* One record replaces one non-negative vector u by another, v, each of squared l2 norm at
-    most tau; as u.v >= 0,
-    |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so |u - v|^2 is at most their number too. At integer orders
-    the Renyi divergence of the sampled step is that of continuous noise
-    (``reticent.accounting.discrete_gaussian``), and no other orders are used.
+    most tau; as u.v >= 0, |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so
+    |u - v|^2 is at most their number too. At integer orders the Renyi divergence of the sampled
+    step is that of continuous noise (``reticent.accounting.discrete_gaussian``), and no other
+    orders are used.
 
     *Floating point.* Votes are integers of 1 / ``steps`` each, and so is the noise.
 
@@ -53,7 +53,13 @@ class NoisyAttributes:
     Example:
         >>> from reticent.noise import SecureSampler
         >>> mechanism = NoisyAttributes(
-        ...     attributes=2, neighbours=100, tau=2, sigma=1.0, sampling_probability=0.1, delta=1e-5, steps=256
+        ...     attributes=2,
+        ...     neighbours=100,
+        ...     tau=2,
+        ...     sigma=1.0,
+        ...     sampling_probability=0.1,
+        ...     delta=1e-5,
+        ...     steps=256,
         ... )
         >>> mechanism.release([[90 * 256, 10 * 256]], sampler=SecureSampler()).tolist()
         [[True, False]]

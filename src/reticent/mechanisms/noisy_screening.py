@@ -50,7 +50,9 @@ class NoisyScreening:
 
     Example:
         >>> from reticent.noise import SecureSampler
-        >>> screening = NoisyScreening(neighbours=300, threshold=180.0, sigma=0.5, sampling_probability=0.15, delta=1e-5)
+        >>> screening = NoisyScreening(
+        ...     neighbours=300, threshold=180.0, sigma=0.5, sampling_probability=0.15, delta=1e-5
+        ... )
         >>> screening.release([300, 20], sampler=SecureSampler()).tolist()
         [True, False]
 

@@ -3,15 +3,15 @@
 Five places where print and proof part ways, each a switch here, so that an experiment can see what
 each one does and an audit can show that it catches them:
 
-==================  ============================================  ==========================================
-switch              as published                                  what a proof needs
-==================  ============================================  ==========================================
-``noise_covers``    ``"P"``: Laplace(P / epsilon)                 ``"P R"``: neighbours are P R apart
-``test_scale``      ``"1 / epsilon"`` (Algorithm 1)               ``"R / epsilon"`` (the text)
-``searched_at``     ``"R"`` (Algorithm 1 never moves)             ``"midpoint"``: the radius being searched
-``if_unstable``     ``"R / 2"`` (where the search starts)         ``"zero"``: no stability, no credit
-``stability``       ``"half"``: psi / 2, jumps at psi = R         ``"slack"``: max(0, psi - R), 1-Lipschitz
-==================  ============================================  ==========================================
+=================  =====================================  ==========================================
+switch             as published                           what a proof needs
+=================  =====================================  ==========================================
+``noise_covers``   ``"P"``: Laplace(P / epsilon)          ``"P R"``: neighbours are P R apart
+``test_scale``     ``"1 / epsilon"`` (Algorithm 1)        ``"R / epsilon"`` (the text)
+``searched_at``    ``"R"`` (Algorithm 1 never moves)      ``"midpoint"``: the radius being searched
+``if_unstable``    ``"R / 2"`` (where the search starts)  ``"zero"``: no stability, no credit
+``stability``      ``"half"``: psi / 2, jumps at psi = R  ``"slack"``: max(0, psi - R), 1-Lipschitz
+=================  =====================================  ==========================================
 
 With every switch on its right-hand side the statement is provable, and is what
 ``LaplaceTestRelease`` implements with exact arithmetic; here noise is on a grid too, but no

@@ -52,7 +52,9 @@ class SmoothCauchy(BinaryResponse):
 
     Example:
         >>> from reticent.core import AddRemove
-        >>> SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1)).flip_probabilities([0, 20, 40]).round(4).tolist()
+        >>> SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1)).flip_probabilities([0, 20, 40]).round(
+        ...     4
+        ... ).tolist()
         [0.4735, 0.1288, 0.0049]
     """
 

@@ -51,7 +51,12 @@ class SparseVectorScreening:
         >>> from reticent.core import AddRemove
         >>> from reticent.noise import SecureSampler
         >>> screening = SparseVectorScreening(
-        ...     threshold=150, epsilon_threshold=2.0, epsilon_query=4.0, limit=2, paid="fails", adjacency=AddRemove()
+        ...     threshold=150,
+        ...     epsilon_threshold=2.0,
+        ...     epsilon_query=4.0,
+        ...     limit=2,
+        ...     paid="fails",
+        ...     adjacency=AddRemove(),
         ... )
         >>> screening.release([300, 0, 300, 0, 300], sampler=SecureSampler()).tolist()
         [1, 0, 1, 0, -1]

@@ -30,7 +30,9 @@ def label_votes(chosen: Integers, labels: Integers, *, classes: int) -> Integers
         Shape (b, classes). Private.
 
     Example:
-        >>> label_votes(np.array([[0, 2, -1], [1, -1, -1]]), np.array([1, 0, 1]), classes=2).tolist()
+        >>> label_votes(
+        ...     np.array([[0, 2, -1], [1, -1, -1]]), np.array([1, 0, 1]), classes=2
+        ... ).tolist()
         [[0, 2], [1, 0]]
     """
     rows, columns = np.nonzero(chosen >= 0)

@@ -44,7 +44,10 @@ class SymbolTable:
     Example:
         >>> from reticent.noise.expansions import Quotient
         >>> table = SymbolTable(Quotient(1, 4))
-        >>> table.symbols(np.array([0, 2**14 - 1, 2**14 + 1], dtype=np.uint16), lambda count: np.zeros(count, np.uint64)).tolist()
+        >>> table.symbols(
+        ...     np.array([0, 2**14 - 1, 2**14 + 1], dtype=np.uint16),
+        ...     lambda count: np.zeros(count, np.uint64),
+        ... ).tolist()
         [0, 0, 1]
     """
 

@@ -9,8 +9,9 @@ from importlib.resources import files
 
 from reticent.core.guarantees import GuaranteeCard
 
-_FOOTER = """<footer><p>Every number and picture on this page was computed by the run that wrote it. Answers were released with
-noise from the operating system, so another run differs a little. Nothing here loads from anywhere else.</p></footer>"""
+_FOOTER = """<footer><p>Every number and picture on this page was computed by the run that wrote it.
+Answers were released with noise from the operating system, so another run differs a little. Nothing
+here loads from anywhere else.</p></footer>"""
 
 _NUMBER_AND_PERCENT = re.compile(r"(?<=\d) %")  # a line must not end between the two
 

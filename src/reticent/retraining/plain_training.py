@@ -35,7 +35,9 @@ def plain_training(
     Example:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(200, 2))
-        >>> [weights] = plain_training(X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2))
+        >>> [weights] = plain_training(
+        ...     X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2)
+        ... )
         >>> bool(weights[0, 0] > 0.05 > abs(weights[0, 1]))
         True
     """

@@ -62,7 +62,9 @@ def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Inte
         without knowing the hash; the guarantee holds for any keys.
 
     Example:
-        >>> record_buckets([b"anna", b"ben", b"carol", b"anna"], buckets=4, purpose="batch").tolist()
+        >>> record_buckets(
+        ...     [b"anna", b"ben", b"carol", b"anna"], buckets=4, purpose="batch"
+        ... ).tolist()
         [0, 3, 2, 0]
     """
     size, secret = count(buckets, name="buckets"), purpose.encode()

@@ -156,7 +156,10 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
 
     Example:
         >>> distances = [[100]] * 8 + [[0]]
-        >>> published_vote_distances([[1]] * 8 + [[0]], distances), published_vote_distances([[1]] * 9, distances)
+        >>> (
+        ...     published_vote_distances([[1]] * 8 + [[0]], distances),
+        ...     published_vote_distances([[1]] * 9, distances),
+        ... )
         (array([303]), array([404]))
     """
     votes, costs = np.asarray(labels), np.asarray(distances)

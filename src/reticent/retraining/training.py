@@ -142,7 +142,9 @@ def parameter_intervals(
     Example:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(200, 2))
-        >>> intervals = parameter_intervals(X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2), k_max=3)
+        >>> intervals = parameter_intervals(
+        ...     X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2), k_max=3
+        ... )
         >>> [bool(intervals.contains(intervals.nominal, k)) for k in range(4)]
         [True, True, True, True]
 

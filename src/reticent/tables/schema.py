@@ -510,7 +510,9 @@ def word_of(value: Any) -> str:
         return str(int(value))
     try:
         return str(value)
-    except Exception:  # Python writes no integers of more than 4300 digits, and a class of somebody's own may raise anything
+    except Exception:
+        # Python writes no integers of more than 4300 digits, and a class of somebody's own may
+        # raise anything.
         return f"<{type(value).__name__} that cannot be written>"
 
 

@@ -83,7 +83,13 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> classifier = PosthocClassifier(
-        ...     epsilon=4.0, delta=0.0, radius=0.2, embedder="identity", hidden=(8,), epochs=5, random_state=0
+        ...     epsilon=4.0,
+        ...     delta=0.0,
+        ...     radius=0.2,
+        ...     embedder="identity",
+        ...     hidden=(8,),
+        ...     epochs=5,
+        ...     random_state=0,
         ... ).fit(X, y)
         >>> set(classifier.release(X).values) <= {0, 1, 2}
         True

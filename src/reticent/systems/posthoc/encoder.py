@@ -83,7 +83,14 @@ class PosthocEncoder(PosthocSystem):
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> encoder = PosthocEncoder(
-        ...     epsilon=8.0, delta=0.0, radius=0.2, embedder="identity", outputs=2, hidden=(8,), epochs=5, random_state=0
+        ...     epsilon=8.0,
+        ...     delta=0.0,
+        ...     radius=0.2,
+        ...     embedder="identity",
+        ...     outputs=2,
+        ...     hidden=(8,),
+        ...     epochs=5,
+        ...     random_state=0,
         ... ).fit(X, y)
         >>> encoder.release(X[:3]).values.shape
         (3, 2)

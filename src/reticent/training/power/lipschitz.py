@@ -121,7 +121,9 @@ def pair_sort(width: int) -> Residual:
     """The layer that turns every pair (a, b) into (max(a, b), min(a, b)), as a residual sum.
 
     Example:
-        >>> Network((Affine(np.eye(2), np.zeros(2)), pair_sort(2)), (2,)).forward([[1.0, 3.0]]).tolist()
+        >>> Network((Affine(np.eye(2), np.zeros(2)), pair_sort(2)), (2,)).forward(
+        ...     [[1.0, 3.0]]
+        ... ).tolist()
         [[3.0, 1.0]]
     """
     half = np.arange(width // 2)
