@@ -12,7 +12,7 @@ PUBLIC = {
     "reticent": (
         "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges __version__"
+        "PrivateKNNStudent PublicRanges __version__ load"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "

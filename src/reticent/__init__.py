@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         PrivateKNNStudent,
         PublicRanges,
     )
+    from reticent.systems.loading import load
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "__version__",
+    "load",
 ]
 
 
@@ -37,6 +39,10 @@ def __getattr__(name: str) -> Any:
     """The estimators, imported when first asked for: torch takes seconds, and ``reticent
     --help`` should not.
     """
+    if name == "load":
+        from reticent.systems.loading import load
+
+        return load
     if name in __all__:
         from reticent import systems
 

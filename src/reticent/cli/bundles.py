@@ -224,24 +224,9 @@ def open_bundle(folder: Path, trusted_key: Path | None = None) -> System:
         CorruptBundle: the bundle is damaged.
         UntrustedSignature: not signed by ``trusted_key``.
     """
-    from reticent import systems
-    from reticent.bundles.bundle import Bundle
+    from reticent.systems.loading import load
 
-    known: tuple[type[System], ...] = (
-        systems.PosthocEncoder,
-        systems.PosthocClassifier,
-        systems.CertifiedClassifier,
-        systems.CertifiedEnsemble,
-        systems.PowerEncoder,
-        systems.PrivateKNNStudent,
-    )
-    doors = {door.__name__: door for door in known}
-    name = Bundle.read(folder, trusted_key=trusted_key).system
-    if name not in doors:
-        raise InvalidInput(
-            f"bundle={str(folder)!r}: holds a {name}, expected one of {', '.join(doors)}"
-        )
-    return doors[name].load(folder, trusted_key=trusted_key)
+    return load(folder, trusted_key=trusted_key)
 
 
 def _answering(folder: Path, trusted_key: Path | None) -> AnsweringSystem:

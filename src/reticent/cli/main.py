@@ -34,7 +34,6 @@ app = typer.Typer(
     "be proved.\n\n"
     "The exit status is 0, or the code of the error: reticent.core.errors lists them.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
