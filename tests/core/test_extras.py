@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from reticent.core.errors import MissingExtra
-from reticent.core.extras import require
+from reticent.core.extras import WHOLE_MODULES, is_torch_module, missing_extra, require
+from reticent.core.lazy import lazy_names
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "reticent"
 
 PACKAGES = {
+    "networks": ("torch",),
     "plots": ("matplotlib",),
     "attacks": ("torchmetrics",),
     "milp": ("highspy",),
@@ -75,7 +77,8 @@ OPTIONAL = {package for packages in PACKAGES.values() for package in packages}
 
 def test_optional_packages_are_imported_through_require_alone() -> None:
     direct = {
-        name: sorted(imports_when_loaded_or_called(tree) & OPTIONAL) for name, tree in TREES.items()
+        name: sorted(imports_when_loaded_or_called(tree) & OPTIONAL - set(WHOLE_MODULES))
+        for name, tree in TREES.items()
     }
     assert {name: packages for name, packages in direct.items() if packages} == {}
 
@@ -86,6 +89,19 @@ def test_the_scan_sees_an_import_wherever_it_stands() -> None:
         "    from opacus.optimizers import DPOptimizer"
     )
     assert imports_when_loaded_or_called(ast.parse(code)) == {"highspy", "opacus"}
+
+
+def test_what_whole_modules_are_built_on_is_imported_at_their_top_or_through_require() -> None:
+    inside = {
+        name: sorted(
+            package
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+            for package in imports_when_loaded_or_called(node) & set(WHOLE_MODULES)
+        )
+        for name, tree in TREES.items()
+    }
+    assert {name: packages for name, packages in inside.items() if packages} == {}
 
 
 def test_what_is_required_is_in_the_extra_that_the_message_names() -> None:
@@ -120,6 +136,40 @@ def test_a_missing_package_is_one_line_that_names_the_extra(
         assert str(caught.value) == f'{package} is not installed: pip install "reticent[{extra}]"'
 
 
+def test_a_name_whose_module_needs_a_missing_package_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reticent_test_built_on_torch.py").write_text("import torch\nvalue = 1")
+    monkeypatch.syspath_prepend(tmp_path)
+    find = lazy_names("example", {"reticent_test_built_on_torch": ("value",)})
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "torch", None)
+        with pytest.raises(MissingExtra, match=r'^torch is not .* "reticent\[networks\]"$'):
+            find("value")
+    assert find("value") == 1
+
+
+def test_a_missing_package_of_no_extra_is_not_called_an_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reticent_test_needs_more.py").write_text("import reticent_test_nowhere")
+    monkeypatch.syspath_prepend(tmp_path)
+    find = lazy_names("example", {"reticent_test_needs_more": ("value",)})
+    with pytest.raises(ModuleNotFoundError, match="reticent_test_nowhere") as caught:
+        find("value")
+    assert not isinstance(caught.value, MissingExtra)
+    assert missing_extra(caught.value) is None
+
+
+def test_a_torch_module_is_told_from_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch import nn
+
+    assert is_torch_module(nn.ReLU())
+    assert [is_torch_module(value) for value in (None, "relu", nn.ReLU, nn)] == [False] * 4
+    monkeypatch.delitem(sys.modules, "torch")
+    assert not is_torch_module("relu")
+
+
 def test_what_could_be_done_instead_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtra, match=r'pip install "reticent\[faiss\]", or stay$'):
@@ -146,11 +196,11 @@ sys.meta_path.insert(0, Nowhere())
 """
 
 
-def test_the_core_works_without_any_extra() -> None:
+def test_what_needs_torch_at_most_works_without_any_other_extra() -> None:
     """Totals, a ledger, a certified linear model and exact neighbours, where none of these
     packages can be found.
     """
-    hidden = tuple(sorted(OPTIONAL | {"skimage", "attrs", "attr"}))
+    hidden = tuple(sorted(OPTIONAL - {"torch"} | {"skimage", "attrs", "attr"}))
     code = WITHOUT.format(hidden=hidden) + (
         "import numpy as np\n"
         "from reticent import CertifiedClassifier, PosthocEncoder, PowerEncoder, "

@@ -26,7 +26,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from reticent.core.checks import words
-from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.errors import CorruptBundle, InvalidInput, MissingExtra
 from reticent.core.files import output_file, output_folder, read_regular
 from reticent.core.signatures import sign, verify
 from reticent.core.strict_json import strict_dumps, strict_loads
@@ -215,10 +215,11 @@ def rebuilding() -> Iterator[None]:
 
     Raises:
         CorruptBundle: in place of any other exception.
+        MissingExtra: a package that the system needs is not installed; the bundle may be whole.
     """
     try:
         yield
-    except CorruptBundle:
+    except (CorruptBundle, MissingExtra):
         raise
     except Exception as error:
         reason = str(error).splitlines()[0][:200] if str(error) else ""

@@ -11,6 +11,7 @@ import typer
 
 from reticent.cli.certified import certified
 from reticent.cli.knn import knn
+from reticent.core.extras import require
 from reticent.core.files import output_folder
 
 app = typer.Typer(
@@ -58,7 +59,7 @@ def posthoc(
     held-out pictures. The privacy parameters are suggestions for looking around; a release of
     your own has to name its own.
     """
-    import torch
+    torch = require("torch", extra="networks")
 
     from reticent.cli.arrays import npy_content
     from reticent.datasets import load

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from reticent.core.extras import require
 from reticent.core.files import output_folder
 
 MARKER = "results.json"
@@ -43,7 +44,7 @@ def knn(
     privacy parameters are suggestions for looking around; a release of your own has to name its
     own.
     """
-    import torch
+    torch = require("torch", extra="networks")
 
     from reticent.datasets import load
     from reticent.demos.private_knn.demo import page, run_demo, suggested

@@ -15,6 +15,7 @@ from reticent import __version__
 from reticent.cli import bundles, demo, power, signatures
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
+from reticent.core.extras import missing_extra
 
 try:
     from typer.exceptions import Abort, Exit, TyperException
@@ -88,6 +89,9 @@ def run(arguments: Sequence[str]) -> int:
     except ReticentError as error:
         return _complain(str(error), error.code)
     except Exception as error:
+        missing = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None:
+            return _complain(str(missing), missing.code)
         if os.environ.get(TRACEBACK_VARIABLE) == "1":
             raise
         # Neither message nor traceback: either may hold a private value that a library put into it.

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from reticent.cli.demo import MARKER
+from reticent.core.extras import require
 from reticent.core.files import output_folder
 
 
@@ -44,7 +45,7 @@ def power(
     held-out rows. The privacy parameters are suggestions for looking around; a release of your
     own has to name its own.
     """
-    import torch
+    torch = require("torch", extra="networks")
 
     from reticent.demos.power.chart import figure
     from reticent.demos.power.demo import PowerDemoSettings, run_demo, summary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,17 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
     if masked:
         raise InvalidInput(f"{name}: contains masked values; expected a number in every place")
     return array
+
+
+def is_sparse(values: Any) -> bool:
+    """Whether ``values`` is a sparse matrix or array of scipy's, which numpy takes for one object.
+
+    Example:
+        >>> is_sparse([[0.0]])
+        False
+    """
+    sparse = sys.modules.get("scipy.sparse")  # no object is of a class that was never loaded
+    return sparse is not None and bool(sparse.issparse(values))
 
 
 def _numbers(array: npt.NDArray[Any], name: str) -> Array:

@@ -5,9 +5,34 @@ what to install.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from reticent.core.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from torch import nn
+    from typing_extensions import TypeIs
+
+
+WHOLE_MODULES = {"torch": "networks"}
+"""Packages that some modules are built on from their first line on, and the extra of each."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+    """What to say where a module could not be imported for want of an optional package; None
+    where something else is missing.
+
+    Example:
+        >>> print(missing_extra(ModuleNotFoundError(name="torch")))
+        torch is not installed: pip install "reticent[networks]"
+        >>> missing_extra(ModuleNotFoundError(name="numpy")) is None
+        True
+    """
+    package = (error.name or "").partition(".")[0]
+    if package not in WHOLE_MODULES:
+        return None
+    return MissingExtra(_line(package, WHOLE_MODULES[package]))
 
 
 def require(module: str, *, extra: str, instead: str = "") -> Any:
@@ -33,7 +58,20 @@ def require(module: str, *, extra: str, instead: str = "") -> Any:
         if error.name != package:
             raise
         without = f", or {instead}" if instead else ""
-        raise MissingExtra(
-            f'{package} is not installed: pip install "reticent[{extra}]"{without}'
-        ) from error
+        raise MissingExtra(_line(package, extra) + without) from error
     return importlib.import_module(module)
+
+
+def is_torch_module(value: object) -> TypeIs[nn.Module]:
+    """Whether ``value`` is a torch module; torch is not imported to find out.
+
+    Example:
+        >>> is_torch_module("a name")
+        False
+    """
+    torch = sys.modules.get("torch")  # no object is of a class whose package was never loaded
+    return torch is not None and isinstance(value, torch.nn.Module)
+
+
+def _line(package: str, extra: str) -> str:
+    return f'{package} is not installed: pip install "reticent[{extra}]"'

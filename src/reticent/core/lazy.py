@@ -19,6 +19,9 @@ def lazy_names(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable
         package: its full name.
         modules: full names of modules, and for each the names that ``package`` offers from it.
 
+    A name whose module is built on an optional package that is not installed raises
+    ``MissingExtra``.
+
     Example:
         >>> find = lazy_names("example", {"math": ("tau",)})
         >>> round(find("tau"), 3)
@@ -32,7 +35,16 @@ def lazy_names(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable
     def find(name: str) -> Any:
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(where[name]), name)
+        try:
+            module = importlib.import_module(where[name])
+        except ModuleNotFoundError as error:
+            from reticent.core.extras import missing_extra  # it needs names of this module
+
+            missing = missing_extra(error)
+            if missing is None:
+                raise
+            raise missing from error
+        value = getattr(module, name)
         if package in sys.modules:
             setattr(sys.modules[package], name, value)  # so that it is looked for once
         return value

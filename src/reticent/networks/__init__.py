@@ -1,6 +1,9 @@
 """One description of a certifiable network, as plain float64 arrays."""
 
-from reticent.networks.from_torch import SUPPORTED_MODULES, ResidualSum, from_torch, to_torch
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from reticent.networks.layers import (
     Activation,
     ActivationKind,
@@ -12,6 +15,28 @@ from reticent.networks.layers import (
     average_pool,
 )
 from reticent.networks.network import Network, affine_chain
+
+if TYPE_CHECKING:
+    from reticent.networks.torch_modules import (
+        SUPPORTED_MODULES,
+        ResidualSum,
+        from_torch,
+        to_torch,
+    )
+else:
+    from reticent.core.lazy import lazy_names
+
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "reticent.networks.torch_modules": (
+                "SUPPORTED_MODULES",
+                "ResidualSum",
+                "from_torch",
+                "to_torch",
+            )
+        },
+    )
 
 __all__ = [
     "SUPPORTED_MODULES",

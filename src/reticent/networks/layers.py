@@ -11,17 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from scipy.special import erf
-from torch.nn.functional import fold, unfold
 from typing_extensions import override
 
 from reticent.core.checks import finite_array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, UnsupportedNetwork
+from reticent.core.extras import require
+
+if TYPE_CHECKING:
+    import torch
 
 Array = npt.NDArray[np.float64]
 
@@ -47,7 +49,7 @@ class ActivationKind(StrEnum):
         if self is ActivationKind.SIGMOID:
             return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)))
         if self is ActivationKind.GELU:
-            return np.asarray(values * 0.5 * (1.0 + erf(values / np.sqrt(2.0))))
+            return np.asarray(values * _gaussian_below(values))
         return np.logaddexp(0.0, values)
 
     def slope(self, values: Array) -> Array:
@@ -60,7 +62,7 @@ class ActivationKind(StrEnum):
             return np.asarray(0.25 * (1.0 - np.square(np.tanh(0.5 * values))))
         if self is ActivationKind.GELU:
             density = np.exp(-0.5 * np.square(values)) / np.sqrt(2.0 * np.pi)
-            return np.asarray(0.5 * (1.0 + erf(values / np.sqrt(2.0))) + values * density)
+            return np.asarray(_gaussian_below(values) + values * density)
         return ActivationKind.SIGMOID.apply(values)
 
     @property
@@ -255,6 +257,8 @@ class Convolution(Linear):
 
     @override
     def map(self, values: Array, weight: Array | None = None) -> Array:
+        torch = require("torch", extra="networks")
+        unfold = torch.nn.functional.unfold
         images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.input_shape))
         kernel = self._grouped(weight)
         parts = [torch.zeros((0, self.outputs), dtype=torch.float64)]
@@ -266,6 +270,8 @@ class Convolution(Linear):
 
     @override
     def transposed_map(self, values: Array, weight: Array | None = None) -> Array:
+        torch = require("torch", extra="networks")
+        fold = torch.nn.functional.fold
         images = torch.from_numpy(np.ascontiguousarray(values).reshape(-1, *self.output_shape))
         kernel = self._grouped(weight).transpose(1, 2)
         parts = [torch.zeros((0, self.inputs), dtype=torch.float64)]
@@ -303,8 +309,18 @@ class Convolution(Linear):
         """The kernel as one matrix per group, shape (groups, outputs per group, inputs of a
         patch).
         """
-        kernel = torch.from_numpy(np.ascontiguousarray(self.weight if weight is None else weight))
+        from_numpy = require("torch", extra="networks").from_numpy
+        kernel: torch.Tensor = from_numpy(
+            np.ascontiguousarray(self.weight if weight is None else weight)
+        )
         return kernel.reshape(self.groups, len(kernel) // self.groups, -1)
+
+
+def _gaussian_below(values: Array) -> Array:
+    """The standard Gaussian's distribution function."""
+    from scipy.special import erf
+
+    return np.asarray(0.5 * (1.0 + erf(values / np.sqrt(2.0))))
 
 
 def _aligned(values: Array) -> Array:

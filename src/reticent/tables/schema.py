@@ -20,9 +20,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
 
-from reticent.core.checks import as_array, count, finite_array, one_of, real, shown
+from reticent.core.checks import as_array, count, finite_array, is_sparse, one_of, real, shown
 from reticent.core.coded_rows import CodedRows, Codes
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError
 from reticent.core.regions import Box
@@ -530,7 +529,7 @@ def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:
             f"{name}: contains masked values; expected a value in every place, or the schema's "
             "code for a missing one"
         )
-    if issparse(rows):
+    if is_sparse(rows):
         raise InvalidInput(f"{name}: sparse input is not supported; expected a dense table")
     if isinstance(rows, (list, tuple)):
         try:

@@ -7,19 +7,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from scipy.ndimage import affine_transform
-from torch import nn
 from typing_extensions import override
 
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.extras import is_torch_module, require
 from reticent.core.rows import each_row, finite_or_zero
 from reticent.training.hog import oriented_gradients
-from reticent.training.students import Student
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from reticent.training.students import Student
 
 Array = npt.NDArray[np.float64]
 
@@ -286,6 +289,7 @@ class ModuleFeatures(FeatureMap):
             private records voids every guarantee.
 
     Example:
+        >>> from torch import nn
         >>> ModuleFeatures(nn.Linear(3, 2), (3,), Origin.PUBLIC).features(np.zeros((4, 3))).shape
         (4, 2)
     """
@@ -303,7 +307,7 @@ class ModuleFeatures(FeatureMap):
                 f"{', '.join(repr(origin.value) for origin in Origin)}"
             )
         object.__setattr__(self, "origin", Origin(self.origin))
-        if not isinstance(self.module, nn.Module):
+        if not is_torch_module(self.module):
             raise InvalidInput(f"module: expected a torch module, got {type(self.module).__name__}")
 
     @property
@@ -374,6 +378,8 @@ def upright(plane: Array) -> Array:
         # Written so that NaN stays out as well: scipy looks up pixels at these places.
         if not bool((np.abs(offset) <= _FARTHEST).all() and np.abs(shear[1, 0]) <= _FARTHEST):
             return plane
+    from scipy.ndimage import affine_transform
+
     return np.asarray(affine_transform(plane, shear, offset=offset, order=1))
 
 
@@ -381,6 +387,7 @@ def _outputs(module: nn.Module, row: Array, shape: tuple[int, ...]) -> Array:
     """Outputs of ``module`` for a row of shape (1, p) as float32 of shape (1, *shape),
     flattened, shape (1, d).
     """
+    torch = require("torch", extra="networks")
     with torch.inference_mode():
         # torch's own copy is aligned in memory, whatever the array was.
         values = torch.from_numpy(row).to(torch.float32, copy=True).reshape(1, *shape)

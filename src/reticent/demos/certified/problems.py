@@ -15,12 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import UnknownName
+from reticent.core.extras import require
 from reticent.datasets import load_blobs, load_digits, load_fashion, load_imdb, load_pneumonia
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
-from reticent.training.convolutional_features import (
-    ConvolutionalConfig,
-    train_convolutional_features,
-)
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -141,6 +138,12 @@ def _scaled(rows: Array) -> Array:
 
 
 def _pneumonia() -> Problem:
+    require("torch", extra="networks")
+    from reticent.training.convolutional_features import (
+        ConvolutionalConfig,
+        train_convolutional_features,
+    )
+
     clothing = load_fashion()
     data, public = load_pneumonia(), load_pneumonia(held_out="validation")
     some = slice(0, _PUBLIC_PICTURES)
@@ -209,6 +212,7 @@ def problem_of(name: str) -> Problem:
     Raises:
         UnknownName: no such problem.
         DataUnavailable: its files are missing.
+        MissingExtra: its features are a network's ("pneumonia"), and torch is not installed.
 
     Example:
         >>> problem_of("digits").X.shape

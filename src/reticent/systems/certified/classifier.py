@@ -4,16 +4,18 @@ a proved guarantee.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
 from typing_extensions import override
 
 from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.record_labels import Classes
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class CertifiedClassifier(CertifiedSystem):

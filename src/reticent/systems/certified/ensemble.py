@@ -4,10 +4,9 @@ released with a proved guarantee.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
 from typing_extensions import override
 
 from reticent.core.checks import count
@@ -15,6 +14,9 @@ from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.record_labels import Classes
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class CertifiedEnsemble(CertifiedSystem):

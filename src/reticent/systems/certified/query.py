@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from torch import nn
 
 from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import one_of, words
@@ -25,6 +24,9 @@ from reticent.retraining.stability import stable_distances, vote_distances
 from reticent.retraining.training import ParameterIntervals
 from reticent.retraining.training_settings import TrainingGrids, TrainingSettings
 from reticent.systems.embedding import Arrays, Embedding, restore
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -9,12 +9,11 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from torch import nn
 from typing_extensions import override
 
 from reticent.accounting.calibration import epsilon_per_answer
@@ -23,6 +22,7 @@ from reticent.bundles.booking import Scopes
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
+from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import GuaranteeCard, data_set_name, unnamed
 from reticent.core.releases import Release
 from reticent.core.rows import finite_or_zero
@@ -39,7 +39,6 @@ from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import (
     Embedding,
     IdentityEmbedding,
-    ModuleEmbedding,
     check_pictures,
     check_sizes,
 )
@@ -47,6 +46,9 @@ from reticent.systems.record_labels import OBSERVED, Classes, is_observed, recor
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
 from reticent.tables.feature_names import kept_names, names_of, stored_names
 from reticent.training.progress import progress
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -395,8 +397,10 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) -> Embedding:
     if module is None:
         return IdentityEmbedding(features)
-    if not isinstance(module, nn.Module):
+    if not is_torch_module(module):
         raise InvalidParameter(
             f"extractor: expected None or a torch module, got {type(module).__name__}"
         )
+    from reticent.systems.embedding import ModuleEmbedding
+
     return ModuleEmbedding(module, shape)

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from copy import copy
 from secrets import token_hex
 from threading import Lock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from torch import nn
 
 from reticent.bundles.booking import check_bookable
 from reticent.core.checks import count, one_of, probability
@@ -41,6 +40,9 @@ from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.tables.feature_names import check_names, keep_names, names_of
 from reticent.training.features import FeatureMap
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Integers = npt.NDArray[np.int64]
 

@@ -5,15 +5,14 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
-from torch import nn
 
-from reticent.core.checks import finite_array, one_each
+from reticent.core.checks import finite_array, is_sparse, one_each
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.neighbours import PointGrid
 from reticent.neighbours.records import key_bytes
@@ -24,6 +23,9 @@ from reticent.training.features import (
     ModuleFeatures,
     Origin,
 )
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Array = npt.NDArray[np.float64]
 
@@ -108,7 +110,7 @@ def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...])
     """
     if isinstance(choice, FeatureMap):
         return choice
-    if isinstance(choice, nn.Module):
+    if is_torch_module(choice):
         return ModuleFeatures(choice, shape, Origin.PUBLIC)
     if not isinstance(choice, str):
         raise InvalidParameter(
@@ -153,7 +155,7 @@ def input_rows(X: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
     Raises:
         InvalidInput: not numbers, empty, NaN or infinity, or a single axis.
     """
-    if issparse(X):
+    if is_sparse(X):
         raise InvalidInput("X: sparse input is not supported; expected an array")
     values = finite_array(X, name="X", allow_empty=True)
     if values.ndim < 2:

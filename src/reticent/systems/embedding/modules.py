@@ -1,11 +1,8 @@
-"""From a picture to the embedding in which neighbours are measured: a beta-VAE, a user's module,
-or nothing.
-"""
+"""Embeddings by a torch module: a beta-VAE of ours, or a user's own."""
 
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
 from math import prod
 from secrets import token_hex
 from typing import Any, ClassVar
@@ -13,129 +10,32 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import issparse
 from torch import nn
 from typing_extensions import override
 
 from reticent.bundles.bundle import rebuilding
-from reticent.core.checks import count, finite_array, real, words
+from reticent.core.checks import count, real, words
 from reticent.core.errors import CorruptBundle, InvalidInput
-from reticent.core.regions import Box
-from reticent.core.rows import each_row, finite_or_zero
-from reticent.systems.space_identity import module_structure, space_identity
+from reticent.systems.embedding.embedding import (
+    BETA_VAE,
+    MODULE,
+    Array,
+    Arrays,
+    Embedding,
+)
+from reticent.systems.module_structure import module_structure
 from reticent.training.embedder import Embedder, EmbedderConfig
 from reticent.training.features import LARGEST_INPUT
 
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
-
 _ROWS_AT_ONCE = 1000
-_MOST_FEATURES = 2**24
-"""Features of one input at most, of a module that only a run can tell about."""
 
 _OF_AN_EMBEDDER = frozenset(vars(nn.Module())) | {"config"}
-
-
-class Embedding(ABC):
-    """A fixed map from inputs (n, features) to embeddings (n, dimension), float64.
-
-    Attributes:
-        name: what its owner calls it, who vouches that everything of that name maps inputs
-            alike; "" for no name.
-    """
-
-    kind: ClassVar[str]
-    name: str = ""
-
-    lower: float = -LARGEST_INPUT
-    upper: float = LARGEST_INPUT
-    """The public range that every input value is clipped to before the map sees it."""
-
-    @property
-    def sizes(self) -> tuple[int, int] | None:
-        """Features of an input and of an embedding; None where only a run can tell."""
-        return None
-
-    def embed(self, inputs: Array) -> Array:
-        """Embeddings, shape (n, dimension), of checked inputs (n, features).
-
-        Total, and row by row: inputs are clipped to the public range, each row is computed
-        alone, so that no other row has a say in its last bits, and a row whose embedding is not
-        finite is mapped to the origin.
-        """
-        return finite_or_zero(self.alone(inputs))
-
-    def alone(self, inputs: Array) -> Array:
-        """As ``embed``, with NaN and infinity where the map gives them; for the owner's checks
-        in ``fit``.
-        """
-        return each_row(self.compute, np.clip(inputs, self.lower, self.upper))
-
-    @abstractmethod
-    def compute(self, inputs: Array) -> Array:
-        """What the map gives for a batch (n, features) as it is: may be NaN, and may depend on
-        the batch in its last bits.
-        """
-
-    @abstractmethod
-    def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``restore`` reads."""
-
-    @property
-    @abstractmethod
-    def space(self) -> str:
-        """What an embedding is, in plain words."""
-
-    def identity(self, box: Box) -> str:
-        """Digest of all that maps an input to an embedding clipped to ``box``; see
-        ``space_identity``.
-        """
-        return space_identity(*self.describe(), box)
-
-    def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32] | None:
-        """Decoded pictures of embeddings, or None if there is no decoder."""
-        return None
-
-
-class IdentityEmbedding(Embedding):
-    """Inputs are embeddings already."""
-
-    kind: ClassVar[str] = "identity"
-
-    def __init__(self, dimension: int, *, name: str = "") -> None:
-        self.dimension = dimension
-        self.name = name
-
-    @property
-    @override
-    def sizes(self) -> tuple[int, int]:
-        """The dimension, twice."""
-        return self.dimension, self.dimension
-
-    @override
-    def alone(self, inputs: Array) -> Array:
-        """The inputs themselves: whoever uses them clips them to a public box."""
-        return inputs
-
-    @override
-    def compute(self, inputs: Array) -> Array:
-        """The inputs themselves."""
-        return inputs
-
-    def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """The dimension."""
-        return {"kind": self.kind, "name": self.name, "dimension": self.dimension}, {}
-
-    @property
-    def space(self) -> str:
-        """Plain words for the input space."""
-        return f"{self.dimension}-dimensional input space"
 
 
 class BetaVaeEmbedding(Embedding):
     """The posterior mean of a beta-VAE trained by reticent."""
 
-    kind: ClassVar[str] = "beta-VAE"
+    kind: ClassVar[str] = BETA_VAE
     lower, upper = 0.0, 1.0
 
     def __init__(self, embedder: Embedder, *, name: str = "") -> None:
@@ -219,7 +119,7 @@ class ModuleEmbedding(Embedding):
         InvalidInput: the module cannot be copied.
     """
 
-    kind: ClassVar[str] = "module"
+    kind: ClassVar[str] = MODULE
 
     def __init__(
         self,
@@ -297,33 +197,11 @@ def copied(module: nn.Module) -> nn.Module:
         ) from error
 
 
-def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None) -> Embedding:
-    """The embedding that ``describe`` took apart.
-
-    Args:
-        described: its JSON values.
-        arrays: the bundle's arrays.
-        module: for a user's module, one like it, which is copied and given the stored weights.
-            Where the stored one could be read it must have the same structure; of others only the
-            class is compared, and whoever passes it answers for the rest.
-
-    Raises:
-        InvalidInput: the bundle needs the user's module, and none or another one was given.
-        CorruptBundle: weights that do not fit.
-    """
+def restored_module(
+    described: dict[str, Any], state: Arrays, name: str, module: nn.Module | None
+) -> ModuleEmbedding:
+    """The embedding by a user's module, see ``restore``; ``state`` holds its weights by name."""
     with rebuilding():
-        kind, name = described["kind"], words(described["name"], name="name", minimum=0)
-        state = {
-            key.removeprefix("embedder."): torch.from_numpy(np.array(array))
-            for key, array in arrays.items()
-            if key.startswith("embedder.")
-        }
-        if kind == IdentityEmbedding.kind:
-            return IdentityEmbedding(count(described["dimension"], name="dimension"), name=name)
-        if kind == BetaVaeEmbedding.kind:
-            return _restored_beta_vae(described, state, name)
-        if kind != ModuleEmbedding.kind:
-            raise CorruptBundle(f"embedding: unknown kind {kind!r}")
         stored, structure = (
             words(described["module"], name="module", most=1000),
             described["structure"],
@@ -362,30 +240,30 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
     return embedding
 
 
-def _restored_beta_vae(
-    described: dict[str, Any], state: dict[str, torch.Tensor], name: str
-) -> BetaVaeEmbedding:
-    fields = {
-        field: described[field]
-        for field in ("latent_dimension", "architecture", "beta", "dropout", "width")
-    }
-    height, width = described["image_shape"]
-    if any(tensor.dtype is not torch.float32 for tensor in state.values()):
-        raise CorruptBundle("embedding: expected weights of 32 bits")
-    with torch.device(
-        "meta"
-    ):  # sizes from a file are compared with the weights before any memory is taken for them
-        embedder = Embedder(EmbedderConfig(image_shape=(height, width), **fields)).eval()
-    _load(embedder, state)
-    return BetaVaeEmbedding(embedder, name=name)
+def restored_beta_vae(described: dict[str, Any], state: Arrays, name: str) -> BetaVaeEmbedding:
+    """The embedding by a beta-VAE, see ``restore``; ``state`` holds its weights by name."""
+    with rebuilding():
+        fields = {
+            field: described[field]
+            for field in ("latent_dimension", "architecture", "beta", "dropout", "width")
+        }
+        height, width = described["image_shape"]
+        if any(array.dtype != np.float32 for array in state.values()):
+            raise CorruptBundle("embedding: expected weights of 32 bits")
+        # Sizes from a file are compared with the weights before any memory is taken for them.
+        with torch.device("meta"):
+            embedder = Embedder(EmbedderConfig(image_shape=(height, width), **fields)).eval()
+        _load(embedder, state)
+        return BetaVaeEmbedding(embedder, name=name)
 
 
-def _load(module: nn.Module, state: dict[str, torch.Tensor]) -> None:
+def _load(module: nn.Module, state: Arrays) -> None:
     try:
+        weights = {name: torch.from_numpy(np.array(array)) for name, array in state.items()}
         module.load_state_dict(
-            state, assign=any(parameter.is_meta for parameter in module.parameters())
+            weights, assign=any(parameter.is_meta for parameter in module.parameters())
         )
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise CorruptBundle("embedding: the stored weights do not fit the architecture") from error
 
 
@@ -413,43 +291,3 @@ def _in_blocks(
                     f"({type(error).__name__})"
                 ) from error
     return np.concatenate(parts)
-
-
-def check_sizes(embedding: Embedding, input_shape: tuple[int, ...], dimension: int) -> None:
-    """Nothing, if inputs of that shape become embeddings of that dimension.
-
-    Raises:
-        CorruptBundle: they do not.
-    """
-    inputs = prod(input_shape)
-    sizes = embedding.sizes
-    if sizes is None and 0 < inputs <= _MOST_FEATURES:
-        with rebuilding():
-            sizes = inputs, embedding.embed(np.zeros((1, inputs))).shape[1]
-    if sizes != (inputs, dimension):
-        raise CorruptBundle(
-            f"bundle: its embedder does not take inputs of {inputs} features to {dimension}; "
-            "fetch or fit it again"
-        )
-
-
-def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:
-    """Inputs as (n, features) float64, and the shape of one of them.
-
-    Raises:
-        InvalidInput: not numbers, empty, not finite, or without a feature axis.
-    """
-    if issparse(inputs):
-        raise InvalidInput(f"{name}: sparse input is not supported; pass a dense array")
-    array = finite_array(inputs, name=name, allow_empty=True)
-    if array.ndim < 2:
-        raise InvalidInput(
-            f"{name}: expected shape (n, features) or (n, height, width), got "
-            f"shape={array.shape}. Reshape your data"
-        )
-    for length, what in ((len(array), "sample(s)"), (prod(array.shape[1:]), "feature(s)")):
-        if length == 0:
-            raise InvalidInput(
-                f"{name}: 0 {what} (shape={array.shape}) while a minimum of 1 is required."
-            )
-    return array.reshape(len(array), -1), array.shape[1:]

@@ -1,0 +1,36 @@
+"""From an input to the embedding in which neighbours are measured: a beta-VAE, a user's module,
+or nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reticent.systems.embedding.embedding import (
+    Arrays,
+    Embedding,
+    IdentityEmbedding,
+    check_pictures,
+)
+from reticent.systems.embedding.restoring import check_sizes, restore
+
+if TYPE_CHECKING:
+    from reticent.systems.embedding.modules import BetaVaeEmbedding, ModuleEmbedding
+else:
+    from reticent.core.lazy import lazy_names
+
+    __getattr__ = lazy_names(
+        __name__,
+        {"reticent.systems.embedding.modules": ("BetaVaeEmbedding", "ModuleEmbedding")},
+    )
+
+__all__ = [
+    "Arrays",
+    "BetaVaeEmbedding",
+    "Embedding",
+    "IdentityEmbedding",
+    "ModuleEmbedding",
+    "check_pictures",
+    "check_sizes",
+    "restore",
+]

@@ -1,0 +1,142 @@
+"""What an embedding is, and the one that needs no network: the inputs themselves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.core.checks import finite_array, is_sparse
+from reticent.core.errors import InvalidInput
+from reticent.core.regions import Box
+from reticent.core.rows import each_row, finite_or_zero
+from reticent.systems.space_identity import space_identity
+from reticent.training.features import LARGEST_INPUT
+
+Array = npt.NDArray[np.float64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+BETA_VAE, MODULE = "beta-VAE", "module"
+"""Kinds of embeddings that are networks."""
+
+
+class Embedding(ABC):
+    """A fixed map from inputs (n, features) to embeddings (n, dimension), float64.
+
+    Attributes:
+        name: what its owner calls it, who vouches that everything of that name maps inputs
+            alike; "" for no name.
+    """
+
+    kind: ClassVar[str]
+    name: str = ""
+
+    lower: float = -LARGEST_INPUT
+    upper: float = LARGEST_INPUT
+    """The public range that every input value is clipped to before the map sees it."""
+
+    @property
+    def sizes(self) -> tuple[int, int] | None:
+        """Features of an input and of an embedding; None where only a run can tell."""
+        return None
+
+    def embed(self, inputs: Array) -> Array:
+        """Embeddings, shape (n, dimension), of checked inputs (n, features).
+
+        Total, and row by row: inputs are clipped to the public range, each row is computed
+        alone, so that no other row has a say in its last bits, and a row whose embedding is not
+        finite is mapped to the origin.
+        """
+        return finite_or_zero(self.alone(inputs))
+
+    def alone(self, inputs: Array) -> Array:
+        """As ``embed``, with NaN and infinity where the map gives them; for the owner's checks
+        in ``fit``.
+        """
+        return each_row(self.compute, np.clip(inputs, self.lower, self.upper))
+
+    @abstractmethod
+    def compute(self, inputs: Array) -> Array:
+        """What the map gives for a batch (n, features) as it is: may be NaN, and may depend on
+        the batch in its last bits.
+        """
+
+    @abstractmethod
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain JSON values and named arrays that ``restore`` reads."""
+
+    @property
+    @abstractmethod
+    def space(self) -> str:
+        """What an embedding is, in plain words."""
+
+    def identity(self, box: Box) -> str:
+        """Digest of all that maps an input to an embedding clipped to ``box``; see
+        ``space_identity``.
+        """
+        return space_identity(*self.describe(), box)
+
+    def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32] | None:
+        """Decoded pictures of embeddings, or None if there is no decoder."""
+        return None
+
+
+class IdentityEmbedding(Embedding):
+    """Inputs are embeddings already."""
+
+    kind: ClassVar[str] = "identity"
+
+    def __init__(self, dimension: int, *, name: str = "") -> None:
+        self.dimension = dimension
+        self.name = name
+
+    @property
+    @override
+    def sizes(self) -> tuple[int, int]:
+        """The dimension, twice."""
+        return self.dimension, self.dimension
+
+    @override
+    def alone(self, inputs: Array) -> Array:
+        """The inputs themselves: whoever uses them clips them to a public box."""
+        return inputs
+
+    @override
+    def compute(self, inputs: Array) -> Array:
+        """The inputs themselves."""
+        return inputs
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """The dimension."""
+        return {"kind": self.kind, "name": self.name, "dimension": self.dimension}, {}
+
+    @property
+    def space(self) -> str:
+        """Plain words for the input space."""
+        return f"{self.dimension}-dimensional input space"
+
+
+def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:
+    """Inputs as (n, features) float64, and the shape of one of them.
+
+    Raises:
+        InvalidInput: not numbers, empty, not finite, or without a feature axis.
+    """
+    if is_sparse(inputs):
+        raise InvalidInput(f"{name}: sparse input is not supported; pass a dense array")
+    array = finite_array(inputs, name=name, allow_empty=True)
+    if array.ndim < 2:
+        raise InvalidInput(
+            f"{name}: expected shape (n, features) or (n, height, width), got "
+            f"shape={array.shape}. Reshape your data"
+        )
+    for length, what in ((len(array), "sample(s)"), (prod(array.shape[1:]), "feature(s)")):
+        if length == 0:
+            raise InvalidInput(
+                f"{name}: 0 {what} (shape={array.shape}) while a minimum of 1 is required."
+            )
+    return array.reshape(len(array), -1), array.shape[1:]
