@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -356,7 +357,7 @@ def test_a_ledger_in_sqlite_is_an_ordinary_file(
     ledger.grant(scope, ONE)
     spend(ledger, scope, make_event())
     ledger.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT count(*) FROM entries").fetchone() == (3,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
