@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import DataUnavailable
-from reticent.datasets import DATA_VARIABLE, load_fashion, load_mnist, mnist
+from reticent.datasets import DATA_VARIABLE, load_fashion, load_mnist
 
 needs_files = pytest.mark.skipif(
     not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"
@@ -45,7 +45,7 @@ def test_failed_download_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> Non
         raise URLError("no network")
 
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    monkeypatch.setattr(mnist, "fetch_openml", offline)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
     with pytest.raises(DataUnavailable, match=f"{DATA_VARIABLE}.*download failed"):
         load_fashion()
 
@@ -56,6 +56,6 @@ def test_a_download_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch)
         target = np.zeros(10)
 
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    monkeypatch.setattr(mnist, "fetch_openml", lambda *_, **__: Bunch())
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: Bunch())
     with pytest.raises(DataUnavailable, match="shape="):
         load_mnist()

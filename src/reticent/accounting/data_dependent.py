@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, screening_pairs
 from reticent.core.checks import finite_array, positive
@@ -123,8 +123,8 @@ def log_probability_of_another(votes: npt.ArrayLike, *, sigma: float) -> float:
         -0.693
     """
     counts = np.sort(_votes(votes))
-    losses = stats.norm.logsf(
-        (counts[-1] - counts[:-1]) / (math.sqrt(2) * positive(sigma, name="sigma"))
+    losses = special.log_ndtr(
+        -(counts[-1] - counts[:-1]) / (math.sqrt(2) * positive(sigma, name="sigma"))
     )
     return float(min(special.logsumexp(losses), math.log1p(-1 / counts.size)))
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from reticent.accounting.discrete_gaussian import log_tails
 from reticent.accounting.events import Cost
@@ -169,8 +169,6 @@ def _outcomes(event: ScreeningDpEvent) -> Array:
         at_least, below = log_tails(np.ceil(gaps).astype(np.int64), sigma=event.sigma)
         outcomes = np.stack([at_least, below])
     else:
-        outcomes = np.stack(
-            [stats.norm.logsf(gaps, scale=event.sigma), stats.norm.logcdf(gaps, scale=event.sigma)]
-        )
+        outcomes = special.log_ndtr(np.stack([-gaps, gaps]) / event.sigma)
     outcomes.setflags(write=False)
     return outcomes

@@ -1,16 +1,48 @@
 """Evidence against a release: what an adversary who holds it can get back."""
 
-from reticent.attacks.hijacking import (
-    Hijacker,
-    HijackingConfig,
-    HijackingQuality,
-    hijacking_quality,
-    majority_guess,
-    train_hijacker,
-)
-from reticent.attacks.inversion import invert, relative_errors
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from reticent.attacks.picture_quality import PictureQuality, picture_quality
-from reticent.attacks.reconstruction import ReconstructionConfig, Reconstructor, train_reconstructor
+
+if TYPE_CHECKING:
+    from reticent.attacks.hijacking import (
+        Hijacker,
+        HijackingConfig,
+        HijackingQuality,
+        hijacking_quality,
+        majority_guess,
+        train_hijacker,
+    )
+    from reticent.attacks.inversion import invert, relative_errors
+    from reticent.attacks.reconstruction import (
+        ReconstructionConfig,
+        Reconstructor,
+        train_reconstructor,
+    )
+else:
+    from reticent.core.lazy import lazy_names
+
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "reticent.attacks.hijacking": (
+                "Hijacker",
+                "HijackingConfig",
+                "HijackingQuality",
+                "hijacking_quality",
+                "majority_guess",
+                "train_hijacker",
+            ),
+            "reticent.attacks.inversion": ("invert", "relative_errors"),
+            "reticent.attacks.reconstruction": (
+                "ReconstructionConfig",
+                "Reconstructor",
+                "train_reconstructor",
+            ),
+        },
+    )
 
 __all__ = [
     "Hijacker",

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
@@ -69,14 +68,16 @@ def picture_quality(
         >>> picture_quality(black, black + 0.5).l1
         0.5
     """
-    first, second = _pictures(originals, "originals"), _pictures(reconstructions, "reconstructions")
-    if first.shape != second.shape:
+    here, there = _pictures(originals, "originals"), _pictures(reconstructions, "reconstructions")
+    if here.shape != there.shape:
         raise InvalidInput(
-            f"reconstructions: expected shape {_shape(first)} as originals, got {_shape(second)}"
+            f"reconstructions: expected shape {here.shape} as originals, got {there.shape}"
         )
-    if first.min() < 0 or first.max() > 1:
+    if here.min() < 0 or here.max() > 1:
         raise InvalidInput("originals: expected values in [0, 1]; divide pixels in 0..255 by 255")
     measures = require("torchmetrics.functional.image", extra="attacks")
+    torch = require("torch", extra="networks")
+    first, second = (torch.from_numpy(array).unsqueeze(1) for array in (here, there))
     second = second.clamp(0.0, 1.0)
     difference = second - first
     batch_size = batch_size or max(1, _PIXELS_AT_ONCE // first[0].numel())
@@ -106,7 +107,7 @@ def picture_quality(
     )
 
 
-def _pictures(values: npt.ArrayLike, name: str) -> torch.Tensor:
+def _pictures(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 3 or len(array) == 0 or min(array.shape[1:]) < SMALLEST_SIDE:
         raise InvalidInput(
@@ -115,9 +116,4 @@ def _pictures(values: npt.ArrayLike, name: str) -> torch.Tensor:
         )
     if not np.isfinite(array).all():
         raise InvalidInput(f"{name}: contains values that are not finite")
-    return torch.from_numpy(array).unsqueeze(1)
-
-
-def _shape(pictures: torch.Tensor) -> tuple[int, ...]:
-    """The caller's shape: without the axis of colours."""
-    return (len(pictures), *pictures.shape[2:])
+    return array

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,7 +19,7 @@ from reticent.core.signatures import check_signing_key
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from reticent.systems import PowerEncoder, PrivateKNNStudent
+    from reticent.systems import PosthocEncoder, PowerEncoder, PrivateKNNStudent
     from reticent.systems.certified.system import CertifiedSystem
     from reticent.systems.posthoc.system import PosthocSystem
 
@@ -34,6 +34,9 @@ TrustedKey = Annotated[
         "it is.",
     ),
 ]
+_WITH_LOCAL_BOUNDS = ("PosthocEncoder", "PosthocClassifier")
+"""By name, since their modules load torch, and most bundles need none of it."""
+
 BundleFolder = Annotated[Path, typer.Argument(help="Folder of a fitted bundle.")]
 
 
@@ -230,30 +233,27 @@ def open_bundle(folder: Path, trusted_key: Path | None = None) -> System:
 
 
 def _answering(folder: Path, trusted_key: Path | None) -> AnsweringSystem:
-    from reticent.systems import PrivateKNNStudent
-
     system = open_bundle(folder, trusted_key)
-    if isinstance(system, PrivateKNNStudent):
+    if not hasattr(system, "release"):
         raise InvalidInput(
-            f"bundle={str(folder)!r}: holds a PrivateKNNStudent, which has nothing left to "
+            f"bundle={str(folder)!r}: holds a {type(system).__name__}, which has nothing left to "
             "release: its predictions are "
-            "post-processing and cost nothing; use PrivateKNNStudent.load(folder).predict(inputs)"
+            f"post-processing and cost nothing; use {type(system).__name__}.load(folder)"
+            ".predict(inputs)"
         )
     return system
 
 
 def _with_local_bounds(folder: Path, trusted_key: Path | None) -> PosthocSystem:
-    from reticent.systems.posthoc.system import PosthocSystem
-
     system = open_bundle(folder, trusted_key)
-    if not isinstance(system, PosthocSystem):
+    if type(system).__name__ not in _WITH_LOCAL_BOUNDS:
         raise InvalidInput(
             f"bundle={str(folder)!r}: holds a {type(system).__name__}, expected one of "
-            "PosthocEncoder, PosthocClassifier, whose "
+            f"{', '.join(_WITH_LOCAL_BOUNDS)}, whose "
             "noise rests on bounds around single inputs; `reticent card` says what this one "
             "rests on"
         )
-    return system
+    return cast("PosthocSystem", system)
 
 
 def _read_inputs(
@@ -287,13 +287,15 @@ def _numbers_per_answer(system: AnsweringSystem) -> int:
     """8-byte numbers that one answer takes in a file, at most; a label in words takes 4 bytes a
     letter.
     """
-    from reticent.systems import PosthocClassifier, PowerEncoder
-    from reticent.systems.certified.system import CertifiedSystem
+    import numpy as np
+
+    from reticent.systems import PowerEncoder
     from reticent.systems.power.query import PowerQuery
 
     if isinstance(system, PowerEncoder):
         assert isinstance(system.query_, PowerQuery)  # the published mode is never stored
         return system.query_.outputs
-    if isinstance(system, CertifiedSystem | PosthocClassifier):
-        return 1 + max(len(str(label)) for label in system.classes_.tolist()) // 2
-    return system.query_.network.output_dimension
+    if type(system).__name__ == "PosthocEncoder":
+        return cast("PosthocEncoder", system).query_.network.output_dimension
+    labels: list[Any] = np.asarray(system.classes_).tolist()
+    return 1 + max(len(str(label)) for label in labels) // 2

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from reticent.core.errors import InvalidInput
 
@@ -93,6 +92,8 @@ class CodedRows:
             self.codes,
         )
         ends = np.arange(len(self) + 1, dtype=np.int32) * np.int32(values.shape[1])
+        from scipy.sparse import csr_array
+
         rows = csr_array(
             (values.ravel(), coordinates.ravel(), ends), shape=(len(self), self.dimension)
         )

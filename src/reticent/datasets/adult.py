@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import fetch_openml
 
 from reticent.core.errors import DataUnavailable, InvalidInput
 from reticent.core.files import unpacked
@@ -170,6 +169,8 @@ def _from_file(path: Path) -> tuple[Rows, Labels]:
 
 
 def _from_openml() -> tuple[Rows, Labels]:
+    from sklearn.datasets import fetch_openml
+
     try:
         bunch = fetch_openml("adult", version=2, as_frame=True, parser="pandas")
     except (OSError, ValueError, ImportError) as error:

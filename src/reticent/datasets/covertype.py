@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import fetch_covtype
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz
@@ -86,6 +85,8 @@ def _from_file(path: Path) -> tuple[Rows, Labels]:
 
 
 def _from_sklearn() -> tuple[Rows, Labels]:
+    from sklearn.datasets import fetch_covtype
+
     try:
         bunch = fetch_covtype()
     except OSError as error:

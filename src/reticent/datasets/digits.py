@@ -5,7 +5,6 @@ is downloaded.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits as sklearn_digits
 
 from reticent.datasets.dataset import Dataset
 
@@ -24,6 +23,8 @@ def load_digits() -> Dataset:
         >>> data.train_images.shape, data.test_images.shape
         ((1438, 8, 8), (359, 8, 8))
     """
+    from sklearn.datasets import load_digits as sklearn_digits
+
     bunch = sklearn_digits()
     images = (np.asarray(bunch.images, dtype=np.float32) / np.float32(16)).astype(np.float32)
     labels = np.asarray(bunch.target, dtype=np.int64)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import fetch_openml
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.dataset import Dataset
@@ -114,6 +113,8 @@ def _from_files(name: str, place: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
 
 
 def _from_openml(name: str) -> tuple[Bytes, Bytes, Bytes, Bytes]:
+    from sklearn.datasets import fetch_openml
+
     try:
         bunch = fetch_openml(_OPENML[name], version=1, as_frame=False, parser="liac-arff")
     except (OSError, ValueError) as error:

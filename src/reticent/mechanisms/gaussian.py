@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
@@ -171,4 +170,6 @@ def analytic_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
     while excess(high) == -math.inf:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if excess(middle) >= 0 else (low, middle)
+    from scipy.optimize import brentq
+
     return sensitivity * math.exp(brentq(excess, low, high, xtol=1e-12, rtol=1e-12)) * _SAFETY

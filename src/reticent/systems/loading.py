@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from reticent.bundles.bundle import Bundle
 from reticent.core.errors import InvalidInput
+from reticent.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from reticent.systems.certified.classifier import CertifiedClassifier
@@ -68,5 +68,5 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Fitted
         raise InvalidInput(
             f"folder={str(folder)!r}: holds a {name}, expected one of {', '.join(SYSTEMS)}"
         )
-    estimator = getattr(importlib.import_module(SYSTEMS[name]), name)
-    return cast("Fitted", estimator.load(folder, trusted_key=trusted_key))
+    find = lazy_names("reticent.systems", {SYSTEMS[name]: (name,)})
+    return cast("Fitted", find(name).load(folder, trusted_key=trusted_key))

@@ -13,8 +13,9 @@ import torch
 from reticent.core import Box
 from reticent.core.errors import CertificationFailed, UnsupportedNetwork
 from reticent.networks import Affine, Network, Residual, affine_chain
+from reticent.networks.sorting import pair_sort
 from reticent.systems.power.certificates import power_bound, sorting_bound, spectral_bound
-from reticent.training.power.lipschitz import SortingNetwork, pair_sort
+from reticent.training.power.lipschitz import SortingNetwork
 from reticent.training.power.published import PowerNetwork
 
 

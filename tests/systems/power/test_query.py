@@ -21,11 +21,11 @@ from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidP
 from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.networks import Affine, Network
+from reticent.networks.sorting import pair_sort
 from reticent.noise import SecureSampler, SeededSampler
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerPlan, PowerQuery
 from reticent.tables.schema import Categorical, Numeric, TabularSchema
-from reticent.training.power.lipschitz import pair_sort
 
 SCHEMA = TabularSchema(
     (Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z")))

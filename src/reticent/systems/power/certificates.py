@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,10 @@ from reticent.core.errors import CertificationFailed, UnsupportedNetwork
 from reticent.core.regions import Box
 from reticent.core.rounding import spectral_norm_bound, sum_error
 from reticent.networks import Affine, Network, Residual
-from reticent.training.power.lipschitz import pair_sort
-from reticent.training.power.published import PowerNetwork
+from reticent.networks.sorting import pair_sort
+
+if TYPE_CHECKING:
+    from reticent.training.power.published import PowerNetwork
 
 Array = npt.NDArray[np.float64]
 

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from reticent.bundles.booking import Scopes, answer_and_book
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
@@ -24,7 +24,6 @@ from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card, published_card
-from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
 from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import MECHANISMS, PowerPlan, PowerQuery
 from reticent.tables.feature_names import (
@@ -36,8 +35,10 @@ from reticent.tables.feature_names import (
 )
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
-from reticent.training.power.published import PowerConfig, PowerTraining, train_power
 from reticent.training.progress import Report, progress
+
+if TYPE_CHECKING:
+    from reticent.training.power.published import PowerConfig, PowerTraining
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -157,7 +158,11 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
             CalibrationFailed: no mechanism meets the requirement.
+            MissingExtra: torch, which encoders are trained with, is not installed.
         """
+        torch = require("torch", extra="networks")
+        from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
+
         plan, mechanisms = self._required(), self._mechanisms()
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
         settings = FitSettings(
@@ -347,6 +352,8 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
     def _published(
         self, schema: TabularSchema, rows: Array, labels: Labels, seed: int, report: Report
     ) -> PublishedQuery:
+        from reticent.training.power.published import PowerConfig, train_power
+
         mechanism = PublishedPower(stated_epsilon=self.epsilon, alpha=self.delta)
         config = PowerConfig(seed=seed) if self.power_config is None else self.power_config
         factor = positive(self.bandwidth_factor, name="bandwidth_factor")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ from reticent.noise import Sampler
 from reticent.systems.power.certificates import EncoderBound
 from reticent.tables.schema import TabularSchema
 from reticent.training.power.density import KernelDensity
-from reticent.training.power.epsilon import per_sample_epsilon
-from reticent.training.power.published import PowerNetwork
+
+if TYPE_CHECKING:
+    from reticent.training.power.published import PowerNetwork
 
 Array = npt.NDArray[np.float64]
 
@@ -88,6 +89,8 @@ class PublishedQuery:
 
     def scores(self, inputs: Array) -> Array:
         """The paper's per-sample epsilon of encoded rows, shape (n,)."""
+        from reticent.training.power.epsilon import per_sample_epsilon
+
         return per_sample_epsilon(self.network, self.density, inputs, alpha=self.mechanism.alpha)
 
     def exact(self, inputs: Array) -> Array:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
@@ -22,8 +21,9 @@ from torch.nn import functional
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
-from reticent.networks import Affine, Network, Residual
-from reticent.networks.layers import Activation, ActivationKind, Layer
+from reticent.networks import Affine, Network
+from reticent.networks.layers import Layer
+from reticent.networks.sorting import pair_sort
 from reticent.training.networks import labelled, minimise, relu_network
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
@@ -115,28 +115,6 @@ class SortingNetwork(nn.Module):
             if index < last:
                 layers.append(pair_sort(len(weight)))
         return Network(tuple(layers), (self.linear_layers[0].in_features,))
-
-
-def pair_sort(width: int) -> Residual:
-    """The layer that turns every pair (a, b) into (max(a, b), min(a, b)), as a residual sum.
-
-    Example:
-        >>> Network((Affine(np.eye(2), np.zeros(2)), pair_sort(2)), (2,)).forward(
-        ...     [[1.0, 3.0]]
-        ... ).tolist()
-        [[3.0, 1.0]]
-    """
-    half = np.arange(width // 2)
-    difference, spread = np.zeros((width // 2, width)), np.zeros((width, width // 2))
-    difference[half, 2 * half], difference[half, 2 * half + 1] = -1.0, 1.0
-    spread[2 * half, half], spread[2 * half + 1, half] = 1.0, -1.0
-    return Residual(
-        (
-            Affine(difference, np.zeros(width // 2)),
-            Activation(ActivationKind.RELU),
-            Affine(spread, np.zeros(width)),
-        )
-    )
 
 
 def orthonormal(weight: torch.Tensor) -> torch.Tensor:
