@@ -30,9 +30,13 @@ VENV = os.path.abspath(os.environ.get("RETICENT_VENV") or os.path.join(ROOT, ".v
 LOCKS = os.path.join(ROOT, "locks")
 PROJECT = os.path.join(ROOT, "pyproject.toml")
 
-TORCH, CUDA, EVERYTHING, LIGHT = "torch.txt", "cuda.txt", "everything.txt", "light.txt"
-"""Files in locks/. torch stands alone because its builds differ by machine; the libraries of a
-CUDA build are installed with such a build only."""
+TORCH, TORCH_CPU, CUDA = "torch.txt", "torch-cpu.txt", "cuda.txt"
+"""Files in locks/ for torch, which stands alone because its builds differ by machine: that of the
+index, a CPU build that pip's own settings may offer (pip's hashes would always prefer the former
+in one file), and the libraries that a CUDA build needs."""
+
+EVERYTHING, LIGHT = "everything.txt", "light.txt"
+"""Files in locks/ for all else, and for the environment without torch."""
 
 LIGHT_EXTRAS = ("plots", "milp", "accounting", "signing", "postgres", "test")
 """What the environment without torch has beside the core."""
@@ -176,11 +180,13 @@ def refuse_old_python():
 def install_everything(environment):
     """Everything that is locked: torch first, then all else, then this package.
 
-    torch comes alone, since one requirement of several builds has several hashes, and its libraries
-    are wanted by a CUDA build only. ``--no-deps`` throughout: the locks are whole.
+    ``--no-deps`` throughout: the locks are whole. A CPU build of torch is taken where there is one,
+    and otherwise the index's build, with its libraries where it is one for CUDA.
     """
-    pip_install(environment, locked(TORCH))
-    if build_of_torch(environment) == "cuda":
+    cpu = [environment.python, "-m", "pip", "install", "--quiet", "--no-compile"]
+    if subprocess.call([*cpu, *locked(TORCH_CPU)], stderr=subprocess.DEVNULL) != 0:
+        print("  pip offers no CPU build of torch here: taking the build of the index", flush=True)
+        pip_install(environment, locked(TORCH))
         pip_install(environment, locked(CUDA))
     pip_install(environment, locked(EVERYTHING))
     install_this(environment)
@@ -210,16 +216,6 @@ def install_this(environment):
 def locked(name):
     """pip's arguments for a file in locks/."""
     return ["--no-deps", "--require-hashes", "-r", os.path.join(LOCKS, name)]
-
-
-def build_of_torch(environment):
-    """Which build of torch was installed: "cuda", where its metadata asks for such libraries."""
-    code = (
-        "from importlib.metadata import requires, version\n"
-        "wanted = ' '.join(requires('torch') or ())\n"
-        "print('cpu' if '+cpu' in version('torch') or 'nvidia' not in wanted else 'cuda')"
-    )
-    return subprocess.check_output([environment.python, "-c", code]).decode().strip()
 
 
 def lowest_versions():
@@ -258,9 +254,8 @@ def renew_locks(words):
 
     What is locked stays as it is unless pyproject.toml excludes it or ``words`` ask for newer
     versions: --upgrade for all, --upgrade-package NAME for one. Every file has the hashes of all
-    builds of a version, so that it serves every system, and no address of any index. A build of
-    torch that lies on this machine, where pip prefers it, adds its hash to those of the index.
-    Python 3.11 and newer are resolved together.
+    builds of a version, so that it serves every system, and no address of any index. The lock of
+    torch's CPU build is renewed where pip offers one. Python 3.11 and newer are resolved together.
     """
     tools = Environment(VENV + "-lock", "uv", lambda made: pip_install(made, ["uv"]))
     tools.make()
@@ -271,10 +266,11 @@ def renew_locks(words):
     # Both environments have the same versions of what both have.
     pins = os.path.join(tools.folder, "everything.txt")
     write(pins, everything.values())
-    torch = {"torch": with_local_build(tools, everything.pop("torch"))}
+    torch = everything.pop("torch")
     cuda = {name: everything.pop(name) for name in [*everything] if CUDA_LIBRARIES.match(name)}
     os.makedirs(LOCKS, exist_ok=True)
-    write(os.path.join(LOCKS, TORCH), torch.values())
+    write(os.path.join(LOCKS, TORCH_CPU), [cpu_build(tools, torch)])
+    write(os.path.join(LOCKS, TORCH), [torch])
     write(os.path.join(LOCKS, CUDA), cuda.values())
     write(os.path.join(LOCKS, EVERYTHING), everything.values())
     lighter = resolved(tools, [*uv, *light, "--constraint", pins, PROJECT])
@@ -304,25 +300,24 @@ def resolved(tools, command):
     return found
 
 
-def with_local_build(tools, block):
-    """The locked lines of torch, with the hash of the build that pip takes here if it is not among
-    them.
+def cpu_build(tools, block):
+    """The lock of torch's CPU build, of the version that ``block`` locks; empty where pip offers no
+    such build here and none was locked before.
     """
-    version = re.match(r"torch==(\S+)", block).group(1)
+    wanted = re.match(r"torch==\S+", block).group(0) + "+cpu"
     folder = os.path.join(tools.folder, "torch")
     shutil.rmtree(folder, ignore_errors=True)
     command = [tools.python, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
-    if subprocess.call([*command, "torch==" + version]) != 0:
-        sys.exit(f"pip could not fetch torch=={version}. locks/ is as it was.")
+    if subprocess.call([*command, wanted]) != 0:
+        print(f"pip offers no {wanted} here: locks/{TORCH_CPU} is left as it was")
+        with open(os.path.join(LOCKS, TORCH_CPU)) as lock:
+            return lock.read()
     (wheel,) = os.listdir(folder)
     digest = hashlib.sha256()
     with open(os.path.join(folder, wheel), "rb") as file:
         for chunk in iter(lambda: file.read(2**20), b""):
             digest.update(chunk)
-    line = "    --hash=sha256:" + digest.hexdigest()
-    if line in block:
-        return block
-    return block.rstrip("\n") + " \\\n" + line + "\n"
+    return f"{wanted} \\\n    --hash=sha256:{digest.hexdigest()}\n"
 
 
 def write(path, blocks):
