@@ -237,7 +237,7 @@ def run_light_tests(rest):
     version = "{}.{}".format(*sys.version_info[:2])
     light = Environment(f"{VENV}-light-{version}", "the versions in locks/light.txt", install_light)
     light.make()
-    words = ["--without-extras", "-m", "not slow and not browser"]
+    words = ["-p", "tests.without_extras", "-m", "not slow and not browser"]
     return light.run(test_command(light, [*words, *rest]), one_thread_each=True)
 
 
@@ -245,7 +245,7 @@ def run_lowest_tests(rest):
     """Exit status of the quick tests with the lowest versions."""
     lowest = Environment(VENV + "-lowest", "the lowest versions of pyproject.toml", install_lowest)
     lowest.make()
-    words = ["--without-extras", "-m", "not slow and not browser"]
+    words = ["-p", "tests.without_extras", "-m", "not slow and not browser"]
     return lowest.run(test_command(lowest, [*words, *rest]), one_thread_each=True)
 
 
