@@ -32,6 +32,13 @@ PUBLIC = {
         "Reconstructor hijacking_quality invert "
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
     ),
+    "reticent.audit": (
+        "AuditCase AuditResult AuditedPair FittedAudit additive_case audit_fitted "
+        "binary_response_case binomial_limits distance_to_instability_case epsilon_lower_bound "
+        "laplace_test_case logits_case noisy_argmax_case noisy_screening_case "
+        "propose_test_release_case stability_release_case stability_response_case worst_levels "
+        "worst_shift"
+    ),
     "reticent.bundles": "Bundle",
     "reticent.core": (
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm "

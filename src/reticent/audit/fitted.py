@@ -40,7 +40,9 @@ from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.posthoc.plans import effective_radius
 from reticent.systems.posthoc.query import PrivateQuery
+from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerQuery
+from reticent.systems.releasing_system import ReleasingSystem
 from reticent.training.progress import Report, silent
 
 Array = npt.NDArray[np.float64]
@@ -50,6 +52,9 @@ LEAST_RUNS = 2_000
 """Fewer establish nothing."""
 
 _WITH_DELTA = (GaussianMechanism, DistanceToInstability)
+
+_VOTES = ("PrivateKNNClassifier", "PrivateKNNStudent")
+"""By name, since the student is a network, and nothing else here needs torch."""
 
 _PILOT_SHARE = 0.1
 """Share of the runs, in addition to them, that scores are learnt from."""
@@ -132,20 +137,19 @@ class FittedAudit:
 
 
 def audit_fitted(
-    system: str,
-    query: Query,
-    rows: Array | CodedRows,
+    system: Any,
+    X: npt.ArrayLike,
     *,
     runs: int,
     confidence: float,
     seed: int,
     report: Report = silent,
 ) -> FittedAudit:
-    """The lower bounds on epsilon that runs on neighbours around ``rows`` establish.
+    """The lower bounds on epsilon that runs on neighbours around the rows of X establish.
 
     No budget is charged: the answers are about rows that the caller owns, drawn by the code of the
     release on words of a seeded generator, and thrown away. What comes out is as private as
-    ``rows`` and the bundle: which neighbours are worst depends on both.
+    X and the bundle: which neighbours are worst depends on both.
 
     Guarantee:
         If the mechanism is as private between the neighbours that were tried as
@@ -154,16 +158,16 @@ def audit_fitted(
         try.
 
     Args:
-        system: name of the estimator, for the report.
-        query: its fitted query.
-        rows: inputs as the query takes them, n at least 1; for a table coded rows.
+        system: a fitted estimator that releases: a posthoc, certified or table one.
+        X: rows as its ``release`` takes them, at least one.
         runs: on each neighbour of each pair, at least 2,000.
         confidence: in (0, 1), of all pairs together.
         seed: at least 0.
         report: told after each pair.
 
     Raises:
-        InvalidInput, InvalidParameter: before anything is run.
+        InvalidInput, InvalidParameter: before anything is run; a system that cannot be audited by
+            itself.
 
     References:
         Jagielski, Ullman and Oprea (2020), "Auditing differentially private machine learning: how
@@ -172,6 +176,8 @@ def audit_fitted(
     if count(runs, name="runs") < LEAST_RUNS:
         raise InvalidInput(f"runs={runs}: expected at least {LEAST_RUNS}; fewer establish nothing")
     probability(confidence, name="confidence", allow_zero=False)
+    query = auditable_query(system)
+    rows = system.checked_inputs(X)
     if len(rows) == 0:
         raise InvalidInput("data: expected at least one row to look for neighbours around, got 0")
     sequence = np.random.SeedSequence(count(seed, name="seed", minimum=0))
@@ -196,7 +202,35 @@ def audit_fitted(
         found.append(AuditedPair(case.name, result))
         report("pairs of neighbours", number + 1, len(cases), float("nan"))
     found.sort(key=lambda pair: -pair.result.epsilon_lower)
-    return FittedAudit(system, claim, tuple(found), confidence, runs, not_examined, seed)
+    return FittedAudit(
+        type(system).__name__, claim, tuple(found), confidence, runs, not_examined, seed
+    )
+
+
+def auditable_query(system: Any) -> Query:
+    """The fitted query of a system that can be audited by itself.
+
+    Raises:
+        InvalidInput: a system that answers with no noise of its own, or has no guarantee; the
+            message says why.
+        NotFittedYet: not fitted.
+    """
+    if type(system).__name__ in _VOTES:
+        raise InvalidInput(
+            f"system: a {type(system).__name__} cannot be audited by itself. Its labels are "
+            "released once, by votes of private records, which a bundle does not hold; what a "
+            "student predicts is post-processing without noise. Audit the mechanisms by "
+            "reticent.audit.noisy_argmax_case and noisy_screening_case"
+        )
+    if not isinstance(system, ReleasingSystem | PowerEncoder):
+        raise InvalidInput(
+            "system: expected a fitted posthoc, certified or table estimator, got "
+            f"{type(system).__name__}; no audit of it is known"
+        )
+    query = system._fitted()
+    if isinstance(query, PrivateQuery | PowerQuery | CertifiedQuery):
+        return query
+    raise InvalidInput("system: mode='published' has no guarantee that an audit could examine")
 
 
 def stated_guarantee(query: Query) -> Guarantee:

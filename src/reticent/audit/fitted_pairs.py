@@ -217,4 +217,4 @@ def _change(query: PrivateQuery, first: Array, second: Array) -> Array:
 def _squares(points: Array) -> Array:
     """Squared l2 distances of all pairs, shape (n, n)."""
     norms = np.square(points).sum(axis=1)
-    return np.maximum(norms[:, None] + norms[None, :] - 2.0 * points @ points.T, 0.0)
+    return np.asarray(np.maximum(norms[:, None] + norms - 2.0 * points @ points.T, 0.0))

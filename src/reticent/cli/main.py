@@ -13,6 +13,7 @@ import typer
 
 from reticent import __version__
 from reticent.cli import bundles, demo, power, signatures
+from reticent.cli.audit import audit_app
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 from reticent.core.extras import missing_extra
@@ -41,6 +42,7 @@ app = typer.Typer(
 demo.app.command()(power.power)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(audit_app, name="audit")
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)

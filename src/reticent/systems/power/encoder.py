@@ -256,6 +256,14 @@ class PowerEncoder(TransformerMixin, BaseEstimator):
         query = self._fitted()
         return query.exact(self._inputs(X))
 
+    def checked_inputs(self, X: npt.ArrayLike) -> Any:
+        """X as ``query_`` takes it: checked, and in the units of the fitted system. Private.
+
+        Raises:
+            NotFittedYet, InvalidInput: as ``release`` does.
+        """
+        return self._inputs(X)
+
     @property
     def guarantee(self) -> Guarantee:
         """Cost of one answer; of kind "no differential privacy" in published mode."""
