@@ -342,15 +342,18 @@ def pip_install(environment, arguments):
     }
     with open(environment.log, "a", encoding="utf-8") as log:
         process = subprocess.Popen(command, **pipe)
-        for line in process.stdout:
-            log.write(line)
-            log.flush()
-            tail = [*tail, line.rstrip()][-15:]
-            if line.startswith(("Collecting", "Installing collected", "Building")):
-                message = "  " + line.strip()[:90]
-                print(
-                    "\r\033[K" + message if live else message, end="" if live else "\n", flush=True
-                )
+        with process:
+            for line in process.stdout:
+                log.write(line)
+                log.flush()
+                tail = [*tail, line.rstrip()][-15:]
+                if line.startswith(("Collecting", "Installing collected", "Building")):
+                    message = "  " + line.strip()[:90]
+                    print(
+                        "\r\033[K" + message if live else message,
+                        end="" if live else "\n",
+                        flush=True,
+                    )
         if live:
             print("\r\033[K", end="", flush=True)
         if process.wait() != 0:
