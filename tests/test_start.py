@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ OPTIONAL = (
     "psycopg",
 )
 LEARNING = ("torch", "sklearn")
+SLOW = ("scipy.stats", "scipy.optimize", "pydantic", "jinja2", "narwhals", "pyarrow", "pandas")
 NUMERIC = ("numpy", "scipy", "sqlalchemy", "alembic", "rich", "pydantic")
 COMMAND = "from reticent.cli.main import run; run({!r})"
 
@@ -39,7 +41,31 @@ STARTS = {
         COMMAND.format(["release", "--help"]),
         OPTIONAL + LEARNING + ("numpy", "scipy", "sqlalchemy"),
     ),
-    "import reticent.ledger.ledger": ("import reticent.ledger.ledger", OPTIONAL + LEARNING),
+    "import reticent.ledger": (
+        "import reticent.ledger.ledger, reticent.ledger.verification, reticent.ledger.reports",
+        OPTIONAL + LEARNING + SLOW,
+    ),
+    "a ledger": (
+        "from reticent.ledger import *; Ledger, Verification, LedgerReport, PlanCounter, Charge",
+        OPTIONAL + LEARNING + SLOW,
+    ),
+    "everything below the systems": (
+        (
+            "from reticent.audit import *; from reticent.bundles import *; "
+            "from reticent.datasets import *; from reticent.grids import *; "
+            "from reticent.lipschitz import *; from reticent.mechanisms import *; "
+            "from reticent.neighbours import *; from reticent.noise import *; "
+            "from reticent.retraining import *; from reticent.tables import *"
+        ),
+        OPTIONAL + LEARNING + SLOW,
+    ),
+    "certified models and private neighbours": (
+        (
+            "from reticent import CertifiedClassifier, CertifiedEnsemble, PrivateKNNClassifier, "
+            "PublicRanges, PowerEncoder"
+        ),
+        (*OPTIONAL, "torch"),
+    ),
     "every accountant and filter": (
         (
             "from reticent.accounting import *; RdpAccountant, BasicFilter, private_knn_total, "
@@ -68,6 +94,37 @@ def test_a_start_loads_no_more_than_it_needs(start: str) -> None:
     # An older typer loads rich by itself.
     typers = loaded("import typer", unwanted) if "cli" in code else []
     assert [name for name in loaded(code, unwanted) if name not in typers] == []
+
+
+def seconds(*words: str) -> float:
+    """Least processor time of a command, of several runs."""
+    found = []
+    for _ in range(7):
+        before = os.times()
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        after = os.times()
+        found.append(
+            after.children_user
+            - before.children_user
+            + after.children_system
+            - before.children_system
+        )
+    return min(found)
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_a_short_answer_costs_little_more_than_its_library(option: str) -> None:
+    library = seconds(sys.executable, "-c", "import typer")
+    assert seconds(sys.executable, "-c", COMMAND.format([option])) <= 2.5 * library
+
+
+def test_the_package_alone_is_imported_in_no_time() -> None:
+    code = (
+        "import time; start = time.process_time(); import reticent; "
+        "print(time.process_time() - start)"
+    )
+    runs = [subprocess.check_output([sys.executable, "-c", code]) for _ in range(7)]
+    assert min(map(float, runs)) < 0.05
 
 
 def test_what_is_loaded_is_seen() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 import tomllib
@@ -28,10 +29,9 @@ PACKAGES = {
     "faiss": ("faiss",),
     "opendp": ("opendp",),
     "signing": ("cryptography",),
+    "postgres": ("psycopg",),
 }
-"""What each extra installs and is imported by name. PostgreSQL's driver is imported by
-SQLAlchemy.
-"""
+"""What each extra installs and is imported by name."""
 
 
 def imports_when_loaded_or_called(tree: ast.AST) -> set[str]:
@@ -196,10 +196,79 @@ sys.meta_path.insert(0, Nowhere())
 """
 
 
+CALLS = {
+    "accounting": "from reticent.accounting import PldAccountant; PldAccountant(AddRemove())",
+    "attacks": (
+        "from reticent.attacks import picture_quality; "
+        "picture_quality(np.zeros((1, 8, 8)), np.zeros((1, 8, 8)))"
+    ),
+    "baselines": (
+        "from reticent.training.dpsgd import PrivateTraining, train_private; "
+        "train_private(np.zeros((4, 2)), [0, 1, 0, 1], "
+        "PrivateTraining(epsilon=1.0, delta=1e-5, epochs=1))"
+    ),
+    "faiss": (
+        "from reticent.neighbours import NeighbourSearch, Records; "
+        "NeighbourSearch(Records.of([[0]], [0], None), engine='faiss')"
+    ),
+    "milp": (
+        "from reticent.lipschitz import milp_lipschitz; from reticent.core import Box; "
+        "from reticent.networks import affine_chain; random = np.random.default_rng(0); "
+        "weights = [random.normal(size=(6, 2)), random.normal(size=(2, 6))]; "
+        "network = affine_chain(weights, [np.zeros(6), np.zeros(2)]); "
+        "milp_lipschitz(network, [0.0, 0.0], 1.5, domain=Box.cube(2, 4.0))"
+    ),
+    "opendp": "from reticent.noise import OpenDPSampler; OpenDPSampler()",
+    "plots": "from reticent.pages.drawings import one_panel; one_panel()",
+    "postgres": (
+        "from reticent.ledger import Ledger; Ledger.create('postgresql://nowhere.invalid/book')"
+    ),
+    "signing": (
+        "from reticent.core.signatures import sign; "
+        "sign(b'', purpose='receipt', key='no such file')"
+    ),
+    "xgboost": (
+        "from reticent.systems import train_server; "
+        "train_server('xgboost', np.eye(4), [0, 1, 0, 1], seed=0)"
+    ),
+}
+"""A call that needs each extra; torch's are in ``tests/test_without_torch.py``."""
+
+
+@pytest.fixture(scope="module")
+def answers_without_extras() -> dict[str, list[str]]:
+    """What each call says where no optional package but torch can be found."""
+    hidden = (*sorted(OPTIONAL - {"torch"}), "skimage", "attrs", "attr")
+    code = (
+        WITHOUT.format(hidden=hidden) + "import json\nimport numpy as np\n"
+        "from reticent.core import AddRemove\nfrom reticent.core.errors import MissingExtra\n"
+        f"found = {{}}\nfor extra, call in {CALLS!r}.items():\n"
+        "    try:\n        exec(call)\n"
+        "    except MissingExtra as error:\n        found[extra] = str(error)\n"
+        "print(json.dumps(found))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[str]] = {
+        extra: said.splitlines() for extra, said in json.loads(done.stdout).items()
+    }
+    return found
+
+
+@pytest.mark.parametrize("extra", CALLS)
+def test_a_call_that_needs_an_extra_says_so_in_one_line(
+    extra: str, answers_without_extras: dict[str, list[str]]
+) -> None:
+    (line,) = answers_without_extras[extra]
+    assert f'pip install "reticent[{extra}]"' in line
+
+
+def test_every_extra_has_a_call() -> None:
+    assert set(CALLS) == set(PACKAGES) - {"networks"}
+
+
 def test_what_needs_torch_at_most_works_without_any_other_extra() -> None:
-    """Totals, a ledger, a certified linear model and exact neighbours, where none of these
-    packages can be found.
-    """
+    """Totals and features of pictures, where none of these packages can be found."""
     hidden = tuple(sorted(OPTIONAL - {"torch"} | {"skimage", "attrs", "attr"}))
     code = WITHOUT.format(hidden=hidden) + (
         "import numpy as np\n"
@@ -207,9 +276,7 @@ def test_what_needs_torch_at_most_works_without_any_other_extra() -> None:
         "PrivateKNNClassifier\n"
         "from reticent.accounting import *\n"
         "from reticent.attacks import *\n"
-        "from reticent.lipschitz import milp_lipschitz\n"
         "from reticent.core import AddRemove, Guarantee\n"
-        "from reticent.core.errors import MissingExtra\n"
         "from reticent.training.features import HogFeatures\n"
         "event = PrivacyEvent('gaussian', Guarantee(0.5, 1e-5, AddRemove()), "
         "PoissonSampled(0.1, GaussianCost(20.0)))\n"
@@ -217,9 +284,6 @@ def test_what_needs_torch_at_most_works_without_any_other_extra() -> None:
         "print(optimal_epsilon_of([(0.1, 0.0)] * 10 + [(0.2, 0.0)] * 5, delta=1e-5))\n"
         "features = HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False)\n"
         "print(features.features(np.eye(8).reshape(1, 64)).sum())\n"
-        "try:\n    PldAccountant(AddRemove())\nexcept MissingExtra as error:\n    print(error)\n"
-        "try:\n    picture_quality(np.zeros((1, 8, 8)), np.zeros((1, 8, 8)))\nexcept "
-        "MissingExtra as error:\n    print(error)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
@@ -239,5 +303,3 @@ def test_what_needs_torch_at_most_works_without_any_other_extra() -> None:
     assert done[0] == str(RdpAccountant(AddRemove()).compose(event, 100).epsilon(delta=1e-5))
     assert done[1] == str(optimal_epsilon_of([(0.1, 0.0)] * 10 + [(0.2, 0.0)] * 5, delta=1e-5))
     assert float(done[2]) > 0
-    assert done[3] == 'dp_accounting is not installed: pip install "reticent[accounting]"'
-    assert done[4] == 'torchmetrics is not installed: pip install "reticent[attacks]"'

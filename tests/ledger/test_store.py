@@ -6,6 +6,7 @@ import pwd
 import resource
 import shutil
 import sqlite3
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -174,7 +175,7 @@ def test_passwords_stay_out_of_messages() -> None:
 
 
 def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reticent.ledger.store.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match=r"reticent\[postgres\]"):
         Store("postgresql://host/name").check()
 

@@ -23,22 +23,7 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.core.scopes import Scope
 from reticent.ledger import schema
 from reticent.ledger.ledger import Ledger
-
-_LONGEST_NAME = 64
-
-plan_counts = sa.Table(
-    "plan_counts",
-    schema.metadata,
-    sa.Column("name", sa.String(_LONGEST_NAME), primary_key=True),
-    sa.Column("booked", sa.String(200), nullable=False),
-    sa.Column("queries", sa.BigInteger, nullable=False),
-    sa.Column("answers", sa.BigInteger, nullable=False),
-    sa.Column("asked", sa.BigInteger, nullable=False),
-    sa.Column("answered", sa.BigInteger, nullable=False),
-    sa.CheckConstraint("asked BETWEEN 0 AND queries", name="plan_counts_asked"),
-    sa.CheckConstraint("answered BETWEEN 0 AND answers", name="plan_counts_answered"),
-)
-"""One row for each prepaid plan; migration 0003 makes it."""
+from reticent.ledger.schema import LONGEST_PLAN_NAME, plan_counts
 
 
 @dataclass
@@ -109,9 +94,9 @@ class PlanCounter:
                 1.
             LedgerUnavailable: could not be written.
         """
-        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_PLAN_NAME:
             raise InvalidInput(
-                f"name: expected 1 to {_LONGEST_NAME} characters, got {type(name).__name__}"
+                f"name: expected 1 to {LONGEST_PLAN_NAME} characters, got {type(name).__name__}"
             )
         limits = {
             "queries": count(queries, name="queries"),

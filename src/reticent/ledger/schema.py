@@ -205,3 +205,19 @@ POSTGRESQL_TRIGGERS = {
     "FOR EACH STATEMENT EXECUTE FUNCTION reticent_append_only()",
 }
 """The same on PostgreSQL, and the body of the function that they call."""
+
+LONGEST_PLAN_NAME = 64
+
+plan_counts = Table(
+    "plan_counts",
+    metadata,
+    Column("name", String(LONGEST_PLAN_NAME), primary_key=True),
+    Column("booked", String(200), nullable=False),
+    Column("queries", BigInteger, nullable=False),
+    Column("answers", BigInteger, nullable=False),
+    Column("asked", BigInteger, nullable=False),
+    Column("answered", BigInteger, nullable=False),
+    CheckConstraint("asked BETWEEN 0 AND queries", name="plan_counts_asked"),
+    CheckConstraint("answered BETWEEN 0 AND answers", name="plan_counts_answered"),
+)
+"""One row for each prepaid plan; migration 0003 makes it."""

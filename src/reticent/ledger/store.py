@@ -12,7 +12,6 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote
@@ -26,7 +25,8 @@ from alembic.util.exc import CommandError
 from sqlalchemy.engine import URL, Connection, Engine
 
 from reticent.core.checks import positive
-from reticent.core.errors import InvalidParameter, LedgerUnavailable, MissingExtra, UnknownName
+from reticent.core.errors import InvalidParameter, LedgerUnavailable, UnknownName
+from reticent.core.extras import require
 from reticent.ledger import schema
 from reticent.ledger.anchors import AnchorFile, anchor_file
 from reticent.ledger.chain import genesis
@@ -311,10 +311,7 @@ class Store:
         return engine
 
     def _postgresql(self) -> Engine:
-        if find_spec("psycopg") is None:
-            raise MissingExtra(
-                'a PostgreSQL ledger needs the extra "postgres": pip install "reticent[postgres]"'
-            )
+        require("psycopg", extra="postgres")
         given = {name: value for name, value in self.url.query.items() if name == "options"}
         # A client that is stopped or cut off while it holds the lock is thrown out, before those
         # who wait for it give up. Writers take turns by a lock on one row, which needs no more than

@@ -1,0 +1,283 @@
+"""What works where torch is not installed, and what says in one line that it is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from reticent import CertifiedClassifier, PosthocEncoder, PowerEncoder
+
+LINE = 'torch is not installed: pip install "reticent[networks]"'
+
+SOURCES = Path(__file__).resolve().parents[1] / "src" / "reticent"
+
+WITHOUT = """
+import sys
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Nowhere())
+"""
+
+NEED_TORCH = (
+    "reticent.attacks.decoder",
+    "reticent.attacks.hijacking",
+    "reticent.attacks.inversion",
+    "reticent.attacks.reconstruction",
+    "reticent.demos.posthoc",
+    "reticent.demos.power",
+    "reticent.demos.private_knn",
+    "reticent.networks.torch_modules",
+    "reticent.systems.embedding.modules",
+    "reticent.systems.module_structure",
+    "reticent.systems.posthoc",
+    "reticent.systems.power.fitting",
+    "reticent.systems.power.servers",
+    "reticent.systems.private_knn.student",
+    "reticent.training",
+)
+"""Modules, or packages with modules, that are built on torch. No other module may need it, at any
+remove.
+"""
+
+TORCH_FREE_TRAINING = (
+    "reticent.training.features",
+    "reticent.training.hog",
+    "reticent.training.pate",
+    "reticent.training.power.density",
+    "reticent.training.progress",
+    "reticent.training.query_choice",
+)
+
+NEEDED = """
+import importlib, json
+failed = {}
+for name in json.loads(sys.argv[1]):
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        failed[name] = str(error)
+print(json.dumps(failed))
+"""
+
+LEDGER = """
+from reticent.accounting import LaplaceCost, PrivacyEvent
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.ledger import Ledger
+
+one = Guarantee(0.25, 0.0, AddRemove(1, data_set="ward"))
+book = Ledger.create("book.sqlite")
+book.grant(Scope(subject="records"), Guarantee(1.0, 0.0, one.adjacency))
+with book.reserve(
+    Scope(subject="records"), PrivacyEvent("laplace", one, LaplaceCost(4.0)), answers=2
+) as reservation:
+    reservation.commit("an answer")
+spent = book.verify()
+print(spent.problems, spent.entries > 2)
+print(book.preview(Scope(subject="records"), PrivacyEvent("laplace", one), answers=3).fits)
+book.close()
+"""
+
+NEIGHBOURS = """
+from sklearn.datasets import load_digits
+from reticent import PrivateKNNClassifier
+
+X, y = load_digits(return_X_y=True)
+X = X.reshape(-1, 8, 8)
+for feature_map in ("identity", "hog", "upright hog"):
+    classifier = PrivateKNNClassifier(
+        epsilon=4.0, delta=1e-5, queries=40, neighbours=60, sampling_probability=0.5,
+        classes=range(10), feature_map=feature_map,
+        feature_range=(0, 16) if feature_map == "identity" else None,
+    ).fit(X[:1700], y[:1700])
+    right = classifier.predict(X[1700:1720]) == y[1700:1720]
+    release = classifier.release(X[1700:1720])
+    print(int(right.sum()) > 9, release.values.shape, classifier.remaining_)
+"""
+
+CERTIFIED = """
+import numpy as np
+from reticent import CertifiedClassifier, CertifiedEnsemble, PublicRanges
+
+random = np.random.default_rng(0)
+y = random.integers(0, 2, 400)
+X = random.normal(size=(400, 2)) + 3.0 * y[:, None]
+X = PublicRanges((-4.0, 7.0)).fit(X).transform(X)
+for kind, more in ((CertifiedClassifier, {}), (CertifiedEnsemble, {"members": 3})):
+    fitted = kind(epsilon=4.0, classes=[0, 1], k_max=5, random_state=0, **more).fit(X, y)
+    loaded = kind.load(fitted.save(kind.__name__))
+    agree = np.array_equal(loaded.predict(X), fitted.predict(X))
+    print(loaded.release(X[:20]).values.shape, agree, (loaded.predict(X) == y).mean() > 0.9)
+    print(loaded.bundle_identity_ == fitted.bundle_identity_)
+try:
+    CertifiedClassifier(epsilon=1.0, classes=[0, 1], extractor="a name").fit(X, y)
+except ValueError as error:
+    print(error)
+"""
+
+NETWORKS = """
+from reticent.networks import affine_chain
+from reticent.training.features import IdentityFeatures, ReducedFeatures
+
+network = affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]])
+print(network.forward([[-2.0], [3.0]]).tolist())
+print(ReducedFeatures.of(IdentityFeatures(), [[0, 0], [2, 0]], dimension=1).name)
+"""
+
+TABLES = """
+import numpy as np
+from reticent import PowerEncoder
+
+encoder = PowerEncoder.load("table bundle")
+print(encoder.release(np.full((3, 4), 2.0)).values.shape)
+try:
+    encoder.fit(np.full((3, 4), 2.0), [0, 1, 1])
+except ImportError as error:
+    print(error)
+"""
+
+WORKS = {
+    "a ledger": (LEDGER, ["() True", "False"]),
+    "private neighbours": (NEIGHBOURS, ["True (20,) 20"] * 3),
+    "certified models": (
+        CERTIFIED,
+        ["(20,) True True", "True"] * 2 + ["extractor: expected None or a torch module, got str"],
+    ),
+    "networks and features": (
+        NETWORKS,
+        ["[[2.0], [3.0]]", "1 principal components of inputs"],
+    ),
+}
+
+
+def run_without_torch(code: str, folder: Path, *arguments: str) -> list[str]:
+    """The lines that ``code`` prints in a process where torch cannot be found."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT + code, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_only_these_modules_need_torch(tmp_path: Path) -> None:
+    modules = sorted(
+        ".".join(path.relative_to(SOURCES.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in SOURCES.rglob("*.py")
+        if "migrations" not in path.parts
+    )
+    (failed,) = run_without_torch(NEEDED, tmp_path, json.dumps(modules))
+    missing: dict[str, str] = json.loads(failed)
+    assert [said for said in missing.values() if "torch" not in said] == []
+    others = [
+        name for name in missing if not any(f"{name}.".startswith(f"{at}.") for at in NEED_TORCH)
+    ]
+    assert others == []
+    assert [name for name in TORCH_FREE_TRAINING if name in missing] == []
+    # an entry that nothing needs any more is to be taken out
+    assert [
+        at for at in NEED_TORCH if not any(f"{name}.".startswith(f"{at}.") for name in missing)
+    ] == []
+
+
+@pytest.mark.parametrize("what", WORKS)
+def test_what_works_without_torch(what: str, tmp_path: Path) -> None:
+    code, expected = WORKS[what]
+    assert run_without_torch(code, tmp_path) == expected
+
+
+def test_a_stored_encoder_of_tables_releases_without_torch(tmp_path: Path) -> None:
+    iris = load_iris()
+    PowerEncoder(
+        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), epochs=1, random_state=0
+    ).fit(iris.data, iris.target).save(tmp_path / "table bundle")
+    shape, line = run_without_torch(TABLES, tmp_path)
+    assert shape.startswith("(3, ")
+    assert line == LINE
+
+
+def test_what_needs_torch_says_in_one_line_what_to_install(tmp_path: Path) -> None:
+    names = (
+        "reticent.PosthocEncoder",
+        "reticent.PosthocClassifier",
+        "reticent.PrivateKNNStudent",
+        "reticent.systems.train_server",
+        "reticent.systems.embedding.ModuleEmbedding",
+        "reticent.networks.from_torch",
+        "reticent.attacks.train_hijacker",
+    )
+    code = "".join(
+        f"try:\n    from {package} import {wanted}\n"
+        "except ImportError as error:\n    print(type(error).__name__, error.code, error)\n"
+        for package, _, wanted in (name.rpartition(".") for name in names)
+    )
+    assert run_without_torch(code, tmp_path) == [f"MissingExtra 15 {LINE}"] * len(names)
+
+
+def test_a_convolution_needs_torch_once_it_is_applied(tmp_path: Path) -> None:
+    code = """
+import numpy as np
+from reticent.networks import Convolution
+layer = Convolution(np.ones((1, 1, 2, 2)), np.zeros(1), input_shape=(1, 3, 3))
+try:
+    layer.forward(np.ones((1, 9)))
+except ImportError as error:
+    print(error)
+"""
+    assert run_without_torch(code, tmp_path) == [LINE]
+
+
+COMMANDS = """
+import contextlib, io, json
+from reticent.cli.main import run
+for words in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = run(words)
+    print(json.dumps([status, out.getvalue(), err.getvalue()]))
+"""
+
+
+def test_commands_without_torch(tmp_path: Path) -> None:
+    iris = load_iris()
+    np.save(tmp_path / "rows.npy", iris.data[:5])
+    CertifiedClassifier(epsilon=2.0, classes=range(3), k_max=2, data_set="iris").fit(
+        iris.data, iris.target
+    ).save(tmp_path / "certified")
+    PosthocEncoder(
+        epsilon=8.0, delta=0.0, radius=0.2, embedder="identity", outputs=2, hidden=(4,), epochs=1
+    ).fit(iris.data, iris.target).save(tmp_path / "posthoc")
+    release = ["release", "certified", "--input", "rows.npy", "--output", "out.npz"]
+    words = [
+        ["--version"],
+        ["ledger", "init", "--ledger", "book.sqlite"],
+        ["ledger", "verify", "--ledger", "book.sqlite"],
+        ["card", "certified"],
+        release,
+        ["certify", "certified", "--input", "rows.npy", "--radius", "0.1"],
+        ["card", "posthoc"],
+        ["demo", "posthoc", "--out", "demo"],
+        ["demo", "power", "--out", "demo"],
+        ["demo", "knn", "--out", "demo"],
+    ]
+    lines = run_without_torch(COMMANDS, tmp_path, json.dumps(words))
+    answers = [json.loads(line) for line in lines]
+    statuses = [status for status, _, _ in answers]
+    assert statuses == [0, 0, 0, 0, 0, 2, 15, 15, 15, 15], answers
+    assert "as private as" in answers[3][1]
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
+        assert len(written["values"]) == 5
+    assert "expected one of PosthocEncoder, PosthocClassifier" in answers[5][2]
+    for _, out, err in answers[6:]:
+        assert (out, err.strip()) == ("", f"error: {LINE}")
+    assert not (tmp_path / "demo").exists()
