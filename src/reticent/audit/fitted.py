@@ -11,12 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.audit.fitted_pairs import Pair, certified_pairs, posthoc_pairs, power_pairs
+from reticent.audit.fitted_pairs import (
+    Pair,
+    certified_pairs,
+    is_posthoc,
+    posthoc_pairs,
+    power_pairs,
+)
 from reticent.audit.lower_bounds import AuditResult, binomial_limits
 from reticent.audit.worst_case import (
     AuditCase,
@@ -38,15 +44,17 @@ from reticent.mechanisms import (
 )
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.posthoc.plans import effective_radius
-from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerQuery
 from reticent.systems.releasing_system import ReleasingSystem
 from reticent.training.progress import Report, silent
 
+if TYPE_CHECKING:
+    from reticent.systems.posthoc.query import PrivateQuery
+
+    Query = PrivateQuery | PowerQuery | CertifiedQuery
+
 Array = npt.NDArray[np.float64]
-Query = PrivateQuery | PowerQuery | CertifiedQuery
 
 LEAST_RUNS = 2_000
 """Fewer establish nothing."""
@@ -228,7 +236,7 @@ def auditable_query(system: Any) -> Query:
             f"{type(system).__name__}; no audit of it is known"
         )
     query = system._fitted()
-    if isinstance(query, PrivateQuery | PowerQuery | CertifiedQuery):
+    if is_posthoc(query) or isinstance(query, PowerQuery | CertifiedQuery):
         return query
     raise InvalidInput("system: mode='published' has no guarantee that an audit could examine")
 
@@ -237,7 +245,7 @@ def stated_guarantee(query: Query) -> Guarantee:
     """What one answer may cost by the settings that the bundle states. The guarantee that a
     mechanism computes of itself may be what is at fault.
     """
-    if isinstance(query, PrivateQuery):
+    if is_posthoc(query):
         stated = query.requirement
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
     stated_by = query.plan if isinstance(query, PowerQuery) else query.choice
@@ -250,7 +258,7 @@ def _pairs(
 ) -> tuple[list[Pair], tuple[str, ...]]:
     """The pairs around the rows, and what stays unexamined."""
     searched = "neighbours that were not tried: the search is no proof that there are no worse ones"
-    if isinstance(query, PrivateQuery):
+    if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
         return posthoc_pairs(query, rows, random=directions), (searched,)
     if isinstance(query, PowerQuery):
@@ -288,7 +296,9 @@ def _allowed_change(query: Query) -> float:
     """How far released values of neighbours may lie apart by the certificate of the bundle. The
     mechanism's own sensitivity may be what is at fault.
     """
-    if isinstance(query, PrivateQuery):
+    if is_posthoc(query):
+        from reticent.systems.posthoc.plans import effective_radius
+
         radius = query.requirement.adjacency.radius
         return query.plan.proposal * effective_radius(query.bound, radius)
     assert isinstance(query, PowerQuery)

@@ -8,12 +8,14 @@ for each pair; the mechanism then runs as often as the audit wants.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import TypeIs
 
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm
@@ -22,8 +24,10 @@ from reticent.mechanisms import AdditiveMechanism, DistanceToInstability, Propos
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.power.query import PowerQuery
+
+if TYPE_CHECKING:
+    from reticent.systems.posthoc.query import PrivateQuery
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -52,6 +56,17 @@ class Pair:
     first: Draw
     second: Draw
     values: Array | None
+
+
+def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
+    """Whether ``query`` is a posthoc one; torch, which that module needs, is not imported for it.
+
+    Example:
+        >>> is_posthoc("a query")
+        False
+    """
+    module = sys.modules.get("reticent.systems.posthoc.query")
+    return module is not None and isinstance(query, module.PrivateQuery)
 
 
 def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Generator) -> list[Pair]:
