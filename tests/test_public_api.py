@@ -12,7 +12,7 @@ PUBLIC = {
     "reticent": (
         "BetaVAE Calibration CertifiedClassifier CertifiedEnsemble Identity LabelAware Named "
         "NoiseAware PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges Published __version__"
+        "PrivateKNNStudent PublicRanges Published __version__ load"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
@@ -31,6 +31,13 @@ PUBLIC = {
         "Hijacker HijackingConfig HijackingQuality PictureQuality ReconstructionConfig "
         "Reconstructor hijacking_quality invert "
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
+    ),
+    "reticent.audit": (
+        "AuditCase AuditResult AuditedPair FittedAudit additive_case audit_fitted "
+        "binary_response_case binomial_limits distance_to_instability_case epsilon_lower_bound "
+        "laplace_test_case logits_case noisy_argmax_case noisy_screening_case "
+        "propose_test_release_case stability_release_case stability_response_case worst_levels "
+        "worst_shift"
     ),
     "reticent.bundles": "Bundle",
     "reticent.core": (

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         PublicRanges,
         Published,
     )
+    from reticent.systems.loading import load
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ __all__ = [
     "PublicRanges",
     "Published",
     "__version__",
+    "load",
 ]
 
 
@@ -51,6 +53,10 @@ def __getattr__(name: str) -> Any:
     """The estimators, imported when first asked for: torch takes seconds, and ``reticent
     --help`` should not.
     """
+    if name == "load":
+        from reticent.systems.loading import load
+
+        return load
     if name in __all__:
         from reticent import systems
 

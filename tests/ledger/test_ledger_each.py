@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,10 @@ def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> Non
         ]
         together.close()
         path = tmp_path / f"oracle-{step}.db"
-        with sqlite3.connect(tmp_path / "together.db") as source, sqlite3.connect(path) as copy:
+        with (
+            closing(sqlite3.connect(tmp_path / "together.db")) as source,
+            closing(sqlite3.connect(path)) as copy,
+        ):
             source.backup(copy)
         oracle = Ledger.open(path, synchronous="NORMAL", anchor=tmp_path / f"anchor-{step}")
         before = standing(together)
@@ -399,7 +403,7 @@ def test_verify_finds_what_was_changed(tmp_path: Path, make_event: EventMaker, c
     assert ledger.verify().ok
     ledger.close()
     statement, problem = TAMPERINGS[case]
-    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
         for trigger in ("entries_no_update", "entries_no_delete"):
             connection.execute(f"DROP TRIGGER {trigger}")
         assert connection.execute(statement).rowcount > 0
@@ -416,7 +420,7 @@ def test_a_database_that_fails_half_way_keeps_nothing(
     ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
     ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
     before = standing(ledger), ledger.report().anchor
-    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
         connection.execute(
             "CREATE TRIGGER fault BEFORE INSERT ON entries WHEN NEW.seq = 8 BEGIN SELECT "
             "RAISE(ABORT, 'disk I/O error'); END"

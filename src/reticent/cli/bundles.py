@@ -109,7 +109,7 @@ def release(
             "subject, subject_column: expected one of them, for one subject of all rows or for "
             "one of each row"
         )
-    inputs, subjects = _read_inputs(
+    inputs, subjects = read_inputs(
         input_, system, ignore=ignore_column or (), subject_column=subject_column
     )
     room = release_size(len(np.atleast_1d(inputs)), _numbers_per_answer(system))
@@ -256,8 +256,13 @@ def _with_local_bounds(folder: Path, trusted_key: Path | None) -> PosthocSystem:
     return cast("PosthocSystem", system)
 
 
-def _read_inputs(
-    path: Path, system: AnsweringSystem, *, ignore: Sequence[str], subject_column: str | None
+def read_inputs(
+    path: Path,
+    system: AnsweringSystem,
+    *,
+    name: str = "input",
+    ignore: Sequence[str],
+    subject_column: str | None,
 ) -> tuple[npt.NDArray[Any], list[str] | None]:
     """The inputs, and the subject of each where a column names them."""
     from reticent.cli.arrays import read_array
@@ -268,19 +273,19 @@ def _read_inputs(
         schema = system.query_.schema
         if subject_column is not None:
             return read_table_of_subjects(
-                path, schema, subject_column=subject_column, ignore=ignore, name="input"
+                path, schema, subject_column=subject_column, ignore=ignore, name=name
             )
-        return read_table(path, schema, ignore=ignore, name="input"), None
-    for name, given in (
+        return read_table(path, schema, ignore=ignore, name=name), None
+    for option, given in (
         ("ignore_column", bool(ignore)),
         ("subject_column", subject_column is not None),
     ):
         if given:
             raise InvalidInput(
-                f"{name}: is for rows of a table; the inputs of a {type(system).__name__} have "
+                f"{option}: is for rows of a table; the inputs of a {type(system).__name__} have "
                 "no column names"
             )
-    return read_array(path, name="input"), None
+    return read_array(path, name=name), None
 
 
 def _numbers_per_answer(system: AnsweringSystem) -> int:

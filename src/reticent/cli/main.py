@@ -13,6 +13,7 @@ import typer
 
 from reticent import __version__
 from reticent.cli import bundles, demo, fit, methods, power, signatures
+from reticent.cli.audit import audit_app
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 from reticent.core.extras import missing_extra
@@ -35,7 +36,6 @@ app = typer.Typer(
     "be proved.\n\n"
     "The exit status is 0, or the code of the error: reticent.core.errors lists them.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -44,6 +44,7 @@ app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
 app.command()(methods.methods)
 app.command()(fit.fit)
+app.add_typer(audit_app, name="audit")
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)

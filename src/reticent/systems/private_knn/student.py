@@ -104,8 +104,16 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         >>> X, y = load_digits(return_X_y=True)
         >>> X = X.reshape(-1, 8, 8) / 16
         >>> settings = StudentConfig(image_shape=(1, 8, 8), epochs=2)
-        >>> student = PrivateKNNStudent(epsilon=4.0, delta=1e-5, queries=(20,), neighbours=20, sampling_probability=0.5,
-        ...                             student=settings, classes=range(10), random_state=0)
+        >>> student = PrivateKNNStudent(
+        ...     epsilon=4.0,
+        ...     delta=1e-5,
+        ...     queries=(20,),
+        ...     neighbours=20,
+        ...     sampling_probability=0.5,
+        ...     student=settings,
+        ...     classes=range(10),
+        ...     random_state=0,
+        ... )
         >>> student.fit(X[:1400], y[:1400], public=X[1400:]).predict(X[1400:1403]).shape
         (3,)
 
