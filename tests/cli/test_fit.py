@@ -193,10 +193,13 @@ def test_columns_of_numbers_need_no_schema(fit: Any, place: Path, packed: bool) 
     (place / "flowers.csv").write_bytes(gzip.compress(text) if packed else text)
     table = POSTHOC.replace('"x.npy"\nlabels = "y.npy"', '"flowers.csv"\nlabel_column = "kind"')
     assert fit(table).status == 0
-    identity = Bundle.read(place / "out" / "bundle").identity
+    named = Bundle.read(place / "out" / "bundle")
+    assert named.settings["feature_names"] == ["a", "b", "c", "d"]
     assert fit(POSTHOC, "--overwrite").status == 0
-    assert Bundle.read(place / "out" / "bundle").identity == identity
     bundle = Bundle.read(place / "out" / "bundle")
+    assert bundle.arrays.keys() == named.arrays.keys()
+    for name, array in bundle.arrays.items():
+        np.testing.assert_array_equal(array, named.arrays[name])
     assert bundle.settings["labels"] == [0, 1, 2]
 
 

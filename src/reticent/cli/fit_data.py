@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
-import io
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -14,16 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.cli.arrays import NPY, read_array, starts_with
+from reticent.cli.arrays import NPY, read_array, read_rows_by_position, starts_with
 from reticent.cli.fit_config import FitConfig
-from reticent.cli.tables import read_table
 from reticent.core.errors import InvalidInput
-from reticent.core.files import unpacked
 from reticent.tables import Numeric, TabularSchema
-from reticent.tables.files import read_names, read_rows
+from reticent.tables.batches import column_names, read_whole
 
 _ZIP = b"PK\x03\x04"
-_GZIP = b"\x1f\x8b"
 _WIDE = 1e150
 """Numbers of a table without a schema are read as they are; a range is only asked of a schema."""
 _GIVEN = ("self", "X", "y", "ledger", "scope", "report")
@@ -34,12 +29,12 @@ class FitData:
     """What ``fit`` gets.
 
     Attributes:
-        inputs: shape (n, ...).
+        inputs: shape (n, ...), or a data frame with names.
         labels: shape (n,), or None.
         further: its further arguments.
     """
 
-    inputs: npt.NDArray[Any]
+    inputs: Any
     labels: npt.NDArray[Any] | None
     further: dict[str, npt.NDArray[Any]]
 
@@ -81,7 +76,7 @@ def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
         raise InvalidInput("data.labels, data.label_column: expected one of them")
     if data.labels_array is not None and data.labels is None:
         raise InvalidInput("data.labels_array: expected together with data.labels")
-    inputs: npt.NDArray[Any]
+    inputs: Any
     labels: npt.NDArray[Any] | None = None
     if starts_with(path, NPY) or starts_with(path, _ZIP):
         for key, given in (
@@ -89,14 +84,17 @@ def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
             ("ignore_columns", bool(data.ignore_columns)),
         ):
             if given:
-                raise InvalidInput(f"data.{key}: an array has no column names; expected a CSV file")
+                raise InvalidInput(
+                    f"data.{key}: an array has no column names; expected a CSV, Parquet or "
+                    "Arrow file"
+                )
         if schema is not None and starts_with(path, NPY):
-            inputs = read_table(path, schema, ignore=(), name="data.inputs")
+            inputs = read_rows_by_position(path, schema, name="data.inputs")
         else:
             inputs = _array(path, data.array, name="data.inputs")
     else:
         if data.array is not None:
-            raise InvalidInput("data.array: is for .npz files; a CSV file has columns")
+            raise InvalidInput("data.array: is for .npz files; other files have columns")
         inputs, labels = _table(path, config, schema)
     if data.labels is not None:
         labels = _array(config.place(data.labels), data.labels_array, name="data.labels")
@@ -109,36 +107,24 @@ def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
 
 def _table(
     path: Path, config: FitConfig, schema: TabularSchema | None
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-    """Rows and labels of one reading of a CSV file: those of two need not belong together."""
-    where, column = f"data.inputs={str(path)!r}", config.data.label_column
-    try:
-        content = path.read_bytes()
-    except OSError as error:
+) -> tuple[Any, npt.NDArray[Any] | None]:
+    """Rows with their names, and labels, of a CSV, Parquet or Arrow file."""
+    column, ignored = config.data.label_column, config.data.ignore_columns
+    if schema is None:
+        left_out = {*ignored, column}
+        names = column_names(path, name="data.inputs")
+        schema = _numbers([name for name in names if name not in left_out], path)
+    found = read_whole(path, schema, ignore=ignored, subject_column=column, name="data.inputs")
+    return found.rows, None if found.subjects is None else _labels(list(found.subjects))
+
+
+def _numbers(names: list[str], path: Path) -> TabularSchema:
+    """A schema of numbers for columns of these names."""
+    if not names:
         raise InvalidInput(
-            f"{where}: cannot be read ({error.strerror}); expected an .npy, .npz or CSV file"
-        ) from error
-    ignored = [*config.data.ignore_columns, *([] if column is None else [column])]
-    columns = _numbers(content, ignored, where) if schema is None else schema
-    rows = read_rows(content, columns, ignore=ignored, name=where)
-    if column is None:
-        return rows, None
-    return rows, _labels(read_names(content, column, name=where))
-
-
-def _numbers(content: bytes, ignored: list[str], where: str) -> TabularSchema:
-    """A schema of numbers for all columns in the first line but the ignored ones."""
-    plain = unpacked(content) if content.startswith(_GZIP) else content
-    try:
-        lines = io.TextIOWrapper(io.BytesIO(plain), encoding="utf-8-sig", newline="")
-        header = next(csv.reader(lines, strict=True, skipinitialspace=True), [])
-    except (UnicodeDecodeError, csv.Error):
-        raise InvalidInput(f"{where}: expected comma-separated UTF-8 text") from None
-    names = [cell.strip() for cell in header]
-    left = [name for name in names if name not in ignored]
-    if not left:
-        raise InvalidInput(f"{where}: has no columns to learn from in its first line")
-    return TabularSchema(tuple(Numeric(name, -_WIDE, _WIDE) for name in left))
+            f"data.inputs={str(path)!r}: has no columns to learn from in its first line"
+        )
+    return TabularSchema(tuple(Numeric(name, -_WIDE, _WIDE) for name in names))
 
 
 def _labels(cells: list[str]) -> npt.NDArray[Any]:
