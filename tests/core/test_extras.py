@@ -124,8 +124,9 @@ def test_the_extras_are_declared_and_not_needed_otherwise() -> None:
     core = " ".join(project["dependencies"]).replace("-", "_")
     assert [package for package in OPTIONAL if package in core] == []
     (everything,) = extras["all"]
-    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - {"all", "dev"}
-    assert "reticent[all]" in extras["dev"]
+    tools = {"all", "dev", "test"}
+    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - tools
+    assert "reticent[all,test]" in extras["dev"]
 
 
 @pytest.mark.parametrize("extra", PACKAGES)
@@ -244,6 +245,7 @@ CALLS = {
 @pytest.fixture(scope="module")
 def answers_without_extras() -> dict[str, list[str]]:
     """What each call says where no optional package but torch can be found."""
+    pytest.importorskip("torch")
     hidden = (*sorted(OPTIONAL - {"torch"}), "skimage", "attrs", "attr")
     code = (
         WITHOUT.format(hidden=hidden) + "import json\nimport numpy as np\n"
@@ -278,6 +280,7 @@ def test_every_extra_has_a_call() -> None:
 
 def test_what_needs_torch_at_most_works_without_any_other_extra() -> None:
     """Totals and features of pictures, where none of these packages can be found."""
+    pytest.importorskip("torch")
     hidden = tuple(sorted(OPTIONAL - {"torch"} | {"skimage", "attrs", "attr"}))
     code = WITHOUT.format(hidden=hidden) + (
         "import numpy as np\n"
