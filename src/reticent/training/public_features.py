@@ -1,0 +1,1 @@
+"""Features learned without labels from public pictures, and principal components of public rows."""
