@@ -50,8 +50,8 @@ class Parts:
 
 
 def patch_features(data: str) -> PatchFeatures:
-    """The unfitted map: grey pictures with 6 x 6 patches, handwriting upright; photographs with more
-    filters, mirrored.
+    """The unfitted map: grey pictures with 6 x 6 patches, handwriting upright; photographs with
+    more filters, mirrored.
     """
     if data == "cifar10":
         return PatchFeatures(

@@ -164,13 +164,13 @@ class CellsClassifier(ReleasedModel):
 
     @override
     def _scores(self, points: Array) -> Array:
-        return self.log_shares_[nearest(points, self.centroids_)]
+        return np.asarray(self.log_shares_[nearest(points, self.centroids_)])
 
     @property
     def log_shares_(self) -> Array:
         """Logarithm of every label's share of a cell, shape (cells, classes)."""
         votes = self.votes_ - self.votes_.min(axis=1, keepdims=True)
-        return np.log(votes + self.smoothing + self.noise_)
+        return np.asarray(np.log(votes + self.smoothing + self.noise_))
 
     @override
     def _model(self) -> dict[str, Array]:
@@ -218,7 +218,7 @@ class CellsClassifier(ReleasedModel):
         if voters.starts is None:
             counts = np.zeros((cells, classes))
             np.add.at(counts, (places, voters.codes), 1.0)
-            return classes * counts - counts.sum(axis=1, keepdims=True)
+            return np.asarray(classes * counts - counts.sum(axis=1, keepdims=True))
         labels = centred_labels(voters.codes, classes)
         total = np.zeros(cells * classes)
         for records, starts in person_blocks(voters, cells * classes):
@@ -234,7 +234,7 @@ class CellsClassifier(ReleasedModel):
             return None
         counts = np.zeros((cells, len(self.classes_)))
         np.add.at(counts, (places, codes), 1.0)
-        return counts - counts.mean(axis=1, keepdims=True)
+        return np.asarray(counts - counts.mean(axis=1, keepdims=True))
 
     def _expected(self, place: int, noisy: Array, coarser: Array | None) -> Array:
         """What the votes of one resolution are shrunk towards, from public things and released
@@ -249,7 +249,7 @@ class CellsClassifier(ReleasedModel):
         parents = nearest(self._levels[place], self._levels[place - 1])
         mass = self._masses[place]
         families = np.bincount(parents, weights=mass, minlength=len(coarser))
-        return coarser[parents] * (mass / np.maximum(families[parents], 1.0))[:, None]
+        return np.asarray(coarser[parents] * (mass / np.maximum(families[parents], 1.0))[:, None])
 
 
 def nearest(points: Array, centroids: Array) -> Integers:
@@ -273,7 +273,7 @@ def _means(points: Array, cells: int, seed: int) -> Array:
     """k-means of public points, whole numbers; as many as there are different points at most."""
     most = min(cells, len(np.unique(points, axis=0)))
     means = KMeans(most, n_init=1, max_iter=50, random_state=seed).fit(points / UNIT)
-    return np.rint(np.clip(means.cluster_centers_ * UNIT, -REACH, REACH))
+    return np.asarray(np.rint(np.clip(means.cluster_centers_ * UNIT, -REACH, REACH)))
 
 
 def _shrunk(noisy: Array, expected: Array, noise: float) -> Array:

@@ -116,4 +116,4 @@ class LinearVoteClassifier(QueryVotes):
         clips = np.maximum(np.quantile(seen, self.clip_quantile, axis=0), 1.0)
         own = directions_of(voters.points, intercept=self.intercept)
         pointing = exact_product(own, ways, bound=bound)
-        return np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE)
+        return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))

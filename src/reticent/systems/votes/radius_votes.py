@@ -106,7 +106,7 @@ class RadiusVotesClassifier(QueryVotes):
     @override
     def _weights(self, voters: Voters, queries: Array) -> Array:
         limits = self._limits(queries)
-        return VOTE * (_squares(voters.points, queries) <= limits)
+        return np.where(_squares(voters.points, queries) <= limits, VOTE, 0.0)
 
     def _limits(self, queries: Array) -> Array:
         """The largest squared distance of a vote, for each query; from public things alone."""
@@ -114,7 +114,8 @@ class RadiusVotesClassifier(QueryVotes):
             assert self.radius is not None
             return np.full(len(queries), np.floor((self.radius * UNIT) ** 2))
         nearest = max(1, round(self.share * len(self._public)))
-        return np.partition(_squares(self._public, queries), nearest - 1, axis=0)[nearest - 1]
+        distances = np.partition(_squares(self._public, queries), nearest - 1, axis=0)
+        return np.asarray(distances[nearest - 1])
 
 
 def _squares(points: Array, queries: Array) -> Array:
