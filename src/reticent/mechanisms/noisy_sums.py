@@ -210,29 +210,27 @@ class NoisySums:
         totals: npt.ArrayLike,
         *,
         sampler: Sampler,
+        block: int = 0,
         noise_scale: float = 1.0,
     ) -> Integers:
-        """Several sums of a single block, each with noise of its own.
+        """One block of several sums, each with noise of its own.
 
         Args:
-            totals: shape (n, width), whole numbers: n sums.
+            totals: shape (n, width), whole numbers: of n sums.
+            block: which one.
             sampler, noise_scale: as in ``noisy``.
 
         Returns:
             int64 of the same shape.
 
         Raises:
-            InvalidInput: as in ``noisy``, or there are several blocks.
+            InvalidInput: as in ``noisy``.
         """
-        if len(self.blocks) != 1:
-            raise InvalidInput(f"totals: expected {len(self.blocks)} blocks, got rows of one")
-        array = np.asarray(totals)
-        if array.ndim != 2 or array.shape[1] != self.blocks[0].width:
-            raise InvalidInput(
-                f"totals: expected {self.blocks[0].width} columns, got shape={array.shape}"
-            )
+        array, width = np.asarray(totals), self.blocks[block].width
+        if array.ndim != 2 or array.shape[1] != width:
+            raise InvalidInput(f"totals: expected {width} columns, got shape={array.shape}")
         whole = _whole(array, array.size)
-        return self._drawn(whole, self.sigmas[0], sampler, noise_scale)
+        return self._drawn(whole, self.sigmas[block], sampler, noise_scale)
 
     def _drawn(
         self, totals: Integers, sigma: float, sampler: Sampler, noise_scale: float
