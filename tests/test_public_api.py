@@ -10,9 +10,10 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges __version__"
+        "CellsClassifier CertifiedClassifier CertifiedEnsemble LinearVoteClassifier "
+        "MomentClassifier NoisyGradientClassifier PosthocClassifier PosthocEncoder "
+        "PowerEncoder PrivateKNNClassifier PrivateKNNStudent PublicRanges "
+        "RadiusVotesClassifier __version__"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
@@ -75,9 +76,10 @@ PUBLIC = {
         "stable_distances vote_distances"
     ),
     "reticent.systems": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges Server train_server"
+        "CellsClassifier CertifiedClassifier CertifiedEnsemble LinearVoteClassifier "
+        "MomentClassifier NoisyGradientClassifier PosthocClassifier PosthocEncoder "
+        "PowerEncoder PrivateKNNClassifier PrivateKNNStudent PublicRanges "
+        "RadiusVotesClassifier Server train_server"
     ),
     "reticent.tables": (
         "Categorical Numeric OneHot TabularSchema adult_schema atlas_schema covertype_schema "

@@ -8,27 +8,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reticent.systems import (
+        CellsClassifier,
         CertifiedClassifier,
         CertifiedEnsemble,
+        LinearVoteClassifier,
+        MomentClassifier,
+        NoisyGradientClassifier,
         PosthocClassifier,
         PosthocEncoder,
         PowerEncoder,
         PrivateKNNClassifier,
         PrivateKNNStudent,
         PublicRanges,
+        RadiusVotesClassifier,
     )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CellsClassifier",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "LinearVoteClassifier",
+    "MomentClassifier",
+    "NoisyGradientClassifier",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
+    "RadiusVotesClassifier",
     "__version__",
 ]
 

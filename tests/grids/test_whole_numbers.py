@@ -34,8 +34,10 @@ def test_products_are_exact_and_the_same_in_any_batch() -> None:
     left = rng.integers(-(2**20), 2**20, (300, 50)).astype(np.float64)
     right = rng.integers(-(2**20), 2**20, (50, 7)).astype(np.float64)
     found = exact_product(left, right, bound=50 * 2.0**40)
-    by_hand = [[sum(int(a) * int(b) for a, b in zip(row, column, strict=True))
-                for column in right.T] for row in left[:5]]
+    by_hand = [
+        [sum(int(a) * int(b) for a, b in zip(row, column, strict=True)) for column in right.T]
+        for row in left[:5]
+    ]
     assert found[:5].astype(int).tolist() == by_hand
     alone = np.concatenate([exact_product(row[None], right, bound=50 * 2.0**40) for row in left])
     assert np.array_equal(alone, found)

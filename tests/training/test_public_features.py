@@ -103,8 +103,15 @@ def test_maps_are_transformers(patches: PatchFeatures) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"patch": 9}, {"pool": 7}, {"filters": 1}, {"image_shape": (8, 9)}, {"threshold": -1.0},
-     {"contrast": 0.0}, {"mirrored": "yes"}],
+    [
+        {"patch": 9},
+        {"pool": 7},
+        {"filters": 1},
+        {"image_shape": (8, 9)},
+        {"threshold": -1.0},
+        {"contrast": 0.0},
+        {"mirrored": "yes"},
+    ],
 )
 def test_settings_out_of_range_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter):

@@ -89,9 +89,7 @@ def test_arrays_give_the_same_space_back() -> None:
 @pytest.mark.parametrize("rows", [[[1.0, 2.0]], [[1.0, 2.0], [1.0, 2.0]]])
 def test_public_rows_that_say_nothing_are_refused(rows: list[list[float]]) -> None:
     with pytest.raises(InvalidInput, match="public_X"):
-        PublicSpace.around(
-            rows, components=None, whitening=0.0, lower_upper=None, alike=True
-        )
+        PublicSpace.around(rows, components=None, whitening=0.0, lower_upper=None, alike=True)
 
 
 def test_numbers_out_of_range_are_refused() -> None:

@@ -18,7 +18,7 @@ from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
-from reticent.grids.whole_numbers import softmax
+from reticent.grids.whole_numbers import EXACT, softmax
 from reticent.ledger.ledger import Ledger
 from reticent.mechanisms import NoisySums, SumBlock, SumSession
 from reticent.noise import Sampler, SeededSampler, release_sampler
@@ -175,7 +175,8 @@ class ReleasedModel(VoteEstimator):
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Labels, shape (n,); for anyone, any number of times."""
-        return np.asarray(self.classes_[self._answers(X).argmax(axis=1)])
+        places = self._answers(X).argmax(axis=1)
+        return np.asarray(self.classes_[places])
 
     def predict_proba(self, X: npt.ArrayLike) -> Array:
         """Probabilities of ``classes_``, shape (n, classes); ``predict`` gives the largest."""
@@ -276,6 +277,10 @@ class ReleasedModel(VoteEstimator):
         voters, public = self._prepare(X, y, public_X, public_y, keys)
         self._before(public)
         mechanism = self._mechanism()
+        if len(voters) * max(block.bound for block in mechanism.blocks) > EXACT / 2:
+            raise InvalidInput(
+                f"X: expected fewer records, got {len(voters)}; beyond that sums are not exact"
+            )
         booked = None
         if ledger is not None and scope is not None and self._blocks()[1]:
             check_bookable(self._adjacency)
