@@ -1,4 +1,4 @@
-"""Patch features and principal components of public rows, as maps, transformers and descriptions."""
+"""Patch features and principal components of public rows: maps, transformers, descriptions."""
 
 from __future__ import annotations
 

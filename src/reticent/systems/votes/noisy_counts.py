@@ -25,6 +25,7 @@ class NoisyCount:
 
     Attributes:
         value: in records.
+        certain: the share of ``value`` that a count one standard deviation lower would leave.
 
     Example:
         >>> count = NoisyCount(sigma=10 * COUNT_STEPS)
@@ -36,6 +37,7 @@ class NoisyCount:
     def __init__(self, sigma: float) -> None:
         self._sigma = sigma / COUNT_STEPS
         self._total, self._seen = 0.0, 0
+        self.certain = 0.0
         self.value = max(1.0, _LEAST * self._sigma)
 
     def add(self, noisy: npt.ArrayLike) -> None:
@@ -44,3 +46,5 @@ class NoisyCount:
         self._seen += 1
         least = max(1.0, _LEAST * self._sigma / self._seen**0.5)
         self.value = max(least, self._total / self._seen)
+        lower = self._total / self._seen - self._sigma / self._seen**0.5
+        self.certain = max(0.0, lower) / self.value

@@ -169,7 +169,6 @@ class NoisyGradientClassifier(ReleasedModel):
         weights, self.weights_ = self._start, self._start
         if self.steps == 0:
             return
-        classes = len(self.classes_)
         directions = directions_of(voters.points, intercept=self.intercept)
         counted = len(session.mechanism.blocks) > 1
         noisy_count = NoisyCount(session.mechanism.sigmas[1]) if counted else None
@@ -187,21 +186,31 @@ class NoisyGradientClassifier(ReleasedModel):
                 records = noisy_count.value
             mean = noisy / (LENGTH * RESIDUAL * records)
             mean -= mean.mean(axis=1, keepdims=True)
-            momentum = self.momentum * momentum + mean + self.penalty * weights
-            rate = self.learning_rate * self._kept(session, records, classes)
-            weights = cut_weights(weights - rate / (1.0 + self.step_decay * step) * momentum)
+            momentum = self.momentum * momentum + mean
+            rate = self.learning_rate / (1.0 + self.step_decay * step)
+            rate *= self._kept(
+                session, records, 1.0 if noisy_count is None else noisy_count.certain
+            )
+            # The penalty's step is implicit, so that no rate is too large for it.
+            decay = 1.0 + rate * self.penalty / (1.0 - self.momentum)
+            weights = cut_weights((weights - rate * momentum) / decay)
             if step >= self.steps // 2:
                 total += weights
         self.weights_ = total / (self.steps - self.steps // 2) if self.average else weights
         del self._start
 
-    def _kept(self, session: SumSession, records: float, classes: int) -> float:
-        """The share of a step that is kept: after a warm start signal^2 / (signal^2 + noise^2)."""
+    def _kept(self, session: SumSession, records: float, certain: float) -> float:
+        """The share of a step that is kept: after a warm start signal^2 / (signal^2 + noise^2).
+
+        The signal is a mean gradient of public rows; where the number of records is lost in its
+        noise, so is the signal.
+        """
         if not self.warm_start:
             return 1.0
         noise = session.mechanism.sigmas[0] * session.noise_scale / (LENGTH * RESIDUAL * records)
-        noise *= math.sqrt((self.space_.dimension + 1) * (classes - 1))
-        return self._signal**2 / (self._signal**2 + noise**2)
+        noise *= math.sqrt((self.space_.dimension + 1) * (len(self.classes_) - 1))
+        signal = self._signal * certain
+        return signal**2 / (signal**2 + noise**2)
 
     @override
     def _scores(self, points: Array) -> Array:
