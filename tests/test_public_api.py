@@ -10,9 +10,11 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "BetaVAE Calibration CertifiedClassifier CertifiedEnsemble Identity LabelAware Named "
-        "NoiseAware PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges Published __version__ load"
+        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
+        "LabelAware LinearVoteClassifier MomentClassifier Named NoiseAware "
+        "NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
+        "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
+        "__version__ load"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
@@ -82,9 +84,11 @@ PUBLIC = {
         "stable_distances vote_distances"
     ),
     "reticent.systems": (
-        "BetaVAE Calibration CertifiedClassifier CertifiedEnsemble Identity LabelAware Named "
-        "NoiseAware PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges Published Server train_server"
+        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
+        "LabelAware LinearVoteClassifier MomentClassifier Named NoiseAware "
+        "NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
+        "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
+        "Server train_server"
     ),
     "reticent.tables": (
         "Categorical Hashed Instant NamedRows Numeric OneHot Ordered TabularSchema Truth "

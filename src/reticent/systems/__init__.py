@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
+    from reticent.systems.votes.cells import CellsClassifier
+    from reticent.systems.votes.linear_vote import LinearVoteClassifier
+    from reticent.systems.votes.moment import MomentClassifier
+    from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+    from reticent.systems.votes.radius_votes import RadiusVotesClassifier
     from reticent.training.parts.embedders import BetaVAE, Identity, Named
     from reticent.training.parts.label_classifiers import LabelAware
     from reticent.training.parts.obfuscators import NoiseAware, Published
@@ -30,25 +35,44 @@ else:
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
             "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
-            "reticent.systems.power.servers": ("Server", "train_server"),
+            "reticent.systems.power.servers": (
+                "Server",
+                "train_server",
+            ),
             "reticent.systems.private_knn.classifier": ("PrivateKNNClassifier",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
-            "reticent.training.parts.embedders": ("BetaVAE", "Identity", "Named"),
+            "reticent.systems.votes.cells": ("CellsClassifier",),
+            "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
+            "reticent.systems.votes.moment": ("MomentClassifier",),
+            "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
+            "reticent.systems.votes.radius_votes": ("RadiusVotesClassifier",),
+            "reticent.training.parts.embedders": (
+                "BetaVAE",
+                "Identity",
+                "Named",
+            ),
             "reticent.training.parts.label_classifiers": ("LabelAware",),
-            "reticent.training.parts.obfuscators": ("NoiseAware", "Published"),
+            "reticent.training.parts.obfuscators": (
+                "NoiseAware",
+                "Published",
+            ),
         },
     )
 
 __all__ = [
     "BetaVAE",
     "Calibration",
+    "CellsClassifier",
     "CertifiedClassifier",
     "CertifiedEnsemble",
     "Identity",
     "LabelAware",
+    "LinearVoteClassifier",
+    "MomentClassifier",
     "Named",
     "NoiseAware",
+    "NoisyGradientClassifier",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
@@ -56,6 +80,7 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "Published",
+    "RadiusVotesClassifier",
     "Server",
     "train_server",
 ]
