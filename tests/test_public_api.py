@@ -10,19 +10,20 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier "
+        "CertifiedClassifier CertifiedEnsemble IndividualKNNClassifier PosthocClassifier "
+        "PosthocEncoder PowerEncoder PrivateKNNClassifier "
         "PrivateKNNStudent PublicRanges __version__"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
         "Composition Cost DiscreteLaplaceCost "
-        "Filter GaussianAccountant GaussianCost LaplaceCost NoisyArgmaxDpEvent PldAccountant "
+        "Filter GaussianAccountant GaussianCost IndividualFilter IndividualGaussianBudget "
+        "LaplaceCost NoisyArgmaxDpEvent PldAccountant "
         "PoissonSampled PrivacyEvent "
         "PrivateKnnFilter PrivateKnnSteps PrivateKnnTotal RandomizedResponseCost RdpAccountant "
         "RdpFilter RdpOdometer "
         "ScreeningDpEvent SelfComposed StatedCost ZeroConcentratedCost advanced_epsilon "
-        "basic_epsilon calibrate_private_knn "
+        "basic_epsilon calibrate_individual_gaussian calibrate_private_knn "
         "delta_of_rdp epsilon_of_rdp epsilon_per_answer noise_multiplier noisy_argmax_rdp "
         "optimal_delta optimal_epsilon "
         "optimal_epsilon_of private_knn_rdp private_knn_total screening_rdp smallest_epsilon"
@@ -55,8 +56,8 @@ PUBLIC = {
         "nearest_violation snap stability_radius"
     ),
     "reticent.neighbours": (
-        "NeighbourLists NeighbourSearch POINT_RADIUS PointGrid Records SampledNeighbours "
-        "VOTE_STEPS clipped_votes label_votes "
+        "LEAST_WEIGHT NeighbourLists NeighbourSearch POINT_RADIUS PointGrid RadiusKernel Records "
+        "SampledNeighbours VOTE_STEPS WEIGHT_STEPS clipped_votes label_votes "
         "weight_votes"
     ),
     "reticent.networks": (
@@ -75,8 +76,8 @@ PUBLIC = {
         "stable_distances vote_distances"
     ),
     "reticent.systems": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier "
+        "CertifiedClassifier CertifiedEnsemble IndividualKNNClassifier PosthocClassifier "
+        "PosthocEncoder PowerEncoder PrivateKNNClassifier "
         "PrivateKNNStudent PublicRanges Server train_server"
     ),
     "reticent.tables": (

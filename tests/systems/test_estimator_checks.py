@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    IndividualKNNClassifier,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -78,6 +79,13 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             epsilon=1.0, classes="observed", k_max=1, members=2, clip=1.0, epochs=20, random_state=0
         ),
         PrivateKNNClassifier(**KNN),
+        IndividualKNNClassifier(
+            epsilon=20.0,
+            delta=1e-5,
+            classes="observed",
+            radius=2.0,
+            feature_range=(-100.0, 100.0),
+        ),
         PublicRanges((-100.0, 100.0)),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="code"),
         PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, mechanism="k-norm-l2"),

@@ -7,12 +7,14 @@ from reticent.systems.posthoc.encoder import PosthocEncoder
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.servers import Server, train_server
 from reticent.systems.private_knn.classifier import PrivateKNNClassifier
+from reticent.systems.private_knn.individual import IndividualKNNClassifier
 from reticent.systems.private_knn.student import PrivateKNNStudent
 from reticent.systems.public_ranges import PublicRanges
 
 __all__ = [
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "IndividualKNNClassifier",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
