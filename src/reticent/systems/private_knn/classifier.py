@@ -37,6 +37,7 @@ from reticent.systems.private_knn.inputs import (
     protected,
 )
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession, MemoryCount
+from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.tables.feature_names import check_names, keep_names, names_of
@@ -90,8 +91,8 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         >>> from sklearn.datasets import load_digits
         >>> X, y = load_digits(return_X_y=True)
         >>> classifier = PrivateKNNClassifier(
-        ...     epsilon=2.0, delta=1e-5, queries=20, neighbours=20, sampling_probability=0.5, classes=range(10),
-        ...     feature_range=(0, 16),
+        ...     epsilon=2.0, delta=1e-5, queries=20, neighbours=20, sampling_probability=0.5,
+        ...     classes=range(10), feature_range=(0, 16),
         ... ).fit(X[:1700], y[:1700])
         >>> release = classifier.release(X[1700:1710])
         >>> len(release.released), classifier.remaining_
@@ -142,6 +143,50 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         self.feature_range = feature_range
         self.data_set = data_set
         self.engine = engine
+
+    @classmethod
+    def tuned(
+        cls,
+        public_X: npt.ArrayLike,
+        public_y: npt.ArrayLike,
+        *,
+        epsilon: float,
+        delta: float,
+        classes: Classes,
+        records: int,
+        queries: int,
+        seed: int = 0,
+        **settings: Any,
+    ) -> Self:
+        """An unfitted classifier with the neighbours and samples that answer most public
+        queries right; no private record is looked at, so nothing is paid for the choice.
+
+        Args:
+            public_X, public_y: labelled public rows, from 20 on; half of them ask the other half.
+            epsilon, delta, classes: as in the constructor.
+            records: about how many private records there will be, a public number.
+            queries: how many will be asked, at most.
+            seed: of the noise in the choice.
+            settings: further arguments of the constructor.
+
+        Raises:
+            InvalidInput, InvalidParameter: rows, labels or numbers that cannot be.
+        """
+        rows, shape = input_rows(public_X)
+        known, codes = record_labels(public_y, len(rows), classes)
+        feature_map = feature_map_of(settings.get("feature_map", "identity"), shape)
+        chosen = private_knn_settings(
+            public_folds(feature_map.features(rows), codes, seed=seed),
+            epsilon=epsilon,
+            delta=delta,
+            classes=len(known),
+            records=records,
+            queries=queries,
+            seed=seed,
+        )
+        return cls(
+            epsilon=epsilon, delta=delta, classes=classes, queries=queries, **{**chosen, **settings}
+        )
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, keys: Sequence[Any] | None = None) -> Self:
         """Keeps the private records, and settles the noise without looking at them.

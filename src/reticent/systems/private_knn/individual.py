@@ -36,6 +36,7 @@ from reticent.systems.private_knn.inputs import (
     protected,
 )
 from reticent.systems.private_knn.radii import kernels_by_share, kernels_of_radius
+from reticent.systems.private_knn.settings_choice import individual_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.tables.feature_names import check_columns, check_names, keep_names, names_of
@@ -147,6 +148,49 @@ class IndividualKNNClassifier(ClassifierMixin, BaseEstimator):
         self.feature_map = feature_map
         self.feature_range = feature_range
         self.data_set = data_set
+
+    @classmethod
+    def tuned(
+        cls,
+        public_X: npt.ArrayLike,
+        public_y: npt.ArrayLike,
+        *,
+        epsilon: float,
+        delta: float,
+        classes: Classes,
+        records: int,
+        queries: int,
+        seed: int = 0,
+        **settings: Any,
+    ) -> Self:
+        """An unfitted classifier with the radii, votes and looks that answer most public
+        queries right; no private record is looked at, so nothing is paid for the choice.
+
+        Args:
+            public_X, public_y: labelled public rows, from 20 on; half of them ask the other half.
+            epsilon, delta, classes: as in the constructor.
+            records: about how many private records there will be, a public number.
+            queries: about how many will be asked.
+            seed: of the noise in the choice.
+            settings: further arguments of the constructor.
+
+        Raises:
+            InvalidInput, InvalidParameter: rows, labels or numbers that cannot be.
+        """
+        rows, shape = input_rows(public_X)
+        known, codes = record_labels(public_y, len(rows), classes)
+        feature_map = feature_map_of(settings.get("feature_map", "identity"), shape)
+        chosen = individual_settings(
+            public_folds(feature_map.features(rows), codes, seed=seed),
+            epsilon=epsilon,
+            delta=delta,
+            classes=len(known),
+            records=records,
+            queries=queries,
+            lead=settings.get("lead", 1.0),
+            seed=seed,
+        )
+        return cls(epsilon=epsilon, delta=delta, classes=classes, **{**chosen, **settings})
 
     def fit(
         self,

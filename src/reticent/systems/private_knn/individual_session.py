@@ -148,11 +148,16 @@ class IndividualSession:
         plan: noise and cap.
         noise_scale: noise in units of the plan's: 1 for a release; for the choice of settings, the
             number of records there over that of private ones.
+        cap_scale: cap in units of the plan's, at most 1: for that choice with fewer queries.
     """
 
-    def __init__(self, plan: IndividualPlan, *, noise_scale: float = 1.0) -> None:
+    def __init__(
+        self, plan: IndividualPlan, *, noise_scale: float = 1.0, cap_scale: float = 1.0
+    ) -> None:
         self.plan = plan
-        self.filter = IndividualFilter(cap=plan.weight_cap)
+        self.filter = IndividualFilter(
+            cap=min(plan.weight_cap, max(1, round(plan.weight_cap * cap_scale)))
+        )
         sigma = plan.budget.sigma * noise_scale
         # Rounded up twice: the quotient and the root may each have been rounded down.
         self._sigmas = [
