@@ -72,7 +72,7 @@ def lengths(rows: Array) -> Array:
     room = (53 - math.ceil(math.log2(max(rows.shape[1], 1)))) // 2
     shift = np.maximum(np.frexp(largest)[1] - room, 0)
     coarse = np.ceil(np.ldexp(np.abs(rows), -shift[:, None]))
-    return np.ldexp(np.sqrt(np.square(coarse).sum(axis=1)), shift)
+    return np.asarray(np.ldexp(np.sqrt(np.square(coarse).sum(axis=1)), shift))
 
 
 def clipped(rows: Array, bound: float) -> Array:

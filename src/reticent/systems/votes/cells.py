@@ -20,14 +20,11 @@ from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows, Voters
 from reticent.systems.votes.released_model import ReleasedModel
-from reticent.systems.votes.sums import centred_labels, centred_length, person_blocks
+from reticent.systems.votes.sums import VOTE, centred_labels, centred_length, person_blocks
 from reticent.training.public_space import REACH, UNIT
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-_VOTE = 2.0**20
-"""Grid steps in one vote."""
 
 _BLOCK = 2048
 _MOST_CELLS = 2**16
@@ -142,18 +139,18 @@ class CellsClassifier(ReleasedModel):
     def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
         share = 1.0 / len(self._levels)
         classes = len(self.classes_)
-        bound = _VOTE * centred_length(classes)
+        bound = VOTE * centred_length(classes)
         return tuple(SumBlock(len(level) * classes, bound, share) for level in self._levels), 1
 
     @override
     def _learn(self, voters: Voters, public: PublicRows | None, session: SumSession) -> None:
         classes = len(self.classes_)
         totals = [
-            _VOTE * self._votes(voters, nearest(voters.points, level), len(level))
+            VOTE * self._votes(voters, nearest(voters.points, level), len(level))
             for level in self._levels
         ]
         noisy = session.release(totals)
-        unit = _VOTE * classes
+        unit = VOTE * classes
         found: Array | None = None
         for place, votes in enumerate(noisy):
             centred = votes / unit
@@ -167,13 +164,13 @@ class CellsClassifier(ReleasedModel):
 
     @override
     def _scores(self, points: Array) -> Array:
-        return self.log_shares_[nearest(points, self.centroids_)]
+        return np.asarray(self.log_shares_[nearest(points, self.centroids_)])
 
     @property
     def log_shares_(self) -> Array:
         """Logarithm of every label's share of a cell, shape (cells, classes)."""
         votes = self.votes_ - self.votes_.min(axis=1, keepdims=True)
-        return np.log(votes + self.smoothing + self.noise_)
+        return np.asarray(np.log(votes + self.smoothing + self.noise_))
 
     @override
     def _model(self) -> dict[str, Array]:
@@ -221,7 +218,7 @@ class CellsClassifier(ReleasedModel):
         if voters.starts is None:
             counts = np.zeros((cells, classes))
             np.add.at(counts, (places, voters.codes), 1.0)
-            return classes * counts - counts.sum(axis=1, keepdims=True)
+            return np.asarray(classes * counts - counts.sum(axis=1, keepdims=True))
         labels = centred_labels(voters.codes, classes)
         total = np.zeros(cells * classes)
         for records, starts in person_blocks(voters, cells * classes):
@@ -229,15 +226,15 @@ class CellsClassifier(ReleasedModel):
             parts[np.arange(len(parts)), places[records]] = labels[records]
             persons = np.add.reduceat(parts.reshape(len(parts), -1), starts, axis=0)
             # Cut on the fine grid, where rounding towards 0 costs a millionth of a vote.
-            total += clipped(_VOTE * persons, _VOTE * centred_length(classes)).sum(axis=0)
-        return total.reshape(cells, classes) / _VOTE
+            total += clipped(VOTE * persons, VOTE * centred_length(classes)).sum(axis=0)
+        return total.reshape(cells, classes) / VOTE
 
     def _public_votes(self, places: Integers, cells: int, codes: Integers | None) -> Array | None:
         if codes is None:
             return None
         counts = np.zeros((cells, len(self.classes_)))
         np.add.at(counts, (places, codes), 1.0)
-        return counts - counts.mean(axis=1, keepdims=True)
+        return np.asarray(counts - counts.mean(axis=1, keepdims=True))
 
     def _expected(self, place: int, noisy: Array, coarser: Array | None) -> Array:
         """What the votes of one resolution are shrunk towards, from public things and released
@@ -252,7 +249,7 @@ class CellsClassifier(ReleasedModel):
         parents = nearest(self._levels[place], self._levels[place - 1])
         mass = self._masses[place]
         families = np.bincount(parents, weights=mass, minlength=len(coarser))
-        return coarser[parents] * (mass / np.maximum(families[parents], 1.0))[:, None]
+        return np.asarray(coarser[parents] * (mass / np.maximum(families[parents], 1.0))[:, None])
 
 
 def nearest(points: Array, centroids: Array) -> Integers:
@@ -276,7 +273,7 @@ def _means(points: Array, cells: int, seed: int) -> Array:
     """k-means of public points, whole numbers; as many as there are different points at most."""
     most = min(cells, len(np.unique(points, axis=0)))
     means = KMeans(most, n_init=1, max_iter=50, random_state=seed).fit(points / UNIT)
-    return np.rint(np.clip(means.cluster_centers_ * UNIT, -REACH, REACH))
+    return np.asarray(np.rint(np.clip(means.cluster_centers_ * UNIT, -REACH, REACH)))
 
 
 def _shrunk(noisy: Array, expected: Array, noise: float) -> Array:

@@ -47,7 +47,7 @@ def public_softmax_regression(unit: Array, codes: Integers, classes: int) -> Arr
     if len(absent):
         least = (unit @ columns.T).min() - 1.0
         weights[-1, absent] = least / max(float(unit[:, -1].mean()), 1e-6)
-    return weights - weights.mean(axis=1, keepdims=True)
+    return np.asarray(weights - weights.mean(axis=1, keepdims=True))
 
 
 def _fitted(unit: Array, codes: Integers, strength: float) -> LogisticRegression:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
@@ -145,6 +146,33 @@ class ReleasedModel(VoteEstimator):
             epsilon: of the total.
         """
 
+    def with_student(self, public_X: npt.ArrayLike, share: float | None) -> Self:
+        """This fitted model with another student, or none: post-processing, which costs nothing.
+
+        Args:
+            public_X: public rows, with or without those of ``fit``.
+            share: see ``student_share``.
+
+        Returns:
+            A copy; this model stays as it is.
+        """
+        points = self._points(public_X)
+        self._check_fitted()
+        found = copy(self)
+        found.student_share = share
+        found.student_ = None
+        if share is not None:
+            found.student_ = self._taught(points, share)
+        return found
+
+    def _taught(self, points: Array, share: float) -> SurestLabels | None:
+        return surest_labels(
+            points,
+            self._scores(points),
+            share=share_of(share, name="student_share"),
+            seed=self.random_state,
+        )
+
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Labels, shape (n,); for anyone, any number of times."""
         return np.asarray(self.classes_[self._answers(X).argmax(axis=1)])
@@ -242,6 +270,8 @@ class ReleasedModel(VoteEstimator):
             )
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta", allow_zero=False)
+        if self.student_share is not None:
+            share_of(self.student_share, name="student_share")
         self._check_settings()
         voters, public = self._prepare(X, y, public_X, public_y, keys)
         self._before(public)
@@ -254,12 +284,7 @@ class ReleasedModel(VoteEstimator):
         self._learn(voters, public, session)
         self.student_ = None
         if self.student_share is not None and public is not None:
-            self.student_ = surest_labels(
-                public.points,
-                self._scores(public.points),
-                share=share_of(self.student_share, name="student_share"),
-                seed=self.random_state,
-            )
+            self.student_ = self._taught(public.points, self.student_share)
         self.simulated_ = sampler.seeded
         self.mechanism_ = mechanism
         self.receipt_ = Receipt(
