@@ -54,9 +54,15 @@ def test_a_label_that_nobody_has_is_never_given() -> None:
     assert set(student.predict(X).tolist()) <= {0, 1}
 
 
+def test_a_single_label_is_the_answer_to_everything() -> None:
+    alone = surest_student(X[:5], [3, 3, -1, -1, 3], classes=10, seed=0)
+    assert set(alone.predict(X).tolist()) == {3}
+    withheld = surest_student(X[:5], [-1] * 5, classes=10, seed=0)
+    assert set(withheld.predict(X).tolist()) == {0}
+    np.testing.assert_allclose(alone.probabilities(X[:3]).sum(axis=1), 1)
+
+
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="two different released labels"):
-        surest_student(X[:5], [3, 3, -1, -1, 3], classes=10, seed=0)
     with pytest.raises(InvalidParameter, match="share"):
         surest_student(X[:5], [0, 1, 0, 1, 0], classes=2, share=0.0, seed=0)
     with pytest.raises(InvalidInput, match="5 whole numbers"):

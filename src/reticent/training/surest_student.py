@@ -48,6 +48,12 @@ class SurestStudent:
         """Codes of labels, shape (n,)."""
         return np.asarray(self.scores(features).argmax(axis=1), dtype=np.int64)
 
+    def probabilities(self, features: npt.ArrayLike) -> Array:
+        """Scores as probabilities that add up to 1, shape (n, classes); they are not calibrated."""
+        scores = self.scores(features)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
     def beats(self, features: npt.ArrayLike, labels: npt.ArrayLike, truth: npt.ArrayLike) -> bool:
         """Whether it is right on more of some labelled public rows than the labels released for
         them.
@@ -78,8 +84,11 @@ def surest_student(
         seed: public, of the parts and the solver.
 
     Raises:
-        InvalidInput: other shapes, or fewer than two different labels.
+        InvalidInput: other shapes, or codes that are not below ``classes``.
         InvalidParameter: a share outside (0, 1].
+
+    Edge cases: fewer than two different labels give a student that always answers the only one, or
+    the first class where all were withheld.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -97,13 +106,14 @@ def surest_student(
     if not 0 < positive(share, name="share") <= 1:
         raise InvalidParameter(f"share={share!r}: expected a number in (0, 1]")
     count(classes, name="classes", minimum=2)
+    if codes.size and codes.max() >= classes:
+        raise InvalidInput(f"labels: expected codes below classes={classes}")
     answered = np.flatnonzero(codes >= 0)
     if len(np.unique(codes[answered])) < 2:
-        raise InvalidInput(
-            "labels: expected at least two different released labels to learn from; ask for more"
-        )
-    if codes.max() >= classes:
-        raise InvalidInput(f"labels: expected codes below classes={classes}")
+        weights = np.zeros((rows.shape[1] + 1, classes))
+        weights[-1, codes[answered][:1]] = 1.0
+        size = rows.shape[1]
+        return SurestStudent(np.zeros(size), np.ones(size), weights, np.asarray(codes >= 0))
     centre, spread = rows[answered].mean(axis=0), rows[answered].std(axis=0) + _LEAST_SPREAD
     scaled, given = (rows[answered] - centre) / spread, codes[answered].astype(np.int64)
     parts = np.random.default_rng(seed).permutation(len(given)) % _FOLDS
