@@ -21,7 +21,7 @@ TOLERANCE = 1e-4
 _CELLS = 2**20
 """Probabilities in one table, about."""
 
-_FINE = 150.0
+FINE_SIGMA = 150.0
 """Up to this sigma every pair is told apart. Beyond, blocks of 2, 4, ... pairs a side are bounded
 as a whole: what they span falls with sigma, so the bound stays as close.
 """
@@ -57,7 +57,7 @@ def largest_winner_divergence(
 
     Returns:
         Shape (k,), read-only; at least the largest divergence, and with an excess within
-        ``TOLERANCE`` of the largest one.
+        ``TOLERANCE`` of the largest one; beyond ``FINE_SIGMA`` within about a hundredth and a half of it.
 
     Reference: own; docs/private-knn-accounting.md, theorem 3.
     """
@@ -65,7 +65,7 @@ def largest_winner_divergence(
     bound = np.zeros(len(orders))
     for between in (False, True):
         search = _Search(sigma, box, rate, np.asarray(orders, dtype=np.float64), between)
-        finest = 2 ** max(0, math.ceil(math.log2(sigma / _FINE)))
+        finest = 2 ** max(0, math.ceil(math.log2(sigma / FINE_SIGMA)))
         side = 2 ** max(0, math.ceil(math.log2((2 * box + 1) / _FIRST)))
         starts = np.arange(-box, box + 1, side)
         blocks = np.stack(np.meshgrid(starts, starts, indexing="ij"), axis=-1).reshape(-1, 2)
