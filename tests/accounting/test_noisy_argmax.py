@@ -210,7 +210,7 @@ def test_a_charge_falls_with_the_noise_and_has_no_cliff(sigma: float) -> None:
         100.0,
         149.9,
         150.0,
-        150.85,
+        151.1,
         200.0,
         LARGEST_SIGMA / 1.0005,
         LARGEST_SIGMA,

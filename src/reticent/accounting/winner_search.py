@@ -57,7 +57,8 @@ def largest_winner_divergence(
 
     Returns:
         Shape (k,), read-only; at least the largest divergence, and with an excess within
-        ``TOLERANCE`` of the largest one; beyond ``FINE_SIGMA`` within about a hundredth and a half of it.
+        ``TOLERANCE`` of the largest one; beyond ``FINE_SIGMA`` within 1.5 % of
+        it.
 
     Reference: own; docs/private-knn-accounting.md, theorem 3.
     """
