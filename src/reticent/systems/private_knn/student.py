@@ -247,7 +247,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             progress(bars) as shown,
         ):
             labels = np.full(len(pictures), UNANSWERED, dtype=np.int64)
-            student: Student | None = None
+            student: Student | SurestStudent | None = None
             asked: list[Integers] = []
             for number, wanted in enumerate(rounds):
                 earlier = np.concatenate([*asked, np.zeros(0, dtype=np.int64)])
