@@ -299,9 +299,10 @@ class PrivateKNNClassifier(ClassifierMixin, BaseEstimator):
         release = self._named(
             self.session_.answer(points, self._voters(), sampler=source), source, self.booked_
         )
-        if self._paid is not None:
-            self._paid.commit(release.receipt.identifier)
-            self._paid = None
+        with self._booking:  # two threads must not both write the receipt
+            if self._paid is not None:
+                self._paid.commit(release.receipt.identifier)
+                self._paid = None
         return release
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:

@@ -320,9 +320,10 @@ class IndividualKNNClassifier(ClassifierMixin, BaseEstimator):
         self._asked = self._asked or self.session_.is_here
         labels = self.session_.answer(self.held_, points, kernels, sampler=source)
         release = self._named(labels, source)
-        if self._paid is not None:
-            self._paid.commit(release.receipt.identifier)
-            self._paid = None
+        with self._booking:  # two threads must not both write the receipt
+            if self._paid is not None:
+                self._paid.commit(release.receipt.identifier)
+                self._paid = None
         return release
 
     def simulate(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Release:
