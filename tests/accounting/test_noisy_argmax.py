@@ -223,7 +223,7 @@ def test_nor_where_the_search_ends_and_where_the_votes_take_over(sigma: float) -
 
 
 def test_wide_noise_is_charged_for_the_label_and_not_for_the_votes() -> None:
-    """Up to 1200 votes the charge stays within a hundredth of the one at 150, in units of the
+    """Up to 1200 votes the charge stays within 1.5 % of the one at 150, in units of the
     noisy votes; it used to end at 150, with a quarter more noise.
     """
     shares = []
@@ -233,7 +233,7 @@ def test_wide_noise_is_charged_for_the_label_and_not_for_the_votes() -> None:
         )
         label = noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma), [8], sampling_probability=0.15)
         shares.append(float(label.divergences[0] / votes[0]))
-    assert 0.63 < shares[0] <= shares[1] < 1.012 * shares[0]
+    assert 0.63 < shares[0] <= shares[1] < 1.015 * shares[0]
 
 
 def test_below_the_table_the_votes_are_the_bound() -> None:
