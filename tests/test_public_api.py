@@ -11,20 +11,21 @@ import pytest
 PUBLIC = {
     "reticent": (
         "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
-        "LabelAware LinearVoteClassifier MomentClassifier Named NoiseAware "
-        "NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
+        "IndividualKNNClassifier LabelAware LinearVoteClassifier MomentClassifier Named "
+        "NoiseAware NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
         "__version__ load"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
         "Composition Cost DiscreteLaplaceCost "
-        "Filter GaussianAccountant GaussianCost LaplaceCost NoisyArgmaxDpEvent PldAccountant "
+        "Filter GaussianAccountant GaussianCost IndividualFilter IndividualGaussianBudget "
+        "LaplaceCost NoisyArgmaxDpEvent PldAccountant "
         "PoissonSampled PrivacyEvent "
         "PrivateKnnFilter PrivateKnnSteps PrivateKnnTotal RandomizedResponseCost RdpAccountant "
         "RdpFilter RdpOdometer "
         "ScreeningDpEvent SelfComposed StatedCost ZeroConcentratedCost advanced_epsilon "
-        "basic_epsilon calibrate_private_knn "
+        "basic_epsilon calibrate_individual_gaussian calibrate_private_knn "
         "delta_of_rdp epsilon_of_rdp epsilon_per_answer noise_multiplier noisy_argmax_rdp "
         "optimal_delta optimal_epsilon "
         "optimal_epsilon_of private_knn_rdp private_knn_total screening_rdp smallest_epsilon"
@@ -64,8 +65,8 @@ PUBLIC = {
         "nearest_violation snap stability_radius"
     ),
     "reticent.neighbours": (
-        "NeighbourLists NeighbourSearch POINT_RADIUS PointGrid Records SampledNeighbours "
-        "VOTE_STEPS clipped_votes label_votes "
+        "LEAST_WEIGHT NeighbourLists NeighbourSearch POINT_RADIUS PointGrid RadiusKernel Records "
+        "SampledNeighbours VOTE_STEPS WEIGHT_STEPS clipped_votes label_votes "
         "weight_votes"
     ),
     "reticent.networks": (
@@ -85,8 +86,8 @@ PUBLIC = {
     ),
     "reticent.systems": (
         "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
-        "LabelAware LinearVoteClassifier MomentClassifier Named NoiseAware "
-        "NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
+        "IndividualKNNClassifier LabelAware LinearVoteClassifier MomentClassifier Named "
+        "NoiseAware NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
         "Server train_server"
     ),

@@ -216,6 +216,7 @@ def calibrated(parts: Parts, settings: HeadlineSettings, seed: int, report: Repo
         for places in student.rounds_
     ]
     plan = student.plan_
+    assert isinstance(student.student_, Student)
     return {**_scores(student.student_, parts), **_cost(plan), "released right, by round": rounds}
 
 

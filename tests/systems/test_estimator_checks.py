@@ -12,6 +12,7 @@ from reticent.systems import (
     CellsClassifier,
     CertifiedClassifier,
     CertifiedEnsemble,
+    IndividualKNNClassifier,
     LabelAware,
     MomentClassifier,
     NoiseAware,
@@ -107,6 +108,13 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             epsilon=1.0, classes="observed", k_max=1, members=2, clip=1.0, epochs=20, random_state=0
         ),
         PrivateKNNClassifier(**KNN),
+        IndividualKNNClassifier(
+            epsilon=20.0,
+            delta=1e-5,
+            classes="observed",
+            radius=2.0,
+            feature_range=(-100.0, 100.0),
+        ),
         PublicRanges((-100.0, 100.0)),
         CellsClassifier(**{**VOTES, "feature_range": (-2.5, 2.5)}, cells=256),
         MomentClassifier(**VOTES),

@@ -42,6 +42,11 @@ if TYPE_CHECKING:
         RdpFilter,
         RdpOdometer,
     )
+    from reticent.accounting.individual_filter import IndividualFilter
+    from reticent.accounting.individual_gaussian import (
+        IndividualGaussianBudget,
+        calibrate_individual_gaussian,
+    )
     from reticent.accounting.loss_accountant import PldAccountant
     from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
     from reticent.accounting.private_knn import (
@@ -103,6 +108,11 @@ else:
                 "RdpFilter",
                 "RdpOdometer",
             ),
+            "reticent.accounting.individual_filter": ("IndividualFilter",),
+            "reticent.accounting.individual_gaussian": (
+                "IndividualGaussianBudget",
+                "calibrate_individual_gaussian",
+            ),
             "reticent.accounting.loss_accountant": ("PldAccountant",),
             "reticent.accounting.noisy_argmax": (
                 "NoisyArgmaxDpEvent",
@@ -138,6 +148,8 @@ __all__ = [
     "Filter",
     "GaussianAccountant",
     "GaussianCost",
+    "IndividualFilter",
+    "IndividualGaussianBudget",
     "LaplaceCost",
     "NoisyArgmaxDpEvent",
     "PldAccountant",
@@ -156,6 +168,7 @@ __all__ = [
     "ZeroConcentratedCost",
     "advanced_epsilon",
     "basic_epsilon",
+    "calibrate_individual_gaussian",
     "calibrate_private_knn",
     "delta_of_rdp",
     "epsilon_of_rdp",

@@ -16,16 +16,21 @@ import numpy.typing as npt
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
 from reticent.accounting.events import Cost
-from reticent.accounting.winner_search import largest_winner_divergence
+from reticent.accounting.winner_search import FINE_SIGMA, largest_winner_divergence
 from reticent.core.checks import positive
 
-SMALLEST_SIGMA, LARGEST_SIGMA = 0.5, 150.0
+SMALLEST_SIGMA, LARGEST_SIGMA = 0.5, 1200.0
 """Below, noise hides so little that the noisy votes are charged. Above, where a search takes
 long, that of ``LARGEST_SIGMA`` stands in until the noisy votes cost less."""
 
 _REACH = 12.0
 _SPARE = 3
 """Margins are tried up to _REACH sigma + _SPARE."""
+
+_COARSER = 1.008
+"""Just beyond a sigma from which the search tells fewer pairs apart, the charge at that sigma is
+the smaller one.
+"""
 
 _APART = 9.0
 _SPLIT = 1e-60
@@ -119,9 +124,7 @@ def noisy_argmax_rdp(
     alphas = tuple(int(order) for order in np.atleast_1d(np.asarray(orders)))
     if not SMALLEST_SIGMA <= event.sigma <= 2 * LARGEST_SIGMA:
         return ApproximateRdp(alphas, votes, 0.0)
-    sigma = event.sigma
-    if sigma > LARGEST_SIGMA:
-        sigma = min(LARGEST_SIGMA, math.sqrt(sigma**2 - _APART))
+    sigma = _searched(event.sigma)
     box = math.ceil(_REACH * sigma) + _SPARE
     labels: dict[int, float] = {}
     left = sorted(set(alphas))
@@ -139,6 +142,20 @@ def noisy_argmax_rdp(
         left = left[: -len(group)]
     found = (1 + _ROUNDING) * np.array([labels[order] for order in alphas])
     slack = 3.0 * math.exp(float(log_tails(np.array([box - _SPARE]), sigma=sigma)[0][0]))
-    if event.sigma > LARGEST_SIGMA:
+    if sigma < event.sigma:
         slack += _SPLIT
     return ApproximateRdp(alphas, np.minimum(votes, found), slack)
+
+
+def _searched(sigma: float) -> float:
+    """The noise whose cost is looked for: ``sigma``, or a little less where that is cheaper or
+    quicker, so that what is charged never rises with the noise.
+    """
+    if sigma <= FINE_SIGMA:
+        return sigma
+    step = FINE_SIGMA * 2.0 ** (math.ceil(math.log2(sigma / FINE_SIGMA)) - 1)
+    if sigma > LARGEST_SIGMA:
+        step = LARGEST_SIGMA
+    elif sigma > _COARSER * step:
+        return sigma
+    return min(step, math.sqrt(sigma**2 - _APART))

@@ -6,17 +6,21 @@ else.
 """
 
 from reticent.neighbours.integer_points import POINT_RADIUS, PointGrid
+from reticent.neighbours.kernels import LEAST_WEIGHT, WEIGHT_STEPS, RadiusKernel
 from reticent.neighbours.records import Records
 from reticent.neighbours.sampled import SampledNeighbours
 from reticent.neighbours.search import NeighbourLists, NeighbourSearch
 from reticent.neighbours.votes import VOTE_STEPS, clipped_votes, label_votes, weight_votes
 
 __all__ = [
+    "LEAST_WEIGHT",
     "POINT_RADIUS",
     "VOTE_STEPS",
+    "WEIGHT_STEPS",
     "NeighbourLists",
     "NeighbourSearch",
     "PointGrid",
+    "RadiusKernel",
     "Records",
     "SampledNeighbours",
     "clipped_votes",

@@ -4,6 +4,7 @@ FAISS index.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -58,6 +59,50 @@ class Exhaustive:
 
     def nearest(self, queries: Points, depth: int) -> Found:
         """See ``Candidates``."""
+        found: Found = []
+        for distances in self._products(queries):
+            found += [self._nearest(row, depth) for row in distances]
+        return found
+
+    def within(self, queries: Points, limits: Places) -> Iterator[tuple[Places, Places]]:
+        """For each query in turn, places and squared distances, int64, of all records nearer than
+        its limit.
+
+        Args:
+            queries: shape (b, d), integer points.
+            limits: shape (b,), squared distances.
+        """
+        first = 0
+        for distances in self._products(queries):
+            for row, limit in zip(distances, limits[first : first + len(distances)], strict=True):
+                places = np.flatnonzero(row < limit)
+                yield places, row[places].astype(np.int64)
+            first += len(distances)
+
+    def ranked(self, queries: Points, ranks: tuple[int, ...]) -> Places:
+        """Squared distances of the records that are the so-manieth nearest, int64.
+
+        Args:
+            queries: shape (b, d), integer points.
+            ranks: each 1 to the number of records.
+
+        Returns:
+            Shape (b, len(ranks)).
+        """
+        places = [rank - 1 for rank in ranks]
+        found = np.empty((len(queries), len(places)), dtype=np.int64)
+        first = 0
+        for distances in self._products(queries):
+            found[first : first + len(distances)] = np.partition(distances, places, axis=1)[
+                :, places
+            ]
+            first += len(distances)
+        return found
+
+    def _products(self, queries: Points) -> Iterator[Points]:
+        """Squared distances to all records, blocks of shape (at most 32, n), each valid until the
+        next.
+        """
         squares = (
             (queries * queries).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
         )
@@ -65,14 +110,11 @@ class Exhaustive:
         # One block that stays in the cache and is written over: fresh memory would cost more than
         # the products.
         block = np.empty((min(_ROWS, len(rows)), self._columns.shape[1]), dtype=np.float32)
-        found: Found = []
         for start in range(0, len(rows), _ROWS):
             part = rows[start : start + _ROWS]
-            distances = np.matmul(part, self._columns, out=block[: len(part)])
-            found += [self._within(row, depth) for row in distances]
-        return found
+            yield np.matmul(part, self._columns, out=block[: len(part)])
 
-    def _within(self, distances: Points, depth: int) -> tuple[Points, Places]:
+    def _nearest(self, distances: Points, depth: int) -> tuple[Points, Places]:
         records = len(distances)
         if depth < records:
             sample = distances[:_SAMPLE]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
+    from reticent.systems.private_knn.individual import IndividualKNNClassifier
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.cells import CellsClassifier
@@ -40,6 +41,7 @@ else:
                 "train_server",
             ),
             "reticent.systems.private_knn.classifier": ("PrivateKNNClassifier",),
+            "reticent.systems.private_knn.individual": ("IndividualKNNClassifier",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
@@ -67,6 +69,7 @@ __all__ = [
     "CertifiedClassifier",
     "CertifiedEnsemble",
     "Identity",
+    "IndividualKNNClassifier",
     "LabelAware",
     "LinearVoteClassifier",
     "MomentClassifier",

@@ -4,6 +4,7 @@ private records.
 
 from __future__ import annotations
 
+import pickle
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from reticent.core.errors import (
     CorruptBundle,
     InvalidInput,
     InvalidParameter,
+    LedgerUnavailable,
     NotFittedYet,
 )
 from reticent.datasets import load_digits
-from reticent.ledger import Ledger
+from reticent.ledger import Ledger, Reservation
 from reticent.systems import PrivateKNNStudent
 from reticent.systems.private_knn.cards import private_knn_card
 from reticent.training.students import StudentConfig
@@ -149,6 +151,51 @@ def test_the_plan_is_charged_before_anything_is_asked(tmp_path: Path) -> None:
         assert student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope).booked_ != ""
         with pytest.raises(BudgetExceeded):
             student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope)
+
+
+def test_a_failed_commit_keeps_the_student_and_the_plan_that_was_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = Scope(subject="records")
+    with closing(Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")) as ledger:
+        ledger.grant(scope, Guarantee(6.5, 1e-4, AddRemove(data_set="digits")))
+        student = PrivateKNNStudent(**{**SETTINGS, "student": "svm", "data_set": "digits"})
+
+        def fail(*_: object) -> None:
+            raise LedgerUnavailable("the disk is full; nothing is released")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(Reservation, "commit", fail)
+            with pytest.raises(LedgerUnavailable):
+                student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope)
+            with pytest.raises(LedgerUnavailable):
+                student.commit()
+        assert not hasattr(student, "released_")
+        with pytest.raises(NotFittedYet):
+            student.predict(PUBLIC)
+        assert pickle.loads(pickle.dumps(student))._unbooked is None
+        assert student.commit().predict(PUBLIC).shape == (len(PUBLIC),)
+        [account] = ledger.report().accounts
+        assert account.answers == 1
+        assert student.booked_
+        assert ledger.verify().ok
+        with pytest.raises(NotFittedYet, match="there is none"):
+            student.commit()
+
+
+def test_a_machine_on_public_features_learns_from_the_surest_labels() -> None:
+    student = PrivateKNNStudent(**{**SETTINGS, "student": "svm"}).fit(X, Y, public=PUBLIC)
+    assert (student.predict(DATA.test_images) == DATA.test_labels).mean() > 0.6
+    assert student.student_.kept.sum() == 88
+    np.testing.assert_allclose(student.predict_proba(PUBLIC[:5]).sum(axis=1), 1)
+    with pytest.raises(InvalidInput, match="student='svm'"):
+        student.bundle()
+    for settings in (
+        {"student": "forest"},
+        {"student": "svm", "last_student": StudentConfig(image_shape=(1, 8, 8))},
+    ):
+        with pytest.raises(InvalidParameter, match="expected 'svm' without last_student"):
+            PrivateKNNStudent(**{**SETTINGS, **settings}).fit(X, Y, public=PUBLIC)
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.guarantees import GuaranteeCard
+from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.datasets import Dataset
 from reticent.pages.drawings import empty_drawing, png
 from reticent.pages.parts import card_section, document, figure_table, percent
-from reticent.systems import PrivateKNNStudent
+from reticent.systems import IndividualKNNClassifier, PrivateKNNStudent
+from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.training.progress import Report
 from reticent.training.students import StudentConfig
 
 _SHOWN = 40
 _COLUMNS = 10
 _PRIVATE_SHARE = 0.8
+_COMPONENTS = 40
+_CELLS = 64
+_SHARE, _VOTES_EACH = 0.02, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +38,14 @@ class KnnDemo:
         student: fitted; it may be published.
         card: the guarantee.
         results: plain values for JSON.
+        rungs: what other ways get right at the same total.
         figure: PNG, some public pictures with their released labels.
     """
 
     student: PrivateKNNStudent
     card: GuaranteeCard
     results: dict[str, Any]
+    rungs: dict[str, float]
     figure: bytes
 
 
@@ -111,7 +118,42 @@ def run_demo(data: Dataset, student: PrivateKNNStudent, *, report: Report) -> Kn
         "released right": float((released == truth[asked]).mean()),
         "student": float((student.predict(data.test_images) == data.test_labels).mean()),
     }
-    return KnnDemo(student, student.card(), results, _figure(public[asked], released, truth[asked]))
+    figure = _figure(public[asked], released, truth[asked])
+    return KnnDemo(student, student.card(), results, rungs(data, cut, guarantee), figure)
+
+
+def rungs(data: Dataset, private: int, total: Guarantee) -> dict[str, float]:
+    """What other ways get right of the held-out pictures at the same total, settings fixed
+    beforehand, and the constant answer.
+
+    Args:
+        data: pictures.
+        private: how many of the training pictures are private; the others are public, without
+            labels.
+        total: of each way.
+    """
+    rows, codes = data.train_rows[:private], data.train_labels[:private]
+    public = data.train_rows[private:]
+    settings: dict[str, Any] = {
+        "epsilon": total.epsilon,
+        "delta": total.delta,
+        "classes": range(data.classes),
+    }
+    descent = NoisyGradientClassifier(**settings, components=_COMPONENTS, records=private)
+    cells = CellsClassifier(**settings, components=_COMPONENTS, cells=_CELLS)
+    near = IndividualKNNClassifier(**settings, share=_SHARE, votes=_VOTES_EACH)
+    found = {
+        "noisy gradient descent, for good": descent.fit(rows, codes, public_X=public).predict(
+            data.test_rows
+        ),
+        "cells, for good": cells.fit(rows, codes, public_X=public).predict(data.test_rows),
+        "records with a budget each, query by query": near.fit(rows, codes, public_X=public)
+        .release(data.test_rows)
+        .values,
+    }
+    right = {name: float((labels == data.test_labels).mean()) for name, labels in found.items()}
+    constant = np.bincount(data.test_labels, minlength=data.classes).max() / len(data.test_labels)
+    return {**right, "the most frequent answer": float(constant)}
 
 
 def page(demo: KnnDemo) -> str:
@@ -142,7 +184,11 @@ is told. A student learns from the winners.</p></header>""",
         f"""<section aria-labelledby="asked">
 <h2 id="asked">What was asked, and what was answered</h2><figure>
 <img src="data:image/png;base64,{base64.b64encode(demo.figure).decode()}"
-alt="Public pictures, each with its released label; wrong ones are marked."></figure></section>""",
+alt="Public pictures, each with its released label; wrong ones are marked."></figure>
+</section>""",
+        '<section aria-labelledby="rungs"><h2 id="rungs">Other ways, at the same total</h2>',
+        "<p>Each is a release of its own, of held-out pictures; nothing was tuned for them.</p>",
+        figure_table("", "way", ("right",), _compared(demo)) + "</section>",
         card_section(demo.card),
         '<section aria-labelledby="numbers"><h2 id="numbers">Numbers</h2>',
         f"{figure_table('', 'name', ('value',), rows)}</section></main>",
@@ -150,6 +196,13 @@ alt="Public pictures, each with its released label; wrong ones are marked."></fi
     return document(
         title=f"Private-kNN: {results['data']}", about="A student of private neighbours", body=body
     )
+
+
+def _compared(demo: KnnDemo) -> list[tuple[str, list[str], str]]:
+    """The student among the other ways, the best one first."""
+    named = {"student of Private-kNN, for good": demo.results["student"], **demo.rungs}
+    ranked = sorted(named.items(), key=lambda item: -item[1])
+    return [(escape(name), [percent(right)], "") for name, right in ranked]
 
 
 def _figure(

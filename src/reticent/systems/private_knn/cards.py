@@ -7,6 +7,8 @@ from typing import Any, Self
 
 from reticent.bundles.booking import same_records_again
 from reticent.core.guarantees import GuaranteeCard
+from reticent.neighbours import WEIGHT_STEPS
+from reticent.systems.private_knn.individual_session import IndividualPlan
 from reticent.systems.private_knn.plan import KnnPlan
 from reticent.training.features import FeatureMap, Origin
 
@@ -153,3 +155,85 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
             ("bound that proves the total", plan.total.bound),
         ),
     )
+
+
+def individual_card(
+    plan: IndividualPlan, feature_map: FeatureMap, *, keyed: bool, classes_given: bool
+) -> GuaranteeCard:
+    """The card of a classifier whose records have a budget each."""
+    guarantee, budget = plan.guarantee, plan.budget
+    whose = "all records of one key" if keyed else "any one private record"
+    conditional = []
+    if not keyed:
+        conditional.append("no person owns more than one record; otherwise name the owners in keys")
+    if not classes_given:
+        conditional.append(
+            "the set of labels that occur is public: it was taken from the records "
+            "(classes='observed')"
+        )
+    return GuaranteeCard(
+        title="Labels of public queries from private records with a budget each",
+        protected=(
+            f"Whether {whose} was ever there, label included: over all answers together, however "
+            "many there are and however records come and go, the probability of any set of "
+            f"answers changes by at most a factor e^{guarantee.epsilon:.4g}, plus "
+            f"{guarantee.delta:g}."
+        ),
+        from_whom="Anyone who sees all labels, with any other knowledge and any computing power; "
+        "so also anyone who sees a model that was trained on them.",
+        guarantee=guarantee,
+        assumptions=(
+            (
+                "the queries are public, and chosen without the private records or from earlier "
+                "answers only; so is when records of others are inserted and forgotten"
+            ),
+            *conditional,
+            (
+                "whatever was done to the records before fit (scaling, principal components) "
+                "learned nothing from them"
+            ),
+            (
+                "the public rows, the range of the features and the settings (radius, votes, "
+                "looks) were chosen without the private records"
+            ),
+            f"the feature map ({feature_map.name}) is {feature_map.origin.value}",
+            (
+                "one fitted object answers, in the process that fitted it: what records have spent "
+                "is counted in its memory, and that is not copied behind its back"
+            ),
+            (
+                "noise comes from the operating system's random numbers (an answer that was made "
+                "with a seed is not private)"
+            ),
+            "the observer does not see how long an answer took or how much memory it used",
+            "the operating system, the processor, numpy and torch compute what they document",
+        ),
+        not_protected=(
+            "what is true of many records together: that is what the labels tell",
+            "the queries themselves",
+            (
+                "what a record has spent, from whoever can read the process's memory: it tells "
+                "which queries lay near"
+            ),
+            same_records_again(plan.adjacency),
+            *(
+                ()
+                if classes_given
+                else ("which labels occur among the records: whoever sees the labels knows",)
+            ),
+        ),
+        details=(
+            ("queries", "any number"),
+            ("whole votes of a record in its life", f"{plan.weight_cap / _whole(plan):.6g}"),
+            ("sigma of a class's votes, all looks", f"{plan.sigma_votes:.4g} votes"),
+            ("looks at a query", ", ".join(str(look) for look in plan.looks)),
+            ("answers that one record takes part in, at most", str(budget.most_answers)),
+            ("feature map", f"{feature_map.name}; {feature_map.origin.value}"),
+            ("bound that proves the total", "individual filter, exact Gaussian composition"),
+        ),
+    )
+
+
+def _whole(plan: IndividualPlan) -> int:
+    """What a whole vote at all looks of a query takes of a record's cap."""
+    return sum(plan.looks) * WEIGHT_STEPS**2

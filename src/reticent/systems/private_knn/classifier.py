@@ -36,6 +36,7 @@ from reticent.systems.private_knn.inputs import (
     protected,
 )
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession, MemoryCount
+from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.systems.streaming import ReleasesStreams
@@ -167,6 +168,50 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         self.data_set = data_set
         self.engine = engine
 
+    @classmethod
+    def tuned(
+        cls,
+        public_X: npt.ArrayLike,
+        public_y: npt.ArrayLike,
+        *,
+        epsilon: float,
+        delta: float,
+        classes: Classes,
+        records: int,
+        queries: int,
+        seed: int = 0,
+        **settings: Any,
+    ) -> Self:
+        """An unfitted classifier with the neighbours and samples that answer most public
+        queries right; no private record is looked at, so nothing is paid for the choice.
+
+        Args:
+            public_X, public_y: labelled public rows, from 20 on; half of them ask the other half.
+            epsilon, delta, classes: as in the constructor.
+            records: about how many private records there will be, a public number.
+            queries: how many will be asked, at most.
+            seed: of the noise in the choice.
+            settings: further arguments of the constructor.
+
+        Raises:
+            InvalidInput, InvalidParameter: rows, labels or numbers that cannot be.
+        """
+        rows, shape = input_rows(public_X)
+        known, codes = record_labels(public_y, len(rows), classes)
+        feature_map = feature_map_of(settings.get("feature_map", "identity"), shape)
+        chosen = private_knn_settings(
+            public_folds(feature_map.features(rows), codes, seed=seed),
+            epsilon=epsilon,
+            delta=delta,
+            classes=len(known),
+            records=records,
+            queries=queries,
+            seed=seed,
+        )
+        return cls(
+            epsilon=epsilon, delta=delta, classes=classes, queries=queries, **{**chosen, **settings}
+        )
+
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, keys: Sequence[Any] | None = None) -> Self:
         """Keeps the private records, and settles the noise without looking at them.
 
@@ -278,9 +323,10 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         release = self._named(
             self.session_.answer(points, self._voters(), sampler=source), source, self.booked_
         )
-        if self._paid is not None:
-            self._paid.commit(release.receipt.identifier)
-            self._paid = None
+        with self._booking:  # two threads must not both write the receipt
+            if self._paid is not None:
+                self._paid.commit(release.receipt.identifier)
+                self._paid = None
         return framed(release, X, ("label",))
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:

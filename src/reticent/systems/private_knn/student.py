@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
 from reticent.core.scopes import Scope
 from reticent.core.seeds import training_seed
 from reticent.ledger.ledger import Ledger
+from reticent.ledger.reservations import Reservation
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
 from reticent.systems.class_labels import restored_labels
@@ -44,6 +45,7 @@ from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatu
 from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
+from reticent.training.surest_student import SurestStudent, surest_student
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -77,7 +79,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         reduce_to: principal directions, of public pictures, that the first round's features are
             reduced to; None to keep all.
         student: settings of the students; None for the usual ones. Their seeds come from
-            ``random_state``.
+            ``random_state``. "svm" for a linear support vector machine on the features of the first
+            round, trained on the surest of the labels; all rounds then search in these features,
+            and such a student has no bundle.
         last_student: settings of the last one, which is published; None for the same.
         classes: the labels that there are, a public list; or "observed" to take those that occur
             among the records, which publishes them: the card then says that they are not protected.
@@ -134,7 +138,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     classes_: npt.NDArray[Any]
     n_features_in_: int
     plan_: KnnPlan
-    student_: Student
+    student_: Student | SurestStudent
+    _unbooked: _Finished | None
 
     def __init__(
         self,
@@ -149,7 +154,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         noise_ratio: float = 3.0,
         feature_map: str | FeatureMap | nn.Module = "hog",
         reduce_to: int | None = 40,
-        student: StudentConfig | None = None,
+        student: StudentConfig | Literal["svm"] | None = None,
         last_student: StudentConfig | None = None,
         data_set: str | None = None,
         engine: str = "numpy",
@@ -198,8 +203,11 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName, CalibrationFailed: nothing is charged.
-            BudgetExceeded, LedgerUnavailable: nothing is released.
+            BudgetExceeded: nothing is released.
+            LedgerUnavailable: nothing is released. Where the plan was paid for and only its receipt
+                could not be written, ``commit`` tries that again; the student is kept.
         """
+        self._unbooked = None
         if (ledger is None) != (scope is None):
             raise InvalidInput("ledger and scope: expected both or neither")
         rows, names = named_rows(X)
@@ -226,22 +234,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 f"{len(pictures)} queries in all"
             )
         seed = training_seed(self.random_state)
-        config = (
-            StudentConfig(image_shape=picture_shape(shape))
-            if self.student is None
-            else self.student
-        )
-        last = config if self.last_student is None else self.last_student
-        for settings in (config, last):
-            if not isinstance(settings, StudentConfig):
-                raise InvalidParameter(
-                    f"student: expected a StudentConfig or None, got {type(settings).__name__}"
-                )
-            if int(np.prod(settings.image_shape)) != inputs.shape[1]:
-                raise InvalidParameter(
-                    f"student: expected image_shape of {inputs.shape[1]} pixels, got "
-                    f"{settings.image_shape}"
-                )
+        config, last = self._configs(shape)
         feature_map = feature_map_of(self.feature_map, shape)
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
@@ -249,7 +242,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         plan.rehearse()
         if ledger is not None:
             check_bookable(plan.adjacency)
-        self.feature_map_ = feature_map
+        self.feature_map_, self.n_features_in_ = feature_map, inputs.shape[1]
         circumstances = KnnCircumstances(
             feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes)
         )
@@ -265,12 +258,12 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             progress(bars) as shown,
         ):
             labels = np.full(len(pictures), UNANSWERED, dtype=np.int64)
-            student: Student | None = None
+            student: Student | SurestStudent | None = None
             asked: list[Integers] = []
             for number, wanted in enumerate(rounds):
                 earlier = np.concatenate([*asked, np.zeros(0, dtype=np.int64)])
                 lessons = labels.copy()
-                if student is not None:
+                if isinstance(student, Student):
                     feature_map = StudentFeatures(student)
                     contradicted = student.probabilities(pictures).argmax(axis=1) != labels
                     lessons[earlier[contradicted[earlier]]] = UNANSWERED
@@ -286,20 +279,54 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 )
                 labels[places] = lessons[places] = answers
                 asked.append(places)
-                settings = replace(
-                    last if number == len(rounds) - 1 else config, seed=seed + number
-                )
-                student = train_student(
-                    pictures, lessons, classes=len(classes), config=settings, report=report or shown
-                )
-            if reservation is not None:
-                reservation.commit("student")
-        assert student is not None
-        self.booked_ = "" if reservation is None else reservation.id
-        self.released_ = _named(labels, classes)
-        self.rounds_ = asked
-        self._become(plan, circumstances, student, classes, names)
+                settings = last if number == len(rounds) - 1 else config
+                if settings is not None:
+                    student = train_student(
+                        pictures,
+                        lessons,
+                        classes=len(classes),
+                        config=replace(settings, seed=seed + number),
+                        report=report or shown,
+                    )
+            if last is None:
+                student = surest_student(public_features, labels, classes=len(classes), seed=seed)
+            assert student is not None
+            self._unbooked = _Finished(
+                reservation, plan, circumstances, student, classes, names, labels, asked
+            )
+            self.commit()
         return self
+
+    def commit(self) -> Self:
+        """Books the receipt of a student that ``fit`` could not book, and takes the student on.
+
+        The plan was paid for before the first label; ``fit`` again would pay for another one.
+
+        Raises:
+            NotFittedYet: there is none.
+            LedgerUnavailable: could not be written; the student is kept for another try.
+        """
+        finished = getattr(self, "_unbooked", None)
+        if finished is None:
+            raise NotFittedYet("commit: expected a student whose receipt is missing; there is none")
+        if finished.reservation is not None:
+            finished.reservation.commit("student")
+        self.booked_ = "" if finished.reservation is None else finished.reservation.id
+        self.released_ = _named(finished.labels, finished.classes)
+        self.rounds_ = finished.asked
+        self._become(
+            finished.plan,
+            finished.circumstances,
+            finished.student,
+            finished.classes,
+            finished.names,
+        )
+        self._unbooked = None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is not booked stays where it was made."""
+        return {**super().__getstate__(), "_unbooked": None}
 
     def predict_proba(self, X: npt.ArrayLike) -> Array:
         """The student's probability of every class, shape (n, classes); anyone may ask, as often
@@ -309,6 +336,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         inputs, _ = input_rows(rows_as_fitted(self, X))
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
+        if isinstance(self.student_, SurestStudent):
+            return self.student_.probabilities(self.feature_map_.features(inputs))
         return self.student_.probabilities(inputs)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -328,8 +357,18 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         return knn_card(self.plan_, self._circumstances)
 
     def bundle(self) -> Bundle:
-        """The student with its guarantee, ready to be written; no private record is in it."""
+        """The student with its guarantee, ready to be written; no private record is in it.
+
+        Raises:
+            InvalidInput: a support vector machine, which needs its feature map as well.
+        """
         self._fitted()
+        if isinstance(self.student_, SurestStudent):
+            raise InvalidInput(
+                "student='svm': expected a network, whose weights are all that a bundle needs; "
+                "keep the weights of student_ beside your feature map, or fit with "
+                "student=StudentConfig(...)"
+            )
         arrays = {
             name: value.detach().numpy() for name, value in self.student_.state_dict().items()
         }
@@ -433,7 +472,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         self,
         plan: KnnPlan,
         circumstances: KnnCircumstances,
-        student: Student,
+        student: Student | SurestStudent,
         classes: npt.NDArray[Any],
         names: Iterable[str] | None,
     ) -> None:
@@ -444,11 +483,58 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             student,
             classes,
         )
-        self.n_features_in_ = int(np.prod(student.image_shape))
+        if isinstance(student, Student):
+            self.n_features_in_ = int(np.prod(student.image_shape))
+
+    def _configs(self, shape: tuple[int, ...]) -> tuple[StudentConfig | None, StudentConfig | None]:
+        """Settings of the students and of the last one; None for a support vector machine.
+
+        Raises:
+            InvalidParameter: neither settings, "svm" nor None, or for pictures of another size.
+        """
+        if isinstance(self.student, str):
+            if self.student != "svm" or self.last_student is not None:
+                raise InvalidParameter(
+                    f"student={self.student!r}: expected 'svm' without last_student, a "
+                    "StudentConfig or None"
+                )
+            return None, None
+        config = (
+            StudentConfig(image_shape=picture_shape(shape))
+            if self.student is None
+            else self.student
+        )
+        last = config if self.last_student is None else self.last_student
+        pixels = int(np.prod(shape))
+        for settings in (config, last):
+            if not isinstance(settings, StudentConfig):
+                raise InvalidParameter(
+                    "student: expected a StudentConfig, 'svm' or None, got "
+                    f"{type(settings).__name__}"
+                )
+            if int(np.prod(settings.image_shape)) != pixels:
+                raise InvalidParameter(
+                    f"student: expected image_shape of {pixels} pixels, got {settings.image_shape}"
+                )
+        return config, last
 
     def _fitted(self) -> None:
         if not hasattr(self, "student_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
+
+
+@dataclass(frozen=True, eq=False)
+class _Finished:
+    """What a fit came to, until it is booked."""
+
+    reservation: Reservation | None
+    plan: KnnPlan
+    circumstances: KnnCircumstances
+    student: Student | SurestStudent
+    classes: npt.NDArray[Any]
+    names: Iterable[str] | None
+    labels: Integers
+    asked: list[Integers]
 
 
 def _student(

@@ -18,9 +18,11 @@ from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.prepaid_answers import PrepaidAnswers
 from reticent.systems.releasing_system import with_class_names
+from reticent.systems.streaming import ReleasesStreams
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator, Voters
 from reticent.systems.votes.responses import response_of
+from reticent.tables.frames import framed
 
 Array = npt.NDArray[np.float64]
 
@@ -28,7 +30,7 @@ _AT_ONCE = 2**25
 """Weights, one for each record and query, that are held at once."""
 
 
-class QueryVotes(VoteEstimator):
+class QueryVotes(ReleasesStreams, VoteEstimator):
     """What the classifiers share whose records vote on each query.
 
     Guarantee:
@@ -120,7 +122,7 @@ class QueryVotes(VoteEstimator):
         self._prepaid.take(len(points), ledger=ledger, scope=scope)
         release = self._labelled(self._scores(points, source, 1.0), source, self._prepaid)
         self._prepaid.commit(release.receipt.identifier)
-        return release
+        return framed(release, X, ("label",))
 
     def simulate(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Release:
         """As ``release`` with noise from a seed, times ``noise_scale``: for experiments, *not
@@ -133,7 +135,8 @@ class QueryVotes(VoteEstimator):
                 ``n_private`` records.
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        return self._labelled(self._simulated(X, sampler, noise_scale), sampler, None)
+        release = self._labelled(self._simulated(X, sampler, noise_scale), sampler, None)
+        return framed(release, X, ("label",))
 
     def simulate_scores(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Array:
         """What ``simulate`` takes the largest of, shape (n, classes): noisy votes in records, less

@@ -1,0 +1,100 @@
+"""A budget for every record: who still takes part in an answer, and what they have spent."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import count
+from reticent.core.errors import BudgetExceeded, InvalidInput
+from reticent.core.processes import HomeProcess
+
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+LARGEST_CAP = 2**62
+"""Spending is counted in int64, and one answer's is at most a cap."""
+
+
+class IndividualFilter:
+    """Lets a record into an answer while its spending, this answer included, is within its cap.
+
+    **Guarantee.** On every run, however answers are chosen, what any one record is charged for the
+    answers that it takes part in sums to at most ``cap``. Whether a record takes part depends on
+    its own charges alone. ``IndividualGaussianBudget`` says what that is worth.
+
+    Spending is exact, in whole numbers. It is *private*: it tells which questions lie near a
+    record. It outlives whatever happens to the record: a number that was handed out once keeps its
+    spending for ever, so whoever forgets a record and takes it in again has to use the same number.
+
+    A filter counts in the memory of one process. In a forked child and in a copy nobody takes part
+    any more, and asking is refused: each would count by itself.
+
+    Args:
+        cap: most that one record spends, 1 to 2^62.
+
+    Reference: Feldman and Zrnic 2021, Algorithm 3.
+
+    Example:
+        >>> filter = IndividualFilter(cap=10)
+        >>> numbers = filter.more(2)
+        >>> [filter.admit(numbers, np.array([4, 10])).tolist() for _ in range(3)]
+        [[True, True], [True, False], [False, False]]
+    """
+
+    def __init__(self, *, cap: int) -> None:
+        self.cap = count(cap, name="cap")
+        if self.cap > LARGEST_CAP:
+            raise InvalidInput(f"cap={cap}: expected at most 2**62")
+        self._spent: Integers = np.zeros(0, dtype=np.int64)
+        self._home = HomeProcess()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copied here, so that a shallow copy does not share its home with the original.
+        self.__dict__.update(state, _home=copy(state["_home"]))
+
+    def __len__(self) -> int:
+        return len(self._spent)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether anything may be asked: not in a forked child, nor in a copy."""
+        return self._home.is_here
+
+    def more(self, records: int) -> Integers:
+        """Numbers, shape (records,), for records that have spent nothing yet."""
+        first = len(self._spent)
+        self._spent = np.concatenate(
+            [self._spent, np.zeros(count(records, name="records", minimum=0), dtype=np.int64)]
+        )
+        return np.arange(first, len(self._spent), dtype=np.int64)
+
+    def admit(self, records: Integers, costs: Integers) -> Booleans:
+        """Who takes part in one answer; those who do are charged.
+
+        Args:
+            records: shape (m,), numbers from ``more``, each at most once.
+            costs: shape (m,), int64, 0 to 2^62; what the answer costs each.
+
+        Returns:
+            Shape (m,). Private.
+
+        Raises:
+            BudgetExceeded: in a forked child or a copy; nobody is charged.
+        """
+        if not self.is_here:
+            raise BudgetExceeded(
+                "records: a forked or copied filter has no budget, because each copy would count "
+                "by itself; expected the one that was made, in the process where it was"
+            )
+        # Subtracted, because spending plus cost could leave int64.
+        inside = np.asarray(self._spent[records] <= self.cap - costs)
+        self._spent[records[inside]] += costs[inside]
+        return inside
+
+    def room(self, records: Integers) -> Integers:
+        """What is left of the cap, shape (m,). Private: for the owner of the records only."""
+        return np.asarray(self.cap - self._spent[records])

@@ -1,0 +1,140 @@
+"""The private records of an individual-budget classifier: they come, go and come back, and each
+unit keeps one number for good.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from copy import copy
+from secrets import token_bytes
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting import IndividualFilter
+from reticent.core.errors import InvalidInput
+from reticent.neighbours.exhaustive import Exhaustive
+from reticent.neighbours.integer_points import Points
+from reticent.neighbours.records import key_bytes
+
+Integers = npt.NDArray[np.int64]
+
+
+class HeldRecords:
+    """Records with a place in an ``IndividualFilter`` each: a person's where there are keys.
+
+    **Guarantee.** For each query at most one record of a unit is near it, its nearest, and which
+    one depends on the unit's own records alone. A unit's number in the filter outlives ``forget``:
+    taken in again, it goes on spending from where it was.
+
+    Args:
+        filter: whose numbers are handed out.
+        dimension: of the points.
+        keyed: whether units are named.
+
+    What stays of a forgotten unit is its number, its spending and a keyed digest of its name; the
+    digest's own key is drawn anew for every object.
+    """
+
+    def __init__(self, filter: IndividualFilter, *, dimension: int, keyed: bool) -> None:
+        self.filter, self.keyed = filter, keyed
+        self.points: Points = np.zeros((0, dimension), dtype=np.float32)
+        self.labels: Integers = np.zeros(0, dtype=np.int64)
+        self.numbers: Integers = np.zeros(0, dtype=np.int64)
+        self._known: dict[bytes, int] = {}
+        self._secret = token_bytes(32)
+        self._search = Exhaustive(self.points)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def insert(self, points: Points, labels: Integers, keys: Sequence[Any] | None) -> None:
+        """Takes records in.
+
+        Args:
+            points: shape (n, d), from the public grid.
+            labels: shape (n,), codes.
+            keys: one per record; None where every record is a unit of its own, which nobody can
+                name later.
+
+        Raises:
+            InvalidInput: keys where there were none, or none where there were some.
+        """
+        if (keys is not None) != self.keyed:
+            raise InvalidInput("keys: expected one for each record in every call, or in none")
+        if keys is None:
+            numbers = self.filter.more(len(points))
+        else:
+            digests = [self._digest(key) for key in keys]
+            new = [name for name in dict.fromkeys(digests) if name not in self._known]
+            self._known.update(zip(new, self.filter.more(len(new)).tolist(), strict=True))
+            numbers = np.array([self._known[name] for name in digests], dtype=np.int64)
+        self._hold(
+            np.concatenate([self.points, points]),
+            np.concatenate([self.labels, labels]),
+            np.concatenate([self.numbers, numbers]),
+        )
+
+    def forget(self, key: Any) -> int:
+        """Removes all records of one unit, at once; its spending stays.
+
+        Returns:
+            How many records there were. Private.
+
+        Raises:
+            InvalidInput: there are no keys.
+        """
+        if not self.keyed:
+            raise InvalidInput(
+                "key: expected a classifier that was fitted with keys; without them no record has "
+                "a name to be forgotten by"
+            )
+        number = self._known.get(self._digest(key), -1)
+        gone = self.numbers == number
+        if gone.any():
+            self._hold(self.points[~gone], self.labels[~gone], self.numbers[~gone])
+        return int(gone.sum())
+
+    def beside(self, filter: IndividualFilter) -> HeldRecords:
+        """The same records under the same names and numbers, in a copy of their filter."""
+        twin = copy(self)
+        twin.filter, twin._known = filter, dict(self._known)
+        return twin
+
+    def anew(self, filter: IndividualFilter) -> HeldRecords:
+        """The same records, none of which has spent anything, in another filter."""
+        twin = HeldRecords(filter, dimension=self.points.shape[1], keyed=self.keyed)
+        twin.points, twin.labels, twin._search = self.points, self.labels, self._search
+        names, numbers = np.unique(self.numbers, return_inverse=True)
+        twin.numbers = filter.more(len(names))[numbers]
+        return twin
+
+    def near(
+        self, queries: Points, limits: Integers
+    ) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """For each query in turn, the units with a record nearer than its limit: numbers, squared
+        distances and labels of their nearest ones.
+
+        Args:
+            queries: shape (b, d), integer points.
+            limits: shape (b,), squared distances in grid steps.
+        """
+        for places, squared in self._search.within(queries, limits):
+            numbers, labels = self.numbers[places], self.labels[places]
+            if self.keyed:
+                order = np.lexsort((labels, squared, numbers))
+                numbers = numbers[order]
+                first = np.ones(len(order), dtype=np.bool_)
+                first[1:] = numbers[1:] != numbers[:-1]
+                chosen = order[first]
+                numbers, squared, labels = numbers[first], squared[chosen], labels[chosen]
+            yield numbers, squared, labels
+
+    def _hold(self, points: Points, labels: Integers, numbers: Integers) -> None:
+        self.points, self.labels, self.numbers = points, labels, numbers
+        self._search = Exhaustive(points)
+
+    def _digest(self, key: Any) -> bytes:
+        return hashlib.blake2b(key_bytes(key), key=self._secret, digest_size=32).digest()

@@ -1,0 +1,65 @@
+"""How near a record has to be to vote on a query: radii from public rows, or one for all."""
+
+from __future__ import annotations
+
+import math
+
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidParameter
+from reticent.neighbours import POINT_RADIUS, RadiusKernel
+from reticent.neighbours.exhaustive import Exhaustive
+from reticent.neighbours.integer_points import Points
+
+_FARTHEST = 4 * POINT_RADIUS**2
+"""Largest squared distance of two integer points."""
+
+_INNER = 16
+"""A whole vote is given where this part of ``share`` of the public rows is."""
+
+
+def kernels_by_share(
+    points: Points, public: Exhaustive, rows: int, *, share: float, power: int
+) -> list[RadiusKernel]:
+    """For each query the kernel whose radius holds ``share`` of the public rows.
+
+    Args:
+        points: shape (n, d), the queries.
+        public: the public rows, on the same grid.
+        rows: how many public rows there are.
+        share: in (0, 1].
+        power: of the kernels.
+
+    Raises:
+        InvalidParameter: a share outside (0, 1], or another power.
+
+    Example:
+        >>> import numpy as np
+        >>> public = Exhaustive(np.arange(8, dtype=np.float32)[:, None])
+        >>> query = np.zeros((1, 1), dtype=np.float32)
+        >>> [kernel] = kernels_by_share(query, public, 8, share=0.5, power=0)
+        >>> kernel.squared_radius  # rows at 0, 1, 2 and 3 are nearer
+        10
+    """
+    if not 0 < positive(share, name="share") <= 1:
+        raise InvalidParameter(f"share={share!r}: expected a number in (0, 1]")
+    outer = max(1, round(share * rows))
+    found = public.ranked(points, (max(1, round(outer / _INNER)), outer))
+    return [
+        RadiusKernel(squared_inner=min(near, far), squared_radius=far + 1, power=power)
+        for near, far in found.tolist()
+    ]
+
+
+def kernels_of_radius(
+    queries: int, radius: float, *, per_unit: float, power: int
+) -> list[RadiusKernel]:
+    """The same kernel for each of so many queries: whole votes up to half of ``radius``, which is
+    in units of the features; ``per_unit`` grid steps are one of these.
+
+    Raises:
+        InvalidParameter: a radius that is not above 0, or another power.
+    """
+    steps = min(positive(radius, name="radius") * per_unit, 4.0 * POINT_RADIUS)
+    far = min(math.floor(steps * steps), _FARTHEST)
+    kernel = RadiusKernel(squared_inner=far // 4, squared_radius=far + 1, power=power)
+    return [kernel] * queries

@@ -1,0 +1,227 @@
+"""Settings of the neighbour classifiers, chosen on labelled public rows: a private record is never
+looked at, and so never paid for.
+
+What public rows cannot show is how many private records there are. ``records`` says about how
+many, a public number; noise is weighed as it will be among so many, and neighbours are counted as
+shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting import calibrate_private_knn
+from reticent.core.checks import count
+from reticent.core.errors import InvalidParameter
+from reticent.core.guarantees import AddRemove
+from reticent.neighbours import WEIGHT_STEPS, PointGrid, RadiusKernel
+from reticent.neighbours.exhaustive import Exhaustive
+from reticent.neighbours.integer_points import Points
+from reticent.noise import SeededSampler
+from reticent.systems.private_knn.held_records import HeldRecords
+from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
+from reticent.systems.private_knn.radii import kernels_by_share
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_FEWEST = 20
+"""Public rows, at least."""
+
+_MOST_QUERIES = 2000
+_MOST_VOTES = 2.0**20
+
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4)
+PARTS = (0.3, 0.6, 1.2)
+LOOKS: tuple[tuple[int, ...], ...] = ((1,), (1, 1, 2))
+RATES = (0.02, 0.05, 0.15, 0.4)
+NEAREST = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFold:
+    """Public rows in the part of private records, and others in that of queries.
+
+    Attributes:
+        points, labels: the former.
+        asked, truth: the latter.
+    """
+
+    points: Points
+    labels: Integers
+    asked: Points
+    truth: Integers
+
+
+def public_folds(features: Array, codes: Integers, *, seed: int) -> list[PublicFold]:
+    """Each half of the rows asks the other one.
+
+    Raises:
+        InvalidParameter: fewer than 20 rows.
+    """
+    if len(features) < _FEWEST:
+        raise InvalidParameter(
+            f"public_X: expected at least {_FEWEST} labelled rows to choose settings by, got "
+            f"{len(features)}"
+        )
+    points = PointGrid.around(features).points(features)
+    order = np.random.default_rng(seed).permutation(len(points))
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    return [
+        PublicFold(points[held], codes[held], points[asked], codes[asked])
+        for held, asked in (halves, halves[::-1])
+    ]
+
+
+def individual_settings(
+    folds: Sequence[PublicFold],
+    *,
+    epsilon: float,
+    delta: float,
+    classes: int,
+    records: int,
+    queries: int,
+    lead: float,
+    seed: int,
+) -> dict[str, Any]:
+    """``share``, ``power``, ``votes`` and ``looks`` that answer most public queries right.
+
+    Args:
+        folds: from ``public_folds``.
+        epsilon, delta, classes, lead: of the classifier.
+        records: about how many private records there will be; public.
+        queries: about how many queries will be asked.
+        seed: of the noise.
+    """
+    records, queries = count(records, name="records"), count(queries, name="queries")
+    size = min(queries, _MOST_QUERIES)
+    best, chosen = -1.0, {}
+    for share, power in product(SHARES, (1, 2)):
+        rehearsals = [Rehearsal.of(fold, size, share=share, power=power) for fold in folds]
+        each = float(np.mean([rehearsal.spending for rehearsal in rehearsals])) * queries / size
+        for part, looks in product(PARTS, LOOKS):
+            votes = min(max(1.0, part * each), _MOST_VOTES)
+            plan = IndividualPlan.of(
+                epsilon=epsilon,
+                delta=delta,
+                classes=classes,
+                votes=votes,
+                looks=looks,
+                lead=lead,
+                adjacency=AddRemove(1),
+            )
+            # A record gives as large a part of its votes as there are queries, and at least one.
+            part_asked = max(size / queries, 1.0 / votes)
+            right = float(
+                np.mean([one.right(plan, records, part_asked, seed) for one in rehearsals])
+            )
+            if right > best:
+                best = right
+                chosen = {"share": share, "power": power, "votes": votes, "looks": looks}
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """The queries of one fold with their kernels, in the order in which they are asked.
+
+    Attributes:
+        fold: the rows.
+        asked, truth: queries, some of them repeated, and their labels.
+        kernels: one for each.
+        spending: whole votes, squared, that a record gives on average if none retires.
+    """
+
+    fold: PublicFold
+    asked: Points
+    truth: Integers
+    kernels: list[RadiusKernel]
+    spending: float
+
+    @classmethod
+    def of(cls, fold: PublicFold, size: int, *, share: float, power: int) -> Rehearsal:
+        """``size`` queries of ``fold``, at radii that hold ``share`` of its records."""
+        places = np.resize(np.arange(len(fold.asked)), size)
+        asked, public = fold.asked[places], Exhaustive(fold.points)
+        kernels = kernels_by_share(asked, public, len(fold.points), share=share, power=power)
+        limits = np.array([kernel.squared_radius for kernel in kernels], dtype=np.int64)
+        spending = sum(
+            float(((kernel.weights(squared) / WEIGHT_STEPS) ** 2).sum())
+            for kernel, (_, squared) in zip(kernels, public.within(asked, limits), strict=True)
+        )
+        return cls(fold, asked, fold.truth[places], kernels, spending / len(fold.points))
+
+    def right(self, plan: IndividualPlan, records: int, part_asked: float, seed: int) -> float:
+        """Share of the queries that ``records`` private records would answer right."""
+        session = IndividualSession(
+            plan, noise_scale=len(self.fold.points) / records, cap_scale=part_asked
+        )
+        held = HeldRecords(session.filter, dimension=self.fold.points.shape[1], keyed=False)
+        held.insert(self.fold.points, self.fold.labels, None)
+        found = session.answer(held, self.asked, self.kernels, sampler=SeededSampler(seed))
+        return float((found == self.truth).mean())
+
+
+def private_knn_settings(
+    folds: Sequence[PublicFold],
+    *,
+    epsilon: float,
+    delta: float,
+    classes: int,
+    records: int,
+    queries: int,
+    seed: int,
+) -> dict[str, Any]:
+    """``neighbours`` and ``sampling_probability`` that answer most public queries right, all of
+    them answered.
+
+    Args:
+        folds: from ``public_folds``.
+        epsilon, delta, classes: of the classifier.
+        records: about how many private records there will be; public.
+        queries: how many will be asked.
+        seed: of the noise.
+    """
+    records = count(records, name="records")
+    rng = np.random.default_rng(seed)
+    votes = {
+        share: [(fold, _nearest_votes(fold, share, classes)) for fold in folds] for share in NEAREST
+    }
+    best, chosen = -1.0, {}
+    for rate in RATES:
+        sigma = calibrate_private_knn(
+            epsilon=epsilon,
+            delta=delta,
+            queries=queries,
+            answers=queries,
+            neighbours=1,  # without screening noise depends on how many vote in nothing
+            sampling_probability=rate,
+            threshold=None,
+            noise_ratio=None,
+        ).sigma_votes
+        for share in NEAREST:
+            neighbours = max(1, round(rate * share * records))
+            right = []
+            for fold, counts in votes[share]:
+                drawn = np.stack([rng.multinomial(neighbours, row) for row in counts])
+                noisy = drawn + sigma * rng.normal(size=drawn.shape)
+                right.append(float((noisy.argmax(axis=1) == fold.truth).mean()))
+            if np.mean(right) > best:
+                best = float(np.mean(right))
+                chosen = {"neighbours": neighbours, "sampling_probability": rate}
+    return chosen
+
+
+def _nearest_votes(fold: PublicFold, share: float, classes: int) -> Array:
+    """Shares of the labels among the nearest ``share`` of the rows, shape (queries, classes)."""
+    everybody, depth = Exhaustive(fold.points), max(1, round(share * len(fold.points)))
+    limits = everybody.ranked(fold.asked, (depth,))[:, 0] + 1
+    found = everybody.within(fold.asked, limits)
+    counts = np.stack([np.bincount(fold.labels[places], minlength=classes) for places, _ in found])
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))

@@ -1,0 +1,268 @@
+"""``IndividualKNNClassifier``: what it answers, forgets, books and refuses."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    InvalidParameter,
+    LedgerUnavailable,
+    NotFittedYet,
+)
+from reticent.ledger import Ledger, Reservation
+from reticent.systems import IndividualKNNClassifier
+
+DIGITS, NAMES = load_digits(return_X_y=True)
+RANDOM = np.random.default_rng(0)
+X, Y = RANDOM.random((200, 4)), np.arange(200) % 2
+KEYS = [f"person {number // 2}" for number in range(200)]
+SCOPE = Scope(subject="records")
+SETTINGS: dict[str, Any] = {
+    "epsilon": 3.0,
+    "delta": 1e-5,
+    "classes": [0, 1],
+    "votes": 5.0,
+    "radius": 0.5,
+    "feature_range": (0.0, 1.0),
+    "data_set": "ward 7",
+}
+
+
+def fitted(**changes: Any) -> IndividualKNNClassifier:
+    return IndividualKNNClassifier(**{**SETTINGS, **changes}).fit(X, Y, keys=KEYS)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
+    from reticent.core.guarantees import Unit
+
+    adjacency = AddRemove(1, Unit.PERSON, "ward 7")
+    made.grant(SCOPE, Guarantee(3.5, 1e-4, adjacency))
+    return made
+
+
+def test_digits_are_right_and_without_end() -> None:
+    classifier = IndividualKNNClassifier(
+        epsilon=8.0, delta=1e-5, classes=range(10), votes=10.0, share=0.05, power=2
+    ).fit(DIGITS[:1400], NAMES[:1400], public_X=DIGITS[1400:1600])
+    release = classifier.release(DIGITS[1600:])
+    assert (release.values == NAMES[1600:]).mean() > 0.8
+    assert not release.withheld.any()
+    assert release.receipt.guarantee == classifier.guarantee
+    assert classifier.guarantee.epsilon <= 8.0
+    assert (classifier.predict(DIGITS[1600:]) == NAMES[1600:]).mean() > 0.9
+    for _ in range(12):
+        last = classifier.release(DIGITS[1600:])
+    # Nobody near these queries has anything left, and answers are noise.
+    assert (last.values == NAMES[1600:]).mean() < 0.5
+
+
+def test_answers_depend_on_who_is_left() -> None:
+    labels = dict.fromkeys(("a", "b", "c", "d"), "yes")
+    classifier = IndividualKNNClassifier(
+        epsilon=400.0,
+        delta=1e-2,
+        classes=["no", "yes"],
+        votes=9.0,
+        radius=1.0,
+        feature_range=(0.0, 1.0),
+    ).fit(np.zeros((5, 1)), [*labels.values(), "no"], keys=[*labels, "e"])
+    query = np.zeros((9, 1))
+    assert set(classifier.simulate(query, seed=0).values) == {"yes"}
+    for key in labels:
+        classifier.forget(key)
+    assert set(classifier.predict(query)) == {"no"}
+    classifier.insert(np.zeros((3, 1)), ["yes"] * 3, keys=["a", "b", "new"])
+    assert set(classifier.predict(query)) == {"yes"}
+
+
+def test_coming_back_does_not_renew_a_budget() -> None:
+    classifier = IndividualKNNClassifier(
+        epsilon=3.0, delta=1e-5, classes=[0, 1], votes=2.0, radius=1.0, feature_range=(0.0, 1.0)
+    ).fit(np.zeros((3, 1)), [1, 1, 1], keys=["a", "b", "c"])
+    classifier.release(np.zeros((5, 1)))
+    spent = classifier.held_.filter.room(np.arange(3)).tolist()
+    assert spent == [0, 0, 0]
+    classifier.forget("a").insert(np.zeros((1, 1)), [1], keys=["a"])
+    assert classifier.held_.filter.room(classifier.held_.numbers).tolist() == [0, 0, 0]
+
+
+def test_simulation_spends_nothing_and_repeats() -> None:
+    classifier = fitted()
+    first = classifier.simulate(X[:50], seed=4)
+    assert first.receipt.seeded
+    assert (first.values == classifier.simulate(X[:50], seed=4).values).all()
+    room = classifier.held_.filter.room(classifier.held_.numbers)
+    assert (room == classifier.plan_.weight_cap).all()
+    # Nobody has retired after five queries, so without noise the answers are the owner's.
+    quiet = classifier.simulate(X[:5], seed=4, noise_scale=1e-3)
+    assert (quiet.values == classifier.predict(X[:5])).all()
+
+
+def test_booked_once_for_all_answers(ledger: Ledger) -> None:
+    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
+    first = classifier.release(X[:20], **where).receipt
+    second = classifier.release(X[:20], **where).receipt
+    assert first.booked
+    assert (first.booked, first.position, first.digest) == (
+        second.booked,
+        second.position,
+        second.digest,
+    )
+    [account] = ledger.report().accounts
+    assert account.answers == 1
+    assert account.spent_epsilon == pytest.approx(1e6 * classifier.guarantee.epsilon, abs=1)
+    with pytest.raises(InvalidInput, match="expected the same again"):
+        classifier.release(X[:1])
+    with pytest.raises(InvalidInput, match="by another scope"):
+        classifier.release(X[:1], ledger=ledger, scope=Scope(subject="others"))
+    with pytest.raises(BudgetExceeded):  # a second fit is a second total
+        fitted().release(X[:1], **where)
+    unbooked = fitted()
+    unbooked.release(X[:1])
+    with pytest.raises(InvalidInput, match="the choice of the first release"):
+        unbooked.release(X[:1], **where)
+
+
+def test_a_failed_commit_loses_its_answers_and_is_not_paid_twice(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
+
+    def fail(*_: object) -> None:
+        raise LedgerUnavailable("the disk is full; nothing is released")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Reservation, "commit", fail)
+        with pytest.raises(LedgerUnavailable):
+            classifier.release(X[:2], **where)
+    assert len(classifier.release(X[:2], **where)) == 2
+    [account] = ledger.report().accounts
+    assert account.answers == 1
+    assert ledger.verify().ok
+
+
+@pytest.mark.parametrize(
+    "way", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
+def test_a_copy_predicts_and_has_no_budget(way: Any, ledger: Ledger) -> None:
+    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
+    for asked in (False, True):
+        twin = way(classifier)
+        assert (twin.predict(X) == classifier.predict(X)).all()
+        with pytest.raises(BudgetExceeded, match="a forked or copied session"):
+            twin.release(X[:1], **where)
+        if not asked:
+            with pytest.raises(BudgetExceeded, match="a forked or copied session"):
+                twin.release(X[:1])
+            assert ledger.report().accounts == ()
+            classifier.release(X[:1], **where)
+    everybody = classifier.held_.labels
+    twin.forget("person 0")
+    assert len(twin.held_) == len(everybody) - 2
+    assert len(classifier.held_) == len(everybody)
+    assert len(classifier.release(X[:1], **where)) == 1
+
+
+def test_a_forked_child_answers_nothing() -> None:
+    classifier = fitted()
+
+    def ask() -> str:
+        try:
+            classifier.release(X[:1])
+        except BudgetExceeded as error:
+            return str(error)
+        return "answered"
+
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    child = context.Process(target=lambda: results.put(ask()))
+    child.start()
+    assert "a forked or copied session has no budget" in results.get(timeout=60)
+    child.join()
+
+
+def test_two_threads_pay_once(ledger: Ledger) -> None:
+    classifier = fitted()
+    threads = [
+        threading.Thread(
+            target=classifier.release, args=(X[:5],), kwargs={"ledger": ledger, "scope": SCOPE}
+        )
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    [account] = ledger.report().accounts
+    assert account.answers == 1
+
+
+def test_the_card_says_what_holds_and_shows_nothing_private() -> None:
+    text = fitted().card().to_markdown()
+    for phrase in ("all records of one key", "any number", "inserted and forgotten", "ward 7"):
+        assert phrase in text
+    one = IndividualKNNClassifier(**{**SETTINGS, "classes": "observed"}).fit(X, Y).card()
+    assert any("classes='observed'" in item for item in one.assumptions)
+    assert any("no person owns more than one record" in item for item in one.assumptions)
+
+
+class Frame:
+    """As much of a data frame as an estimator looks at."""
+
+    def __init__(self, columns: str) -> None:
+        self.columns = list(columns)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(X, dtype=dtype)
+
+
+def test_columns_of_a_data_frame_are_checked() -> None:
+    frame = Frame("abcd")
+    classifier = IndividualKNNClassifier(**SETTINGS).fit(frame, Y)
+    assert classifier.feature_names_in_.tolist() == list("abcd")
+    with pytest.raises(InvalidInput):
+        classifier.release(Frame("dcba"))
+    with pytest.raises(InvalidInput):
+        IndividualKNNClassifier(**SETTINGS).fit(frame, Y, public_X=Frame("dcba"))
+
+
+def test_what_cannot_be_is_refused_and_keeps_nothing() -> None:
+    with pytest.raises(NotFittedYet):
+        IndividualKNNClassifier(**SETTINGS).release(X)
+    for changes, message in (
+        ({"radius": None}, "expected a radius in units of the features, or public_X"),
+        ({"radius": -1.0}, "radius"),
+        ({"power": 3}, "power"),
+        ({"votes": 0.0}, "votes"),
+        ({"looks": ()}, "looks"),
+        ({"feature_range": None}, "feature_range"),
+    ):
+        classifier = IndividualKNNClassifier(**{**SETTINGS, **changes})
+        with pytest.raises(InvalidParameter, match=message):
+            classifier.fit(X, Y)
+        assert not hasattr(classifier, "plan_")
+    classifier = fitted()
+    with pytest.raises(InvalidInput, match="ledger and scope"):
+        classifier.release(X, scope=SCOPE)
+    with pytest.raises(InvalidInput, match="labels from classes only"):
+        classifier.insert(X[:1], [7], keys=["a"])
+    with pytest.raises(InvalidInput, match="3 features"):
+        classifier.insert(X[:1, :3], [1], keys=["a"])
+    with pytest.raises(InvalidInput, match="fitted with keys"):
+        IndividualKNNClassifier(**SETTINGS).fit(X, Y).forget("person 1")
+    with pytest.raises(InvalidInput, match="shape"):
+        IndividualKNNClassifier(**SETTINGS).fit(X, Y, public_X=X[:, :3])

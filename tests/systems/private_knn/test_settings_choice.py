@@ -1,0 +1,70 @@
+"""Settings from public rows: they are better than bad ones, and no private row has a say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.systems.private_knn import settings_choice
+from reticent.systems.private_knn.settings_choice import public_folds
+
+X, Y = load_digits(return_X_y=True)
+ORDER = np.random.default_rng(0).permutation(len(X))
+PUBLIC, PRIVATE, ASKED = ORDER[:400], ORDER[400:1500], ORDER[1500:]
+TOTAL = {"epsilon": 4.0, "delta": 1e-5, "classes": range(10), "records": 1000, "queries": 300}
+
+
+def test_folds_are_two_halves_that_ask_each_other() -> None:
+    first, second = public_folds(X[:51], Y[:51], seed=3)
+    assert (len(first.points), len(first.asked)) == (25, 26)
+    assert (first.points == second.asked).all()
+    assert (first.labels == second.truth).all()
+    with pytest.raises(InvalidParameter, match="at least 20 labelled rows"):
+        public_folds(X[:19], Y[:19], seed=0)
+
+
+def test_individual_settings_beat_the_worst_of_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, kept in (("SHARES", (0.02, 0.9)), ("PARTS", (0.6,)), ("LOOKS", ((1,),))):
+        monkeypatch.setattr(settings_choice, name, kept)
+    chosen = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
+    assert chosen.share == 0.02  # nine tenths of all digits around a query tell little about it
+    assert chosen.get_params()["votes"] >= 1
+    again = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
+    assert again.get_params() == chosen.get_params()
+    chosen.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
+    right = (chosen.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()
+    wide = IndividualKNNClassifier(epsilon=4.0, delta=1e-5, classes=range(10), share=0.9)
+    wide.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
+    assert right > (wide.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean() + 0.1
+
+
+def test_private_knn_settings_scale_with_the_number_of_records() -> None:
+    few, many = (
+        PrivateKNNClassifier.tuned(
+            X[PUBLIC], Y[PUBLIC], **{**TOTAL, "records": records}, feature_range=(0, 16)
+        )
+        for records in (1000, 100_000)
+    )
+    assert few.queries == many.queries == 300
+    share = [
+        one.neighbours / one.sampling_probability / records
+        for one, records in ((few, 1000), (many, 100_000))
+    ]
+    assert share[1] < share[0]  # less noise for its records lets nearer ones speak
+    few.fit(X[PRIVATE], Y[PRIVATE])
+    right = (few.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()
+    plain = PrivateKNNClassifier(
+        epsilon=4.0, delta=1e-5, classes=range(10), queries=300, feature_range=(0, 16)
+    ).fit(X[PRIVATE], Y[PRIVATE])
+    assert right > (plain.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()
+
+
+@pytest.mark.parametrize("kind", [IndividualKNNClassifier, PrivateKNNClassifier])
+def test_what_cannot_be_is_refused(kind) -> None:
+    with pytest.raises(InvalidParameter, match="records"):
+        kind.tuned(X[:50], Y[:50], **{**TOTAL, "records": 0})
+    with pytest.raises(InvalidInput, match="labels from classes only"):
+        kind.tuned(X[:50], Y[:50], **{**TOTAL, "classes": [0, 1]})

@@ -1,0 +1,71 @@
+"""The student on the surest labels: what it leaves out, and against a plain machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.training.surest_student import surest_student
+
+X, TRUTH = load_digits(return_X_y=True)
+TAUGHT, UNSEEN = slice(0, 600), slice(600, None)
+
+
+def _released(wrong: float, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    labels = TRUTH[TAUGHT].copy()
+    moved = rng.random(len(labels)) < wrong
+    labels[moved] = (labels[moved] + rng.integers(1, 10, size=int(moved.sum()))) % 10
+    return labels
+
+
+def test_the_labels_left_out_are_mostly_the_wrong_ones() -> None:
+    labels = _released(0.1)
+    student = surest_student(X[TAUGHT], labels, classes=10, seed=0)
+    assert student.kept.sum() == round(0.88 * 600)
+    wrong = labels != TRUTH[TAUGHT]
+    assert (wrong & ~student.kept).sum() > 0.8 * wrong.sum()
+    assert (labels == TRUTH[TAUGHT])[student.kept].mean() > 0.97
+    plain = surest_student(X[TAUGHT], labels, classes=10, share=1.0, seed=0)
+    assert plain.kept.all()
+    right = [(one.predict(X[UNSEEN]) == TRUTH[UNSEEN]).mean() for one in (student, plain)]
+    assert right[0] > right[1]
+
+
+def test_withheld_labels_teach_nothing() -> None:
+    labels = _released(0.0)
+    labels[::3] = -1
+    student = surest_student(X[TAUGHT], labels, classes=10, share=1.0, seed=0)
+    assert student.kept.tolist() == (labels >= 0).tolist()
+
+
+def test_it_beats_its_labels_only_where_it_does() -> None:
+    student = surest_student(X[TAUGHT], _released(0.2), classes=10, seed=0)
+    truth = TRUTH[UNSEEN]
+    assert not student.beats(X[UNSEEN], truth, truth)
+    assert student.beats(X[UNSEEN], np.full(len(truth), -1), truth)
+
+
+def test_a_label_that_nobody_has_is_never_given() -> None:
+    labels = np.where(TRUTH[TAUGHT] < 2, TRUTH[TAUGHT], -1)
+    student = surest_student(X[TAUGHT], labels, classes=10, seed=0)
+    assert set(student.predict(X).tolist()) <= {0, 1}
+
+
+def test_a_single_label_is_the_answer_to_everything() -> None:
+    alone = surest_student(X[:5], [3, 3, -1, -1, 3], classes=10, seed=0)
+    assert set(alone.predict(X).tolist()) == {3}
+    withheld = surest_student(X[:5], [-1] * 5, classes=10, seed=0)
+    assert set(withheld.predict(X).tolist()) == {0}
+    np.testing.assert_allclose(alone.probabilities(X[:3]).sum(axis=1), 1)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="share"):
+        surest_student(X[:5], [0, 1, 0, 1, 0], classes=2, share=0.0, seed=0)
+    with pytest.raises(InvalidInput, match="5 whole numbers"):
+        surest_student(X[:5], [0, 1], classes=2, seed=0)
+    with pytest.raises(InvalidInput, match="below classes=2"):
+        surest_student(X[:5], [0, 1, 2, 0, 1], classes=2, seed=0)
