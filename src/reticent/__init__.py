@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reticent.planning import Plan, plan
     from reticent.systems import (
         CertifiedClassifier,
         CertifiedEnsemble,
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "Plan",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
@@ -30,13 +32,20 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "__version__",
+    "plan",
 ]
+
+_PLANNING = ("Plan", "plan")
 
 
 def __getattr__(name: str) -> Any:
     """The estimators, imported when first asked for: torch takes seconds, and ``reticent
     --help`` should not.
     """
+    if name in _PLANNING:
+        from reticent import planning
+
+        return getattr(planning, name)
     if name in __all__:
         from reticent import systems
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from reticent import __version__
-from reticent.cli import bundles, demo, power, signatures
+from reticent.cli import bundles, demo, plan, power, signatures
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 
@@ -41,6 +41,7 @@ app = typer.Typer(
 demo.app.command()(power.power)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
+app.command()(plan.plan)
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)

@@ -79,6 +79,28 @@ def read_rows(
     return np.concatenate(parts)
 
 
+def column_names(path: str | Path | bytes, *, name: str = "path") -> list[str]:
+    """The names in the first line of a CSV file, blanks around them left out.
+
+    Whoever shows them has to know that the file has a header line: without one its first record
+    stands in their place.
+
+    Args:
+        path: as for ``read_rows``.
+        name: what the caller calls the file; used in messages.
+
+    Raises:
+        InvalidInput: the file cannot be read, or is empty.
+
+    Example:
+        >>> column_names(b"age, sex\\n50, Male\\n")
+        ['age', 'sex']
+    """
+    where = _place(path, name)
+    with _lines(path, where) as lines:
+        return _header(lines, where)[0]
+
+
 def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> list[str]:
     """The names in one column of a CSV file with a header line, one for each row that ``read_rows``
     reads: whose row it is.
