@@ -29,7 +29,7 @@ FEW_ROWS = 2000
 FEW_SHARE = 0.2
 """The same for public rows over private records."""
 
-_CURVE = (0.1, 0.3, 1.0, 3.0, 10.0)
+_CURVE = (0.1, 0.3, 3.0)
 _ANSWERS = (1, 10, 100, 1000, 10_000, 100_000)
 _LEAST_ROWS = 20
 _ADJACENCIES: dict[str, Callable[[], AddRemove | Replace]] = {

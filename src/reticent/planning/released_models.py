@@ -22,7 +22,7 @@ class ReleasedModelCandidate:
         name, line, protects, requirements: see ``Candidate``.
         module: where the estimator is.
         estimator_name: its class.
-        takes: which of the estimator's own settings are tried under this name.
+        grid: the settings that are tried, from the estimator's own.
         counts: whether the estimator has a parameter ``records``, a public number of records.
     """
 
@@ -31,12 +31,12 @@ class ReleasedModelCandidate:
     module: str
     estimator_name: str
     requirements: Requirements = field(default_factory=Requirements)
-    takes: Callable[[Settings], bool] = lambda settings: True
+    grid: Callable[[Sequence[Settings]], Sequence[Settings]] = list
     counts: bool = False
     protects: str = "every private record, by the noise of the released model"
 
     def settings(self, task: Task) -> Sequence[Settings]:
-        """The estimator's own grid for these public numbers."""
+        """The estimator's own grid for these public numbers, as this candidate changes it."""
         found = self._class().settings_grid(
             n_private=task.n_private,
             n_public=task.n_public,
@@ -44,7 +44,7 @@ class ReleasedModelCandidate:
             classes=task.classes,
             epsilon=task.guarantee.epsilon,
         )
-        return [settings for settings in found if self.takes(settings)]
+        return self.grid(found)
 
     def evaluate(
         self,
@@ -59,13 +59,20 @@ class ReleasedModelCandidate:
         """See ``Candidate.evaluate``; a model answers any number of queries, so tasks that differ
         in answers alone share it.
         """
-        found: dict[Guarantee, list[Predictions]] = {}
-        for task in tasks:
-            if task.guarantee not in found:
-                found[task.guarantee] = [
-                    self._predicted(settings, task, stand_ins, queries, noise_scale, seed)
-                    for seed in seeds
-                ]
+        guarantees = list(dict.fromkeys(task.guarantee for task in tasks))
+        fitted = self._made(settings, tasks[0], records=len(stand_ins.private_rows)).simulate_fits(
+            stand_ins.private_rows,
+            stand_ins.private_labels,
+            totals=[(guarantee.epsilon, guarantee.delta) for guarantee in guarantees],
+            seeds=seeds,
+            noise_scale=noise_scale,
+            public_X=stand_ins.public_rows,
+            public_y=stand_ins.public_labels,
+        )
+        found: dict[Guarantee, list[Predictions]] = {guarantee: [] for guarantee in guarantees}
+        for guarantee in guarantees:
+            for _ in seeds:
+                found[guarantee].append(Predictions.of(next(fitted).predict_proba(queries)))
         return [found[task.guarantee] for task in tasks]
 
     def estimator(self, settings: Settings, task: Task) -> Any:
@@ -82,35 +89,31 @@ class ReleasedModelCandidate:
             **{**counted, **settings},
         )
 
-    def _predicted(
-        self,
-        settings: Settings,
-        task: Task,
-        stand_ins: StandIns,
-        queries: Array,
-        noise_scale: float,
-        seed: int,
-    ) -> Predictions:
-        fitted = self._made(settings, task, records=len(stand_ins.private_rows)).simulate_fit(
-            stand_ins.private_rows,
-            stand_ins.private_labels,
-            seed=seed % 2**31,
-            noise_scale=noise_scale,
-            public_X=stand_ins.public_rows,
-            public_y=stand_ins.public_labels,
-        )
-        return Predictions.of(fitted.predict_proba(queries))
-
     def _class(self) -> Any:
         return getattr(importlib.import_module(self.module), self.estimator_name)
 
 
-def _warm(settings: Settings) -> bool:
-    return bool(settings.get("warm_start"))
+def _descents(settings: Sequence[Settings]) -> Sequence[Settings]:
+    """Few and many steps; in between, the best is within noise of one of these."""
+    steps = sorted({one["steps"] for one in settings})
+    kept = {steps[0], steps[len(steps) // 2], steps[-1]}
+    return [one for one in settings if one["steps"] in kept]
 
 
-def _cold(settings: Settings) -> bool:
-    return not settings.get("warm_start")
+def _warm(settings: Sequence[Settings]) -> Sequence[Settings]:
+    """Fewer steps, which begin close to their aim; and for each number of components once."""
+    sizes = sorted({one["components"] for one in settings})
+    return [
+        {
+            "components": size,
+            "whitening": 0.5,
+            "warm_start": True,
+            "steps": steps,
+            "learning_rate": rate,
+        }
+        for size in sizes
+        for steps, rate in ((5, 10.0), (20, 20.0))
+    ]
 
 
 def released_models() -> list[Candidate]:
@@ -122,7 +125,7 @@ def released_models() -> list[Candidate]:
             f"{_MODULE}.noisy_gradient",
             "NoisyGradientClassifier",
             requirements=Requirements(public=PublicUse.LABELS_TOO),
-            takes=_warm,
+            grid=_warm,
             counts=True,
         ),
         ReleasedModelCandidate(
@@ -142,7 +145,7 @@ def released_models() -> list[Candidate]:
             "softmax regression by full-batch gradient descent on noisy sums",
             f"{_MODULE}.noisy_gradient",
             "NoisyGradientClassifier",
-            takes=_cold,
+            grid=_descents,
             counts=True,
         ),
     ]
