@@ -198,20 +198,51 @@ class NoisySums:
             InvalidInput: other shapes or types, numbers beyond 2^61, or another noise scale in a
                 release. Values are never shown.
         """
+        if len(totals) != len(self.blocks):
+            raise InvalidInput(f"totals: expected {len(self.blocks)} blocks, got {len(totals)}")
+        return tuple(
+            self._drawn(_whole(total, block.width), sigma, sampler, noise_scale)
+            for total, block, sigma in zip(totals, self.blocks, self.sigmas, strict=True)
+        )
+
+    def noisy_rows(
+        self,
+        totals: npt.ArrayLike,
+        *,
+        sampler: Sampler,
+        noise_scale: float = 1.0,
+    ) -> Integers:
+        """Several sums of a single block, each with noise of its own.
+
+        Args:
+            totals: shape (n, width), whole numbers: n sums.
+            sampler, noise_scale: as in ``noisy``.
+
+        Returns:
+            int64 of the same shape.
+
+        Raises:
+            InvalidInput: as in ``noisy``, or there are several blocks.
+        """
+        if len(self.blocks) != 1:
+            raise InvalidInput(f"totals: expected {len(self.blocks)} blocks, got rows of one")
+        array = np.asarray(totals)
+        if array.ndim != 2 or array.shape[1] != self.blocks[0].width:
+            raise InvalidInput(
+                f"totals: expected {self.blocks[0].width} columns, got shape={array.shape}"
+            )
+        whole = _whole(array, array.size)
+        return self._drawn(whole, self.sigmas[0], sampler, noise_scale)
+
+    def _drawn(
+        self, totals: Integers, sigma: float, sampler: Sampler, noise_scale: float
+    ) -> Integers:
         if positive(noise_scale, name="noise_scale") != 1 and not sampler.seeded:
             raise InvalidInput(
                 f"noise_scale={noise_scale!r}: expected 1 in a release; other noise is for "
                 "experiments, with a seed"
             )
-        if len(totals) != len(self.blocks):
-            raise InvalidInput(f"totals: expected {len(self.blocks)} blocks, got {len(totals)}")
-        arrays = [
-            _whole(total, block.width) for total, block in zip(totals, self.blocks, strict=True)
-        ]
-        return tuple(
-            array + sampler.discrete_gaussian(array.shape, sigma=sigma * noise_scale)
-            for array, sigma in zip(arrays, self.sigmas, strict=True)
-        )
+        return totals + sampler.discrete_gaussian(totals.shape, sigma=sigma * noise_scale)
 
 
 class SumSession:

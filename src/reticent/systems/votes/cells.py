@@ -20,14 +20,11 @@ from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows, Voters
 from reticent.systems.votes.released_model import ReleasedModel
-from reticent.systems.votes.sums import centred_labels, centred_length, person_blocks
+from reticent.systems.votes.sums import VOTE, centred_labels, centred_length, person_blocks
 from reticent.training.public_space import REACH, UNIT
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-_VOTE = 2.0**20
-"""Grid steps in one vote."""
 
 _BLOCK = 2048
 _MOST_CELLS = 2**16
@@ -142,18 +139,18 @@ class CellsClassifier(ReleasedModel):
     def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
         share = 1.0 / len(self._levels)
         classes = len(self.classes_)
-        bound = _VOTE * centred_length(classes)
+        bound = VOTE * centred_length(classes)
         return tuple(SumBlock(len(level) * classes, bound, share) for level in self._levels), 1
 
     @override
     def _learn(self, voters: Voters, public: PublicRows | None, session: SumSession) -> None:
         classes = len(self.classes_)
         totals = [
-            _VOTE * self._votes(voters, nearest(voters.points, level), len(level))
+            VOTE * self._votes(voters, nearest(voters.points, level), len(level))
             for level in self._levels
         ]
         noisy = session.release(totals)
-        unit = _VOTE * classes
+        unit = VOTE * classes
         found: Array | None = None
         for place, votes in enumerate(noisy):
             centred = votes / unit
@@ -229,8 +226,8 @@ class CellsClassifier(ReleasedModel):
             parts[np.arange(len(parts)), places[records]] = labels[records]
             persons = np.add.reduceat(parts.reshape(len(parts), -1), starts, axis=0)
             # Cut on the fine grid, where rounding towards 0 costs a millionth of a vote.
-            total += clipped(_VOTE * persons, _VOTE * centred_length(classes)).sum(axis=0)
-        return total.reshape(cells, classes) / _VOTE
+            total += clipped(VOTE * persons, VOTE * centred_length(classes)).sum(axis=0)
+        return total.reshape(cells, classes) / VOTE
 
     def _public_votes(self, places: Integers, cells: int, codes: Integers | None) -> Array | None:
         if codes is None:

@@ -19,6 +19,9 @@ from reticent.systems.votes.estimator import Voters
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+VOTE = 2.0**20
+"""Grid steps in one vote: weights are at most that."""
+
 _AT_ONCE = 2**22
 """Numbers that are held at once where persons' sums are cut."""
 
@@ -66,12 +69,12 @@ def label_sums(voters: Voters, weights: Array, classes: int) -> Array:
 
     Args:
         voters: whose records they are.
-        weights: shape (n, q), whole numbers.
+        weights: shape (n, q), whole numbers of at most ``VOTE`` in magnitude.
         classes: how many labels there are.
     """
     one_hot = np.zeros((len(voters), classes))
     one_hot[np.arange(len(voters)), voters.codes] = 1.0
-    bound = len(voters) * float(2**20)
+    bound = len(voters) * VOTE
     return exact_product(weights.T, one_hot, bound=bound)
 
 
