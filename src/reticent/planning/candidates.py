@@ -176,9 +176,10 @@ def _own() -> list[Candidate]:
     from reticent.planning.dpsgd import DpSgd
     from reticent.planning.private_knn import Pate, PrivateKNN
     from reticent.planning.public_rows import PublicRows
+    from reticent.planning.query_votes import query_votes
     from reticent.planning.released_models import released_models
 
-    quick = [PublicRows(), *released_models(), PrivateKNN(), Pate()]
+    quick = [PublicRows(), *released_models(), *query_votes(), PrivateKNN(), Pate()]
     return [Constant(), *quick, Certified(), DpSgd()]
 
 

@@ -12,6 +12,8 @@ from reticent.planning.candidates import Candidate, PublicUse, Requirements
 from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
 
 _MODULE = "reticent.systems.votes"
+_SIZES = 2
+"""Numbers of components of a descent that are tried: more take longer, and seldom win."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +97,19 @@ class ReleasedModelCandidate:
 
 def _descents(settings: Sequence[Settings]) -> Sequence[Settings]:
     """Few and many steps; in between, the best is within noise of one of these."""
-    steps = sorted({one["steps"] for one in settings})
-    kept = {steps[0], steps[len(steps) // 2], steps[-1]}
-    return [one for one in settings if one["steps"] in kept]
+    sizes = sorted({one["components"] for one in settings})[:_SIZES]
+    return [one for one in settings if one["steps"] in (10, 40) and one["components"] in sizes]
+
+
+def _cells(settings: Sequence[Settings]) -> Sequence[Settings]:
+    """The two finest single resolutions, and several at once."""
+    single = sorted({one["cells"] for one in settings if isinstance(one["cells"], int)})[-2:]
+    return [one for one in settings if not isinstance(one["cells"], int) or one["cells"] in single]
 
 
 def _warm(settings: Sequence[Settings]) -> Sequence[Settings]:
     """Fewer steps, which begin close to their aim; and for each number of components once."""
-    sizes = sorted({one["components"] for one in settings})
+    sizes = sorted({one["components"] for one in settings})[:_SIZES]
     return [
         {
             "components": size,
@@ -133,6 +140,7 @@ def released_models() -> list[Candidate]:
             "one noisy histogram of labels over public cells, for any number of answers",
             f"{_MODULE}.cells",
             "CellsClassifier",
+            grid=_cells,
         ),
         ReleasedModelCandidate(
             "moment",

@@ -27,6 +27,7 @@ class Scoring:
         utility: the score of probabilities of shape (q, classes), labels of shape (q,) that are
             released with them, and the true labels of shape (q,).
         share: the score on a scale from 0 to 1, for charts.
+        best: the score of an answer that is always right and sure.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Scoring:
     proper: bool
     utility: Callable[[Array, Integers, Integers], float]
     share: Callable[[float], float]
+    best: float = 1.0
 
     def of(self, predictions: Predictions, truth: Integers, *, classes: int) -> float:
         """The score of ``predictions``; bare labels are read as ``probabilities_of_labels`` does.
@@ -134,9 +136,9 @@ def _geometric(utility: float) -> float:
 SCORINGS = {
     scoring.name: scoring
     for scoring in (
-        Scoring("log_loss", "minus nats per answer", True, _log_loss, _geometric),
+        Scoring("log_loss", "minus nats per answer", True, _log_loss, _geometric, 0.0),
         Scoring("brier", "1 - half the squared error", True, _brier, _as_it_is),
-        Scoring("information", "nats per answer", True, _information, _as_it_is),
+        Scoring("information", "nats per answer", True, _information, _as_it_is, math.inf),
         Scoring("accuracy", "share right", False, _accuracy, _as_it_is),
         Scoring("balanced_accuracy", "mean share right", False, _balanced_accuracy, _as_it_is),
         Scoring("roc_auc", "area under the curve", False, _roc_auc, _as_it_is),

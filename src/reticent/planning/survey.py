@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -59,19 +62,35 @@ class Survey:
     Attributes:
         tasks: totals and numbers of answers that were tried.
         entries: settings that were tried.
-        utilities: shape (entries, tasks, splits): expected utility at the real numbers of rows;
-            NaN where a setting was not tried on that split.
-        measured: the same shape, as measured at the stand-ins' own number.
+        measured: shape (entries, tasks, splits): utility with all stand-ins; NaN where a setting
+            was not tried on that split.
+        halves: the same shape, with half as many.
+        counts: shape (entries,), how many stand-ins there were.
+        best: the highest utility that there is.
         left_out: names of what was not tried, or not to the end, and why.
         seconds: how long it took.
     """
 
     tasks: tuple[Task, ...]
     entries: tuple[Entry, ...]
-    utilities: Array
     measured: Array
+    halves: Array
+    counts: Array
+    best: float
     left_out: tuple[tuple[str, str], ...]
     seconds: float
+
+    @cached_property
+    def utilities(self) -> Array:
+        """What is expected at the numbers of rows that there will be, in the shape of
+        ``measured``.
+        """
+        goals = [
+            _goal(entry.candidate.requirements.public, self.tasks[0]) for entry in self.entries
+        ]
+        return grown(
+            self.measured, self.halves, counts=self.counts, goals=np.array(goals), best=self.best
+        )
 
 
 @dataclass(eq=False)
@@ -133,22 +152,15 @@ class Trials:
                 + "; ".join(f"{name} {why}" for name, why in left_out.items())
             )
         shape = (len(entries), len(self.tasks), len(self._splits))
-        self._grown, self._measured = np.full(shape, np.nan), np.full(shape, np.nan)
-        self._small = np.full(shape[:2], np.nan)
+        self._measured, self._halves = np.full(shape, np.nan), np.full(shape, np.nan)
+        self._counts = np.ones(len(entries))
         slow = [at for at, entry in enumerate(entries) if entry.candidate.requirements.slow]
         quick = [at for at in range(len(entries)) if at not in set(slow)]
         self._rounds(entries, quick, left_out)
         for at in slow:
             self._slow(entries, at, left_out)
-        tried = ~np.isnan(self._grown[:, 0, 0])
-        return Survey(
-            self.tasks,
-            tuple(entry for entry, kept in zip(entries, tried, strict=True) if kept),
-            self._grown[tried],
-            self._measured[tried],
-            tuple(left_out.items()),
-            self.clock() - self._started,
-        )
+        tried = ~np.isnan(self._measured[:, 0, 0])
+        return self._survey(entries, tried, left_out)
 
     def _rounds(self, entries: list[Entry], alive: list[int], left_out: dict[str, str]) -> None:
         """Every setting on the screening splits, the better ones on the others."""
@@ -170,7 +182,9 @@ class Trials:
 
     def _survivors(self, entries: list[Entry], alive: list[int]) -> list[int]:
         """The settings that may still be best for some task."""
-        means = self._grown[alive][:, :, :_SCREENING_SPLITS].mean(axis=2)
+        every = np.ones(len(entries), dtype=np.bool_)
+        screened = self._survey(entries, every, {}).utilities[alive][:, :, :_SCREENING_SPLITS]
+        means = screened.mean(axis=2)
         tried = ~np.isnan(means).any(axis=1)
         if not tried.any():
             return alive
@@ -178,7 +192,7 @@ class Trials:
         gaps = filled.max(axis=0) - filled
         ranks = np.argsort(np.argsort(gaps, axis=0), axis=0)
         best = ranks < max(3, math.ceil(_KEPT * tried.sum()))
-        spread = self._grown[alive][:, :, :_SCREENING_SPLITS].std(axis=2, ddof=1)
+        spread = screened.std(axis=2, ddof=1)
         close = gaps <= 2 * np.nanmedian(spread, axis=0)
         keep = (best | close).any(axis=1) & tried
         return [
@@ -199,7 +213,7 @@ class Trials:
             left_out[entry.name] = str(error)
             return
         took = self.clock() - started
-        others = self._small[~np.isnan(self._small[:, 0])]
+        others = self._halves[:, :, 0][~np.isnan(self._halves[:, 0, 0])]
         if len(others):
             behind = [
                 self.scoring.share(float(best)) - self.scoring.share(float(own))
@@ -210,7 +224,6 @@ class Trials:
                     f"a trial at half size was {min(behind):.2f} behind the best (of 1)"
                 )
                 return
-        self._small[at] = small
         for split in range(min(_SLOW_SPLITS, len(self._splits))):
             expected = took * (2.0 if split == 0 else 3.0)
             if self.clock() - self._started + expected > self.seconds:
@@ -222,18 +235,24 @@ class Trials:
             self.report("trying slow methods", split + 1, _SLOW_SPLITS, math.nan)
 
     def _try(self, entry: Entry, at: int, split: int) -> None:
-        full, count = self._utilities(entry, split, _FULL)
-        self._measured[at, :, split] = full
-        if entry.candidate.requirements.public is PublicUse.NOTHING:
-            self._grown[at, :, split] = full
-            if split == 0:
-                self._small[at] = full
-            return
-        half, _ = self._utilities(entry, split, _HALF)
-        if split == 0:
-            self._small[at] = half
-        goal = _goal(entry.candidate.requirements.public, self.tasks[0])
-        self._grown[at, :, split] = grown(full, half, count=count, goal=goal)
+        use = entry.candidate.requirements.public
+        full, self._counts[at] = self._utilities(entry, split, _FULL)
+        half = full
+        if use is not PublicUse.NOTHING:
+            half, _ = self._utilities(entry, split, _HALF)
+        self._measured[at, :, split], self._halves[at, :, split] = full, half
+
+    def _survey(self, entries: Sequence[Entry], tried: Any, left_out: dict[str, str]) -> Survey:
+        return Survey(
+            self.tasks,
+            tuple(entry for entry, kept in zip(entries, tried, strict=True) if kept),
+            self._measured[tried],
+            self._halves[tried],
+            self._counts[tried],
+            self.scoring.best,
+            tuple(left_out.items()),
+            self.clock() - self._started,
+        )
 
     def _utilities(self, entry: Entry, split: int, part: float) -> tuple[Array, int]:
         """Mean utility over draws for each task, and how many stand-ins there were."""
@@ -293,23 +312,40 @@ class Trials:
         return self.clock() - self._started > self.seconds
 
 
-def grown(full: Array, half: Array, *, count: int, goal: int) -> Array:
-    """Utility expected at ``goal`` rows, from that at ``count`` and at half as many.
+def grown(full: Array, half: Array, *, counts: Array, goals: Array, best: float) -> Array:
+    """Utilities expected at ``goals`` rows, from those at ``counts`` and at half as many.
 
     Noise is scaled, so it has its final effect already; what still shrinks is the error of learning
     from few rows, which falls as one over their number (exactly so for the log loss of a parametric
-    model, to first order). Nothing is taken off where half as many rows did better.
+    model, to first order). The slope is averaged over splits; nothing is taken off where half as
+    many rows did better; and the distance to ``best`` is never taken to fall faster than one over
+    the root of the number of rows, as it would where a method only just begins to learn.
 
     Args:
-        full, half: utilities, of one shape.
-        count: stand-ins behind ``full``.
-        goal: rows that there will be.
+        full, half: shape (entries, tasks, splits); NaN where a setting was not tried.
+        counts: shape (entries,), stand-ins behind ``full``.
+        goals: shape (entries,), rows that there will be.
+        best: the highest utility that there is.
+
+    Returns:
+        The shape of ``full``.
 
     Example:
-        >>> grown(np.array([0.8]), np.array([0.7]), count=100, goal=200).round(3)
-        array([0.85])
+        >>> one = np.array([[[0.8]]])
+        >>> grown(one, one - 0.1, counts=np.array([100]), goals=np.array([200]), best=1.0).round(3)
+        array([[[0.85]]])
     """
-    return np.asarray(full + np.maximum(full - half, 0.0) * max(0.0, 1.0 - count / goal))
+    slopes = full - half
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Mean of empty slice")
+        slope, level = np.nanmean(slopes, axis=2), np.nanmean(full, axis=2)
+    left = np.maximum(0.0, 1.0 - counts / goals)[:, None]
+    root = np.sqrt(np.minimum(1.0, counts / goals))[:, None]
+    gain = np.maximum(slope, 0.0) * left
+    if np.isfinite(best):
+        gain = np.minimum(gain, np.maximum(best - level, 0.0) * (1.0 - root))
+    weight = np.divide(gain, slope, out=np.zeros_like(gain), where=slope > 0)
+    return np.asarray(full + weight[:, :, None] * slopes)
 
 
 def _goal(use: PublicUse, task: Task) -> int:
@@ -338,4 +374,4 @@ def _draws(tasks: Sequence[Task]) -> int:
                 epsilon=task.guarantee.epsilon, delta=task.guarantee.delta
             )
             largest = max(largest, multiplier * task.classes / task.n_private)
-    return 2 if largest < 0.002 else 3 if largest < 0.02 else 5
+    return 2 if largest < 0.002 else 3
