@@ -1,10 +1,10 @@
 """What is lost by following ``reticent.plan``: ``python -m papers.choose.plan_regret``.
 
 Each case is a data set, a split and a number of public rows. The plan sees the public rows alone.
-Then every setting is fitted on all private records at every total and scored on other rows: that is
-the truth. Regret is what the plan's choice is worth less than the best setting in hindsight, which
-is chosen on some draws of the noise and scored, as the plan's choice is, on others. Everything comes
-from training parts; official held-out parts are not read.
+Then every setting is fitted on all private records at every total and scored on other rows: that
+is the truth. Regret is what the plan's choice is worth less than the best setting in hindsight,
+which is chosen on some draws of the noise and scored, as the plan's choice is, on others.
+Everything comes from training parts; official held-out parts are not read.
 
 Cases are kept in ``--cache``, so that an interrupted run goes on where it was. ``--write-prior``
 writes ``src/reticent/planning/prior.json`` from them.
@@ -26,6 +26,8 @@ import numpy.typing as npt
 from papers.result_files import write_result
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.datasets import (
+    Dataset,
+    Table,
     load,
     load_adult,
     load_atlas,
@@ -42,7 +44,13 @@ from reticent.planning.released_models import released_models
 from reticent.planning.scoring import scoring_of
 from reticent.planning.survey import Entry, Survey, Trials
 from reticent.planning.tasks import StandIns, Task
-from reticent.tables import adult_schema, atlas_schema, covertype_schema, higgs_schema
+from reticent.tables import (
+    TabularSchema,
+    adult_schema,
+    atlas_schema,
+    covertype_schema,
+    higgs_schema,
+)
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -61,33 +69,46 @@ FOLDER = Path("docs/results/choose")
 PRIOR = Path("src/reticent/planning/prior.json")
 
 
-def _table(loader: Callable[[], Any], schema: Callable[[], Any]) -> tuple[Array, Integers]:
-    table = loader()
-    return schema().encode(table.train_rows), table.train_labels
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Training rows as they were published, their labels, and the public map to numbers."""
+
+    rows: npt.NDArray[Any]
+    labels: Integers
+    numbers: Callable[[npt.NDArray[Any]], Array]
 
 
-def _embedded() -> tuple[Array, Integers]:
-    table = load_imdb()
-    return table.train_rows, table.train_labels
+def _table(table: Table, schema: TabularSchema) -> Source:
+    return Source(table.train_rows, table.train_labels, schema.encode)
 
 
-def _pictures(name: str) -> tuple[Array, Integers]:
+def _embedded(table: Table) -> Source:
+    return Source(table.train_rows, table.train_labels, lambda rows: rows.astype(np.float64))
+
+
+def _pictures(pictures: Dataset) -> Source:
     """Pictures of half the height and width, each pixel the mean of four."""
-    pictures = load(name)
-    images = pictures.train_images.astype(np.float64)
-    rows, height, width = images.shape
-    pooled = images.reshape(rows, height // 2, 2, width // 2, 2).mean(axis=(2, 4))
-    return pooled.reshape(rows, -1), pictures.train_labels
+
+    def pooled(images: npt.NDArray[Any]) -> Array:
+        rows, height, width = images.shape
+        blocks = images.astype(np.float64).reshape(rows, height // 2, 2, width // 2, 2)
+        return np.asarray(blocks.mean(axis=(2, 4)).reshape(rows, -1))
+
+    return Source(pictures.train_images, pictures.train_labels, pooled)
 
 
-DATA: dict[str, Callable[[], tuple[Array, Integers]]] = {
-    "adult": lambda: _table(load_adult, adult_schema),
-    "covertype": lambda: _table(load_covertype, covertype_schema),
-    "higgs": lambda: _table(load_higgs, higgs_schema),
-    "atlas": lambda: _table(load_atlas, atlas_schema),
-    "imdb": _embedded,
-    "pneumonia": lambda: _pictures("pneumonia"),
-    "fashion": lambda: _pictures("fashion"),
+def _named(table: Table, schema_of: Callable[[tuple[str, ...]], TabularSchema]) -> Source:
+    return _table(table, schema_of(table.columns))
+
+
+DATA: dict[str, Callable[[], Source]] = {
+    "adult": lambda: _table(load_adult(), adult_schema()),
+    "covertype": lambda: _table(load_covertype(), covertype_schema()),
+    "higgs": lambda: _named(load_higgs(), higgs_schema),
+    "atlas": lambda: _named(load_atlas(), atlas_schema),
+    "imdb": lambda: _embedded(load_imdb()),
+    "pneumonia": lambda: _pictures(load("pneumonia")),
+    "fashion": lambda: _pictures(load("fashion")),
 }
 SIZES = ("enough", "few")
 """2,000 public rows, at least a fifth of the private records; or a twentieth of them."""
@@ -107,19 +128,24 @@ class Rows:
 
 def rows_of(data: str, *, size: str, split: int) -> Rows:
     """Public rows, private records and rows to score on, drawn from the training part."""
-    table, labels = DATA[data]()
-    order = np.random.default_rng([split, 11]).permutation(len(table))
+    source = DATA[data]()
+    order = np.random.default_rng([split, 11]).permutation(len(source.rows))
     order = order[: MOST_PRIVATE + PUBLIC + MOST_SCORED]
     scored = order[: min(MOST_SCORED, len(order) // 5)]
     rest = order[len(scored) :]
     private, others = np.split(rest, [min(MOST_PRIVATE, len(rest) - PUBLIC)])
     public = others[: PUBLIC if size == "enough" else max(100, round(FEW * len(private)))]
+    table = {
+        name: source.numbers(source.rows[places])
+        for name, places in (("public", public), ("private", private), ("scored", scored))
+    }
+    labels = source.labels
     return Rows(
-        table[public],
+        table["public"],
         labels[public],
-        table[private],
+        table["private"],
         labels[private],
-        table[scored],
+        table["scored"],
         labels[scored],
     )
 
@@ -339,11 +365,11 @@ def markdown(results: Results) -> str:
         "",
         (
             "Written by `python -m papers.choose.plan_regret`. Points of accuracy by which the "
-            "setting that a plan takes, on public rows alone, is worth less than the best setting "
-            "in hindsight; both are fitted on all private records and scored on other rows, and the "
+            "setting that a plan takes, on public rows alone, is worth less than the best one in "
+            "hindsight; both are fitted on all private records and scored on other rows, and the "
             "best one is chosen on other draws of the noise than it is scored on, so a regret can "
-            "be below 0. Where there are few public rows the plan mixes in what methods lost on the "
-            "*other* data sets. Methods that release a model, and public rows alone; delta = "
+            "be below 0. Where there are few public rows the plan mixes in what methods lost on "
+            "the *other* data sets. Methods that release a model, and public rows alone; delta = "
             f"{DELTA:g}; standard errors over data sets."
         ),
         "",
@@ -376,9 +402,9 @@ def markdown(results: Results) -> str:
             name: float(np.mean([one[name] for one in own]))
             for name in ("expected", "worth", "public")
         }
+        by_split = ", ".join(f"{one['regret']:.2f}" for one in own)
         lines.append(
-            f"| {data} | {size} | {epsilon:g} | "
-            f"{', '.join(f'{one["regret"]:.2f}' for one in own)} | {means['expected']:.1f} | "
+            f"| {data} | {size} | {epsilon:g} | {by_split} | {means['expected']:.1f} | "
             f"{means['worth']:.1f} | {means['public']:.1f} | {own[0]['taken']} | "
             f"{own[0]['best']} |"
         )
