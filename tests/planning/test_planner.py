@@ -8,12 +8,13 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from sklearn.datasets import load_breast_cancer
 
 import reticent
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.planning.candidates import Requirements, all_candidates
-from reticent.planning.planner import plan
+from reticent.planning.planner import plan, standard_errors
 from reticent.planning.prior import Prior
 from reticent.planning.public_rows import PublicRows
 from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels
@@ -101,6 +102,31 @@ def test_public_rows_that_are_enough_are_named():
     needed = planned([Known("a", 0.95), alone], rows=2000)
     assert not any("nothing private is needed" in warning for warning in needed.warnings)
     assert needed.membership_cap == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-4)
+
+
+def test_public_rows_alone_are_taken_where_they_are_within_one_standard_error():
+    alone = Known("alone", 0.9, requirements=PUBLIC)
+    close = [planned([Known("a", 0.9), alone], rows=600, random_state=seed) for seed in range(8)]
+    taken = [found.winner.method for found in close]
+    assert taken.count("alone") > 4  # half of them, were the higher score always taken
+    for found in close:
+        behind = found.best.score - next(row.score for row in found.rows if row.method == "alone")
+        assert (found.winner.method == "alone") == (behind <= found.close)
+    far = planned([Known("a", 0.95), alone], rows=6000)
+    assert far.winner.method == "a"
+
+
+def test_errors_of_cross_validation_are_not_too_small():
+    """Scores that share a fifth of their variance, as the correction assumes of five folds: twice
+    the corrected error covers as often as Student's t with four degrees of freedom says.
+    """
+    random = np.random.default_rng(0)
+    scores = 0.5 * random.normal(size=(20_000, 1)) + random.normal(size=(20_000, 5))
+    means = np.abs(scores.mean(axis=1))
+    expected = 1 - 2 * student.sf(2, df=4)
+    assert (means <= 2 * standard_errors(scores)).mean() == pytest.approx(expected, abs=0.01)
+    plain = scores.std(axis=1, ddof=1) / 5**0.5
+    assert (means <= 2 * plain).mean() < expected - 0.1
 
 
 def test_few_public_rows_are_named():

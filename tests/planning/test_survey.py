@@ -103,22 +103,32 @@ def test_utilities_grow_as_one_over_the_number_of_rows():
     def error(count):
         return 0.8 - 12.0 / count
 
+    many = {"methods": ["a"], "counts": np.array([320]), "goals": np.array([10_000])}
     full, half = np.full((1, 1, 3), error(320)), np.full((1, 1, 3), error(160))
-    found = grown(full, half, counts=np.array([320]), goals=np.array([10_000]), best=1.0)
+    found = grown(full, half, **many, best=1.0)
     assert found == pytest.approx(error(10_000))
 
 
 def test_growth_is_bounded_and_never_negative():
     full, half = np.array([[[0.9, 0.8]], [[0.7, 0.7]]]), np.array([[[0.2, 0.1]], [[0.8, 0.8]]])
-    found = grown(full, half, counts=np.array([100, 100]), goals=np.array([10**6, 10**6]), best=1.0)
+    many = {"methods": ["a", "b"], "counts": np.full(2, 100), "goals": np.full(2, 10**6)}
+    found = grown(full, half, **many, best=1.0)
     assert found[0].mean() <= 1.0
     assert (found[1] == full[1]).all()
+
+
+def test_settings_of_one_method_share_a_slope():
+    full, half = np.full((3, 1, 1), 0.8), np.array([[[0.7]], [[0.8]], [[0.8]]])
+    many = {"methods": ["a", "a", "b"], "counts": np.full(3, 100), "goals": np.full(3, 200)}
+    found = grown(full, half, **many, best=1.0)
+    assert found[:, 0, 0] == pytest.approx([0.825, 0.825, 0.8])
 
 
 def test_nothing_is_extrapolated_beyond_the_records_that_there_are():
     full, half = np.full((1, 1, 1), 0.8), np.full((1, 1, 1), 0.6)
     for goal in (320, 100):
-        found = grown(full, half, counts=np.array([320]), goals=np.array([goal]), best=1.0)
+        many = {"methods": ["a"], "counts": np.array([320]), "goals": np.array([goal])}
+        found = grown(full, half, **many, best=1.0)
         assert found == pytest.approx(0.8)
 
 

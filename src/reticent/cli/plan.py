@@ -91,6 +91,7 @@ def plan(
 
     if page is not None:
         check_replaceable(page, overwrite=overwrite)
+    shares = _shares(prevalence)
     X, y = _public_rows(rows, labels, target, schema, ignore_column or [])
     known = [word.strip() for word in classes.split(",") if word.strip()] or None
     if y is not None and known is not None:
@@ -105,7 +106,7 @@ def plan(
             adjacency=str(adjacency),
             answers=answers,
             classes=known,
-            prevalence=_shares(prevalence),
+            prevalence=shares,
             scoring=str(scoring),
             seconds=seconds,
             random_state=seed,

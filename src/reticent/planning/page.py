@@ -63,8 +63,8 @@ def _facts(plan: Plan, scoring: Scoring) -> str:
         facts.append(
             (
                 "ours",
-                interval(plan.winner.utility, plan.winner.error),
-                f"{plan.scoring} expected ({scoring.unit}), ± one standard error",
+                f"{plan.winner.utility:.3f}",
+                f"{plan.scoring} expected ({scoring.unit}); standard error {plan.winner.error:.3f}",
             )
         )
     if plan.most_answers is not None:

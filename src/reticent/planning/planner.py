@@ -25,7 +25,7 @@ from reticent.tables.schema import TabularSchema
 
 SECONDS = 300.0
 FEW_ROWS = 2000
-"""Labelled public rows below which a plan says that it may be wrong, and mixes the prior in."""
+"""Labelled public rows below which a plan says that it may be wrong."""
 FEW_SHARE = 0.2
 """The same for public rows over private records."""
 
@@ -88,7 +88,7 @@ def plan(
         epsilons: further totals for the page's curve; None for a tenth to ten times ``epsilon``.
         candidates: methods to try; None for all that are registered.
         prior: what methods lost on other data sets; None for the measurements that come with the
-            package. Used only where there are few public rows.
+            package. It counts by its precision: less, the more public rows there are.
         seconds: time limit, above 0. What is not finished then is named in ``left_out``. One
             method that has begun is waited for.
         random_state: seed of splits and noise; None for the operating system. Two plans of one seed
@@ -171,7 +171,7 @@ def planned(
     wanted = survey.tasks[task]
     few = wanted.n_public < max(FEW_ROWS, FEW_SHARE * wanted.n_private)
     cases = prior if prior is not None else shipped_prior()
-    ranked = _ranked(survey, task, scoring, cases if few and labelled else Prior(()))
+    ranked = _ranked(survey, task, scoring, cases if labelled else Prior(()))
     rows = tuple(_rows(survey, ranked, wanted, labelled))
     limits = [
         point
@@ -196,6 +196,7 @@ def planned(
         most_answers=most,
         warnings=tuple(_warnings(rows, wanted, labelled=labelled, few=few, prior=ranked.mixed)),
         left_out=survey.left_out,
+        close=ranked.close,
         prior_used=ranked.mixed,
         seconds=survey.seconds,
     )
@@ -203,7 +204,9 @@ def planned(
 
 @dataclass(frozen=True, eq=False)
 class _Ranked:
-    """Means of one task: shape (entries,) each; ``order`` best first."""
+    """Means of one task, shape (entries,) each; ``order`` is best first, ``close`` the joint
+    standard error of two good settings.
+    """
 
     utility: Array
     error: Array
@@ -211,6 +214,7 @@ class _Ranked:
     behind_error: Array
     score: Array
     order: Integers
+    close: float
     mixed: bool
 
 
@@ -220,31 +224,53 @@ def _ranked(survey: Survey, task: int, scoring: Scoring, prior: Prior) -> _Ranke
     # Settings that were dropped after the screening splits are compared on those alone.
     full = np.where(splits == splits.max(), np.nanmean(table, axis=1), -np.inf)
     leader = table[full.argmax()]
-    gaps = leader - table
-    behind = np.nanmean(gaps, axis=1)
-    utility = np.nanmean(leader) - behind
-    spread = np.nanstd(gaps, axis=1, ddof=1) if table.shape[1] > 1 else np.zeros(len(table))
-    joint = spread / np.sqrt(splits)
-    error = np.nanstd(table, axis=1, ddof=1) / np.sqrt(splits)
+    utility = np.nanmean(leader) - np.nanmean(leader - table, axis=1)
+    joint = standard_errors(leader - table)
     expected = prior.expected(
         survey.entries,
         survey.tasks[task],
         scoring="log_loss" if scoring.proper else "accuracy",
     )
-    close = np.sort(joint[np.argsort(-utility)][: max(2, len(utility) // 2)])
-    score = mixed(utility, float(np.median(close)), expected)
+    close = joint[np.argsort(-utility)][: max(2, len(utility) // 2)]
+    error = float(np.median(close))
+    score = mixed(utility, error, expected)
     order = np.argsort(-score, kind="stable")
-    gaps = table[order[0]] - table
-    joint = np.nanstd(gaps, axis=1, ddof=1) / np.sqrt(splits)
     return _Ranked(
         utility,
-        error,
+        standard_errors(table),
         utility[order[0]] - utility,
-        joint,
+        standard_errors(table[order[0]] - table),
         score,
         order,
+        error,
         bool((score != utility).any()),
     )
+
+
+def standard_errors(table: Array) -> Array:
+    """Standard errors of the means over the splits of a cross-validation.
+
+    Folds share most of the rows that they train on, so their scores are not independent: the
+    variance of their mean is (1/J + held out/trained on) times that of one score, for J of them.
+
+    Args:
+        table: shape (entries, folds), NaN where an entry was not tried.
+
+    Returns:
+        Shape (entries,).
+
+    References:
+        Nadeau and Bengio 2003, Machine Learning 52, equation 9 (corrected resampled variance).
+
+    Example:
+        >>> standard_errors(np.array([[0.0, 1.0, 2.0, 3.0, 4.0]])).round(4)
+        array([1.0607])
+    """
+    splits = (~np.isnan(table)).sum(axis=1)
+    if table.shape[1] < 2 or splits.min() < 2:
+        return np.zeros(len(table))
+    spread = np.nanstd(table, axis=1, ddof=1)
+    return np.asarray(spread * np.sqrt(1.0 / splits + 1.0 / (table.shape[1] - 1)))
 
 
 def _rows(survey: Survey, ranked: _Ranked, task: Task, labelled: bool) -> list[PlanRow]:
@@ -366,7 +392,7 @@ def _warnings(
         )
     if labelled and few:
         wanted = max(FEW_ROWS, math.ceil(FEW_SHARE * task.n_private))
-        more = "; measurements on other data sets were mixed in" if prior else ""
+        more = "; what methods lost on other data sets was mixed in" if prior else ""
         found.append(
             f"{task.n_public} labelled public rows: with fewer than {wanted} the order of close "
             f"methods is uncertain{more}"

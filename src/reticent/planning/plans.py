@@ -53,6 +53,11 @@ class PlanRow:
     entry: Entry
 
     @property
+    def uses(self) -> PublicUse:
+        """What the method does with public rows."""
+        return self.entry.candidate.requirements.public
+
+    @property
     def name(self) -> str:
         """Method and settings."""
         return self.entry.name
@@ -105,6 +110,7 @@ class Plan:
             None where one of them was not tried.
         warnings: what to know before anything is fitted.
         left_out: what was not tried, or not to the end, and why.
+        close: joint standard error of the difference of two good rows.
         prior_used: whether measurements on other data sets were mixed in.
         seconds: how long it took.
     """
@@ -118,6 +124,7 @@ class Plan:
     most_answers: int | None
     warnings: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
+    close: float
     prior_used: bool
     seconds: float
 
@@ -133,8 +140,14 @@ class Plan:
 
     @property
     def winner(self) -> PlanRow:
-        """The row of highest score whose method this package has an estimator for."""
-        return next((row for row in self.rows if row.estimator_there), self.rows[0])
+        """The row to take: the highest score among methods that this package has an estimator for.
+
+        Where labelled public rows alone are within one joint standard error of it, they are taken:
+        they cost no privacy. (The one-standard-error rule, for the choice that gives least away.)
+        """
+        there = [row for row in self.rows if row.estimator_there] or list(self.rows)
+        alone = (row for row in there if row.uses is PublicUse.LABELS_ALONE)
+        return next((row for row in alone if there[0].score - row.score <= self.close), there[0])
 
     @property
     def estimator(self) -> Any:

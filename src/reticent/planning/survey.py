@@ -89,7 +89,12 @@ class Survey:
             _goal(entry.candidate.requirements.public, self.tasks[0]) for entry in self.entries
         ]
         return grown(
-            self.measured, self.halves, counts=self.counts, goals=np.array(goals), best=self.best
+            self.measured,
+            self.halves,
+            methods=[entry.candidate.name for entry in self.entries],
+            counts=self.counts,
+            goals=np.array(goals),
+            best=self.best,
         )
 
 
@@ -312,17 +317,27 @@ class Trials:
         return self.clock() - self._started > self.seconds
 
 
-def grown(full: Array, half: Array, *, counts: Array, goals: Array, best: float) -> Array:
+def grown(
+    full: Array,
+    half: Array,
+    *,
+    methods: Sequence[str],
+    counts: Array,
+    goals: Array,
+    best: float,
+) -> Array:
     """Utilities expected at ``goals`` rows, from those at ``counts`` and at half as many.
 
     Noise is scaled, so it has its final effect already; what still shrinks is the error of learning
     from few rows, which falls as one over their number (exactly so for the log loss of a parametric
-    model, to first order). The slope is averaged over splits; nothing is taken off where half as
-    many rows did better; and the distance to ``best`` is never taken to fall faster than one over
-    the root of the number of rows, as it would where a method only just begins to learn.
+    model, to first order). The slope is the mean over splits and over the settings of a method:
+    that of one setting is lost in its own error. Nothing is taken off where half as many rows did
+    better; and the distance to ``best`` is never taken to fall faster than one over the root of the
+    number of rows, as it would where a method only just begins to learn.
 
     Args:
         full, half: shape (entries, tasks, splits); NaN where a setting was not tried.
+        methods: names, one for each entry.
         counts: shape (entries,), stand-ins behind ``full``.
         goals: shape (entries,), rows that there will be.
         best: the highest utility that there is.
@@ -331,21 +346,23 @@ def grown(full: Array, half: Array, *, counts: Array, goals: Array, best: float)
         The shape of ``full``.
 
     Example:
-        >>> one = np.array([[[0.8]]])
-        >>> grown(one, one - 0.1, counts=np.array([100]), goals=np.array([200]), best=1.0).round(3)
+        >>> one, many = np.array([[[0.8]]]), {"counts": np.array([100]), "goals": np.array([200])}
+        >>> grown(one, one - 0.1, methods=["a"], **many, best=1.0).round(3)
         array([[[0.85]]])
     """
-    slopes = full - half
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Mean of empty slice")
-        slope, level = np.nanmean(slopes, axis=2), np.nanmean(full, axis=2)
+        own, level = np.nanmean(full - half, axis=2), np.nanmean(full, axis=2)
+        slope = np.empty_like(own)
+        for method in set(methods):
+            places = [place for place, name in enumerate(methods) if name == method]
+            slope[places] = np.nanmean(own[places], axis=0)
     left = np.maximum(0.0, 1.0 - counts / goals)[:, None]
     root = np.sqrt(np.minimum(1.0, counts / goals))[:, None]
     gain = np.maximum(slope, 0.0) * left
     if np.isfinite(best):
         gain = np.minimum(gain, np.maximum(best - level, 0.0) * (1.0 - root))
-    weight = np.divide(gain, slope, out=np.zeros_like(gain), where=slope > 0)
-    return np.asarray(full + weight[:, :, None] * slopes)
+    return np.asarray(full + gain[:, :, None])
 
 
 def _goal(use: PublicUse, task: Task) -> int:
