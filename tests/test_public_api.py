@@ -10,9 +10,12 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
+        "CertifiedClassifier CertifiedEnsemble Plan PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges __version__"
+        "PrivateKNNStudent PublicRanges __version__ plan"
+    ),
+    "reticent.planning": (
+        "Candidate Plan PlanRow Predictions PublicUse Requirements StandIns Task all_candidates plan"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "

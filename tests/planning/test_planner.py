@@ -15,6 +15,7 @@ import reticent
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.planning.candidates import Requirements, all_candidates
 from reticent.planning.planner import plan, standard_errors
+from reticent.planning.plans import CLOSE
 from reticent.planning.prior import Prior
 from reticent.planning.public_rows import PublicRows
 from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels
@@ -104,14 +105,14 @@ def test_public_rows_that_are_enough_are_named():
     assert needed.membership_cap == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-4)
 
 
-def test_public_rows_alone_are_taken_where_they_are_within_one_standard_error():
+def test_public_rows_alone_are_taken_where_others_are_hardly_ahead():
     alone = Known("alone", 0.9, requirements=PUBLIC)
     close = [planned([Known("a", 0.9), alone], rows=600, random_state=seed) for seed in range(8)]
     taken = [found.winner.method for found in close]
     assert taken.count("alone") > 4  # half of them, were the higher score always taken
     for found in close:
         behind = found.best.score - next(row.score for row in found.rows if row.method == "alone")
-        assert (found.winner.method == "alone") == (behind <= found.close)
+        assert (found.winner.method == "alone") == (behind <= CLOSE * found.close)
     far = planned([Known("a", 0.95), alone], rows=6000)
     assert far.winner.method == "a"
 

@@ -210,7 +210,10 @@ def _chart(
     ]
     values = sorted({x for line in series for x, _, _ in line.points})
     table = figure_table(_axis(plan.scoring), x_name, [f"{x:g}" for x in values], rows)
-    return f"{drawing}\n<details><summary>The numbers</summary>{table}</details>"
+    scrolled = (
+        f'<div class="scroll" role="region" aria-label="{escape(title)}" tabindex="0">{drawing}</div>'
+    )
+    return f"{scrolled}\n<details><summary>The numbers</summary>{table}</details>"
 
 
 def _aligned(line: Series, series: Sequence[Series]) -> list[float | None]:

@@ -16,6 +16,10 @@ from reticent.planning.survey import Entry
 from reticent.planning.tasks import Task
 
 
+CLOSE = 0.5
+"""Joint standard errors by which a method that uses private records has to be ahead."""
+
+
 @dataclass(frozen=True)
 class PlanRow:
     """One setting of one method.
@@ -142,12 +146,13 @@ class Plan:
     def winner(self) -> PlanRow:
         """The row to take: the highest score among methods that this package has an estimator for.
 
-        Where labelled public rows alone are within one joint standard error of it, they are taken:
-        they cost no privacy. (The one-standard-error rule, for the choice that gives least away.)
+        Where labelled public rows alone are within half a joint standard error of it, they are
+        taken: they give nothing private away.
         """
         there = [row for row in self.rows if row.estimator_there] or list(self.rows)
         alone = (row for row in there if row.uses is PublicUse.LABELS_ALONE)
-        return next((row for row in alone if there[0].score - row.score <= self.close), there[0])
+        margin = CLOSE * self.close
+        return next((row for row in alone if there[0].score - row.score <= margin), there[0])
 
     @property
     def estimator(self) -> Any:
