@@ -210,9 +210,8 @@ def _chart(
     ]
     values = sorted({x for line in series for x, _, _ in line.points})
     table = figure_table(_axis(plan.scoring), x_name, [f"{x:g}" for x in values], rows)
-    scrolled = (
-        f'<div class="scroll" role="region" aria-label="{escape(title)}" tabindex="0">{drawing}</div>'
-    )
+    label = f'role="region" aria-label="{escape(title)}" tabindex="0"'
+    scrolled = f'<div class="scroll" {label}>{drawing}</div>'
     return f"{scrolled}\n<details><summary>The numbers</summary>{table}</details>"
 
 

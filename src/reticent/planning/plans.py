@@ -15,7 +15,6 @@ from reticent.planning.noise_levels import membership_cap
 from reticent.planning.survey import Entry
 from reticent.planning.tasks import Task
 
-
 CLOSE = 0.5
 """Joint standard errors by which a method that uses private records has to be ahead."""
 
