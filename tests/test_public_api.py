@@ -12,9 +12,9 @@ PUBLIC = {
     "reticent": (
         "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
         "IndividualKNNClassifier LabelAware LinearVoteClassifier MomentClassifier Named "
-        "NoiseAware NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
+        "NoiseAware NoisyGradientClassifier Plan PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
-        "__version__ load"
+        "__version__ load plan"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "

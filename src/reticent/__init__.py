@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from reticent.version import __version__ as __version__
+
 if TYPE_CHECKING:
+    from reticent.planning import Plan, plan
     from reticent.systems import (
         BetaVAE,
         Calibration,
@@ -31,8 +34,6 @@ if TYPE_CHECKING:
     )
     from reticent.systems.loading import load
 
-__version__ = "0.1.0"
-
 __all__ = [
     "BetaVAE",
     "Calibration",
@@ -47,6 +48,7 @@ __all__ = [
     "Named",
     "NoiseAware",
     "NoisyGradientClassifier",
+    "Plan",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
@@ -57,9 +59,14 @@ __all__ = [
     "RadiusVotesClassifier",
     "__version__",
     "load",
+    "plan",
 ]
 
-_ELSEWHERE = {"load": "reticent.systems.loading"}
+_ELSEWHERE = {
+    "Plan": "reticent.planning",
+    "load": "reticent.systems.loading",
+    "plan": "reticent.planning",
+}
 """What is not an estimator, and the module that has it."""
 
 

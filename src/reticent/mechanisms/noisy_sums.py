@@ -259,6 +259,11 @@ class SumSession:
         self.released = 0
         self._turn = Lock()
 
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """Standard deviation of the noise that is drawn, ``noise_scale`` included, by block."""
+        return tuple(self.noise_scale * sigma for sigma in self.mechanism.sigmas)
+
     def release(self, totals: Sequence[npt.ArrayLike]) -> tuple[Integers, ...]:
         """See ``NoisySums.noisy``.
 

@@ -19,9 +19,9 @@ from functools import reduce
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
-from reticent import __version__
 from reticent.core.checks import one_of, words
 from reticent.core.errors import InvalidInput, MissingExtra, ReticentError, UnknownName
+from reticent.version import __version__
 
 GROUP = "reticent.methods"
 """The group of entry points."""

@@ -155,7 +155,7 @@ class CellsClassifier(ReleasedModel):
         for place, votes in enumerate(noisy):
             centred = votes / unit
             centred -= centred.mean(axis=1, keepdims=True)
-            noise = session.mechanism.sigmas[place] / unit
+            noise = session.sigmas[place] / unit
             found = _shrunk(centred, self._expected(place, centred, found), noise)
             spread = noise
         assert found is not None

@@ -121,7 +121,7 @@ class MomentClassifier(ReleasedModel):
             lengths=(LENGTH, _LABEL_STEPS * centred_length(classes)),
         )
         noisy, counted = session.release((total, [COUNT_STEPS * voters.units]))
-        count = NoisyCount(session.mechanism.sigmas[1])
+        count = NoisyCount(session.sigmas[1])
         count.add(counted)
         sums = noisy / (LENGTH * _LABEL_STEPS * classes)
         sums -= sums.mean(axis=1, keepdims=True)

@@ -171,7 +171,7 @@ class NoisyGradientClassifier(ReleasedModel):
             return
         directions = directions_of(voters.points, intercept=self.intercept)
         counted = len(session.mechanism.blocks) > 1
-        noisy_count = NoisyCount(session.mechanism.sigmas[1]) if counted else None
+        noisy_count = NoisyCount(session.sigmas[1]) if counted else None
         # With counting="replace" the number of units is the same for neighbours.
         records = float(self.records if self.records is not None else voters.units)
         momentum, total = np.zeros_like(weights), np.zeros_like(weights)
@@ -207,7 +207,7 @@ class NoisyGradientClassifier(ReleasedModel):
         """
         if not self.warm_start:
             return 1.0
-        noise = session.mechanism.sigmas[0] * session.noise_scale / (LENGTH * RESIDUAL * records)
+        noise = session.sigmas[0] / (LENGTH * RESIDUAL * records)
         noise *= math.sqrt((self.space_.dimension + 1) * (len(self.classes_) - 1))
         signal = self._signal * certain
         return signal**2 / (signal**2 + noise**2)

@@ -145,6 +145,51 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
         return self._simulated(X, sampler, noise_scale)
 
+    def simulate_totals(
+        self,
+        X: npt.ArrayLike,
+        *,
+        totals: Sequence[tuple[float, float, int]],
+        seeds: Sequence[int],
+        noise_scale: float = 1.0,
+    ) -> npt.NDArray[np.int64]:
+        """Places of the labels in ``classes_`` as by ``simulate``, for each total and each seed:
+        shape (totals, seeds, n). The records' votes are computed once for all of them.
+
+        Args:
+            X, noise_scale: as in ``simulate``.
+            totals: epsilon, delta and number of answers, in place of the constructor's.
+            seeds: of the noise, each at least 0.
+        """
+        self._check_fitted()
+        points, scale = self._points(X), positive(noise_scale, name="noise_scale")
+        responses = [
+            response_of(
+                self.response,
+                epsilon=positive(epsilon, name="epsilon"),
+                delta=probability(delta, name="delta"),
+                answers=count(answers, name="answers"),
+                classes=len(self.classes_),
+                adjacency=self._adjacency,
+            )
+            for epsilon, delta, answers in totals
+        ]
+        samplers = [
+            [SeededSampler(count(seed, name="seed", minimum=0)) for seed in seeds] for _ in totals
+        ]
+        found = np.empty((len(totals), len(seeds), len(points)), dtype=np.int64)
+        start = 0
+        for weights in self._weights_of(points):
+            stop = start + weights.shape[1]
+            for place, response in enumerate(responses):
+                for draw, sampler in enumerate(samplers[place]):
+                    scores = response.scores(
+                        self._voters, weights, sampler=sampler, noise_scale=scale
+                    )
+                    found[place, draw, start:stop] = scores.argmax(axis=1)
+            start = stop
+        return found
+
     @classmethod
     @abstractmethod
     def settings_grid(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +20,7 @@ from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
 from reticent.grids.whole_numbers import EXACT, softmax
 from reticent.ledger.ledger import Ledger
+from reticent.ledger.reservations import Reservation
 from reticent.mechanisms import NoisySums, SumBlock, SumSession
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.votes.bundles import common_settings, restore_common
@@ -130,6 +131,41 @@ class ReleasedModel(VoteEstimator):
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
         return self._fit(X, y, public_X, public_y, keys, sampler, noise_scale, None, None)
+
+    def simulate_fits(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        totals: Sequence[tuple[float, float]],
+        seeds: Sequence[int],
+        noise_scale: float = 1.0,
+        public_X: npt.ArrayLike | None = None,
+        public_y: npt.ArrayLike | None = None,
+    ) -> Iterator[Self]:
+        """Models as by ``simulate_fit``, for each total and, within it, each seed: what public rows
+        decide (directions, centroids, a warm start) is computed once for all of them.
+
+        Args:
+            X, y, public_X, public_y, noise_scale: as in ``simulate_fit``.
+            totals: pairs of epsilon and delta, in place of the constructor's.
+            seeds: of the noise, each at least 0.
+        """
+        positive(noise_scale, name="noise_scale")
+        for epsilon, delta in totals:
+            positive(epsilon, name="epsilon")
+            probability(delta, name="delta", allow_zero=False)
+        for seed in seeds:
+            count(seed, name="seed", minimum=0)
+        self._check_settings()
+        voters, public = self._prepare(X, y, public_X, public_y, None)
+        self._before(public)
+        for epsilon, delta in totals:
+            for seed in seeds:
+                one = copy(self)  # shallow: what was prepared is read, and never written
+                one.epsilon, one.delta = epsilon, delta
+                one._release(voters, public, SeededSampler(seed), noise_scale, None)
+                yield one
 
     @classmethod
     @abstractmethod
@@ -285,6 +321,21 @@ class ReleasedModel(VoteEstimator):
         if ledger is not None and scope is not None and self._blocks()[1]:
             check_bookable(self._adjacency)
             booked = ledger.reserve(scope, mechanism.event, answers=1)
+        self._release(voters, public, sampler, noise_scale, booked)
+        if booked is not None:
+            booked.commit(self.receipt_.identifier)
+        return self
+
+    def _release(
+        self,
+        voters: Voters,
+        public: PublicRows | None,
+        sampler: Sampler,
+        noise_scale: float,
+        booked: Reservation | None,
+    ) -> None:
+        """Draws the noise and learns the model; what public rows decide is there already."""
+        mechanism = self._mechanism()
         session = SumSession(mechanism, sampler=sampler, noise_scale=noise_scale)
         self._learn(voters, public, session)
         self.student_ = None
@@ -304,9 +355,6 @@ class ReleasedModel(VoteEstimator):
             position=0 if booked is None else booked.position,
             digest="" if booked is None else booked.digest,
         )
-        if booked is not None:
-            booked.commit(self.receipt_.identifier)
-        return self
 
     def _mechanism(self) -> NoisySums:
         blocks, sums = self._blocks()

@@ -1,0 +1,306 @@
+"""A plan as one HTML page: what each method is worth, by epsilon and by the number of answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+
+from reticent.pages.line_chart import Level, Series, line_chart
+from reticent.pages.parts import document, figure_table, percent
+from reticent.planning.candidates import PublicUse
+from reticent.planning.noise_levels import membership_cap
+from reticent.planning.plans import Plan, PlanRow, Point
+from reticent.planning.scoring import Scoring, scoring_of
+from reticent.planning.text import interval, questions, shown_rows
+
+_ROWS = 12
+_STYLES = ("ours", "label", "best", "published")
+_MARKERS = ("circle", "square", "diamond", "triangle")
+_SHOWN = 21
+"""Letters of a name that fit beside a line."""
+
+
+def page_of(plan: Plan) -> str:
+    """The whole page as HTML; it needs no script and loads nothing."""
+    scoring = scoring_of(plan.scoring)
+    body = [
+        _header(plan),
+        "<main>",
+        _facts(plan, scoring),
+        _warnings(plan),
+        _table(plan),
+        _curve(plan, scoring),
+        _answers(plan, scoring),
+        _attacker(plan),
+        _left_out(plan),
+        "</main>",
+    ]
+    return document(
+        title="A plan for private records",
+        about="Which method to use at a guarantee, tried on public rows",
+        body=body,
+    )
+
+
+def _header(plan: Plan) -> str:
+    task = plan.task
+    asked = (
+        "any number of answers" if task.answers is None else f"{task.answers:,} answer(s) at most"
+    )
+    return f"""<header>
+<p class="name-of">reticent · plan</p>
+<h1>{escape(plan.winner.method)}</h1>
+<p class="lead">The method to take for {task.n_private:,} private records and {asked}, with
+{escape(task.guarantee.describe())}. It was found on {task.n_public:,} public rows that stood in for
+the records; no private record was looked at, and nothing was spent.</p>
+</header>"""
+
+
+def _facts(plan: Plan, scoring: Scoring) -> str:
+    facts = []
+    if plan.labelled:
+        facts.append(
+            (
+                "ours",
+                f"{plan.winner.utility:.3f}",
+                f"{plan.scoring} expected ({scoring.unit}); standard error {plan.winner.error:.3f}",
+            )
+        )
+    if plan.most_answers is not None:
+        facts.append(("label", f"{plan.most_answers:,}", f"Q*: {questions(plan.most_answers)}"))
+    facts.append(
+        (
+            "best",
+            percent(plan.membership_cap),
+            "of an attacker's guesses whether a record was there are right at most; half by chance",
+        )
+    )
+    items = "\n".join(
+        f'<li class="{style}"><b>{escape(value)}</b><span>{escape(text)}</span></li>'
+        for style, value, text in facts
+    )
+    return f'<ul class="facts">\n{items}\n</ul>'
+
+
+def _warnings(plan: Plan) -> str:
+    if not plan.warnings:
+        return ""
+    items = "".join(f"<li>{escape(warning)}</li>" for warning in plan.warnings)
+    return f"""<section aria-labelledby="warnings">
+<h2 id="warnings">Before you start</h2><ul>{items}</ul></section>"""
+
+
+def _table(plan: Plan) -> str:
+    rows = [
+        (
+            row.name,
+            [
+                escape(interval(row.utility, row.error)),
+                escape(interval(row.behind, row.behind_error)),
+                "any number" if row.answers is None else f"{row.answers:,}",
+                escape(row.protects),
+            ],
+            "strong ours" if row is plan.winner else "",
+        )
+        for row in shown_rows(plan, rows=_ROWS)
+    ]
+    settings = ", ".join(f"{key}={value}" for key, value in plan.winner.settings.items())
+    caption = f"{plan.scoring}, higher is better; ± one standard error, joint for differences"
+    table = figure_table(
+        caption, "method", ("expected", "behind the first", "answers", "protects"), rows
+    )
+    return f"""<section aria-labelledby="methods">
+<h2 id="methods">What each method is worth</h2>
+<p><b>{escape(plan.winner.name)}</b>: {escape(plan.winner.line)}. Settings:
+{escape(settings) or "none"}. <code>plan.estimator</code> is the unfitted estimator.</p>
+{table}
+</section>"""
+
+
+def _curve(plan: Plan, scoring: Scoring) -> str:
+    text = (
+        "Totals that other guarantees would have, everything else as it is. Each line is the best "
+        "setting of one method at each total."
+    )
+    chart = _chart(
+        plan,
+        plan.curve,
+        scoring,
+        name="epsilons",
+        title="Utility against epsilon",
+        x_name="epsilon of everything that is released",
+    )
+    return _section("epsilons", "Against epsilon", text, chart)
+
+
+def _answers(plan: Plan, scoring: Scoring) -> str:
+    if not plan.by_answers:
+        return ""
+    text = (
+        "A released model answers for good; answers that are paid for one by one get noisier the "
+        "more of them there are."
+    )
+    if plan.most_answers is not None:
+        text += f" Q* = {plan.most_answers:,}: {questions(plan.most_answers)}."
+    chart = _chart(
+        plan,
+        plan.by_answers,
+        scoring,
+        name="answers",
+        title="Utility against the number of answers",
+        x_name="answers at the total of this plan",
+    )
+    return _section("answers", "Against the number of answers", text, chart)
+
+
+def _section(name: str, head: str, text: str, chart: str) -> str:
+    return f"""<section aria-labelledby="{name}-head">
+<h2 id="{name}-head">{head}</h2>
+<p>{escape(text)}</p>
+{chart}
+</section>"""
+
+
+def _chart(
+    plan: Plan,
+    points: Sequence[Point],
+    scoring: Scoring,
+    *,
+    name: str,
+    title: str,
+    x_name: str,
+) -> str:
+    chosen, constant = _lines(plan)
+    series = []
+    shares = []
+    for place, method in enumerate(chosen):
+        own = sorted((point for point in points if point.method == method), key=lambda p: p.at)
+        drawn = tuple(
+            (point.at, scoring.share(point.utility), 1.96 * _half(point, scoring)) for point in own
+        )
+        shares += [value for _, value, _ in drawn]
+        if drawn:
+            series.append(Series(_short(method), drawn, _STYLES[place], _MARKERS[place]))
+    levels = []
+    flat = [point for point in points if point.method == constant]
+    if flat:
+        level = scoring.share(flat[0].utility)
+        levels.append(Level("constant", level))
+        shares.append(level)
+    floor = math.floor(20 * min(shares)) / 20
+    ceiling = min(1.0, math.ceil(20 * max(shares)) / 20)
+    drawing = line_chart(
+        series[::-1],
+        levels,
+        title=title,
+        description=f"{plan.scoring} on a scale from 0 to 1 for {', '.join(chosen)}",
+        x_name=x_name,
+        y_name=_axis(plan.scoring),
+        y_range=(max(0.0, floor - 0.05), max(ceiling, floor + 0.05)),
+        name=name,
+    )
+    rows = [
+        (
+            line.name,
+            [percent_of(value) for value in _aligned(line, series)],
+            "",
+        )
+        for line in series
+    ]
+    values = sorted({x for line in series for x, _, _ in line.points})
+    table = figure_table(_axis(plan.scoring), x_name, [f"{x:g}" for x in values], rows)
+    label = f'role="region" aria-label="{escape(title)}" tabindex="0"'
+    scrolled = f'<div class="scroll" {label}>{drawing}</div>'
+    return f"{scrolled}\n<details><summary>The numbers</summary>{table}</details>"
+
+
+def _aligned(line: Series, series: Sequence[Series]) -> list[float | None]:
+    values = sorted({x for other in series for x, _, _ in other.points})
+    own = {x: y for x, y, _ in line.points}
+    return [own.get(x) for x in values]
+
+
+def percent_of(value: float | None) -> str:
+    """A share with one digit after the point, or a dash.
+
+    Example:
+        >>> percent_of(0.1234), percent_of(None)
+        ('12.3 %', '–')
+    """
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def _half(point: Point, scoring: Scoring) -> float:
+    """The standard error on the scale from 0 to 1."""
+    low, high = (scoring.share(point.utility + sign * point.error) for sign in (-1.0, 1.0))
+    return (high - low) / 2
+
+
+def _axis(scoring: str) -> str:
+    return {
+        "log_loss": "geometric mean probability of the true label",
+        "information": "nats per answer, in hundredths",
+    }.get(scoring, scoring.replace("_", " "))
+
+
+def _lines(plan: Plan) -> tuple[list[str], str | None]:
+    """The methods that are drawn: the winner, public rows alone, and the best released model and
+    the best answers one by one; and the constant.
+    """
+    constant = _first(plan, lambda row: _use(row) is PublicUse.NOTHING)
+    wanted = [
+        plan.winner,
+        _first(plan, lambda row: _use(row) is PublicUse.LABELS_ALONE),
+        _first(plan, lambda row: row.private and row.answers is None),
+        _first(plan, lambda row: row.private and row.answers is not None),
+        *plan.rows,
+    ]
+    names = dict.fromkeys(
+        row.method for row in wanted if row is not None and _use(row) is not PublicUse.NOTHING
+    )
+    return list(names)[: len(_STYLES)], None if constant is None else constant.method
+
+
+def _first(plan: Plan, fits: Callable[[PlanRow], bool]) -> PlanRow | None:
+    return next((row for row in plan.rows if fits(row)), None)
+
+
+def _use(row: PlanRow) -> PublicUse:
+    return row.entry.candidate.requirements.public
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _SHOWN else f"{name[: _SHOWN - 1]}…"
+
+
+def _attacker(plan: Plan) -> str:
+    delta = plan.guarantee.delta
+    values = sorted({plan.guarantee.epsilon, *(point.at for point in plan.curve)})
+    rows = [
+        (
+            f"{epsilon:g}",
+            [percent_of(membership_cap(epsilon, delta))],
+            "strong ours" if epsilon == plan.guarantee.epsilon else "",
+        )
+        for epsilon in values
+    ]
+    table = figure_table("", "epsilon", ("right guesses, at most",), rows)
+    return f"""<section aria-labelledby="attacker">
+<h2 id="attacker">What an attacker would still get</h2>
+<p>Somebody who sees everything that is released, knows every other record and computes without
+limit guesses whether one given record was among the private ones. If it was there with probability
+one half, at most (e<sup>ε</sup> + δ) / (1 + e<sup>ε</sup>) of the guesses are right. A method that
+uses no private record leaves one half.</p>
+{table}
+</section>"""
+
+
+def _left_out(plan: Plan) -> str:
+    if not plan.left_out:
+        return ""
+    items = "".join(f"<li><b>{escape(name)}</b>: {escape(why)}</li>" for name, why in plan.left_out)
+    return (
+        '<section aria-labelledby="left-out"><h2 id="left-out">What was left out, and why</h2>'
+        f"<ul>{items}</ul><p>The plan took {plan.seconds:.0f} seconds.</p></section>"
+    )

@@ -1,0 +1,144 @@
+"""What a plan is made for, and the rows that stand in for the records that it may not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import count
+from reticent.core.errors import InvalidParameter
+from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Replace
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is wanted, in public numbers only.
+
+    Attributes:
+        guarantee: total of everything that is released, ``AddRemove`` or ``Replace`` of records.
+        n_private: number of private records, which counts as public; at least 1.
+        n_public: number of public rows that will be there when the method is fitted.
+        classes: number of labels, at least 2.
+        features: number of features, at least 1.
+        answers: how many labels will ever be asked for; None for any number.
+        lower, upper: ends of the features' public ranges, one for each; empty where they are not
+            known.
+
+    Raises:
+        InvalidParameter: numbers out of range, or a guarantee that is not about records.
+
+    Example:
+        >>> Task(Guarantee(1.0, 1e-5, AddRemove()), 1000, 200, 2, 5, answers=10).sensitivity
+        1.0
+    """
+
+    guarantee: Guarantee
+    n_private: int
+    n_public: int
+    classes: int
+    features: int
+    answers: int | None = None
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        count(self.n_private, name="n_private")
+        count(self.n_public, name="n_public", minimum=0)
+        count(self.classes, name="classes", minimum=2)
+        count(self.features, name="features")
+        if self.answers is not None:
+            count(self.answers, name="answers")
+        if not len(self.lower) == len(self.upper) in (0, self.features):
+            raise InvalidParameter(
+                f"lower, upper: expected {self.features} ends each, got {len(self.lower)} and "
+                f"{len(self.upper)}"
+            )
+        if not isinstance(self.guarantee.adjacency, AddRemove | Replace):
+            raise InvalidParameter(
+                "guarantee: expected one for records added, removed or replaced, got "
+                f"{self.guarantee.adjacency.describe()}"
+            )
+        if self.guarantee.kind is not GuaranteeKind.DIFFERENTIAL_PRIVACY:
+            raise InvalidParameter(
+                f"guarantee: expected differential privacy, got {self.guarantee.kind.value}"
+            )
+
+    @property
+    def sensitivity(self) -> float:
+        """How far neighbours move a sum of contributions of norm 1: one for each record that they
+        differ in, two where it is replaced.
+        """
+        adjacency = self.guarantee.adjacency
+        assert isinstance(adjacency, AddRemove | Replace)
+        return float(adjacency.records * (2 if isinstance(adjacency, Replace) else 1))
+
+    @property
+    def counting(self) -> str:
+        """What neighbours are, as estimators take it."""
+        return "replace" if isinstance(self.guarantee.adjacency, Replace) else "add-remove"
+
+    def at(self, *, epsilon: float | None = None, answers: int | None = None) -> Task:
+        """The same task at another total epsilon, or for another number of answers."""
+        changed = self
+        if epsilon is not None:
+            changed = replace(changed, guarantee=replace(self.guarantee, epsilon=epsilon))
+        return changed if answers is None else replace(changed, answers=answers)
+
+
+@dataclass(frozen=True, eq=False)
+class StandIns:
+    """Public rows in the places that public rows and private records will have.
+
+    Attributes:
+        public_rows: shape (p, d), float64.
+        public_labels: shape (p,), 0 to classes - 1; None where the method gets no public labels.
+        private_rows: shape (s, d); public rows too, in the place of private records.
+        private_labels: shape (s,).
+        prepared: what candidates have computed from these rows already, such as centroids, by a
+            key of their own.
+    """
+
+    public_rows: Array
+    public_labels: Integers | None
+    private_rows: Array
+    private_labels: Integers
+    prepared: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What ``make`` returns, computed the first time that ``key`` is asked for.
+
+        Example:
+            >>> rows = np.zeros((2, 1))
+            >>> stand_ins = StandIns(rows, None, rows, np.zeros(2, dtype=np.int64))
+            >>> stand_ins.once("mean", lambda: 1.0), stand_ins.once("mean", lambda: 2.0)
+            (1.0, 1.0)
+        """
+        if key not in self.prepared:
+            self.prepared[key] = make()
+        return self.prepared[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a method would answer for some rows.
+
+    Attributes:
+        labels: shape (q,), 0 to classes - 1.
+        probabilities: shape (q, classes), rows that sum to 1; None where only labels are released.
+    """
+
+    labels: Integers
+    probabilities: Array | None = None
+
+    @classmethod
+    def of(cls, probabilities: Array) -> Predictions:
+        """Predictions whose labels are the most probable ones."""
+        return cls(probabilities.argmax(axis=1), probabilities)

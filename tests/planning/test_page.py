@@ -1,0 +1,86 @@
+"""The page holds what the plan found, needs nothing else, and fits a small screen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.planning.planner import plan
+from reticent.planning.prior import Prior
+from tests.demos.conftest import open_page, read_page  # noqa: F401
+from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels
+
+
+@pytest.fixture(scope="module")
+def found():
+    def falling(stand_ins, task, settings):
+        return 0.97 - 0.03 * len(str(task.answers))
+
+    candidates = [
+        Known("training", 0.85, settings_=({"steps": 1}, {"steps": 2})),
+        Known("prediction <b>", falling, requirements=LIMITED),
+        Known("alone", 0.8, requirements=PUBLIC),
+        Known("floor", 0.5, requirements=NOTHING),
+    ]
+    X, y = rows_and_labels(2000)
+    return plan(
+        X,
+        y,
+        n_private=10_000,
+        epsilon=1.0,
+        delta=1e-5,
+        answers=10,
+        scoring="accuracy",
+        candidates=candidates,
+        prior=Prior(()),
+        random_state=0,
+    )
+
+
+def test_the_page_is_whole_and_loads_nothing(found, tmp_path, read_page):  # noqa: F811
+    path = found.page(tmp_path / "plan.html")
+    html = path.read_text(encoding="utf-8")
+    elements = read_page(html)
+    tags = {tag for tag, _ in elements}
+    assert "script" not in tags
+    assert html.count('<svg class="chart"') == 2
+    assert "prediction &lt;b&gt;" in html
+    assert "prediction <b>" not in html
+    assert f"Q* = {found.most_answers:,}" in html
+    assert "73.1\u00a0%" in html  # e / (1 + e)
+    with pytest.raises(InvalidInput):
+        found.page(path)
+    found.page(path, overwrite=True)
+
+
+def test_charts_show_the_measured_points(found, tmp_path):
+    html = found.page(tmp_path / "plan.html").read_text(encoding="utf-8")
+    first = re.search(r'<svg class="chart".*?</svg>', html, flags=re.DOTALL).group()
+    methods = {point.method for point in found.curve} - {"floor"}
+    epsilons = {point.at for point in found.curve}
+    marks = re.findall(r'class="mark"', first)
+    assert len(marks) == len(methods) * len(epsilons)
+    assert "constant" in first
+
+
+def test_a_plan_that_only_ranks_has_a_page_too(tmp_path):
+    X, _ = rows_and_labels(200)
+    found = plan(
+        X,
+        n_private=100,
+        epsilon=1.0,
+        delta=1e-5,
+        classes=[0, 1],
+        random_state=0,
+        candidates=[Known("one", 0.8)],
+    )
+    html = found.page(tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert "only ranked" in html
+    assert "what accuracy to expect cannot be said" in html
+
+
+@pytest.mark.browser
+def test_it_opens_in_a_browser(found, tmp_path, open_page):  # noqa: F811
+    assert open_page(found.page(tmp_path / "a" / "plan.html").read_text(encoding="utf-8")) > 10_000

@@ -1,0 +1,273 @@
+"""A plan takes the best method, says what it cannot know, and never asks for a private record."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+from sklearn.datasets import load_breast_cancer
+
+import reticent
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.planning.candidates import Requirements, all_candidates
+from reticent.planning.planner import plan, standard_errors
+from reticent.planning.plans import CLOSE
+from reticent.planning.prior import Prior
+from reticent.planning.public_rows import PublicRows
+from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels
+
+WANTED = {"n_private": 10_000, "epsilon": 1.0, "delta": 1e-5, "scoring": "accuracy"}
+
+
+def planned(candidates, *, rows=400, **changed):
+    X, y = rows_and_labels(rows)
+    settings = {**WANTED, "random_state": 0, "prior": Prior(()), **changed}
+    return plan(X, settings.pop("y", y), candidates=candidates, **settings)
+
+
+def test_the_better_method_is_taken_and_regret_vanishes_as_rows_grow():
+    """Methods 2 points apart: with few rows a plan errs, with many it does not."""
+    regrets = []
+    for rows in (60, 6000):
+        lost = 0.0
+        for seed in range(12):
+            methods = [Known("a", 0.86), Known("bb", 0.88), Known("ccc", 0.84)]
+            taken = planned(methods, rows=rows, random_state=seed).winner.method
+            lost += 0.88 - {"a": 0.86, "bb": 0.88, "ccc": 0.84}[taken]
+        regrets.append(lost / 12)
+    assert regrets[0] > 0
+    assert regrets[1] == 0
+
+
+def test_expected_utility_is_within_its_standard_errors():
+    misses = []
+    for seed in range(10):
+        row = planned([Known("a", 0.8)], rows=2000, random_state=seed).winner
+        misses.append((row.utility - 0.8) / row.error)
+    # the extrapolation takes the larger of two noisy slopes, so errors are not exactly normal
+    assert np.abs(misses).mean() < 2.5
+
+
+def test_the_winner_is_an_unfitted_estimator_with_its_settings():
+    X, y = load_breast_cancer(return_X_y=True)
+    found = plan(X, y, **WANTED, random_state=0, candidates=[PublicRows()])
+    estimator = found.estimator
+    assert estimator is not found.estimator
+    assert estimator.fit(X, y).score(X, y) > 0.95
+    assert found.best.behind == 0
+    assert [row.score for row in found.rows] == sorted(
+        (row.score for row in found.rows), reverse=True
+    )
+
+
+def test_a_plan_takes_no_private_rows_and_depends_on_their_number_alone():
+    names = set(inspect.signature(plan).parameters)
+    assert names == {
+        *("X", "y", "n_private", "epsilon", "delta", "adjacency", "answers", "classes"),
+        *("scoring", "prevalence", "schema", "epsilons", "candidates", "prior", "seconds"),
+        *("random_state", "report"),
+    }
+    privacy = inspect.signature(plan).parameters
+    assert all(
+        privacy[name].default is inspect.Parameter.empty
+        for name in ("n_private", "epsilon", "delta")
+    )
+
+
+def test_plans_of_one_seed_are_equal():
+    def found(seed):
+        plan_ = planned([Known("a", 0.8), Known("bb", 0.82)], random_state=seed)
+        return {key: value for key, value in plan_.to_dict().items() if key != "seconds"}
+
+    assert found(5) == found(5)
+    assert found(5) != found(6)
+
+
+def test_a_constant_that_nothing_beats_is_named():
+    floor = Known("floor", 0.7, requirements=NOTHING)
+    worse = planned([Known("a", 0.69), floor], rows=2000)
+    assert any("no method here beats the constant" in warning for warning in worse.warnings)
+    better = planned([Known("a", 0.9), floor], rows=2000)
+    assert not any("constant" in warning for warning in better.warnings)
+
+
+def test_public_rows_that_are_enough_are_named():
+    alone = Known("alone", 0.9, requirements=PUBLIC)
+    enough = planned([Known("a", 0.88), alone], rows=2000)
+    assert any("nothing private is needed" in warning for warning in enough.warnings)
+    assert enough.membership_cap == 0.5
+    needed = planned([Known("a", 0.95), alone], rows=2000)
+    assert not any("nothing private is needed" in warning for warning in needed.warnings)
+    assert needed.membership_cap == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-4)
+
+
+def test_public_rows_alone_are_taken_where_others_are_hardly_ahead():
+    alone = Known("alone", 0.9, requirements=PUBLIC)
+    close = [planned([Known("a", 0.9), alone], rows=600, random_state=seed) for seed in range(8)]
+    taken = [found.winner.method for found in close]
+    assert taken.count("alone") > 4  # half of them, were the higher score always taken
+    for found in close:
+        behind = found.best.score - next(row.score for row in found.rows if row.method == "alone")
+        assert (found.winner.method == "alone") == (behind <= CLOSE * found.close)
+    far = planned([Known("a", 0.95), alone], rows=6000)
+    assert far.winner.method == "a"
+
+
+def test_errors_of_cross_validation_are_not_too_small():
+    """Scores that share a fifth of their variance, as the correction assumes of five folds: twice
+    the corrected error covers as often as Student's t with four degrees of freedom says.
+    """
+    random = np.random.default_rng(0)
+    scores = 0.5 * random.normal(size=(20_000, 1)) + random.normal(size=(20_000, 5))
+    means = np.abs(scores.mean(axis=1))
+    expected = 1 - 2 * student.sf(2, df=4)
+    assert (means <= 2 * standard_errors(scores)).mean() == pytest.approx(expected, abs=0.01)
+    plain = scores.std(axis=1, ddof=1) / 5**0.5
+    assert (means <= 2 * plain).mean() < expected - 0.1
+
+
+def test_few_public_rows_are_named():
+    assert any(
+        "400 labelled public rows" in warning for warning in planned([Known("a", 0.9)]).warnings
+    )
+    assert planned([Known("a", 0.9)], rows=2000).warnings == ()
+
+
+def test_without_labels_methods_are_only_ranked():
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.normal(size=(150, 2)), random.normal(size=(50, 2)) + 8])
+
+    class Clusters(Known):
+        def evaluate(self, settings, tasks, stand_ins, queries, **rest):
+            queries = np.column_stack([queries[:, 0] > 4, queries[:, 1]])
+            return super().evaluate(settings, tasks, stand_ins, queries, **rest)
+
+    methods = [Clusters("worse", 0.6), Clusters("better", 0.9), Known("p", 1, requirements=PUBLIC)]
+    flipped = plan(
+        X,
+        None,
+        **WANTED,
+        classes=["no", "yes"],
+        prevalence=[0.75, 0.25],
+        random_state=0,
+        candidates=methods,
+    )
+    # which cluster is which label is not known: the one that is right most often may be wrong most
+    assert {row.method for row in flipped.rows} == {"worse", "better"}
+    assert all(math.isnan(row.utility) for row in flipped.rows)
+    assert any("what accuracy to expect cannot be said" in text for text in flipped.warnings)
+    assert dict(flipped.left_out) == {"p": "needs labels of public rows"}
+    assert json.dumps(flipped.to_dict(), allow_nan=False)
+
+
+def test_answers_at_which_prediction_stops_paying():
+    """Prediction loses a tenth for every factor of ten in answers; training has .75 for good."""
+
+    def chance(stand_ins, task, settings):
+        return 0.95 - 0.1 * math.log10(task.answers)
+
+    prediction = Known("prediction", chance, requirements=LIMITED)
+    training = Known("training", 0.75)
+    found = planned([prediction, training], rows=4000, answers=10)
+    # .95 - .1 log10 Q = .75 at Q = 100
+    assert 40 < found.most_answers < 250
+    assert found.winner.method == "prediction"
+    late = planned([prediction, training], rows=4000, answers=10_000)
+    assert late.winner.method == "training"
+    assert late.winner.answers is None
+    assert planned([Known("t", 0.99), prediction], rows=4000, answers=10).most_answers == 0
+    assert planned([training], answers=10).most_answers is None
+
+
+def test_the_curve_has_every_total_and_every_method():
+    found = planned([Known("a", 0.8), Known("bb", 0.9)], epsilons=[0.5, 2.0], answers=10)
+    assert {(point.method, point.at) for point in found.curve} == {
+        (method, epsilon) for method in ("a", "bb") for epsilon in (0.5, 1.0, 2.0)
+    }
+
+
+def test_a_baseline_without_an_estimator_is_never_the_winner():
+    found = planned([Known("baseline", 0.95, made=False), Known("a", 0.8)], rows=2000)
+    assert found.best.method == "baseline"
+    assert found.winner.method == "a"
+    assert any("only to compare with" in warning for warning in found.warnings)
+
+
+def test_other_packages_register_candidates(monkeypatch):
+    from reticent.planning import candidates as module
+
+    class Entry:
+        def load(self):
+            return lambda: [Known("theirs", 0.9)]
+
+    monkeypatch.setattr(
+        module, "entry_points", lambda *, group: [Entry()] * (group == module.GROUP)
+    )
+    module._registered.cache_clear()
+    try:
+        assert "theirs" in {candidate.name for candidate in all_candidates()}
+        monkeypatch.setattr(module, "entry_points", lambda *, group: [Entry(), Entry()])
+        module._registered.cache_clear()
+        with pytest.raises(InvalidInput, match="twice: theirs"):
+            all_candidates()
+    finally:
+        monkeypatch.undo()
+        module._registered.cache_clear()
+
+
+def test_all_candidates_say_what_they_need():
+    names = [candidate.name for candidate in all_candidates()]
+    assert names[:3] == ["constant", "public rows alone", "warm start"]
+    assert {"cells", "moment", "linear vote", "radius votes", "noisy gradient descent"} <= set(
+        names
+    )
+    assert {"private kNN", "PATE", "certified prediction", "DP-SGD"} <= set(names)
+    slow = {one.name for one in all_candidates() if one.requirements.slow}
+    assert slow == {"private kNN", "PATE", "certified prediction", "DP-SGD"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"epsilon": 0.0}, InvalidParameter, "epsilon"),
+        ({"delta": 1.0}, InvalidParameter, "delta"),
+        ({"n_private": 0}, InvalidParameter, "n_private"),
+        ({"answers": 0}, InvalidParameter, "answers"),
+        ({"adjacency": "neighborhood"}, UnknownName, "adjacency"),
+        ({"scoring": "f1"}, UnknownName, "scoring"),
+        ({"seconds": 0}, InvalidParameter, "seconds"),
+        ({"y": None}, InvalidParameter, "classes"),
+        ({"y": None, "classes": ["one"]}, InvalidParameter, "at least two"),
+        ({"y": None, "classes": [0, 1], "prevalence": [0.5, 0.6]}, InvalidParameter, "prevalence"),
+        ({"prevalence": [0.5, 0.5]}, InvalidParameter, "only without y"),
+        ({"rows": 10}, InvalidInput, "at least 20"),
+        ({"epsilons": [-1.0]}, InvalidParameter, "epsilons"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(changed, error, message):
+    never = Known("never", 0.9)
+    with pytest.raises(error, match=message):
+        planned([never], **changed)
+    assert never.seen == []
+
+
+def test_reticent_has_it():
+    assert reticent.plan is plan
+    assert reticent.Plan.__module__ == "reticent.planning.plans"
+
+
+def test_needs_are_checked():
+    pure = planned([Known("a", 0.9), Known("p", 0.8, requirements=PUBLIC)], delta=0.0)
+    assert dict(pure.left_out) == {"a": "needs delta above 0"}
+    replaced = planned(
+        [Known("a", 0.9), Known("b", 0.8, requirements=Requirements(replace=False))],
+        adjacency="replace",
+    )
+    assert dict(replaced.left_out) == {"b": "has no guarantee for replaced records"}
+    extra = Requirements(module="no_such_module", extra="baselines")
+    missing = planned([Known("a", 0.9), Known("b", 0.8, requirements=extra)])
+    assert "reticent[baselines]" in dict(missing.left_out)["b"]
