@@ -1,0 +1,61 @@
+"""The headline's parts on generated features: choosing, rows that are kept, the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from papers.choose import headline
+from papers.choose.features import Parts
+from reticent.systems.votes.cells import CellsClassifier
+
+
+def parts(seed: int) -> Parts:
+    rng = np.random.default_rng(seed)
+    centres = 3.0 * np.random.default_rng(99).normal(size=(10, 6))
+    labels = rng.integers(0, 10, 1500)
+    rows = centres[labels] + rng.normal(size=(1500, 6))
+    cut = [slice(0, 1000), slice(1000, 1300), slice(1300, 1500)]
+    pairs = [part for piece in cut for part in (rows[piece], labels[piece])]
+    return Parts(*pairs, unseen=100)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    asked: list[str] = []
+
+    def made(data: str, **rest: object) -> Parts:
+        asked.append(f"{data} {rest['transductive']}")
+        return parts(len(data))
+
+    settings = [{"cells": cells, "components": 6, "whitening": 0.0} for cells in (1, 30)]
+    monkeypatch.setattr(headline, "parts_of", made)
+    monkeypatch.setattr(headline, "ROWS", {"cells": (CellsClassifier, settings)})
+    return asked
+
+
+def test_settings_come_from_the_other_data_set_and_rows_are_kept(
+    small: list[str], tmp_path: Path
+) -> None:
+    rows = headline.run("mnist", ["cells"], transductive=False, folder=tmp_path)
+    assert list(rows) == ["cells at 0.1", "cells at 0.5"]
+    assert small == ["fashion False", "mnist False"] * 2
+    assert rows["cells at 0.5"]["settings"]["cells"] == 30
+    again = headline.run("mnist", ["cells"], transductive=False, folder=tmp_path)
+    assert again == json.loads((tmp_path / "headline-mnist.json").read_text())
+    assert len(small) == 4
+
+
+def test_the_table_says_what_is_public(small: list[str], tmp_path: Path) -> None:
+    for transductive in (False, True):
+        rows = headline.run("fashion", ["cells"], transductive=transductive, folder=tmp_path)
+        text = headline.table("fashion", rows, transductive=transductive)
+        assert ("*transductive*" in text) is transductive
+        assert ("--transductive`" in text) is transductive
+        assert "chosen on mnist" in text
+        mean = np.mean([run["accuracy"] for run in rows["cells at 1"]["runs"]])
+        assert f"| {mean:.2%} (" in text
+    assert small[-1] == "fashion True"
