@@ -94,6 +94,9 @@ def fit(command: Any, place: Path) -> Any:
 
 
 SAVED = {
+    "CellsClassifier",
+    "MomentClassifier",
+    "NoisyGradientClassifier",
     "CertifiedClassifier",
     "CertifiedEnsemble",
     "PosthocClassifier",

@@ -305,7 +305,7 @@ def open_bundle(folder: Path, trusted_key: Path | None = None) -> System:
     """
     from reticent.systems.loading import load
 
-    return load(folder, trusted_key=trusted_key)
+    return cast("System", load(folder, trusted_key=trusted_key))
 
 
 def _answering(folder: Path, trusted_key: Path | None) -> AnsweringSystem:

@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 from reticent.bundles.bundle import Bundle
 from reticent.core.errors import InvalidInput
 from reticent.core.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from reticent.systems.certified.classifier import CertifiedClassifier
-    from reticent.systems.certified.ensemble import CertifiedEnsemble
-    from reticent.systems.posthoc.classifier import PosthocClassifier
-    from reticent.systems.posthoc.encoder import PosthocEncoder
-    from reticent.systems.power.encoder import PowerEncoder
-    from reticent.systems.private_knn.student import PrivateKNNStudent
-
-    Fitted = (
-        PosthocEncoder
-        | PosthocClassifier
-        | CertifiedClassifier
-        | CertifiedEnsemble
-        | PowerEncoder
-        | PrivateKNNStudent
-    )
-
-SYSTEMS = {
-    "PosthocEncoder": "reticent.systems.posthoc.encoder",
-    "PosthocClassifier": "reticent.systems.posthoc.classifier",
-    "CertifiedClassifier": "reticent.systems.certified.classifier",
-    "CertifiedEnsemble": "reticent.systems.certified.ensemble",
-    "PowerEncoder": "reticent.systems.power.encoder",
-    "PrivateKNNStudent": "reticent.systems.private_knn.student",
-}
-"""Every estimator that is stored, and the module that defines it. ``PrivateKNNClassifier`` is not
-here: it answers from the private records, and has no bundle."""
+from reticent.systems.methods import BUILT_IN, find_methods
 
 
-def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Fitted:
+def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
     """The fitted estimator that a bundle holds, whichever estimator wrote it.
 
     Only the module of that estimator is imported. For a bundle that was fitted with a module of
@@ -64,9 +37,23 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Fitted
         reticent.core.errors.InvalidInput: folder='no/such/folder': expected a bundle folder, ...
     """
     name = Bundle.read(folder, trusted_key=trusted_key).system
-    if name not in SYSTEMS:
+    kind = _estimator(name, f"folder={str(folder)!r}")
+    return kind.load(folder, trusted_key=trusted_key)
+
+
+def _estimator(name: str, where: str) -> Any:
+    """The class of the name that a bundle states; other packages are only asked for other names."""
+    known = {method.name: method for method in BUILT_IN if method.role == "estimator"}
+    if name in known:
+        module = known[name].target.partition(":")[0]
+        kind = lazy_names("reticent.systems", {module: (name,)})(name)
+    else:
+        offered = find_methods().methods
+        known = {method.name: method for method in offered if method.role == "estimator"}
+        kind = known[name].load() if name in known else None
+    if not callable(getattr(kind, "load", None)):
         raise InvalidInput(
-            f"folder={str(folder)!r}: holds a {name}, expected one of {', '.join(SYSTEMS)}"
+            f"{where}: holds a {name}, which no installed package knows how to load; expected one "
+            f"of {', '.join(known)}"
         )
-    find = lazy_names("reticent.systems", {SYSTEMS[name]: (name,)})
-    return cast("Fitted", find(name).load(folder, trusted_key=trusted_key))
+    return kind
