@@ -2,7 +2,11 @@
 caught.
 """
 
-from reticent.audit.certified_cases import binary_response_case, distance_to_instability_case
+from reticent.audit.certified_cases import (
+    binary_response_case,
+    distance_to_instability_case,
+    signed_distance_case,
+)
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
 from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
 from reticent.audit.worst_case import (
@@ -30,6 +34,7 @@ __all__ = [
     "noisy_argmax_case",
     "noisy_screening_case",
     "propose_test_release_case",
+    "signed_distance_case",
     "stability_release_case",
     "stability_response_case",
     "worst_levels",

@@ -14,6 +14,7 @@ from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
 from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.published_posthoc import PublishedPosthoc
+from reticent.mechanisms.signed_distance import SignedDistanceRelease
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.mechanisms.softmax_release import SoftmaxRelease
 from reticent.mechanisms.sparse_vector import SparseVectorScreening
@@ -35,6 +36,7 @@ __all__ = [
     "NoisyScreening",
     "ProposeTestRelease",
     "PublishedPosthoc",
+    "SignedDistanceRelease",
     "SmoothCauchy",
     "SoftmaxRelease",
     "SparseVectorScreening",

@@ -25,18 +25,21 @@ class CertifiedClassifier(CertifiedSystem):
     the more it survives the less it has to be randomised.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance",
-        for two training sets one of which has one record more (``counting="replace"``: of one size,
-        with one record replaced). ``card()`` says what is assumed and docs/certified.md has the
-        proofs. ``predict`` is the noise-free label and is *not* private, and neither are the fitted
-        object and its bundle.
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
+        "signed-distance" and "distance", for two training sets one of which has one record more
+        (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is
+        assumed and docs/certified.md has the proofs. ``predict`` is the noise-free label and is
+        *not* private, and neither are the fitted object and its bundle.
 
     Args:
         epsilon: of one answer, above 0. See ``calibrate`` for a total over many.
-        delta: of one answer, in [0, 1); for the mechanism "distance".
-        mechanism: "stability" (calibrated randomised response), "distance" (the exact label or
-            withheld), "smooth-cauchy" (published), "global" (published baseline without
-            certificates). The last two answer two labels.
+        delta: of one answer, in [0, 1); for the mechanisms "signed-distance" and "distance".
+        mechanism: "stability" (calibrated randomised response), "signed-distance" (Gaussian noise
+            on the signed distance, for many answers), "distance" (the exact label or withheld),
+            "smooth-cauchy" (published), "global" (published baseline without certificates). The
+            last two answer two labels. "auto" is "stability" where delta is 0 and
+            "signed-distance" where it is not; ``calibrate`` then takes whichever the number of
+            answers asks for.
         hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero
             weights.
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times
@@ -79,7 +82,7 @@ class CertifiedClassifier(CertifiedSystem):
         epsilon: float,
         classes: Classes,
         delta: float = 0.0,
-        mechanism: str = "stability",
+        mechanism: str = "auto",
         hidden: tuple[int, ...] = (),
         k_max: int = 50,
         epochs: int = 4,

@@ -26,10 +26,10 @@ class CertifiedEnsemble(CertifiedSystem):
     distance that the answer's noise is calibrated to.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance",
-        for two training sets one of which has one record more. ``card()`` says what is assumed and
-        docs/certified.md has the proofs. ``predict`` is the noise-free vote and is *not* private,
-        and neither are the fitted object and its bundle.
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
+        "signed-distance" and "distance", for two training sets one of which has one record more.
+        ``card()`` says what is assumed and docs/certified.md has the proofs. ``predict`` is the
+        noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
         epsilon, delta, mechanism, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip,
@@ -64,7 +64,7 @@ class CertifiedEnsemble(CertifiedSystem):
         epsilon: float,
         classes: Classes,
         delta: float = 0.0,
-        mechanism: str = "stability",
+        mechanism: str = "auto",
         hidden: tuple[int, ...] = (),
         members: int = 10,
         k_max: int = 20,

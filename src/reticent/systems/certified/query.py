@@ -17,6 +17,7 @@ from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import (
     DistanceToInstability,
     GlobalSensitivityResponse,
+    SignedDistanceRelease,
     SmoothCauchy,
     StabilityResponse,
 )
@@ -28,12 +29,21 @@ from reticent.systems.embedding import Arrays, Embedding, restore
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Response = StabilityResponse | DistanceToInstability | SmoothCauchy | GlobalSensitivityResponse
+Response = (
+    StabilityResponse
+    | SignedDistanceRelease
+    | DistanceToInstability
+    | SmoothCauchy
+    | GlobalSensitivityResponse
+)
 
-MECHANISMS = ("stability", "distance", "smooth-cauchy", "global")
-"""How a certified label is released: by calibrated randomised response, exactly or not at all,
-as published, or uncertified.
+MECHANISMS = ("stability", "signed-distance", "distance", "smooth-cauchy", "global")
+"""How a certified label is released: by calibrated randomised response, by Gaussian noise on its
+signed distance, exactly or not at all, as published, or uncertified.
 """
+
+AUTO = "auto"
+"""Calibrated randomised response where delta is 0, Gaussian noise where it is not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +53,8 @@ class MechanismChoice:
     Attributes:
         name: one of ``MECHANISMS``.
         epsilon: of one answer, above 0.
-        delta: of one answer, in [0, 1); used by "distance" alone, which needs it above 0.
+        delta: of one answer, in [0, 1); used by "signed-distance" and "distance" alone, which need
+            it above 0.
 
     Raises:
         UnknownName: another mechanism.
@@ -65,6 +76,10 @@ class MechanismChoice:
         """
         if self.name == "stability":
             return StabilityResponse(classes=classes, epsilon=self.epsilon, adjacency=adjacency)
+        if self.name == "signed-distance":
+            return SignedDistanceRelease(
+                classes=classes, epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
+            )
         if self.name == "distance":
             return DistanceToInstability(
                 epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
@@ -72,7 +87,7 @@ class MechanismChoice:
         if classes != 2:
             raise InvalidParameter(
                 f"mechanism={self.name!r}: answers two labels, got classes={classes}; use "
-                "stability or distance"
+                "stability, signed-distance or distance"
             )
         if self.name == "smooth-cauchy":
             return SmoothCauchy(epsilon=self.epsilon, adjacency=adjacency)

@@ -17,24 +17,25 @@ from sklearn.base import ClassifierMixin
 from torch import nn
 from typing_extensions import override
 
-from reticent.accounting.calibration import epsilon_per_answer
 from reticent.accounting.composition import Composition, smallest_epsilon
 from reticent.bundles.booking import Scopes
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.core.checks import count, counts, flag, positive, probability
+from reticent.core.checks import count, counts, flag, one_of, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
-from reticent.core.guarantees import GuaranteeCard, data_set_name, unnamed
+from reticent.core.guarantees import AddRemove, GuaranteeCard, data_set_name, unnamed
 from reticent.core.releases import Release
 from reticent.core.rows import finite_or_zero
 from reticent.core.scopes import Scope
 from reticent.core.seeds import training_generator
 from reticent.ledger.ledger import Ledger
+from reticent.mechanisms import SignedDistanceRelease
 from reticent.noise import Sampler
 from reticent.retraining.record_keys import record_buckets, record_keys
 from reticent.retraining.training import ParameterIntervals, parameter_intervals
 from reticent.retraining.training_settings import TrainingSettings
 from reticent.systems.certified.cards import certified_card
-from reticent.systems.certified.query import CertifiedQuery, MechanismChoice
+from reticent.systems.certified.choosing import calibrated_choice
+from reticent.systems.certified.query import AUTO, MECHANISMS, CertifiedQuery, MechanismChoice
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import (
     Embedding,
@@ -210,12 +211,14 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self.query_.member_distances(self._inputs(X))
 
     def calibrate(self, *, epsilon: float, delta: float, answers: int) -> Self:
-        """Sets the epsilon of one answer such that ``answers`` of them cost at most (``epsilon``,
+        """Sets the cost of one answer such that ``answers`` of them cost at most (``epsilon``,
         ``delta``) together.
 
-        By optimal composition, which is never above basic or advanced composition. Nothing is
-        trained again, and the total is only kept by not asking more often: book in a ledger to have
-        that enforced.
+        By optimal composition, which is never above basic or advanced composition, or for Gaussian
+        noise by its exact composition. With ``mechanism="auto"`` this also decides between the two,
+        by the number of labels, the total and the number of answers alone. Nothing is trained
+        again, and the total is only kept by not asking more often: book in a ledger to have that
+        enforced.
 
         Raises:
             InvalidParameter: the mechanism "distance", whose answers have a delta of their own.
@@ -225,14 +228,28 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                 "calibrate: expected a mechanism of pure epsilon, got mechanism='distance'; "
                 "set epsilon and delta yourself"
             )
-        self.epsilon = epsilon_per_answer(epsilon=epsilon, delta=delta, answers=answers)
+        one_of(self.mechanism, (AUTO, *MECHANISMS), name="mechanism")
+        choice = calibrated_choice(
+            self.mechanism,
+            classes=self._label_count(),
+            epsilon=epsilon,
+            delta=delta,
+            answers=answers,
+        )
+        self.epsilon, self.delta = choice.epsilon, choice.delta
         return self
 
     def total(self, *, answers: int, delta: float) -> Composition:
         """What ``answers`` answers cost together at ``delta``: the smallest of basic, advanced
-        and optimal composition.
+        and optimal composition, or for Gaussian noise its exact composition.
         """
-        own = self.delta if self._choice().name == "distance" else 0.0
+        choice = self._choice()
+        if choice.name == "signed-distance":
+            release = choice.mechanism(self._label_count(), AddRemove(1))
+            assert isinstance(release, SignedDistanceRelease)
+            found = release.total(answers=answers, delta=delta)
+            return Composition(found, delta, "Gaussian", {"Gaussian": found})
+        own = self.delta if choice.name == "distance" else 0.0
         return smallest_epsilon(
             epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=own
         )
@@ -270,6 +287,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self.classes_.tolist()
         settings["classes_given"] = not is_observed(self.classes)
+        settings["mechanism_argument"] = self.mechanism
         settings["feature_names"] = kept_names(self)
         return Bundle(
             type(self).__name__, settings, arrays, self.card().to_markdown(), self.serial_
@@ -307,6 +325,9 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             classes = restored_labels(bundle.settings["labels"], expected=query.classes)
             given = classes.tolist() if bundle.settings["classes_given"] else OBSERVED
             columns = stored_names(bundle.settings, int(np.prod(shape)))
+            mechanism = one_of(
+                bundle.settings["mechanism_argument"], (AUTO, *MECHANISMS), name="mechanism"
+            )
         if not bundle.serial:
             raise CorruptBundle(
                 "bundle: has no serial, which names it in receipts in place of its private "
@@ -317,7 +338,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             **cls._arguments(query),
             epsilon=query.choice.epsilon,
             delta=query.choice.delta,
-            mechanism=query.choice.name,
+            mechanism=mechanism,
             k_max=query.members[0].k_max,
             extractor=extractor,
             classes=given,
@@ -348,12 +369,20 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     def _choice(self) -> MechanismChoice:
         epsilon = positive(self.epsilon, name="epsilon")
-        choice = MechanismChoice(
-            name=self.mechanism, epsilon=epsilon, delta=probability(self.delta, name="delta")
-        )
-        if self.mechanism == "distance":
-            probability(self.delta, name="delta", allow_zero=False)
-        return choice
+        delta = probability(self.delta, name="delta")
+        name = one_of(self.mechanism, (AUTO, *MECHANISMS), name="mechanism")
+        if name == AUTO:
+            name = "signed-distance" if delta else "stability"
+        if name in ("distance", "signed-distance"):
+            probability(delta, name="delta", allow_zero=False)
+        return MechanismChoice(name=name, epsilon=epsilon, delta=delta)
+
+    def _label_count(self) -> int:
+        if hasattr(self, "classes_"):
+            return len(self.classes_)
+        if is_observed(self.classes):
+            raise self._not_fitted()
+        return len(np.unique(np.asarray(list(self.classes))))
 
     def _become(
         self,
