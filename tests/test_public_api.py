@@ -70,7 +70,8 @@ PUBLIC = {
         "release_sampler"
     ),
     "reticent.retraining": (
-        "ParameterIntervals TrainingSettings parameter_intervals published_vote_distances "
+        "ConvexModel ConvexSettings ParameterIntervals TrainingSettings convex_model "
+        "parameter_intervals published_vote_distances "
         "record_buckets record_keys "
         "stable_distances vote_distances"
     ),

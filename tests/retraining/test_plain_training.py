@@ -15,6 +15,7 @@ SETTINGS = [
     {"classes": 3, "momentum": 0.5, "weight_decay": 0.1},
     {"classes": 2, "hidden": (5,), "batches": 2},
     {"classes": 4, "hidden": (6, 5), "clip": 0.5},
+    {"classes": 3, "hidden": (5,), "clip": 0.3, "class_weights": (1.0, 0.2, 0.05)},
 ]
 
 
@@ -47,6 +48,8 @@ def test_the_same_weights_as_torch(fields: dict[str, object]) -> None:
                 loss = nn.functional.binary_cross_entropy_with_logits(logits[:, 0], truth.double())
             else:
                 loss = nn.functional.cross_entropy(logits, truth)
+            if settings.class_weights is not None:
+                loss = loss * settings.class_weights[labels[row]]
             for total, gradient in zip(sums, torch.autograd.grad(loss, parameters), strict=True):
                 total += gradient.clamp(-settings.clip, settings.clip)
         rate = settings.rate(step)

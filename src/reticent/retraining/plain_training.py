@@ -35,7 +35,8 @@ def plain_training(
     Example:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(200, 2))
-        >>> [weights] = plain_training(X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2))
+        >>> settings = TrainingSettings(features=2, classes=2)
+        >>> [weights] = plain_training(X, (X[:, 0] > 0).astype(int), settings)
         >>> bool(weights[0, 0] > 0.05 > abs(weights[0, 1]))
         True
     """
@@ -81,6 +82,8 @@ def _mean_gradients(
     else:
         signal = softmax(logits, axis=1)
         signal[np.arange(len(labels)), labels] -= 1.0
+    if settings.class_weights is not None:
+        signal *= np.array(settings.class_weights)[labels][:, None]
     means: list[Array] = []
     for layer in reversed(range(len(weights))):
         gradients = signal[:, :, None] * entering[layer][:, None, :]

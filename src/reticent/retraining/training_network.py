@@ -211,10 +211,21 @@ class IntervalNetwork:
         np.ceil(high, out=high)
         if binary:
             truth = labels / unit
-            return (low - truth)[..., None, :], (high - truth)[..., None, :]
+            return self._weighted((low - truth)[..., None, :], (high - truth)[..., None, :], labels)
         truth = (labels[None] == np.arange(len(low))[:, None]) / unit
         truth = truth.reshape(len(low), *(1,) * (low.ndim - 2), -1)
-        return np.moveaxis(low - truth, 0, -2), np.moveaxis(high - truth, 0, -2)
+        ends = np.moveaxis(low - truth, 0, -2), np.moveaxis(high - truth, 0, -2)
+        return self._weighted(*ends, labels)
+
+    def _weighted(self, low: Array, high: Array, labels: Labels) -> tuple[Array, Array]:
+        """Signals times the weights of their labels, in whole units again. A product is one
+        monotone operation; its rounding is far below the margin of the tables.
+        """
+        weights = self.grids.settings.class_weights
+        if weights is None:
+            return low, high
+        share = np.array(weights)[labels]
+        return np.floor(low * share), np.ceil(high * share)
 
     def _below(
         self, layer: int, low: Array, high: Array, stack: Array, half: int

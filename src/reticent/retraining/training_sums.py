@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.retraining.training_network import Factors
+from reticent.retraining.training_settings import Counting
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -207,18 +208,19 @@ class RecordEnds:
         return np.asarray(np.clip(ends, -self.clip.below, self.clip.above, out=ends))
 
 
-def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array:
+def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> Array:
     """Upper bounds on the mean gradient of every batch at the given distances, in coarse units.
 
     With u_1 >= u_2 >= ... the upper ends of the b records' gradients, the bound at distance k is
     the maximum over j removed and l added records of (u_1 + ... + u_(b - j) + l gamma) / (b - j +
-    l): over j + l = k, or with ``replace`` at j = l = k. It is gamma once k reaches b.
+    l): over j + l = k, with "replace" at j = l = k, with "remove" over j <= k and l = 0, with
+    "insert" at j = 0 and l = k. It is gamma once k reaches b, but for insertions.
 
     Args:
         ends: the b records' upper ends; single ones are looked at where their sum alone does not
             decide.
         distances: k of each row's box, shape (rows,).
-        replace: which of the two.
+        counting: which of them.
 
     Returns:
         Shape (rows, columns).
@@ -229,10 +231,14 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array
     open_ = (distances < records)[:, None] & np.ones(total.shape, dtype=bool)
     if records == 0:
         return bound
-    if replace:
+    if counting == "replace":
         return _replaced(ends, distances, bound, open_)
+    if counting == "remove":
+        return _removed(ends, distances, bound, open_)
     k = distances[:, None].astype(np.float64)
     added = _up(total, clip.shift) + k * gamma
+    if counting == "insert":
+        return np.asarray(added / (records + k))
     np.copyto(bound, added / (records + k), where=open_)
     limit = _worth_removing(added, records - k, clip) * 2.0**clip.shift
     unsettled = open_ & (k > 0) & (sums.least < limit)
@@ -301,6 +307,30 @@ def _replaced(
             total += (values @ np.ones(values.shape[1])).astype(np.int64)
         total -= smallest.coarse_sums(clip.shift)
         bound[rows, column] = (total + k * clip.coarse) / ends.records
+    return bound
+
+
+def _removed(
+    ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
+) -> Array:
+    """Up to k removed. The maximum over all numbers up to k, so that the rounding of sums nests
+    too.
+    """
+    rows = np.flatnonzero(open_[:, 0])
+    if not len(rows):
+        return bound
+    k, clip, records = distances[rows], ends.clip, ends.records
+    j = np.arange(1, int(k.max(initial=0)) + 1)
+    for column in range(bound.shape[1]):
+        total = ends.sums.total[rows, column]
+        smallest = SmallestEnds.of(k)
+        for values in ends.clipped(rows, column):
+            smallest = smallest.with_block(values)
+        finite = np.where(np.isinf(smallest.kept), 0.0, smallest.kept).astype(np.int64)
+        left = _up(total[:, None] - np.cumsum(finite, axis=1), clip.shift)
+        means = np.where(j <= k[:, None], left / np.maximum(records - j, 1), -np.inf)
+        none = _up(total, clip.shift) / records
+        bound[rows, column] = np.maximum(none, means.max(axis=1, initial=-np.inf))
     return bound
 
 
