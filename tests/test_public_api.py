@@ -10,7 +10,7 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
+        "CertifiedClassifier CertifiedEnsemble ConvexCertifiedClassifier PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier "
         "PrivateKNNStudent PublicRanges __version__"
     ),
@@ -76,7 +76,7 @@ PUBLIC = {
         "stable_distances vote_distances"
     ),
     "reticent.systems": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
+        "CertifiedClassifier CertifiedEnsemble ConvexCertifiedClassifier PosthocClassifier PosthocEncoder PowerEncoder "
         "PrivateKNNClassifier "
         "PrivateKNNStudent PublicRanges Server train_server"
     ),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from reticent.systems import (
         CertifiedClassifier,
         CertifiedEnsemble,
+        ConvexCertifiedClassifier,
         PosthocClassifier,
         PosthocEncoder,
         PowerEncoder,
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "ConvexCertifiedClassifier",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",

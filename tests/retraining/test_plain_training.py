@@ -48,10 +48,9 @@ def test_the_same_weights_as_torch(fields: dict[str, object]) -> None:
                 loss = nn.functional.binary_cross_entropy_with_logits(logits[:, 0], truth.double())
             else:
                 loss = nn.functional.cross_entropy(logits, truth)
-            if settings.class_weights is not None:
-                loss = loss * settings.class_weights[labels[row]]
             for total, gradient in zip(sums, torch.autograd.grad(loss, parameters), strict=True):
-                total += gradient.clamp(-settings.clip, settings.clip)
+                share = (settings.class_weights or (1.0,) * settings.classes)[labels[row]]
+                total += share * gradient.clamp(-settings.clip, settings.clip)
         rate = settings.rate(step)
         with torch.no_grad():
             for parameter, speed, total in zip(parameters, velocity, sums, strict=True):

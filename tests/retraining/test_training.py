@@ -38,6 +38,11 @@ CASES: dict[str, dict[str, Any]] = {
         "hidden": (6,),
         "class_weights": (0.3, 1.0, 0.01),
     },
+    "replace, weights of labels": {
+        "classes": 2,
+        "class_weights": (0.4, 1.0),
+        "counting": "replace",
+    },
     "remove": {"classes": 2, "counting": "remove"},
     "remove, softmax, keyed batches": {"classes": 3, "batches": 2, "counting": "remove"},
     "insert": {"classes": 2, "counting": "insert", "clip": 0.5},

@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    ConvexCertifiedClassifier,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -76,6 +77,9 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         ),
         CertifiedEnsemble(
             epsilon=1.0, classes="observed", k_max=1, members=2, clip=1.0, epochs=20, random_state=0
+        ),
+        ConvexCertifiedClassifier(
+            epsilon=1.0, classes="observed", norm_bound=10.0, regularization=0.1
         ),
         PrivateKNNClassifier(**KNN),
         PublicRanges((-100.0, 100.0)),

@@ -71,8 +71,8 @@ class TrainingSettings:
             "replace": k records are replaced, or up to k removed and up to k added (Theorem 4.6 of
             the paper). "remove", "insert": up to k are removed only, or added only; that proves
             what predictions survive and protects nothing.
-        class_weights: one weight in (0, 1] for each label, the largest 1, by which a record's loss
-            is multiplied before clipping; None for none. Public.
+        class_weights: one weight in (0, 1] for each label, the largest 1, by which a record's
+            clipped gradient is multiplied; None for none. Public.
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range.

@@ -34,6 +34,13 @@ class Clip:
         """An added record's largest gradient, in coarse units."""
         return float(_up(np.int64(self.above), self.shift))
 
+    def cut(self, ends: Array, share: Array | None) -> Array:
+        """Ends, shape (rows, n), clipped in place: to gamma, or to each record's share of it."""
+        if share is None:
+            return np.asarray(np.clip(ends, -self.below, self.above, out=ends))
+        below, above = np.floor(share * self.below), np.ceil(share * self.above)
+        return np.asarray(np.clip(ends, -below, above, out=ends))
+
 
 @dataclass(frozen=True, eq=False)
 class BlockSums:
@@ -72,7 +79,8 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
     Returns:
         Two sums for rows and columns.
     """
-    clipped = factors.largest > clip.below
+    least_share = 1.0 if factors.share is None else float(factors.share.min(initial=1.0))
+    clipped = factors.largest > np.floor(least_share * clip.below)
     # Where most rows are clipped, looking at all of them is faster than to pick them.
     picked = np.where(clipped.mean(axis=0) > 0.75, True, clipped)
     sums = (
@@ -88,7 +96,7 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
             slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
         )
         for side, ends in enumerate(_both_ends(factors, rows, column)):
-            np.clip(ends, -clip.below, clip.above, out=ends)
+            clip.cut(ends, factors.share)
             sums[side][rows, column] = ends @ ones
             least[side, rows, column] = ends.min(axis=1, initial=clip.above)
             # Eight comparisons to a byte, and bits are counted: several times faster than
@@ -178,7 +186,7 @@ class RecordEnds:
             if not len(here):
                 continue
             # Clipped first: an end far above gamma counts as gamma, which the limit may lie above.
-            ends = self._clipped(self._ends(part, rows[here], column))
+            ends = self.clip.cut(self._ends(part, rows[here], column), part.share)
             found = np.flatnonzero(ends < limit[here, None])
             places.append(here[found // ends.shape[1]])
             values.append(ends.ravel()[found])
@@ -189,7 +197,7 @@ class RecordEnds:
         block).
         """
         for part in self.parts:
-            yield self._clipped(self._ends(part, rows, column))
+            yield self.clip.cut(self._ends(part, rows, column), part.share)
 
     def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
         """Not clipped."""
@@ -203,9 +211,6 @@ class RecordEnds:
             others *= values
             np.maximum(ends, others, out=ends)
         return ends
-
-    def _clipped(self, ends: Array) -> Array:
-        return np.asarray(np.clip(ends, -self.clip.below, self.clip.above, out=ends))
 
 
 def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> Array:

@@ -1,6 +1,7 @@
 """The estimators, scikit-learn's way, with release, guarantee, card, save and load."""
 
 from reticent.systems.certified.classifier import CertifiedClassifier
+from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
 from reticent.systems.certified.ensemble import CertifiedEnsemble
 from reticent.systems.posthoc.classifier import PosthocClassifier
 from reticent.systems.posthoc.encoder import PosthocEncoder
@@ -13,6 +14,7 @@ from reticent.systems.public_ranges import PublicRanges
 __all__ = [
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "ConvexCertifiedClassifier",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",

@@ -4,19 +4,22 @@ a proved guarantee.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
 from typing_extensions import override
 
 from reticent.retraining.training_settings import Counting
+from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.record_labels import Classes
 
+if TYPE_CHECKING:
+    from torch import nn
 
-class CertifiedClassifier(CertifiedSystem):
+
+class CertifiedClassifier(IntervalSystem):
     """Releases labels of one classifier, (epsilon, delta) for each label, for the records that it
     was trained on.
 
@@ -45,7 +48,9 @@ class CertifiedClassifier(CertifiedSystem):
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times
             as long.
         epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound,
-        counting: see ``TrainingSettings``.
+            counting: see ``TrainingSettings``; counting is "add-remove" or "replace".
+        prevalence: share of each label, by label, known from elsewhere: makes every label count
+            alike in training. None for records that count alike.
         extractor: your own torch module from inputs to features, trained on public data only, or
             None.
         classes: the labels that there are, a public list; or "observed" to take those that occur
@@ -58,6 +63,8 @@ class CertifiedClassifier(CertifiedSystem):
 
     Attributes:
         members_: the certified parameter intervals, one entry; as private as the records.
+        public_check_: how the model compares with a constant on the public rows that ``fit`` was
+            given, or None; private.
         clipped_: how many feature values of the records were cut to ``input_bound``, or were not
             finite; private.
         classes_: the labels, sorted.
@@ -94,6 +101,7 @@ class CertifiedClassifier(CertifiedSystem):
         weight_decay: float = 0.0,
         input_bound: float = 16.0,
         counting: Counting = "add-remove",
+        prevalence: Mapping[Any, float] | None = None,
         extractor: nn.Module | None = None,
         data_set: str | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -113,6 +121,7 @@ class CertifiedClassifier(CertifiedSystem):
         self.weight_decay = weight_decay
         self.input_bound = input_bound
         self.counting = counting
+        self.prevalence = prevalence
         self.extractor = extractor
         self.classes = classes
         self.data_set = data_set
@@ -126,4 +135,4 @@ class CertifiedClassifier(CertifiedSystem):
     @classmethod
     @override
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
-        return {}
+        return super()._arguments(query)
