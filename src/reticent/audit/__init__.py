@@ -8,6 +8,7 @@ from reticent.audit.certified_cases import (
     signed_distance_case,
 )
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
+from reticent.audit.noisy_sums_cases import noisy_sums_case
 from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
 from reticent.audit.worst_case import (
     AuditCase,
@@ -33,6 +34,7 @@ __all__ = [
     "logits_case",
     "noisy_argmax_case",
     "noisy_screening_case",
+    "noisy_sums_case",
     "propose_test_release_case",
     "signed_distance_case",
     "stability_release_case",

@@ -12,6 +12,7 @@ from reticent.mechanisms.noisy_argmax import NoisyArgmax
 from reticent.mechanisms.noisy_attributes import NoisyAttributes
 from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
 from reticent.mechanisms.noisy_screening import NoisyScreening
+from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.published_posthoc import PublishedPosthoc
 from reticent.mechanisms.signed_distance import SignedDistanceRelease
@@ -34,6 +35,7 @@ __all__ = [
     "NoisyAttributes",
     "NoisyMaxRelease",
     "NoisyScreening",
+    "NoisySums",
     "ProposeTestRelease",
     "PublishedPosthoc",
     "SignedDistanceRelease",
@@ -42,6 +44,8 @@ __all__ = [
     "SparseVectorScreening",
     "StabilityRelease",
     "StabilityResponse",
+    "SumBlock",
+    "SumSession",
     "analytic_sigma",
     "gaussian_delta",
     "optimal_test",
