@@ -193,7 +193,7 @@ def trained_accuracy(split: Split, epsilon: float, seed: int) -> float:
     """
     private, public, queries = split.raw
     half = len(public) // 2
-    fields = {"epsilon": epsilon, "delta": DELTA, "classes": (0, 1)}
+    fields: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "classes": (0, 1)}
     best: tuple[float, dict[str, Any]] = (-1.0, {})
     for settings in NoisyGradientClassifier.settings_grid(
         n_private=len(private),
@@ -317,8 +317,8 @@ def markdown(name: str, means: dict[str, Any], errors: dict[str, Any], seeds: in
         f"# Every rung at the same guarantee: {name}",
         "",
         (
-            f"{SPLITS[name][1]} Means over {seeds} splits and their standard errors. Neighbours have "
-            "one record more or less."
+            f"{SPLITS[name][1]} Means over {seeds} splits and their standard errors. Neighbours "
+            "have one record more or less."
         ),
         "",
         "## Many answers at a total of (10, 1e-5)",
@@ -365,8 +365,8 @@ def markdown(name: str, means: dict[str, Any], errors: dict[str, Any], seeds: in
         "## Private prediction against private training",
         "",
         (
-            "Q* is the number of answers up to which private prediction is right at least as often as "
-            f"noisy gradient descent at the same total (delta {DELTA:g})."
+            "Q* is the number of answers up to which private prediction is right at least as "
+            f"often as noisy gradient descent at the same total (delta {DELTA:g})."
         ),
         "",
         "| total epsilon | private training | " + " | ".join(f"Q*, {r}" for r in PREDICTION) + " |",
