@@ -45,7 +45,8 @@ def test_a_vote_is_gaussian_noise_on_its_margin() -> None:
     assert curve(2.0, 1e-5, 9) == pytest.approx(np.mean(drawn), abs=0.003)
     # One answer is the response's, not the noise's.
     assert curve(2.0, 1e-5, 1) == pytest.approx(curve(2.0, 0.0, 1), abs=1e-4)
-    assert curve(2.0, 0.0, 1) > curve(2.0, 1e-5, 2) + 0.01
+    sure = vote_curve(margins, (margins > 0).astype(int))
+    assert sure(2.0, 0.0, 1) > sure(2.0, 1e-5, 2) + 0.01
 
 
 def test_the_number_of_answers_is_found() -> None:
