@@ -10,11 +10,11 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
-        "IndividualKNNClassifier LabelAware LinearVoteClassifier MomentClassifier Named "
-        "NoiseAware NoisyGradientClassifier Plan PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
-        "__version__ load plan"
+        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble "
+        "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
+        "LinearVoteClassifier MomentClassifier Named NoiseAware NoisyGradientClassifier Plan "
+        "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
+        "PublicRanges Published RadiusVotesClassifier __version__ load plan"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
@@ -80,16 +80,17 @@ PUBLIC = {
         "release_sampler"
     ),
     "reticent.retraining": (
-        "ParameterIntervals TrainingSettings parameter_intervals published_vote_distances "
+        "ConvexModel ConvexSettings ParameterIntervals TrainingSettings convex_model "
+        "parameter_intervals published_vote_distances "
         "record_buckets record_keys "
         "stable_distances vote_distances"
     ),
     "reticent.systems": (
-        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
-        "IndividualKNNClassifier LabelAware LinearVoteClassifier MomentClassifier Named "
-        "NoiseAware NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
-        "Server train_server"
+        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble "
+        "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
+        "LinearVoteClassifier MomentClassifier Named NoiseAware NoisyGradientClassifier "
+        "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
+        "PublicRanges Published RadiusVotesClassifier Server train_server"
     ),
     "reticent.tables": (
         "Categorical Hashed Instant NamedRows Numeric OneHot Ordered TabularSchema Truth "

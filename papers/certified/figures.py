@@ -36,6 +36,7 @@ from reticent.demos.certified.chart import Chart, figure_of
 from reticent.demos.certified.expected_accuracy import OURS, PUBLISHED, PURE, Answers
 from reticent.demos.certified.problems import PROBLEMS, Problem, problem_of
 from reticent.pages.drawings import empty_drawing, png
+from reticent.systems import CertifiedClassifier
 
 TOTAL = {"epsilon": 10.0, "delta": 1e-5}
 """Total budget of Figure 5 and Table 1, the paper's."""
@@ -90,8 +91,8 @@ def accuracy_against_size(problem: Problem, folder: Path) -> list[Chart]:
             series["noise-free"].append((size, answers.noise_free))
         title = f"Accuracy against ensemble size, epsilon {epsilon:g}: {problem.name}"
         note = (
-            "The published mechanism reads our distances of the vote; the paper's own "
-            "sum over all members is not private."
+            "The published mechanism reads our distances of the vote; the paper's own sum over all "
+            "members is not private."
         )
         charts.append(
             Chart(title, "members", "accuracy", series, log_x=False, notes=(problem.about, note))
@@ -256,12 +257,44 @@ def _vote_margin(answers: Answers) -> np.ndarray:
     return np.asarray(np.maximum(0, (counts[-1] - counts[-2] - 1) // 2))
 
 
+def predictions_survive(problem: Problem, folder: Path) -> list[Chart]:
+    """Views without noise: share of queries whose label survives k removed, inserted or exchanged
+    records. Deterministic, for the owner; not a release.
+    """
+    system = problem.system()
+    assert isinstance(system, CertifiedClassifier)
+    system.fit(problem.X, problem.y)
+    kinds = {
+        "removed (unlearning)": system.unlearning(problem.queries),
+        "inserted (poisoning)": system.poisoning(problem.queries),
+        "exchanged (poisoning)": system.poisoning(problem.queries, change="replace"),
+    }
+    places = [k for k in (0, 1, 2, 5, 10, 20, 50, 100, 200, 300, 600) if k <= system.k_max]
+    return [
+        Chart(
+            f"Labels that survive k changed records, by retraining: {problem.name}",
+            "records k",
+            "share of queries",
+            {
+                f"ours: {kind}": [(float(k), float((numbers >= k).mean())) for k in places]
+                for kind, numbers in kinds.items()
+            },
+            y_range=(0.0, 1.02),
+            notes=(
+                problem.about,
+                "Deterministic statements about one fitted model, for the owner of the records.",
+            ),
+        )
+    ]
+
+
 _FIGURES: dict[str, Callable[[Problem, Path], list[Chart]]] = {
     "2": accuracy_against_epsilon,
     "4": accuracy_against_size,
     "5": accuracy_against_queries,
     "6": effect_of_levels,
     "8": certified_fraction,
+    "survive": predictions_survive,
 }
 
 
@@ -326,8 +359,8 @@ def run(figure: str, data: str, folder: Path) -> Path:
         kind = {"blobs": "separable", "blobs-close": "close"}[data]
         picture, numbers = heat_map(kind)
         text = (
-            f"## Heat map of the bound: {kind} blobs, a hidden layer of 128 units, "
-            f"k up to 100\n\n![heat map]({name}.png)\n"
+            f"## Heat map of the bound: {kind} blobs, a hidden layer of 128 units, k up to 100\n\n"
+            f"![heat map]({name}.png)\n"
         )
         content = json.dumps(numbers)
     else:
@@ -348,7 +381,9 @@ def run(figure: str, data: str, folder: Path) -> Path:
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, write one figure, print where it is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--figure", choices=("2", "3", "4", "5", "6", "8"), required=True)
+    parser.add_argument(
+        "--figure", choices=("2", "3", "4", "5", "6", "8", "survive"), required=True
+    )
     parser.add_argument(
         "--data", choices=PROBLEMS, default="blobs", help="Figure 3 is of blobs and blobs-close."
     )

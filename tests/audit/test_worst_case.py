@@ -22,6 +22,7 @@ from reticent.audit import (
     laplace_test_case,
     logits_case,
     propose_test_release_case,
+    signed_distance_case,
     stability_release_case,
     stability_response_case,
     worst_levels,
@@ -40,6 +41,7 @@ from reticent.mechanisms import (
     NoisyMaxRelease,
     ProposeTestRelease,
     PublishedPosthoc,
+    SignedDistanceRelease,
     SmoothCauchy,
     SoftmaxRelease,
     StabilityRelease,
@@ -145,6 +147,26 @@ def instability(epsilon: float) -> AuditCase:
     )
 
 
+ANSWERS = 12
+
+
+def signed(
+    epsilon: float,
+    *,
+    classes: int = 2,
+    labels: tuple[int, int] = (0, 1),
+    levels: tuple[int, int] = (0, 0),
+    counted: int = ANSWERS,
+) -> AuditCase:
+    """Twelve answers at a total that was calibrated for ``counted`` of them."""
+    mechanism = SignedDistanceRelease.for_answers(
+        classes=classes, epsilon=epsilon, delta=DELTA, answers=counted, adjacency=AddRemove(1)
+    )
+    return signed_distance_case(
+        mechanism, labels=labels, levels=levels, answers=ANSWERS, epsilon=epsilon, delta=DELTA
+    )
+
+
 # name: the case at a total epsilon, and the share of the claim that 10^5 runs must establish at
 # epsilon 1, 2 and 4.
 MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
@@ -166,6 +188,9 @@ MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
         0.85,
     ),
     "stability release": (stability, 0.9),
+    "signed distance, labels differ": (signed, 0.55),
+    "signed distance, levels differ": (lambda e: signed(e, labels=(1, 1), levels=(1, 0)), 0.55),
+    "signed distance, three classes": (lambda e: signed(e, classes=3), 0.55),
     "distance to instability": (instability, 0.75),
 }
 
@@ -261,6 +286,9 @@ FAULTS: dict[str, Callable[[], AuditCase]] = {
     "smooth Cauchy at the published distance of a vote": lambda: binary_response_case(
         cauchy(0.1), labels=(1, 1), levels=(303, 404), epsilon=0.1
     ),
+    "signed distance, noise of one answer for twelve": lambda: signed(1.0, counted=1),
+    "signed distance that moves by three": lambda: signed(1.0, labels=(1, 1), levels=(3, 0)),
+    "signed distance, labels that differ at distance 1": lambda: signed(1.0, levels=(1, 1)),
     "labels released at distance 1 that differ": lambda: distance_to_instability_case(
         DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=AddRemove(1)),
         answers=(3, 4),
@@ -285,7 +313,9 @@ def test_no_claim_is_refuted_and_tight_ones_are_nearly_reached(name: str, epsilo
     assert case.epsilon == epsilon
     result = case.run(runs=60_000, confidence=CONFIDENCE, sampler=AuditSampler(31))
     assert not result.refutes(epsilon)
-    assert result.epsilon_lower > (share - 0.05 if epsilon >= 1 else 0.55) * epsilon
+    assert result.epsilon_lower > (share - 0.05 if epsilon >= 1 else min(0.55, share - 0.15)) * (
+        epsilon
+    )
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -384,7 +414,7 @@ def test_a_million_releases_refute_no_claim(name: str, epsilon: float) -> None:
     build, share = MECHANISMS[name]
     result = build(epsilon).run(runs=MILLION, confidence=CERTAIN, sampler=SecureSampler())
     assert not result.refutes(epsilon)
-    assert result.epsilon_lower > (share if epsilon >= 1 else 0.7) * epsilon
+    assert result.epsilon_lower > (share if epsilon >= 1 else min(0.7, share - 0.1)) * epsilon
 
 
 @pytest.mark.soak

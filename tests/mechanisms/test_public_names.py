@@ -21,6 +21,7 @@ def test_public_names() -> None:
         "NoisyScreening",
         "ProposeTestRelease",
         "PublishedPosthoc",
+        "SignedDistanceRelease",
         "SmoothCauchy",
         "SoftmaxRelease",
         "SparseVectorScreening",

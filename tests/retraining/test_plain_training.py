@@ -15,6 +15,7 @@ SETTINGS = [
     {"classes": 3, "momentum": 0.5, "weight_decay": 0.1},
     {"classes": 2, "hidden": (5,), "batches": 2},
     {"classes": 4, "hidden": (6, 5), "clip": 0.5},
+    {"classes": 3, "hidden": (5,), "clip": 0.3, "class_weights": (1.0, 0.2, 0.05)},
 ]
 
 
@@ -48,7 +49,8 @@ def test_the_same_weights_as_torch(fields: dict[str, object]) -> None:
             else:
                 loss = nn.functional.cross_entropy(logits, truth)
             for total, gradient in zip(sums, torch.autograd.grad(loss, parameters), strict=True):
-                total += gradient.clamp(-settings.clip, settings.clip)
+                share = (settings.class_weights or (1.0,) * settings.classes)[labels[row]]
+                total += share * gradient.clamp(-settings.clip, settings.clip)
         rate = settings.rate(step)
         with torch.no_grad():
             for parameter, speed, total in zip(parameters, velocity, sums, strict=True):

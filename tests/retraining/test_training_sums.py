@@ -12,11 +12,17 @@ from reticent.retraining.training_network import Factors
 from reticent.retraining.training_sums import BlockSums, Clip, RecordEnds, block_sums, mean_bound
 
 
-def largest_mean(values: list[int], gamma: int, k: int, *, replace: bool) -> Fraction:
+def largest_mean(values: list[int], gamma: int, k: int, *, counting: str) -> Fraction:
     """The largest mean over all batches at distance k, by trying every set of removed records."""
-    means = [Fraction(0)] if k >= len(values) and not replace else []
-    for removed in range(min(k, len(values)) + 1):
-        for added in range(k + 1) if replace else [k - removed]:
+    means = [Fraction(0)] if k >= len(values) and counting == "add-remove" else []
+    for removed in range(1 if counting == "insert" else min(k, len(values)) + 1):
+        added_ones = {
+            "replace": range(k + 1),
+            "insert": range(k + 1),
+            "remove": range(1),
+            "add-remove": range(k - removed, k - removed + 1),
+        }
+        for added in added_ones[counting]:
             for out in combinations(range(len(values)), removed):
                 left = [value for index, value in enumerate(values) if index not in out]
                 size = len(left) + added
@@ -47,25 +53,24 @@ def record_ends(
     return RecordEnds(parts, sums, clip, upper=True)
 
 
-def bound(values: np.ndarray, gamma: int, k: int, *, replace: bool) -> float:
-    return float(
-        mean_bound(record_ends(values, Clip(gamma, gamma, 0)), np.array([k]), replace=replace)[0, 0]
-    )
+def bound(values: np.ndarray, gamma: int, k: int, *, counting: str) -> float:
+    ends = record_ends(values, Clip(gamma, gamma, 0))
+    return float(mean_bound(ends, np.array([k]), counting=counting)[0, 0])
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_bounds_are_the_exact_maximum(replace: bool) -> None:
+@pytest.mark.parametrize("counting", ["add-remove", "replace", "remove", "insert"])
+def test_bounds_are_the_exact_maximum(counting: str) -> None:
     random = np.random.default_rng(0)
     for _ in range(300):
         gamma = int(random.integers(1, 50))
         values = np.clip(random.integers(-60, 61, int(random.integers(1, 7))), -gamma, gamma)
-        k = int(random.integers(0, 9 if not replace else 4))
-        expected = largest_mean(values.tolist(), gamma, k, replace=replace)
-        if k >= len(values) and k:
+        k = int(random.integers(0, 9 if counting != "replace" else 4))
+        expected = largest_mean(values.tolist(), gamma, k, counting=counting)
+        if k >= len(values) and k and counting != "insert":
             expected = Fraction(
                 gamma
             )  # the bound gives up where a batch can be exchanged altogether
-        assert bound(values, gamma, k, replace=replace) == float(expected)
+        assert bound(values, gamma, k, counting=counting) == float(expected)
 
 
 def searched(values: np.ndarray, clip: Clip, k: int) -> float:
@@ -101,7 +106,7 @@ def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
         removals += expected > (-(-values.sum() // 2**shift) + k * clip.coarse) / (40 + k)
         for least, count in ((None, False), (-1000.0, False), (None, True), (-1000.0, True)):
             ends = record_ends(values, clip, blocks=blocks, least=least, count=count)
-            assert mean_bound(ends, np.array([k]), replace=False)[0, 0] == expected
+            assert mean_bound(ends, np.array([k]), counting="add-remove")[0, 0] == expected
     assert removals > 50
 
 
@@ -130,7 +135,8 @@ def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int)
                 np.full((4, 1), -1000.0),
             )
         ]
-        found = mean_bound(RecordEnds(parts, sums, clip, upper=True), distances, replace=True)[:, 0]
+        ends = RecordEnds(parts, sums, clip, upper=True)
+        found = mean_bound(ends, distances, counting="replace")[:, 0]
         entries = sorted(-(-int(value) // 2**shift) for value in values)
         gamma = -(-1000 // 2**shift)
         expected = [
@@ -139,9 +145,9 @@ def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int)
         assert found.tolist() == expected
 
 
-@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
 @pytest.mark.parametrize("shift", [0, 3])
-def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int) -> None:
+def test_neighbours_bounds_nest_whatever_the_rounding(counting: str, shift: int) -> None:
     random = np.random.default_rng(2)
     for _ in range(500):
         gamma = int(random.integers(1, 100))
@@ -149,7 +155,7 @@ def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int)
         smaller = np.maximum(
             values - random.integers(0, 5, len(values)), -gamma
         )  # the neighbour's boxes are smaller
-        if replace:
+        if counting == "replace":
             smaller[random.integers(len(values))] = random.integers(-gamma, gamma + 1)
         elif random.random() < 0.5:
             smaller = np.append(smaller, random.integers(-gamma, gamma + 1))
@@ -167,7 +173,7 @@ def test_neighbours_bounds_nest_whatever_the_rounding(replace: bool, shift: int)
                 np.full((6, 1), -float(gamma)),
             )
             ends = RecordEnds([factors], [sums], clip, upper=True)
-            bounds.append(mean_bound(ends, distances, replace=replace)[:, 0])
+            bounds.append(mean_bound(ends, distances, counting=counting)[:, 0])
         assert (bounds[1][:-1] <= bounds[0][1:]).all()
 
 

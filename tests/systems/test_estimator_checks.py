@@ -12,6 +12,7 @@ from reticent.systems import (
     CellsClassifier,
     CertifiedClassifier,
     CertifiedEnsemble,
+    ConvexCertifiedClassifier,
     IndividualKNNClassifier,
     LabelAware,
     MomentClassifier,
@@ -106,6 +107,9 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         ),
         CertifiedEnsemble(
             epsilon=1.0, classes="observed", k_max=1, members=2, clip=1.0, epochs=20, random_state=0
+        ),
+        ConvexCertifiedClassifier(
+            epsilon=1.0, classes="observed", norm_bound=500.0, regularization=0.1
         ),
         PrivateKNNClassifier(**KNN),
         IndividualKNNClassifier(

@@ -2,7 +2,11 @@
 caught.
 """
 
-from reticent.audit.certified_cases import binary_response_case, distance_to_instability_case
+from reticent.audit.certified_cases import (
+    binary_response_case,
+    distance_to_instability_case,
+    signed_distance_case,
+)
 from reticent.audit.fitted import AuditedPair, FittedAudit, audit_fitted
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
 from reticent.audit.noisy_sums_cases import noisy_sums_case
@@ -36,6 +40,7 @@ __all__ = [
     "noisy_screening_case",
     "noisy_sums_case",
     "propose_test_release_case",
+    "signed_distance_case",
     "stability_release_case",
     "stability_response_case",
     "worst_levels",

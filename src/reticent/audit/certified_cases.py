@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase, Scores
-from reticent.mechanisms import DistanceToInstability
+from reticent.mechanisms import DistanceToInstability, SignedDistanceRelease
 from reticent.mechanisms.level_response import BinaryResponse
 from reticent.noise import Sampler
 
@@ -80,6 +80,44 @@ def distance_to_instability_case(
 
     name = f"{mechanism.name}, answers {answers}, distances {levels}"
     return AuditCase(name, epsilon, delta, run(answers[0], levels[0]), run(answers[1], levels[1]))
+
+
+def signed_distance_case(
+    mechanism: SignedDistanceRelease,
+    *,
+    labels: tuple[int, int],
+    levels: tuple[int, int],
+    answers: int,
+    epsilon: float,
+    delta: float,
+) -> AuditCase:
+    """Neighbours whose labels and stable distances are given, the same for every one of several
+    answers.
+
+    Args:
+        mechanism: the release.
+        labels, levels: of the two neighbours.
+        answers: how many answers are seen together.
+        epsilon, delta: the claim to be examined, for all of them.
+    """
+    right = mechanism.right_probabilities(levels)
+    wrong = (1.0 - right) / (mechanism.classes - 1)
+    chances = np.repeat(wrong[:, None], mechanism.classes, axis=1)
+    chances[[0, 1], list(labels)] = right
+    ratio = np.log(np.maximum(chances[0], 1e-300)) - np.log(np.maximum(chances[1], 1e-300))
+
+    def scores(label: int, level: int) -> Scores:
+        def run(runs: int, sampler: Sampler) -> npt.NDArray[np.float64]:
+            asked = np.full(runs * answers, label), np.full(runs * answers, level)
+            released = mechanism.release(*asked, sampler=sampler)
+            return np.asarray(ratio[released].reshape(runs, answers).sum(axis=1))
+
+        return run
+
+    name = f"{mechanism.name}, labels {labels}, distances {levels}, {answers} answers"
+    return AuditCase(
+        name, epsilon, delta, scores(labels[0], levels[0]), scores(labels[1], levels[1])
+    )
 
 
 def _log_ratio(first: float, second: float) -> float:

@@ -35,9 +35,8 @@ def plain_training(
     Example:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(200, 2))
-        >>> [weights] = plain_training(
-        ...     X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2)
-        ... )
+        >>> settings = TrainingSettings(features=2, classes=2)
+        >>> [weights] = plain_training(X, (X[:, 0] > 0).astype(int), settings)
         >>> bool(weights[0, 0] > 0.05 > abs(weights[0, 1]))
         True
     """
@@ -83,12 +82,15 @@ def _mean_gradients(
     else:
         signal = softmax(logits, axis=1)
         signal[np.arange(len(labels)), labels] -= 1.0
+    share = np.ones(len(labels))
+    if settings.class_weights is not None:
+        share = np.array(settings.class_weights)[labels]
+    signal *= share[:, None]
+    most = settings.clip * share[:, None, None]
     means: list[Array] = []
     for layer in reversed(range(len(weights))):
         gradients = signal[:, :, None] * entering[layer][:, None, :]
-        means.insert(
-            0, np.clip(gradients, -settings.clip, settings.clip, out=gradients).mean(axis=0)
-        )
+        means.insert(0, np.clip(gradients, -most, most, out=gradients).mean(axis=0))
         if layer:
             signal = (signal @ weights[layer][:, :-1]) * (before[layer - 1] > 0)
     return means

@@ -125,7 +125,8 @@ def parameter_intervals(
     **Guarantee.** *Sound*: plain float64 training on every data set at distance at most k
     (``settings.counting``) ends inside T_k, if records keep their batch when others come or go.
     *Isotone*: for data sets D, D' at distance 1, T_(k-1)(D') as computed lies inside T_k(D) as
-    computed, for every k >= 1, in any order of records, on any machine with IEEE arithmetic.
+    computed, for every k >= 1, in any order of records, on any machine with IEEE arithmetic; not
+    for the countings "remove" and "insert", which are sound only.
 
     *Why.* docs/certified.md, theorems 1 and 2. Every sum of several terms is a sum of whole numbers
     below 2^53, hence exact; every other operation is a single correctly rounded, monotone one, or a
@@ -160,9 +161,8 @@ def parameter_intervals(
     Example:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(200, 2))
-        >>> intervals = parameter_intervals(
-        ...     X, (X[:, 0] > 0).astype(int), TrainingSettings(features=2, classes=2), k_max=3
-        ... )
+        >>> settings = TrainingSettings(features=2, classes=2)
+        >>> intervals = parameter_intervals(X, (X[:, 0] > 0).astype(int), settings, k_max=3)
         >>> [bool(intervals.contains(intervals.nominal, k)) for k in range(4)]
         [True, True, True, True]
 
@@ -343,9 +343,7 @@ def _mean_bounds(
     """
     # Rows are units in the first layer, and what enters in later ones.
     of_rows = np.repeat(distances, shape[1] if layer == 0 else shape[2])
-    bounds = [
-        mean_bound(ends, of_rows, replace=settings.counting == "replace") for ends in gradients
-    ]
+    bounds = [mean_bound(ends, of_rows, counting=settings.counting) for ends in gradients]
     lower, upper = (bound.reshape(shape) if layer == 0 else bound.T[None] for bound in bounds)
     return -lower, upper
 

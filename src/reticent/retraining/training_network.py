@@ -30,12 +30,15 @@ class Factors:
     Attributes:
         row_low, row_high: shape (rows, n), in grid units.
         column_low, column_high: shape (columns, n); one and the same array in the first layer.
+        share: weight of each record's label, shape (n,), by which its signals are multiplied
+            already and its clip is yet to be; None for 1.
     """
 
     row_low: Array
     row_high: Array
     column_low: Array
     column_high: Array
+    share: Array | None = None
 
     @cached_property
     def largest(self) -> Array:
@@ -93,6 +96,15 @@ def _logit_differences(lower: Array, upper: Array, stacked: Array) -> Array:
     )
 
 
+def _weighted(low: Array, high: Array, share: Array | None) -> tuple[Array, Array]:
+    """Signals times their records' weights, in whole units again. A product is one monotone
+    operation; its rounding is far below the margin of the tables.
+    """
+    if share is None:
+        return low, high
+    return np.floor(low * share), np.ceil(high * share)
+
+
 @dataclass(frozen=True, eq=False)
 class IntervalNetwork:
     """A network with weights in a box, in grid units; one box, or for networks without hidden
@@ -129,17 +141,19 @@ class IntervalNetwork:
             labels: shape (n,), in 0 .. classes - 1.
         """
         stacks = self._hidden(inputs)
-        low, high = self._loss_signal(self._logits(inputs, stacks), labels)
+        weights = self.grids.settings.class_weights
+        share = None if weights is None else np.array(weights)[labels]
+        low, high = self._loss_signal(self._logits(inputs, stacks), labels, share)
         if not stacks:
             shape = (int(np.prod(low.shape[:-1])), len(labels))
-            return [Factors(low.reshape(shape), high.reshape(shape), inputs, inputs)]
+            return [Factors(low.reshape(shape), high.reshape(shape), inputs, inputs, share)]
         factors: list[Factors] = []
         for layer in reversed(range(1, len(self.lower))):
             stack = stacks[layer - 1]
             half = len(stack) // 2
-            factors.insert(0, Factors(stack[half:], stack[:half], low, high))
+            factors.insert(0, Factors(stack[half:], stack[:half], low, high, share))
             low, high = self._below(layer, low, high, stack, half)
-        factors.insert(0, Factors(low, high, inputs, inputs))
+        factors.insert(0, Factors(low, high, inputs, inputs, share))
         return factors
 
     def _hidden(self, inputs: Array) -> list[Array]:
@@ -198,9 +212,11 @@ class IntervalNetwork:
         ends *= unit
         return ends
 
-    def _loss_signal(self, logits: Array, labels: Labels) -> tuple[Array, Array]:
+    def _loss_signal(
+        self, logits: Array, labels: Labels, share: Array | None
+    ) -> tuple[Array, Array]:
         """Loss gradient at the logits in signal units, shape (..., outputs, n): probabilities
-        minus the label.
+        minus the label, times the label's weight.
         """
         binary = self.grids.settings.outputs == 1
         low, high = sigmoid_range(*logits) if binary else softmax_range(logits)
@@ -211,10 +227,11 @@ class IntervalNetwork:
         np.ceil(high, out=high)
         if binary:
             truth = labels / unit
-            return (low - truth)[..., None, :], (high - truth)[..., None, :]
+            return _weighted((low - truth)[..., None, :], (high - truth)[..., None, :], share)
         truth = (labels[None] == np.arange(len(low))[:, None]) / unit
         truth = truth.reshape(len(low), *(1,) * (low.ndim - 2), -1)
-        return np.moveaxis(low - truth, 0, -2), np.moveaxis(high - truth, 0, -2)
+        ends = np.moveaxis(low - truth, 0, -2), np.moveaxis(high - truth, 0, -2)
+        return _weighted(*ends, share)
 
     def _below(
         self, layer: int, low: Array, high: Array, stack: Array, half: int

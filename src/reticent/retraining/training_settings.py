@@ -15,9 +15,15 @@ from reticent.core.checks import count, one_of, positive, probability, real
 from reticent.core.errors import CertificationFailed, InvalidParameter
 from reticent.core.guarantees import AddRemove, Replace
 from reticent.grids.arithmetic import power_of_two_at_least
+from reticent.retraining.class_weights import checked_weights
 
 Array = npt.NDArray[np.float64]
-Counting = Literal["add-remove", "replace"]
+Counting = Literal["add-remove", "replace", "remove", "insert"]
+COUNTINGS = ("add-remove", "replace", "remove", "insert")
+PROTECTING = ("add-remove", "replace")
+"""Countings whose distances change by at most 1 between neighbours; the others only prove that
+predictions stay.
+"""
 
 INPUT_BITS = 16
 """Inputs are rounded to this many bits of their public bound."""
@@ -63,7 +69,10 @@ class TrainingSettings:
         input_bound: inputs are cut to [-input_bound, input_bound], above 0; public.
         counting: what a distance of k means. "add-remove": k records come or go in total.
             "replace": k records are replaced, or up to k removed and up to k added (Theorem 4.6 of
-            the paper).
+            the paper). "remove", "insert": up to k are removed only, or added only; that proves
+            what predictions survive and protects nothing.
+        class_weights: one weight in (0, 1] for each label, the largest 1, by which a record's
+            clipped gradient is multiplied; None for none. Public.
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range.
@@ -102,6 +111,7 @@ class TrainingSettings:
     weight_decay: float = 0.0
     input_bound: float = 16.0
     counting: Counting = "add-remove"
+    class_weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         count(self.features, name="features")
@@ -123,7 +133,10 @@ class TrainingSettings:
             raise InvalidParameter(
                 f"weight_decay={self.weight_decay!r}: expected at most 1 / learning_rate"
             )
-        one_of(self.counting, ("add-remove", "replace"), name="counting")
+        one_of(self.counting, COUNTINGS, name="counting")
+        if self.class_weights is not None:
+            weights = checked_weights(self.class_weights, classes=self.classes)
+            object.__setattr__(self, "class_weights", weights)
 
     @property
     def outputs(self) -> int:
@@ -142,7 +155,17 @@ class TrainingSettings:
 
     @property
     def adjacency(self) -> AddRemove | Replace:
-        """The neighbours between which certified distances change by at most 1."""
+        """The neighbours between which certified distances change by at most 1.
+
+        Raises:
+            InvalidParameter: distances of removals alone, or of additions alone, are for
+                predictions only.
+        """
+        if self.counting not in PROTECTING:
+            raise InvalidParameter(
+                f"counting={self.counting!r}: proves what a prediction survives and protects no "
+                "record; expected add-remove or replace"
+            )
         return AddRemove(1) if self.counting == "add-remove" else Replace(1)
 
     def rate(self, step: int) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.retraining.training_network import Factors
+from reticent.retraining.training_settings import Counting
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -32,6 +33,13 @@ class Clip:
     def coarse(self) -> float:
         """An added record's largest gradient, in coarse units."""
         return float(_up(np.int64(self.above), self.shift))
+
+    def cut(self, ends: Array, share: Array | None) -> Array:
+        """Ends, shape (rows, n), clipped in place: to gamma, or to each record's share of it."""
+        if share is None:
+            return np.asarray(np.clip(ends, -self.below, self.above, out=ends))
+        below, above = np.floor(share * self.below), np.ceil(share * self.above)
+        return np.asarray(np.clip(ends, -below, above, out=ends))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +79,8 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
     Returns:
         Two sums for rows and columns.
     """
-    clipped = factors.largest > clip.below
+    least_share = 1.0 if factors.share is None else float(factors.share.min(initial=1.0))
+    clipped = factors.largest > np.floor(least_share * clip.below)
     # Where most rows are clipped, looking at all of them is faster than to pick them.
     picked = np.where(clipped.mean(axis=0) > 0.75, True, clipped)
     sums = (
@@ -87,7 +96,7 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
             slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
         )
         for side, ends in enumerate(_both_ends(factors, rows, column)):
-            np.clip(ends, -clip.below, clip.above, out=ends)
+            clip.cut(ends, factors.share)
             sums[side][rows, column] = ends @ ones
             least[side, rows, column] = ends.min(axis=1, initial=clip.above)
             # Eight comparisons to a byte, and bits are counted: several times faster than
@@ -177,7 +186,7 @@ class RecordEnds:
             if not len(here):
                 continue
             # Clipped first: an end far above gamma counts as gamma, which the limit may lie above.
-            ends = self._clipped(self._ends(part, rows[here], column))
+            ends = self.clip.cut(self._ends(part, rows[here], column), part.share)
             found = np.flatnonzero(ends < limit[here, None])
             places.append(here[found // ends.shape[1]])
             values.append(ends.ravel()[found])
@@ -188,7 +197,7 @@ class RecordEnds:
         block).
         """
         for part in self.parts:
-            yield self._clipped(self._ends(part, rows, column))
+            yield self.clip.cut(self._ends(part, rows, column), part.share)
 
     def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
         """Not clipped."""
@@ -203,22 +212,20 @@ class RecordEnds:
             np.maximum(ends, others, out=ends)
         return ends
 
-    def _clipped(self, ends: Array) -> Array:
-        return np.asarray(np.clip(ends, -self.clip.below, self.clip.above, out=ends))
 
-
-def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array:
+def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> Array:
     """Upper bounds on the mean gradient of every batch at the given distances, in coarse units.
 
     With u_1 >= u_2 >= ... the upper ends of the b records' gradients, the bound at distance k is
     the maximum over j removed and l added records of (u_1 + ... + u_(b - j) + l gamma) / (b - j +
-    l): over j + l = k, or with ``replace`` at j = l = k. It is gamma once k reaches b.
+    l): over j + l = k, with "replace" at j = l = k, with "remove" over j <= k and l = 0, with
+    "insert" at j = 0 and l = k. It is gamma once k reaches b, but for insertions.
 
     Args:
         ends: the b records' upper ends; single ones are looked at where their sum alone does not
             decide.
         distances: k of each row's box, shape (rows,).
-        replace: which of the two.
+        counting: which of them.
 
     Returns:
         Shape (rows, columns).
@@ -229,10 +236,14 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, replace: bool) -> Array
     open_ = (distances < records)[:, None] & np.ones(total.shape, dtype=bool)
     if records == 0:
         return bound
-    if replace:
+    if counting == "replace":
         return _replaced(ends, distances, bound, open_)
+    if counting == "remove":
+        return _removed(ends, distances, bound, open_)
     k = distances[:, None].astype(np.float64)
     added = _up(total, clip.shift) + k * gamma
+    if counting == "insert":
+        return np.asarray(added / (records + k))
     np.copyto(bound, added / (records + k), where=open_)
     limit = _worth_removing(added, records - k, clip) * 2.0**clip.shift
     unsettled = open_ & (k > 0) & (sums.least < limit)
@@ -301,6 +312,30 @@ def _replaced(
             total += (values @ np.ones(values.shape[1])).astype(np.int64)
         total -= smallest.coarse_sums(clip.shift)
         bound[rows, column] = (total + k * clip.coarse) / ends.records
+    return bound
+
+
+def _removed(
+    ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
+) -> Array:
+    """Up to k removed. The maximum over all numbers up to k, so that the rounding of sums nests
+    too.
+    """
+    rows = np.flatnonzero(open_[:, 0])
+    if not len(rows):
+        return bound
+    k, clip, records = distances[rows], ends.clip, ends.records
+    j = np.arange(1, int(k.max(initial=0)) + 1)
+    for column in range(bound.shape[1]):
+        total = ends.sums.total[rows, column]
+        smallest = SmallestEnds.of(k)
+        for values in ends.clipped(rows, column):
+            smallest = smallest.with_block(values)
+        finite = np.where(np.isinf(smallest.kept), 0.0, smallest.kept).astype(np.int64)
+        left = _up(total[:, None] - np.cumsum(finite, axis=1), clip.shift)
+        means = np.where(j <= k[:, None], left / np.maximum(records - j, 1), -np.inf)
+        none = _up(total, clip.shift) / records
+        bound[rows, column] = np.maximum(none, means.max(axis=1, initial=-np.inf))
     return bound
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reticent.systems.certified.classifier import CertifiedClassifier
+    from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
     from reticent.systems.certified.ensemble import CertifiedEnsemble
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
@@ -31,6 +32,7 @@ else:
         __name__,
         {
             "reticent.systems.certified.classifier": ("CertifiedClassifier",),
+            "reticent.systems.certified.convex_classifier": ("ConvexCertifiedClassifier",),
             "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
@@ -68,6 +70,7 @@ __all__ = [
     "CellsClassifier",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "ConvexCertifiedClassifier",
     "Identity",
     "IndividualKNNClassifier",
     "LabelAware",

@@ -36,7 +36,7 @@ def small(_: str = "") -> Problem:
     )
 
 
-@pytest.mark.parametrize("figure", ["2", "4", "5", "6", "8"])
+@pytest.mark.parametrize("figure", ["2", "4", "5", "6", "8", "survive"])
 def test_figures(figure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certified_figures, "problem_of", small)
     monkeypatch.setattr(certified_figures, "_SIZES", (1, 4))

@@ -92,7 +92,7 @@ def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(
 
 
 def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
-    classifier = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=1)
+    classifier = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=1, mechanism="stability")
     assert classifier.total(answers=10, delta=0.0).winner == "basic"
     assert classifier.calibrate(epsilon=10.0, delta=1e-5, answers=1000) is classifier
     total = classifier.total(answers=1000, delta=1e-5)
@@ -103,6 +103,49 @@ def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
         CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=0.1, mechanism="distance").calibrate(
             epsilon=1.0, delta=0.0, answers=3
         )
+
+
+def test_the_number_of_answers_decides_between_response_and_gaussian_noise() -> None:
+    classifier = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=60, random_state=0)
+    classifier.fit(*blobs(400))
+    for answers, name in ((1, "stability response"), (5000, "signed distance")):
+        classifier.calibrate(epsilon=2.0, delta=1e-5, answers=answers)
+        assert classifier.query_.mechanism.name == name
+        total = classifier.total(answers=answers, delta=1e-5)
+        assert 1.9999 < total.epsilon <= 2.0 + 1e-9
+    assert total.winner == "Gaussian"
+    assert classifier.guarantee.delta == 1e-5 / 5000
+    assert "Gaussian noise on how far" in classifier.card().to_markdown()
+    # Without any delta only the response is left.
+    classifier.calibrate(epsilon=2.0, delta=0.0, answers=5000)
+    assert classifier.query_.mechanism.name == "stability response"
+    spoken = CertifiedClassifier(classes=[0, 1], epsilon=1.0, mechanism="stability", k_max=1)
+    spoken.calibrate(epsilon=2.0, delta=1e-5, answers=5000)
+    assert (spoken.delta, spoken._choice().name) == (0.0, "stability")
+
+
+def test_the_choice_of_mechanism_knows_nothing_of_the_records() -> None:
+    """Neighbouring training sets, or no training at all, lead to one choice."""
+    X, y = blobs(60)
+    asked = {"epsilon": 3.0, "delta": 1e-6, "answers": 20}
+    parts = [
+        CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5).fit(X[cut:], y[cut:])
+        for cut in (0, 1)
+    ]
+    parts.append(CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5))
+    assert len({part.calibrate(**asked)._choice() for part in parts}) == 1
+
+
+def test_gaussian_answers_come_back_from_disk(tmp_path: Path) -> None:
+    X, y = blobs(300)
+    maker = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=20, random_state=0).fit(X, y)
+    maker.calibrate(epsilon=4.0, delta=1e-5, answers=200)
+    loaded = CertifiedClassifier.load(maker.save(tmp_path / "bundle"))
+    assert loaded.query_.mechanism == maker.query_.mechanism
+    np.testing.assert_array_equal(
+        loaded.simulate(X, seed=3).values, maker.simulate(X, seed=3).values
+    )
+    assert loaded.calibrate(epsilon=4.0, delta=0.0, answers=200).delta == 0.0
 
 
 def test_answers_are_booked_before_they_leave(fitted: CertifiedClassifier, tmp_path: Path) -> None:
@@ -232,7 +275,12 @@ def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> Non
         (
             {"mechanism": "cauchy"},
             UnknownName,
-            "mechanism='cauchy': expected one of stability, distance",
+            "mechanism='cauchy': expected one of auto, stability, signed-distance, distance",
+        ),
+        (
+            {"mechanism": "signed-distance"},
+            InvalidParameter,
+            r"delta=0\.0: expected a number in \(0, 1\)",
         ),
         ({"mechanism": "distance"}, InvalidParameter, r"delta=0\.0: expected a number in \(0, 1\)"),
         ({"epsilon": 0.0}, InvalidParameter, r"epsilon=0\.0"),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from reticent.bundles.booking import same_records_again
 from reticent.core.guarantees import GuaranteeCard
+from reticent.retraining.convex import ConvexModel
+from reticent.systems.certified.certificates import Certificate
 from reticent.systems.certified.query import CertifiedQuery
 
 _RESPONSES = {
     "stability": "the label, or another with a probability that falls with the certified distance",
+    "signed-distance": "Gaussian noise on how far the label is from changing; what many answers "
+    "cost together is the cost of one Gaussian mechanism, their number fixed beforehand",
     "distance": "the label itself where the certified distance passes a test, otherwise withheld",
     "smooth-cauchy": "as published: Cauchy noise at the smooth sensitivity, then a threshold",
     "global": "no certificate used: Laplace noise at sensitivity 1, then a threshold",
@@ -17,8 +21,7 @@ _RESPONSES = {
 def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCard:
     """The card of ``query``: what is protected, from whom, and what is assumed."""
     guarantee = query.mechanism.guarantee
-    intervals = query.members[0]
-    training = intervals.settings
+    training = query.members[0].settings
     what = (
         "of a vote of " + str(len(query.members)) + " classifiers"
         if len(query.members) > 1
@@ -30,7 +33,10 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         else "is this one or any other"
     )
     assumptions = [
-        "the settings of training and k_max were chosen without looking at the private records",
+        (
+            "the settings of training, k_max and the shares of labels were chosen without looking "
+            "at the private records"
+        ),
         (
             "the feature map, if there is one, is public: it was not trained on the private "
             "records, and it answers every input"
@@ -99,20 +105,39 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         ),
         details=(
             ("mechanism", f"{query.choice.name}: {_RESPONSES[query.choice.name]}"),
-            (
-                "certified distances",
-                f"every k from 0 to {intervals.k_max}, counted as {training.counting}",
-            ),
-            ("network", " - ".join(str(width) for width in training.widths)),
-            (
-                "training",
-                (
-                    f"{training.epochs} epochs of {training.batches} batch(es), gradients clipped "
-                    f"at {training.clip:g}"
-                ),
-            ),
-            ("rate", f"{training.learning_rate:g} / (1 + {training.rate_decay:g} step)"),
-            ("momentum, weight decay", f"{training.momentum:g}, {training.weight_decay:g}"),
-            ("inputs cut to", f"[-{training.input_bound:g}, {training.input_bound:g}]"),
+            *_training_details(query.members[0]),
         ),
+    )
+
+
+def _training_details(certificate: Certificate) -> tuple[tuple[str, str], ...]:
+    """How the model was trained and what was certified, from public settings alone."""
+    training = certificate.settings
+    weights = training.class_weights
+    labels = (
+        ()
+        if weights is None or set(weights) == {1.0}
+        else (("weights of labels", ", ".join(f"{weight:.4g}" for weight in weights)),)
+    )
+    if isinstance(certificate, ConvexModel):
+        convex = certificate.settings
+        return (
+            ("certified distances", f"from the curvature at the minimum, {convex.counting}"),
+            ("model", f"logistic regression of {convex.features} features"),
+            ("regularization", f"{convex.regularization:g}, intercept {convex.intercept:g}"),
+            ("records cut to l2 norm", f"{convex.norm_bound:g}"),
+            *labels,
+        )
+    intervals, run = certificate, certificate.settings
+    return (
+        ("certified distances", f"every k from 0 to {intervals.k_max}, counted as {run.counting}"),
+        ("network", " - ".join(str(width) for width in run.widths)),
+        (
+            "training",
+            f"{run.epochs} epochs of {run.batches} batch(es), gradients clipped at {run.clip:g}",
+        ),
+        ("rate", f"{run.learning_rate:g} / (1 + {run.rate_decay:g} step)"),
+        ("momentum, weight decay", f"{run.momentum:g}, {run.weight_decay:g}"),
+        ("inputs cut to", f"[-{run.input_bound:g}, {run.input_bound:g}]"),
+        *labels,
     )

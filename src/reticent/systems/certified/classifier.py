@@ -4,21 +4,22 @@ a proved guarantee.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import override
 
 from reticent.retraining.training_settings import Counting
+from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.record_labels import Classes
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class CertifiedClassifier(CertifiedSystem):
+class CertifiedClassifier(IntervalSystem):
     """Releases labels of one classifier, (epsilon, delta) for each label, for the records that it
     was trained on.
 
@@ -27,24 +28,29 @@ class CertifiedClassifier(CertifiedSystem):
     the more it survives the less it has to be randomised.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance",
-        for two training sets one of which has one record more (``counting="replace"``: of one size,
-        with one record replaced). ``card()`` says what is assumed and docs/certified.md has the
-        proofs. ``predict`` is the noise-free label and is *not* private, and neither are the fitted
-        object and its bundle.
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
+        "signed-distance" and "distance", for two training sets one of which has one record more
+        (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is
+        assumed and docs/certified.md has the proofs. ``predict`` is the noise-free label and is
+        *not* private, and neither are the fitted object and its bundle.
 
     Args:
         epsilon: of one answer, above 0. See ``calibrate`` for a total over many.
-        delta: of one answer, in [0, 1); for the mechanism "distance".
-        mechanism: "stability" (calibrated randomised response), "distance" (the exact label or
-            withheld), "smooth-cauchy" (published), "global" (published baseline without
-            certificates). The last two answer two labels.
+        delta: of one answer, in [0, 1); for the mechanisms "signed-distance" and "distance".
+        mechanism: "stability" (calibrated randomised response), "signed-distance" (Gaussian noise
+            on the signed distance, for many answers), "distance" (the exact label or withheld),
+            "smooth-cauchy" (published), "global" (published baseline without certificates). The
+            last two answer two labels. "auto" is "stability" where delta is 0 and
+            "signed-distance" where it is not; ``calibrate`` then takes whichever the number of
+            answers asks for.
         hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero
             weights.
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times
             as long.
         epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound,
-        counting: see ``TrainingSettings``.
+            counting: see ``TrainingSettings``; counting is "add-remove" or "replace".
+        prevalence: share of each label, by label, known from elsewhere: makes every label count
+            alike in training. None for records that count alike.
         extractor: your own torch module from inputs to features, trained on public data only, or
             None.
         classes: the labels that there are, a public list; or "observed" to take those that occur
@@ -57,6 +63,8 @@ class CertifiedClassifier(CertifiedSystem):
 
     Attributes:
         members_: the certified parameter intervals, one entry; as private as the records.
+        public_check_: how the model compares with a constant on the public rows that ``fit`` was
+            given, or None; private.
         clipped_: how many feature values of the records were cut to ``input_bound``, or were not
             finite; private.
         classes_: the labels, sorted.
@@ -99,7 +107,7 @@ class CertifiedClassifier(CertifiedSystem):
         epsilon: float,
         classes: Classes,
         delta: float = 0.0,
-        mechanism: str = "stability",
+        mechanism: str = "auto",
         hidden: tuple[int, ...] = (),
         k_max: int = 50,
         epochs: int = 4,
@@ -111,6 +119,7 @@ class CertifiedClassifier(CertifiedSystem):
         weight_decay: float = 0.0,
         input_bound: float = 16.0,
         counting: Counting = "add-remove",
+        prevalence: Mapping[Any, float] | None = None,
         extractor: nn.Module | None = None,
         data_set: str | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -130,6 +139,7 @@ class CertifiedClassifier(CertifiedSystem):
         self.weight_decay = weight_decay
         self.input_bound = input_bound
         self.counting = counting
+        self.prevalence = prevalence
         self.extractor = extractor
         self.classes = classes
         self.data_set = data_set
@@ -143,4 +153,4 @@ class CertifiedClassifier(CertifiedSystem):
     @classmethod
     @override
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
-        return {}
+        return super()._arguments(query)

@@ -4,6 +4,7 @@ released with a proved guarantee.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,15 +12,15 @@ from typing_extensions import override
 
 from reticent.core.checks import count
 from reticent.retraining.training_settings import Counting
+from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.record_labels import Classes
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class CertifiedEnsemble(CertifiedSystem):
+class CertifiedEnsemble(IntervalSystem):
     """Releases the label that most members vote for, (epsilon, delta) for each label, for all
     training records together.
 
@@ -28,22 +29,23 @@ class CertifiedEnsemble(CertifiedSystem):
     distance that the answer's noise is calibrated to.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism "distance",
-        for two training sets one of which has one record more. ``card()`` says what is assumed and
-        docs/certified.md has the proofs. ``predict`` is the noise-free vote and is *not* private,
-        and neither are the fitted object and its bundle.
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
+        "signed-distance" and "distance", for two training sets one of which has one record more.
+        ``card()`` says what is assumed and docs/certified.md has the proofs. ``predict`` is the
+        noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
         epsilon, delta, mechanism, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip,
-        momentum, weight_decay, input_bound,
-            extractor, classes, data_set, random_state, verbose: as for ``CertifiedClassifier``;
-            k_max is each member's.
+            momentum, weight_decay, input_bound, prevalence, extractor, classes, data_set,
+            random_state, verbose: as for ``CertifiedClassifier``; k_max is each member's.
         members: number of classifiers, at least 1.
         counting: "add-remove"; with more than one member "replace" is refused, since a replaced
             record can change two of them.
 
     Attributes:
         members_: the certified parameter intervals of each member; as private as the records.
+        public_check_: how the model compares with a constant on the public rows that ``fit`` was
+            given, or None; private.
         clipped_: how many feature values of the records were cut to ``input_bound``, or were not
             finite; private.
         classes_: the labels, sorted.
@@ -78,7 +80,7 @@ class CertifiedEnsemble(CertifiedSystem):
         epsilon: float,
         classes: Classes,
         delta: float = 0.0,
-        mechanism: str = "stability",
+        mechanism: str = "auto",
         hidden: tuple[int, ...] = (),
         members: int = 10,
         k_max: int = 20,
@@ -91,6 +93,7 @@ class CertifiedEnsemble(CertifiedSystem):
         weight_decay: float = 0.0,
         input_bound: float = 16.0,
         counting: Counting = "add-remove",
+        prevalence: Mapping[Any, float] | None = None,
         extractor: nn.Module | None = None,
         data_set: str | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -111,6 +114,7 @@ class CertifiedEnsemble(CertifiedSystem):
         self.weight_decay = weight_decay
         self.input_bound = input_bound
         self.counting = counting
+        self.prevalence = prevalence
         self.extractor = extractor
         self.classes = classes
         self.data_set = data_set
@@ -124,4 +128,4 @@ class CertifiedEnsemble(CertifiedSystem):
     @classmethod
     @override
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
-        return {"members": len(query.members)}
+        return {**super()._arguments(query), "members": len(query.members)}

@@ -11,18 +11,23 @@ import numpy.typing as npt
 
 from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import one_of, words
-from reticent.core.errors import CorruptBundle, InvalidParameter
+from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import (
     DistanceToInstability,
     GlobalSensitivityResponse,
+    SignedDistanceRelease,
     SmoothCauchy,
     StabilityResponse,
 )
 from reticent.noise import Sampler, SeededSampler
-from reticent.retraining.stability import stable_distances, vote_distances
-from reticent.retraining.training import ParameterIntervals
-from reticent.retraining.training_settings import TrainingGrids, TrainingSettings
+from reticent.retraining.stability import vote_distances
+from reticent.systems.certified.certificates import (
+    Certificate,
+    certified_labels,
+    describe,
+    restored,
+)
 from reticent.systems.embedding import Arrays, Embedding, restore
 
 if TYPE_CHECKING:
@@ -30,12 +35,21 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Response = StabilityResponse | DistanceToInstability | SmoothCauchy | GlobalSensitivityResponse
+Response = (
+    StabilityResponse
+    | SignedDistanceRelease
+    | DistanceToInstability
+    | SmoothCauchy
+    | GlobalSensitivityResponse
+)
 
-MECHANISMS = ("stability", "distance", "smooth-cauchy", "global")
-"""How a certified label is released: by calibrated randomised response, exactly or not at all,
-as published, or uncertified.
+MECHANISMS = ("stability", "signed-distance", "distance", "smooth-cauchy", "global")
+"""How a certified label is released: by calibrated randomised response, by Gaussian noise on its
+signed distance, exactly or not at all, as published, or uncertified.
 """
+
+AUTO = "auto"
+"""Calibrated randomised response where delta is 0, Gaussian noise where it is not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +59,8 @@ class MechanismChoice:
     Attributes:
         name: one of ``MECHANISMS``.
         epsilon: of one answer, above 0.
-        delta: of one answer, in [0, 1); used by "distance" alone, which needs it above 0.
+        delta: of one answer, in [0, 1); used by "signed-distance" and "distance" alone, which need
+            it above 0.
 
     Raises:
         UnknownName: another mechanism.
@@ -67,6 +82,10 @@ class MechanismChoice:
         """
         if self.name == "stability":
             return StabilityResponse(classes=classes, epsilon=self.epsilon, adjacency=adjacency)
+        if self.name == "signed-distance":
+            return SignedDistanceRelease(
+                classes=classes, epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
+            )
         if self.name == "distance":
             return DistanceToInstability(
                 epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
@@ -74,7 +93,7 @@ class MechanismChoice:
         if classes != 2:
             raise InvalidParameter(
                 f"mechanism={self.name!r}: answers two labels, got classes={classes}; use "
-                "stability or distance"
+                "stability, signed-distance or distance"
             )
         if self.name == "smooth-cauchy":
             return SmoothCauchy(epsilon=self.epsilon, adjacency=adjacency)
@@ -88,13 +107,13 @@ class CertifiedQuery:
 
     Attributes:
         extractor: public map from inputs to features, applied to one input at a time.
-        members: one set of parameter intervals, or one for each member of an ensemble.
+        members: one certificate, or one for each member of an ensemble.
         choice: how labels are released.
         data_set: name, or serial, of the records that it was trained on.
     """
 
     extractor: Embedding
-    members: tuple[ParameterIntervals, ...]
+    members: tuple[Certificate, ...]
     choice: MechanismChoice
     data_set: str = ""
 
@@ -116,14 +135,14 @@ class CertifiedQuery:
         return replace(self.members[0].settings.adjacency, data_set=self.data_set)
 
     @property
-    def bound(self) -> ParameterIntervals:
+    def bound(self) -> Certificate:
         """The certificate that answers rest on: the first member's stands for all."""
         return self.members[0]
 
     def member_distances(self, inputs: Array) -> tuple[Integers, Integers]:
         """Every member's label and stable distance, each of shape (members, n). Private."""
         points = self.extractor.embed(inputs)
-        found = [stable_distances(member, points) for member in self.members]
+        found = [certified_labels(member, points) for member in self.members]
         return np.stack([labels for labels, _ in found]), np.stack(
             [distances for _, distances in found]
         )
@@ -169,16 +188,7 @@ class CertifiedQuery:
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
         extractor, arrays = self.extractor.describe()
-        training = self.members[0].settings
-        fields = {name: getattr(training, name) for name in training.__dataclass_fields__}
-        for index, member in enumerate(self.members):
-            for layer, start in enumerate(member.grids.start):
-                name = f"member{index}.layer{layer}"
-                # Whole numbers below 2**27: int32 holds them, float64 the starting weights they are
-                # multiples around.
-                arrays[f"{name}.start"] = start * member.grids.weight_units[layer]
-                arrays[f"{name}.lower"] = member.lower[layer].astype(np.int32)
-                arrays[f"{name}.upper"] = member.upper[layer].astype(np.int32)
+        certificates, of_members = describe(self.members)
         choice = {
             "name": self.choice.name,
             "epsilon": self.choice.epsilon,
@@ -186,12 +196,11 @@ class CertifiedQuery:
         }
         settings = {
             "extractor": extractor,
-            "training": fields,
-            "members": len(self.members),
+            **certificates,
             "mechanism": choice,
             "data_set": self.data_set,
         }
-        return settings, arrays
+        return settings, {**arrays, **of_members}
 
     @classmethod
     def from_description(
@@ -207,13 +216,7 @@ class CertifiedQuery:
             described = settings["extractor"]
         features = restore(described, arrays, extractor)
         with rebuilding():
-            training = TrainingSettings(
-                **{**settings["training"], "hidden": tuple(settings["training"]["hidden"])}
-            )
-            members = tuple(
-                _member(training, arrays, f"member{index}")
-                for index in range(int(settings["members"]))
-            )
+            members = restored(settings, arrays)
             query = cls(
                 features,
                 members,
@@ -222,21 +225,3 @@ class CertifiedQuery:
             )
             _ = query.mechanism, members[0]
         return query
-
-
-def _member(training: TrainingSettings, arrays: Arrays, name: str) -> ParameterIntervals:
-    layers = range(len(training.widths) - 1)
-    grids = TrainingGrids.build(
-        training, [arrays[f"{name}.layer{layer}.start"] for layer in layers]
-    )
-    lower = tuple(arrays[f"{name}.layer{layer}.lower"].astype(np.float64) for layer in layers)
-    upper = tuple(arrays[f"{name}.layer{layer}.upper"].astype(np.float64) for layer in layers)
-    for start, low, high in zip(grids.start, lower, upper, strict=True):
-        if (
-            low.shape != high.shape
-            or low.shape[1:] != start.shape
-            or len(low) != len(lower[0])
-            or bool((low > high).any())
-        ):
-            raise CorruptBundle("bundle: parameter intervals that do not fit the network")
-    return ParameterIntervals(grids, lower, upper)

@@ -1,12 +1,11 @@
-"""What ``CertifiedClassifier`` and ``CertifiedEnsemble`` share: checked settings, training,
-budgets, storing and explaining.
-"""
+"""What all certified classifiers share: checked records, budgets, storing and explaining."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
@@ -16,25 +15,25 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
-from reticent.accounting.calibration import epsilon_per_answer
 from reticent.accounting.composition import Composition, smallest_epsilon
 from reticent.bundles.booking import Scopes
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.core.checks import count, counts, flag, positive, probability
+from reticent.core.checks import count, one_of, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.extras import is_torch_module
-from reticent.core.guarantees import GuaranteeCard, data_set_name, unnamed
+from reticent.core.guarantees import AddRemove, GuaranteeCard, data_set_name, unnamed
 from reticent.core.releases import Release
 from reticent.core.rows import finite_or_zero
 from reticent.core.scopes import Scope
-from reticent.core.seeds import training_generator
 from reticent.ledger.ledger import Ledger
+from reticent.mechanisms import SignedDistanceRelease
 from reticent.noise import Sampler
-from reticent.retraining.record_keys import record_buckets, record_keys
-from reticent.retraining.training import ParameterIntervals, parameter_intervals
-from reticent.retraining.training_settings import TrainingSettings
+from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.systems.certified.cards import certified_card
-from reticent.systems.certified.query import CertifiedQuery, MechanismChoice
+from reticent.systems.certified.certificates import Certificate
+from reticent.systems.certified.choosing import calibrated_choice
+from reticent.systems.certified.public_check import PublicCheck
+from reticent.systems.certified.query import AUTO, MECHANISMS, CertifiedQuery, MechanismChoice
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import (
     Embedding,
@@ -45,8 +44,7 @@ from reticent.systems.embedding import (
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, with_class_names
 from reticent.tables.feature_names import kept_names, stored_names
-from reticent.tables.frames import named_rows
-from reticent.training.progress import progress
+from reticent.tables.frames import named_rows, rows_named_alike
 
 if TYPE_CHECKING:
     from torch import nn
@@ -54,41 +52,30 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-TRAINING = (
-    "hidden",
-    "epochs",
-    "batches",
-    "learning_rate",
-    "rate_decay",
-    "clip",
-    "momentum",
-    "weight_decay",
-    "input_bound",
-    "counting",
-)
-"""Constructor arguments that go into ``TrainingSettings`` as they are."""
-
 
 class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     """A classifier trained without noise, whose labels are released with a guarantee for its
     training records.
 
-    Use ``CertifiedClassifier`` or ``CertifiedEnsemble``.
+    Use ``CertifiedClassifier``, ``CertifiedEnsemble`` or ``ConvexCertifiedClassifier``.
 
     Attributes:
-        members_: certified parameter intervals of each model; as private as the records.
+        members_: the certificate of each model; as private as the records.
+        public_check_: how the model compares with a constant on the public rows that ``fit`` was
+            given, or None; private, and not stored.
         extractor_: the public feature map.
         data_set_: name of the records; a serial drawn at random by ``fit`` where ``data_set`` is
             None.
         serial_: drawn at random by ``fit``; names the fitted system where its weights may not.
-        clipped_: how many feature values of the records were cut to ``input_bound``, or were not
+        clipped_: how many feature values (or records) were cut to the public bound, or were not
             finite; private, and not stored.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
         input_shape_: shape of one input.
     """
 
-    members_: tuple[ParameterIntervals, ...]
+    members_: tuple[Certificate, ...]
+    public_check_: PublicCheck | None
     extractor_: Embedding
     data_set_: str
     serial_: str
@@ -98,19 +85,19 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
     epsilon: float
     delta: float
     mechanism: str
-    hidden: tuple[int, ...]
-    k_max: int
+    prevalence: Mapping[Any, float] | None
     extractor: nn.Module | None
     classes: Classes
     data_set: str | None
-    random_state: Any
-    verbose: bool
 
     def fit(
         self,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
         keys: Sequence[Any] | npt.NDArray[Any] | None = None,
+        *,
+        public_X: npt.ArrayLike | None = None,
+        public_y: npt.ArrayLike | None = None,
     ) -> Self:
         """Trains on private records, and certifies the training.
 
@@ -118,81 +105,56 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             X: shape (n, features), or (n, ...) in the shape that the extractor takes.
             y: shape (n,), labels.
             keys: what each record is known by (strings, integers or bytes), which decides its batch
-                and its member; None to take the record's own content. Never its place in the list.
+                and its member where there are several; None to take the record's own content. Never
+                its place in the list.
+            public_X, public_y: rows that are public, and their labels, both or neither. The model
+                without noise is compared with a constant label on them: where it is no better there
+                is a warning (``NoBetterThanConstant``), and the owner's card has the numbers.
+                They have no part in training, and nothing of it is in a bundle or a receipt.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
             CertificationFailed: too few exact bits for a network this wide.
         """
         self._choice()
-        members = self._member_count()
-        k_max = count(self.k_max, name="k_max", minimum=0)
-        rows, columns = named_rows(X)
+        records, columns = named_rows(X)
         data_set = data_set_name(self.data_set)
-        inputs, shape = check_pictures(rows, name="X")
+        inputs, shape = check_pictures(records, name="X")
         classes, labels = record_labels(y, len(inputs), self.classes)
-        random = training_generator(self.random_state)
+        if (public_X is None) != (public_y is None):
+            raise InvalidInput("public_X and public_y: expected both or neither")
+        public = None
+        if public_X is not None:
+            alike = rows_named_alike(public_X, columns, of="the private records", name="public_X")
+            rows, rows_shape = check_pictures(alike, name="public_X")
+            if rows_shape != shape or not len(rows):
+                raise InvalidInput(
+                    f"public_X: expected rows of shape {shape}, at least one, got {rows_shape}"
+                )
+            public = rows, record_labels(public_y, len(rows), classes.tolist())[1]
         extractor = _extractor(self.extractor, inputs.shape[1], shape)
         features = extractor.alone(inputs)
         # A record whose features are not finite counts as one at the origin: to refuse it would
         # tell that it is there.
         points = finite_or_zero(features)
-        fields = {name: getattr(self, name) for name in TRAINING} | {
-            "hidden": counts(self.hidden, name="hidden")
-        }
-        training = TrainingSettings(features=points.shape[1], classes=len(classes), **fields)
-        if members > 1 and training.counting == "replace":
-            raise InvalidParameter(
-                "counting='replace': a replaced record can change two members; expected add-remove"
-            )
-        names = record_keys(points, labels, keys)
-        member = record_buckets(names, buckets=members, purpose="ensemble member")
-        batch = record_buckets(names, buckets=training.batches, purpose="batch")
-        seeds = [int(random.randint(2**31 - 1)) for _ in range(members)]
-        fitted = []
-        with progress(flag(self.verbose, name="verbose")) as report:
-            for index, seed in enumerate(seeds):
-                mine = member == index
-                stage = (
-                    "certified training"
-                    if members == 1
-                    else f"certified training, member {index + 1}"
-                )
-
-                def done(distances: int, stage: str = stage) -> None:
-                    report(stage, distances, k_max + 1, float("nan"))
-
-                fitted.append(
-                    parameter_intervals(
-                        points[mine],
-                        labels[mine],
-                        training,
-                        k_max=k_max,
-                        initial=training.initial(seed if training.hidden else None),
-                        batch=batch[mine],
-                        report=done,
-                    )
-                )
+        members = self._trained(points, labels, classes, keys)
         self._become(
-            tuple(fitted),
-            extractor,
-            classes,
-            shape,
-            columns,
-            data_set=data_set,
-            serial=token_hex(16),
+            members, extractor, classes, shape, columns, data_set=data_set, serial=token_hex(16)
         )
-        self.clipped_ = int((~(np.abs(features) <= training.input_bound)).sum())
-        if self.clipped_:
+        self.clipped_ = self._cut(features)
+        if self._cut_words(features):
             warnings.warn(
-                f"X: {self.clipped_} of {features.size} feature values lie beyond "
-                f"input_bound={training.input_bound:g} and were "
-                "cut to it, or are not finite; bring features into that range by public "
-                "numbers (PublicRanges). This count is "
-                "private: it is for the owner of the records",
+                f"X: {self._cut_words(features)} were cut to it, or are not finite; bring features "
+                "into that range by public numbers (PublicRanges). This count is private: it is "
+                "for the owner of the records",
                 UserWarning,
                 stacklevel=2,
             )
+        self.public_check_ = None
+        if public is not None:
+            predicted, _ = self.query_.stable_distances(public[0])
+            self.public_check_ = PublicCheck.of(predicted, public[1])
+            self.public_check_.warn(stacklevel=2)
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -213,12 +175,14 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self.query_.member_distances(self._inputs(X))
 
     def calibrate(self, *, epsilon: float, delta: float, answers: int) -> Self:
-        """Sets the epsilon of one answer such that ``answers`` of them cost at most (``epsilon``,
+        """Sets the cost of one answer such that ``answers`` of them cost at most (``epsilon``,
         ``delta``) together.
 
-        By optimal composition, which is never above basic or advanced composition. Nothing is
-        trained again, and the total is only kept by not asking more often: book in a ledger to have
-        that enforced.
+        By optimal composition, which is never above basic or advanced composition, or for Gaussian
+        noise by its exact composition. With ``mechanism="auto"`` this also decides between the two,
+        by the number of labels, the total and the number of answers alone. Nothing is trained
+        again, and the total is only kept by not asking more often: book in a ledger to have that
+        enforced.
 
         Raises:
             InvalidParameter: the mechanism "distance", whose answers have a delta of their own.
@@ -228,14 +192,28 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                 "calibrate: expected a mechanism of pure epsilon, got mechanism='distance'; "
                 "set epsilon and delta yourself"
             )
-        self.epsilon = epsilon_per_answer(epsilon=epsilon, delta=delta, answers=answers)
+        one_of(self.mechanism, (AUTO, *MECHANISMS), name="mechanism")
+        choice = calibrated_choice(
+            self.mechanism,
+            classes=self._label_count(),
+            epsilon=epsilon,
+            delta=delta,
+            answers=answers,
+        )
+        self.epsilon, self.delta = choice.epsilon, choice.delta
         return self
 
     def total(self, *, answers: int, delta: float) -> Composition:
         """What ``answers`` answers cost together at ``delta``: the smallest of basic, advanced
-        and optimal composition.
+        and optimal composition, or for Gaussian noise its exact composition.
         """
-        own = self.delta if self._choice().name == "distance" else 0.0
+        choice = self._choice()
+        if choice.name == "signed-distance":
+            release = choice.mechanism(self._label_count(), AddRemove(1))
+            assert isinstance(release, SignedDistanceRelease)
+            found = release.total(answers=answers, delta=delta)
+            return Composition(found, delta, "Gaussian", {"Gaussian": found})
+        own = self.delta if choice.name == "distance" else 0.0
         return smallest_epsilon(
             epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=own
         )
@@ -261,8 +239,15 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self._identities[choice]
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
-        return certified_card(self.query_, classes_given=not is_observed(self.classes))
+        """The guarantee in plain words, for the owner: with the comparison on public rows, if
+        ``fit`` made one. A bundle's card is without it.
+        """
+        card = certified_card(self.query_, classes_given=not is_observed(self.classes))
+        check: PublicCheck | None = getattr(self, "public_check_", None)
+        if check is None:
+            return card
+        found = ("without noise, for the owner alone", check.sentence)
+        return replace(card, details=(*card.details, found))
 
     @override
     def bundle(self) -> Bundle:
@@ -273,9 +258,19 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = self.classes_.tolist()
         settings["classes_given"] = not is_observed(self.classes)
+        settings["mechanism_argument"] = self.mechanism
+        settings["prevalence"] = (
+            None
+            if self.prevalence is None
+            else [self.prevalence[label] for label in self.classes_.tolist()]
+        )
         settings["feature_names"] = kept_names(self)
         return Bundle(
-            type(self).__name__, settings, arrays, self.card().to_markdown(), self.serial_
+            type(self).__name__,
+            settings,
+            arrays,
+            certified_card(self.query_, classes_given=settings["classes_given"]).to_markdown(),
+            self.serial_,
         )
 
     @classmethod
@@ -310,22 +305,28 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             classes = restored_labels(bundle.settings["labels"], expected=query.classes)
             given = classes.tolist() if bundle.settings["classes_given"] else OBSERVED
             columns = stored_names(bundle.settings, int(np.prod(shape)))
+            mechanism = one_of(
+                bundle.settings["mechanism_argument"], (AUTO, *MECHANISMS), name="mechanism"
+            )
+            shares = bundle.settings["prevalence"]
+            prevalence = (
+                None if shares is None else dict(zip(classes.tolist(), shares, strict=True))
+            )
+            cls._check_members(query, weights_of_prevalence(prevalence, classes))
         if not bundle.serial:
             raise CorruptBundle(
                 "bundle: has no serial, which names it in receipts in place of its private "
                 "weights; fit it again"
             )
-        arguments = {name: getattr(training, name) for name in TRAINING}
         loaded = cls(
             **cls._arguments(query),
             epsilon=query.choice.epsilon,
             delta=query.choice.delta,
-            mechanism=query.choice.name,
-            k_max=query.members[0].k_max,
+            mechanism=mechanism,
+            prevalence=prevalence,
             extractor=extractor,
             classes=given,
             data_set=None if unnamed(query.data_set) else query.data_set,
-            **arguments,
         )
         with rebuilding():
             loaded._become(
@@ -341,8 +342,31 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return loaded
 
     @abstractmethod
-    def _member_count(self) -> int:
-        """Number of models."""
+    def _trained(
+        self,
+        points: Array,
+        labels: Integers,
+        classes: npt.NDArray[Any],
+        keys: Sequence[Any] | npt.NDArray[Any] | None,
+    ) -> tuple[Certificate, ...]:
+        """The certificates of the models trained on checked records."""
+
+    @abstractmethod
+    def _cut(self, features: Array) -> int:
+        """How many values, or records, of the features are cut by the public bound or not
+        finite.
+        """
+
+    @abstractmethod
+    def _cut_words(self, features: Array) -> str:
+        """The same in words, or "" where it is nothing to be warned of."""
+
+    @classmethod
+    @abstractmethod
+    def _check_members(cls, query: CertifiedQuery, weights: tuple[float, ...]) -> None:
+        """Raises ``CorruptBundle`` where a bundle's members are none of this system, or have other
+        weights of labels.
+        """
 
     @classmethod
     @abstractmethod
@@ -351,16 +375,24 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     def _choice(self) -> MechanismChoice:
         epsilon = positive(self.epsilon, name="epsilon")
-        choice = MechanismChoice(
-            name=self.mechanism, epsilon=epsilon, delta=probability(self.delta, name="delta")
-        )
-        if self.mechanism == "distance":
-            probability(self.delta, name="delta", allow_zero=False)
-        return choice
+        delta = probability(self.delta, name="delta")
+        name = one_of(self.mechanism, (AUTO, *MECHANISMS), name="mechanism")
+        if name == AUTO:
+            name = "signed-distance" if delta else "stability"
+        if name in ("distance", "signed-distance"):
+            probability(delta, name="delta", allow_zero=False)
+        return MechanismChoice(name=name, epsilon=epsilon, delta=delta)
+
+    def _label_count(self) -> int:
+        if hasattr(self, "classes_"):
+            return len(self.classes_)
+        if is_observed(self.classes):
+            raise self._not_fitted()
+        return len(np.unique(np.asarray(list(self.classes))))
 
     def _become(
         self,
-        members: tuple[ParameterIntervals, ...],
+        members: tuple[Certificate, ...],
         extractor: Embedding,
         classes: npt.NDArray[Any],
         shape: tuple[int, ...],

@@ -1,0 +1,66 @@
+"""Expected accuracies of every rung against drawn labels, and the number of answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from papers.certified import rungs
+from papers.certified.rungs import ADJACENCY, answers_until, certified_curve, vote_curve
+from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
+from reticent.noise import SeededSampler
+
+
+@pytest.mark.parametrize("mechanism", ["stability", "signed-distance"])
+def test_expected_accuracy_is_that_of_drawn_labels(mechanism: str) -> None:
+    random = np.random.default_rng(0)
+    labels, truth = random.integers(0, 2, (2, 400))
+    distances = random.integers(0, 12, 400)
+    curve = certified_curve(labels, distances, truth, mechanism)
+    if mechanism == "stability":
+        release: StabilityResponse | SignedDistanceRelease = StabilityResponse(
+            classes=2, epsilon=0.5, adjacency=ADJACENCY
+        )
+    else:
+        release = SignedDistanceRelease.for_answers(
+            classes=2, epsilon=0.5, delta=1e-5, answers=1, adjacency=ADJACENCY
+        )
+    drawn = [
+        (release.release(labels, distances, sampler=SeededSampler(seed)) == truth).mean()
+        for seed in range(300)
+    ]
+    assert curve(0.5, 1e-5 if mechanism != "stability" else 0.0, 1) == pytest.approx(
+        np.mean(drawn), abs=5 * np.std(drawn) / np.sqrt(300)
+    )
+
+
+def test_a_vote_is_gaussian_noise_on_its_margin() -> None:
+    random = np.random.default_rng(1)
+    margins, truth = random.normal(size=500) * 8, random.integers(0, 2, 500)
+    curve = vote_curve(margins, truth)
+    sigma = 3.0 * rungs.analytic_sigma(sensitivity=1.0, epsilon=2.0, delta=1e-5)
+    drawn = [((margins + random.normal(size=500) * sigma > 0) == truth).mean() for _ in range(2000)]
+    assert curve(2.0, 1e-5, 9) == pytest.approx(np.mean(drawn), abs=0.003)
+    # One answer is the response's, not the noise's.
+    assert curve(2.0, 1e-5, 1) == pytest.approx(curve(2.0, 0.0, 1), abs=1e-4)
+    sure = vote_curve(margins, (margins > 0).astype(int))
+    assert sure(2.0, 0.0, 1) > sure(2.0, 1e-5, 2) + 0.01
+
+
+def test_the_number_of_answers_is_found() -> None:
+    for most in (1, 2, 77, 500):
+        assert answers_until(lambda e, d, q, m=most: float(q <= m), 0.5, 1.0) == most
+    assert answers_until(lambda e, d, q: 0.0, 0.5, 1.0) == 0
+    large = answers_until(lambda e, d, q: float(q <= 123_456), 0.5, 1.0)
+    assert 123_456 * 0.998 < large <= 123_456
+
+
+@pytest.mark.slow
+def test_a_small_table_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rungs, "TOTALS", (10.0,))
+    path = rungs.run("blobs", tmp_path, seeds=1)
+    text = path.read_text()
+    for rung in (rungs.GRADIENT, rungs.PUBLIC, rungs.CONSTANT, *rungs.PREDICTION):
+        assert f"| {rung} |" in text

@@ -1,0 +1,309 @@
+"""The convex certificate: neighbours by brute force, the exact reserve by another solver, and
+faults that must be seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from reticent.core import AddRemove, Replace
+from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter, UnknownName
+from reticent.retraining import convex
+from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
+
+Pair = tuple[np.ndarray, np.ndarray]
+Judge = Callable[[ConvexModel, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def ours(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return model.stable_distances(queries)
+
+
+def data(seed: int) -> tuple[np.ndarray, np.ndarray, ConvexSettings]:
+    """Few or many records, little or much regularization, random or in a line."""
+    random = np.random.default_rng(seed)
+    size, features = int(random.integers(0, 60)), int(random.integers(1, 4))
+    labels = random.integers(0, 2, size)
+    rows = random.normal(size=(size, features)) * random.choice([0.3, 1.0, 3.0])
+    rows += np.where(labels == 1, 1.0, -1.0)[:, None] * random.choice([0.0, 0.5, 2.0])
+    settings = ConvexSettings(
+        features=features,
+        regularization=float(random.choice([0.0625, 0.3, 1.0, 10.0])),
+        norm_bound=float(random.choice([0.5, 1.0, 4.0])),
+        intercept=float(random.choice([0.1, 1.0])),
+        class_weights=[(1.0, 1.0), (1.0, 0.2), (0.05, 1.0)][int(random.integers(3))],
+    )
+    return rows, labels, settings
+
+
+def worst_records(model: ConvexModel, random: np.random.Generator) -> Iterator[Pair]:
+    """Records at the end of the ball along the weights, across them, and anywhere."""
+    features, bound = model.settings.features, model.settings.norm_bound
+    ahead = model.weights[:-1] / (np.linalg.norm(model.weights[:-1]) or 1.0)
+    across = random.normal(size=features)
+    for direction in (ahead, -ahead, across, -across):
+        row = 10.0 * bound * direction
+        for label in (0, 1):
+            yield row[None], np.array([label])
+
+
+def neighbours(X: np.ndarray, y: np.ndarray, model: ConvexModel, seed: int) -> Iterator[Pair]:
+    random = np.random.default_rng([seed, 1])
+    for row, label in worst_records(model, random):
+        yield np.concatenate([X, row]), np.concatenate([y, label])
+    for place in range(min(len(X), 8)):
+        yield np.delete(X, place, axis=0), np.delete(y, place)
+
+
+def broken_pairs(
+    seeds: range,
+    judge: Judge = ours,
+    *,
+    fit: Callable[..., ConvexModel] = convex_model,
+    change: Callable[[ConvexSettings], ConvexSettings] = lambda settings: settings,
+) -> tuple[int, int, float]:
+    """Neighbours looked at, pairs of neighbour and query that break a property, and the largest
+    change of the reserve.
+    """
+    looked, broken, largest = 0, 0, 0.0
+    for seed in seeds:
+        X, y, settings = data(seed)
+        settings = change(settings)
+        model = fit(X, y, settings)
+        random = np.random.default_rng([seed, 2])
+        queries = random.normal(size=(40, settings.features)) * settings.norm_bound
+        # Rows on the boundary, where labels change.
+        normal, offset = model.weights[:-1], model.weights[-1] * settings.intercept
+        length = float(normal @ normal)
+        if length > 0:
+            level = (queries @ normal + offset * settings.norm_bound) / length
+            edge = queries - level[:, None] * normal
+            queries = np.concatenate([queries, edge, edge * 1.001 + 1e-3, edge + 0.1 * normal])
+        labels, distances = judge(model, queries)
+        reserve = model.reserves(queries)[1]
+        for rows, truth in neighbours(X, y, model, seed):
+            other = fit(rows, truth, settings)
+            others, far = judge(other, queries)
+            looked += 1
+            jumps = np.abs(distances - far) > 1
+            flips = (labels != others) & ((distances > 0) | (far > 0))
+            broken += int((jumps | flips).sum())
+            largest = max(largest, float(np.abs(other.reserves(queries)[1] - reserve).max()))
+    return looked, broken, largest
+
+
+def test_neighbouring_data_sets_by_brute_force() -> None:
+    looked, broken, largest = broken_pairs(range(150))
+    assert looked > 2000
+    assert broken == 0
+    assert 0.6 < largest <= 1.0 + 0.01
+
+
+@pytest.mark.slow
+def test_many_neighbouring_data_sets_by_brute_force() -> None:
+    looked, broken, _ = broken_pairs(range(1000, 2500))
+    assert looked > 20_000
+    assert broken == 0
+
+
+def larger_weights(settings: ConvexSettings) -> ConvexSettings:
+    """Weights of labels of up to 3: a record counts for more than one."""
+    object.__setattr__(settings, "class_weights", (3.0, 3.0))
+    return settings
+
+
+def longer_rows(settings: ConvexSettings) -> ConvexSettings:
+    """Rows that are cut at three times the norm that the proof is for."""
+
+    class Long(ConvexSettings):
+        def points(self, X: np.ndarray) -> np.ndarray:
+            return 3.0 * super().points(X)
+
+    fields = settings.__dataclass_fields__
+    return Long(**{name: getattr(settings, name) for name in fields if name != "classes"})
+
+
+def doubled(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    labels, reserve = model.reserves(queries)
+    return labels, np.maximum(np.ceil(2.0 * reserve) - 1, 0).astype(int)
+
+
+def mean_curvature(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest diagonal entry in place of the least eigenvalue: 20 times as much."""
+    return replace(model, eigenvalue=20.0 * model.eigenvalue).stable_distances(queries)
+
+
+def no_floor(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ceil(r) in place of ceil(r) - 1: labels that change at distance 1."""
+    labels, reserve = model.reserves(queries)
+    return labels, np.ceil(reserve).astype(int)
+
+
+def two_steps(X: np.ndarray, y: np.ndarray, settings: ConvexSettings) -> ConvexModel:
+    """A search that is cut off, and says 0 where it has not ended."""
+    model = convex_model(X, y, settings)
+    return model if len(y) % 2 else replace(model, weights=0.0 * model.weights)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "least"),
+    [
+        ({"change": larger_weights}, 10),
+        ({"change": longer_rows}, 10),
+        ({"judge": doubled}, 10),
+        ({"judge": mean_curvature}, 10),
+        ({"judge": no_floor}, 10),
+        ({"fit": two_steps}, 10),
+    ],
+    ids=["weights above 1", "rows too long", "doubled", "curvature", "no floor", "cut off"],
+)
+def test_planted_faults_break_a_property(arguments: dict[str, Any], least: int) -> None:
+    assert broken_pairs(range(60), **arguments)[1] >= least
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_the_reserve_is_within_the_proved_error_of_the_exact_one(seed: int) -> None:
+    """Against a solver of another kind, polished in 40 digits."""
+    X, y, settings = data(seed)
+    model = convex_model(X, y, settings)
+    points, signs = settings.points(X), np.where(y == 1, 1.0, -1.0)
+    shares = np.array(settings.class_weights)[y] if len(y) else np.zeros(0)
+
+    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+        margin = signs * (points @ w)
+        loss = float(shares @ np.logaddexp(0.0, -margin))
+        slope = -(shares * signs * expit(-margin)) @ points
+        return loss + 0.5 * settings.regularization * float(
+            w @ w
+        ), slope + settings.regularization * w
+
+    start = minimize(
+        objective, np.zeros(points.shape[1]), jac=True, method="L-BFGS-B", options={"ftol": 1e-15}
+    ).x
+    with mpmath.workdps(40):
+        w = mpmath.matrix(start.tolist())
+        rows = [mpmath.matrix(row.tolist()) for row in points]
+        for _ in range(6):
+            slope, curve = settings.regularization * w, mpmath.zeros(len(w))
+            for row, sign, share in zip(rows, signs.tolist(), shares.tolist(), strict=True):
+                wrong = 1 / (1 + mpmath.exp(sign * (row.T * w)[0]))
+                slope -= share * sign * wrong * row
+                curve += share * wrong * (1 - wrong) * (row * row.T)
+            w -= mpmath.lu_solve(curve + settings.regularization * mpmath.eye(len(w)), slope)
+        least = max(mpmath.mpf(0), min(mpmath.eigsy(curve, eigvals_only=True)))
+        queries = np.random.default_rng(seed).normal(size=(20, settings.features))
+        labels, reserve = model.reserves(queries)
+        for point, label, found in zip(settings.points(queries), labels, reserve, strict=True):
+            exact = mpmath.matrix(point.tolist())
+            margin = (exact.T * w)[0]
+            angle = abs(margin) / mpmath.norm(exact)
+            truth = least * (1 - mpmath.exp(-angle)) + settings.regularization * angle
+            assert abs(truth - found) <= settings.proved_error
+            assert label == int(margin > 0) or truth <= settings.proved_error
+
+
+def test_the_proved_error_is_public_and_small() -> None:
+    for features, regularization in ((2, 10.0), (50, 10.0), (384, 1.0), (50, 0.0625)):
+        settings = ConvexSettings(features=features, regularization=regularization)
+        assert 2 * convex._RESIDUAL <= settings.proved_error < 0.003
+    with pytest.raises(InvalidParameter, match="rounding errors may exceed"):
+        ConvexSettings(features=4000, regularization=1.0)
+
+
+def test_points_are_no_longer_than_one_and_alone() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 300)) * 10.0 ** random.integers(-300, 300, (200, 1))
+    X[0], X[1, 0] = 0.0, 1e308
+    settings = ConvexSettings(features=300, norm_bound=2.0, intercept=0.5)
+    points = settings.points(X)
+    with mpmath.workdps(40):
+        for row in points[::20]:
+            assert mpmath.fsum(mpmath.mpf(value) ** 2 for value in row.tolist()) <= 1
+    assert np.linalg.norm(points, axis=1).min() > 0.44
+    alone = np.concatenate([settings.points(row[None]) for row in X])
+    np.testing.assert_array_equal(points, alone)
+
+
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+def test_a_replaced_record_counts_for_two(counting: str) -> None:
+    X, y, settings = data(17)
+    settings = replace(settings, counting=counting)
+    model = convex_model(X, y, settings)
+    queries = np.random.default_rng(3).normal(size=(200, settings.features))
+    labels, distances = model.stable_distances(queries)
+    expected = AddRemove(1) if counting == "add-remove" else Replace(1)
+    assert settings.adjacency == expected
+    if counting == "replace":
+        assert distances.max() <= model.reserves(queries)[1].max() / 2
+        for seed in range(20):
+            random = np.random.default_rng(seed)
+            other = X.copy(), y.copy()
+            other[0][seed % len(X)] = random.normal(size=settings.features) * 9
+            other[1][seed % len(X)] = random.integers(2)
+            others, far = convex_model(*other, settings).stable_distances(queries)
+            assert np.abs(far - distances).max() <= 1
+            assert not ((labels != others) & ((distances > 0) | (far > 0))).any()
+
+
+def test_no_records_and_one_label() -> None:
+    settings = ConvexSettings(features=2)
+    empty = convex_model(np.zeros((0, 2)), np.zeros(0, int), settings)
+    assert empty.stable_distances([[1.0, 1.0]])[1].tolist() == [0]
+    ones = convex_model(np.ones((500, 2)), np.ones(500, int), settings)
+    labels, distances = ones.stable_distances([[1.0, 1.0], [-1.0, -1.0]])
+    assert labels[0] == 1
+    assert distances[0] > 20
+    assert ones.stable_distances(np.zeros((0, 2)))[0].shape == (0,)
+
+
+def test_a_search_that_does_not_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, settings = data(9)
+    assert math.ceil(25.0 * 1000 / 10) < convex._most_steps(1000, 10.0)
+    monkeypatch.setattr(convex, "_most_steps", lambda records, ridge: 1)
+    with pytest.raises(CertificationFailed, match="not IEEE"):
+        convex_model(X, y, settings)
+
+
+def test_the_search_ends_on_hard_data() -> None:
+    """Separable, opposite, repeated and huge records, at the least regularization."""
+    settings = ConvexSettings(features=1, regularization=0.0625, intercept=1e-9)
+    for rows in (np.ones(50_000), np.linspace(-1e-6, 1e-6, 2001), np.full(10, 1e200)):
+        for labels in (rows > 0, np.arange(len(rows)) % 2):
+            model = convex_model(rows[:, None], labels.astype(int), settings)
+            assert np.isfinite(model.weights).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"features": 0}, InvalidParameter),
+        ({"features": 4096}, InvalidParameter),
+        ({"regularization": 0.01}, InvalidParameter),
+        ({"norm_bound": 0.0}, InvalidParameter),
+        ({"intercept": 1e-12}, InvalidParameter),
+        ({"class_weights": (1.0, 2.0)}, InvalidParameter),
+        ({"class_weights": (0.5, 0.5)}, InvalidParameter),
+        ({"counting": "remove"}, UnknownName),
+    ],
+)
+def test_settings_out_of_range(fields: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        ConvexSettings(**{"features": 2, **fields})
+
+
+def test_bad_records_are_refused() -> None:
+    settings = ConvexSettings(features=2)
+    for labels in ([0.0, 1.0], [0, 2], [0]):
+        with pytest.raises(InvalidInput):
+            convex_model(np.ones((2, 2)), labels, settings)
+    with pytest.raises(InvalidInput):
+        convex_model([[np.nan, 1.0]], [0], settings)

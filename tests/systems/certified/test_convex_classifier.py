@@ -1,0 +1,220 @@
+"""A certified logistic regression, from fit to booked answers and back from disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from reticent.audit import signed_distance_case, stability_response_case
+from reticent.core import AddRemove, Guarantee, Replace, Scope
+from reticent.core.errors import BudgetExceeded, CorruptBundle, InvalidInput, InvalidParameter
+from reticent.ledger import Ledger
+from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
+from reticent.noise import AuditSampler, SecureSampler
+from reticent.retraining import ConvexSettings, convex_model
+from reticent.systems import CertifiedClassifier, ConvexCertifiedClassifier
+
+
+def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, count)
+    return random.normal(size=(count, 2)) + np.where(labels == 1, 1.0, -1.0)[:, None], labels
+
+
+def classifier(**fields: Any) -> ConvexCertifiedClassifier:
+    return ConvexCertifiedClassifier(
+        **{"epsilon": 0.1, "classes": [0, 1], "norm_bound": 4.0, "data_set": "blobs", **fields}
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ConvexCertifiedClassifier:
+    return classifier().fit(*blobs(2000))
+
+
+def test_what_is_certified_is_what_the_library_certifies(
+    fitted: ConvexCertifiedClassifier,
+) -> None:
+    X, labels = blobs(2000)
+    queries = blobs(300, seed=2)[0]
+    model = convex_model(X, labels, ConvexSettings(features=2, norm_bound=4.0))
+    for mine, other in zip(
+        fitted.stable_distances(queries), model.stable_distances(queries), strict=True
+    ):
+        np.testing.assert_array_equal(mine, other)
+    truth = blobs(300, seed=2)[1]
+    peer = LogisticRegression().fit(X, labels).score(queries, truth)
+    assert (fitted.predict(queries) == truth).mean() > peer - 0.01
+    assert fitted.guarantee == Guarantee(0.1, 0.0, AddRemove(1, data_set="blobs"))
+    assert fitted.clipped_ > 0
+    replaced = classifier(counting="replace").fit(*blobs(2000))
+    assert replaced.guarantee.adjacency == Replace(1, data_set="blobs")
+    half = replaced.stable_distances(queries)[1]
+    assert np.abs(half - fitted.stable_distances(queries)[1] / 2).max() <= 1
+
+
+def test_answers_are_booked_and_come_back_from_disk(
+    fitted: ConvexCertifiedClassifier, tmp_path: Path
+) -> None:
+    ledger = Ledger.create(tmp_path / "book.sqlite")
+    scope = Scope(subject="clinic records")
+    ledger.grant(scope, Guarantee(0.3, 0.0, AddRemove(1, data_set="blobs")))
+    release = fitted.release(np.ones((3, 2)), ledger=ledger, scope=scope)
+    assert (release.receipt.certificate, bool(release.receipt.booked)) == ("convex", True)
+    with pytest.raises(BudgetExceeded):
+        fitted.release(np.ones((1, 2)), ledger=ledger, scope=scope)
+    ledger.close()
+    loaded = ConvexCertifiedClassifier.load(fitted.save(tmp_path / "bundle"))
+    assert loaded.get_params() == fitted.get_params()
+    assert loaded.bundle_identity_ == fitted.bundle_identity_
+    queries = blobs(200, seed=4)[0]
+    for first, second in zip(
+        loaded.stable_distances(queries), fitted.stable_distances(queries), strict=True
+    ):
+        np.testing.assert_array_equal(first, second)
+    assert loaded.unlearning(queries).tolist() == fitted.unlearning(queries).tolist()
+    assert (tmp_path / "bundle" / "card.md").read_text() == fitted.card().to_markdown()
+    with pytest.raises(InvalidInput):
+        CertifiedClassifier.load(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda bundle: bundle.settings["training"].update(regularization=-1.0),
+        lambda bundle: bundle.settings["training"].update(class_weights=[1.0, 0.5]),
+        lambda bundle: bundle.settings.update(certificate="parameter intervals"),
+        lambda bundle: bundle.settings.update(members=0),
+        lambda bundle: bundle.settings.update(prevalence=[0.5]),
+        lambda bundle: bundle.arrays["member0.eigenvalue"].fill(-1.0),
+        lambda bundle: bundle.arrays["member0.weights"].fill(np.nan),
+        lambda bundle: bundle.arrays.pop("member0.weights"),
+    ],
+)
+def test_a_bundle_that_does_not_fit_together_is_refused(
+    fitted: ConvexCertifiedClassifier, tmp_path: Path, change: Any
+) -> None:
+    bundle = fitted.bundle()
+    copy = dataclasses.replace(
+        bundle,
+        settings={**bundle.settings, "training": dict(bundle.settings["training"])},
+        arrays={name: array.copy() for name, array in bundle.arrays.items()},
+    )
+    change(copy)
+    with pytest.raises(CorruptBundle):
+        ConvexCertifiedClassifier.load(copy.write(tmp_path / "bundle"))
+
+
+def test_public_prevalence_makes_a_rare_label_count(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    y = (random.random(4000) < 0.05).astype(int)
+    X = random.normal(size=(4000, 2)) + 0.8 * y[:, None]
+    names = np.where(y == 1, "ill", "well")
+    fields = {"classes": ["ill", "well"], "regularization": 1.0}
+    plain = classifier(**fields).fit(X, names)
+    weighted = classifier(**fields, prevalence={"well": 0.95, "ill": 0.05}).fit(X, names)
+    found = [(part.predict(X) == "ill")[y == 1].mean() for part in (plain, weighted)]
+    assert found[0] < 0.05
+    assert found[1] > 0.5
+    assert weighted.members_[0].settings.class_weights == pytest.approx((1.0, 1 / 19))
+    loaded = ConvexCertifiedClassifier.load(weighted.save(tmp_path / "bundle"))
+    assert loaded.prevalence == {"ill": 0.05, "well": 0.95}
+    assert "weights of labels" in loaded.card().to_markdown()
+    with pytest.raises(InvalidParameter, match="prevalence"):
+        classifier(**fields, prevalence={"ill": 0.05}).fit(X, names)
+
+
+@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(
+    million: bool,
+) -> None:
+    """By the response and by Gaussian noise; sixty times the reserve is refuted."""
+    X, y = blobs(200)
+    X, y = np.concatenate([X, [[-9.0, -9.0]]]), np.append(y, 1)
+    grid = np.stack(np.meshgrid(*[np.linspace(-3, 3, 90)] * 2), axis=-1).reshape(-1, 2)
+    pair = [classifier(regularization=0.1).fit(X[:end], y[:end]) for end in (len(X), len(X) - 1)]
+    (labels, here), (others, there) = (part.stable_distances(grid) for part in pair)
+    assert np.abs(here - there).max() == 1
+    response = StabilityResponse(classes=2, epsilon=1.0, adjacency=AddRemove(1))
+    noise = SignedDistanceRelease(classes=2, epsilon=1.0, delta=1e-2, adjacency=AddRemove(1))
+
+    def refuted(query: int, first: np.ndarray, second: np.ndarray) -> list[bool]:
+        pair = {
+            "labels": (int(labels[query]), int(others[query])),
+            "levels": (int(first[query]), int(second[query])),
+            "epsilon": 1.0,
+        }
+        cases = (
+            stability_response_case(response, **pair),
+            signed_distance_case(noise, **pair, delta=1e-2, answers=1),
+        )
+        how: dict[str, Any] = (
+            {"runs": 10**6, "confidence": 1 - 1e-9, "sampler": SecureSampler()}
+            if million
+            else {"runs": 10**4, "confidence": 0.999, "sampler": AuditSampler(0)}
+        )
+        return [case.run(**how).refutes(1.0) for case in cases]
+
+    flips = np.flatnonzero(labels != others)
+    assert len(flips)
+    for query in (*flips[:2], *np.flatnonzero((here != there) & (labels == others))[:2]):
+        assert refuted(query, here, there) == [False, False]
+    wrong = [
+        np.ceil(60 * part.members_[0].reserves(grid)[1]).astype(int) for part in pair
+    ]  # the fault
+    near = (labels == others) & (np.minimum(*wrong) <= 1)
+    worst = int((np.abs(wrong[0] - wrong[1]) * near).argmax())
+    assert refuted(worst, *wrong)[0]
+
+
+def test_predictions_survive_what_they_say_they_survive() -> None:
+    X, y = blobs(120)
+    fitted = classifier(regularization=1.0).fit(X, y)
+    random = np.random.default_rng(0)
+    queries = random.normal(size=(200, 2)) * 2
+    before = fitted.predict(queries)
+    survived = {
+        "remove": fitted.unlearning(queries),
+        "insert": fitted.poisoning(queries),
+        "replace": fitted.poisoning(queries, change="replace"),
+    }
+    assert survived["remove"].max() > 3
+    assert (survived["replace"] <= survived["insert"]).all()
+    direction = X @ fitted.members_[0].weights[:-1]
+    for k in (1, 3, 6):
+        for label in (0, 1):
+            helpful = np.argsort(np.where(y == label, -np.abs(direction), np.inf))[:k]
+            kept = np.setdiff1d(np.arange(len(X)), helpful)
+            worst = np.tile([[9.0, 9.0]] if label == 0 else [[-9.0, -9.0]], (k, 1))
+            changed = {
+                "remove": (X[kept], y[kept]),
+                "insert": (np.concatenate([X, worst]), np.append(y, [label] * k)),
+                "replace": (
+                    np.concatenate([X[kept], worst]),
+                    np.append(y[kept], [label] * k),
+                ),
+            }
+            for kind, data in changed.items():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    after = classifier(regularization=1.0).fit(*data).predict(queries)
+                assert (after == before)[survived[kind] >= k].all()
+
+
+def test_refusals() -> None:
+    X, y = blobs(30)
+    with pytest.raises(InvalidInput, match="Only binary"):
+        classifier(classes=[0, 1, 2]).fit(X, y)
+    for fields in ({"regularization": 0.0}, {"norm_bound": -1.0}, {"counting": "remove"}):
+        with pytest.raises(InvalidInput):
+            classifier(**fields).fit(X, y)
+    with pytest.raises(InvalidInput):
+        classifier().fit(X, y).poisoning(X, change="swap")
+    with pytest.warns(UserWarning, match="longer than norm_bound=0.01"):
+        classifier(norm_bound=0.01).fit(X, y)

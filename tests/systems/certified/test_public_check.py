@@ -1,0 +1,80 @@
+"""A model that is worth nothing is said to be, by public rows alone."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble
+from reticent.systems.certified.public_check import NoBetterThanConstant, PublicCheck
+
+
+def rare(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    labels = (random.random(count) < 0.08).astype(int)
+    return random.normal(size=(count, 2)) + 1.2 * labels[:, None], labels
+
+
+def test_a_model_that_always_names_the_frequent_label_is_warned_of() -> None:
+    X, y = rare(2000, 0)
+    public_X, public_y = rare(500, 1)
+    fields = {"epsilon": 0.5, "classes": [0, 1], "k_max": 5, "random_state": 0}
+    silent = CertifiedClassifier(**fields)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        silent.fit(X, y)  # nothing is found out from private rows
+    assert silent.public_check_ is None
+    with pytest.warns(NoBetterThanConstant, match="no better than a constant"):
+        warned = CertifiedClassifier(**fields).fit(X, y, public_X=public_X, public_y=public_y)
+    assert "no better than a constant" in warned.card().to_markdown()
+    # For the owner alone: no bundle, receipt or name has it.
+    assert "no better" not in warned.bundle().card
+    assert "constant" not in str(warned.release(X[:1]).receipt.to_dict())
+    # Weights of labels mend it.
+    shares = {0: 0.92, 1: 0.08}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoBetterThanConstant)
+        mended = CertifiedClassifier(**fields, prevalence=shares).fit(
+            X, y, public_X=public_X, public_y=public_y
+        )
+    assert mended.public_check_ is not None
+    assert mended.public_check_.balanced > 0.65
+    assert mended.members_[0].settings.class_weights == pytest.approx((8 / 92, 1.0))
+
+
+def test_the_public_rows_have_no_part_in_training() -> None:
+    X, y = rare(300, 0)
+    fields = {"epsilon": 0.5, "classes": [0, 1], "k_max": 2, "members": 3, "random_state": 0}
+    plain = CertifiedEnsemble(**fields, prevalence={0: 1, 1: 1}).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoBetterThanConstant)
+        checked = CertifiedEnsemble(**fields, prevalence={0: 1, 1: 1}).fit(
+            X, y, public_X=X[:9], public_y=y[:9]
+        )
+    for one, other in zip(plain.members_, checked.members_, strict=True):
+        np.testing.assert_array_equal(one.lower[0], other.lower[0])
+
+
+def test_the_check_counts() -> None:
+    check = PublicCheck.of(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))
+    assert (check.accuracy, check.constant, check.balanced) == (0.75, 0.5, 0.75)
+    assert not check.no_better
+    assert PublicCheck.of(np.zeros(4), np.array([0, 0, 0, 1])).no_better
+    assert PublicCheck.of(np.zeros(4), np.zeros(4)).no_better
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        {"public_X": np.zeros((2, 2))},
+        {"public_y": [0, 1]},
+        {"public_X": np.zeros((2, 3)), "public_y": [0, 1]},
+        {"public_X": np.zeros((2, 2)), "public_y": [0, 7]},
+    ],
+)
+def test_public_rows_that_do_not_fit_are_refused(public: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=1).fit(*rare(30, 0), **public)
