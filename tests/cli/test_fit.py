@@ -73,6 +73,8 @@ def place(tmp_path: Path) -> Path:
     np.save(tmp_path / "digits.npy", digits.target[:240])
     np.save(tmp_path / "public-pictures.npy", (digits.images / 16)[240:300])
     np.savez(tmp_path / "records.npz", X=IRIS.data / 8, y=IRIS.target, owners=np.arange(150))
+    two = IRIS.target < 2
+    np.savez(tmp_path / "two.npz", X=IRIS.data[two] / 8, y=IRIS.target[two])
     np.save(tmp_path / "x.npy", IRIS.data)
     np.save(tmp_path / "y.npy", IRIS.target)
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA.to_dict()))
@@ -99,6 +101,7 @@ SAVED = {
     "NoisyGradientClassifier",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "ConvexCertifiedClassifier",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",

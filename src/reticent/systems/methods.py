@@ -153,6 +153,13 @@ BUILT_IN = (
         releases="a label for every query",
     ),
     _own(
+        "ConvexCertifiedClassifier",
+        "systems.certified.convex_classifier",
+        "labels of logistic regression trained without noise, by its convex certificate",
+        protects="one record of the training set",
+        releases="a label for every query",
+    ),
+    _own(
         "PrivateKNNClassifier",
         "systems.private_knn.classifier",
         "labels of public queries by noisy votes of private neighbours",
