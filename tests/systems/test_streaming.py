@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,22 @@ def test_damaged_files_are_refused_without_their_cells(
         with pytest.raises(InvalidInput, match=message) as refused:
             list(encoder.release_stream(path, tmp_path / path.stem, ignore=IGNORED))
         assert "secret" not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(encoder: PowerEncoder, tmp_path: Path) -> None:
+    """``benchmarks/streams.py`` measures 10^7 rows in processes of their own."""
+    peaks = []
+    for rows in (4_000, 40_000):
+        path = tmp_path / f"{rows}.parquet"
+        table(rows).to_parquet(path)
+        answers = encoder.release_stream(path, tmp_path / str(rows), rows=2000, ignore=IGNORED)
+        next(answers)  # what is loaded and made once
+        tracemalloc.start()
+        assert sum(len(release) for release in answers) == rows - 2000
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 RUN = """

@@ -1,0 +1,109 @@
+"""Rows of a Parquet file through `release_stream`: memory above the model, and rows a second.
+
+    python benchmarks/streams.py [--rows 10000000]
+
+The claim is constant memory: the peak above the fitted model must not depend on the number of rows,
+and is below 1 GiB. Every encoder runs in a process of its own, whose peak is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reticent import NoiseAware, PosthocEncoder, PowerEncoder
+from reticent.tables import Categorical, Numeric, TabularSchema
+
+NUMBERS = ["age", "weight", "height", "pulse"]
+WORDS = ("office", "field", "sea")
+SCHEMA = TabularSchema((*(Numeric(name, 0.0, 1.0) for name in NUMBERS), Categorical("work", WORDS)))
+BATCH = 100_000
+
+
+def write(path: Path, rows: int) -> None:
+    """A Parquet file of ``rows`` rows, written batch by batch."""
+    random = np.random.default_rng(0)
+    words = np.array(WORDS)
+    schema = pa.schema([*((name, pa.float64()) for name in NUMBERS), ("work", pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, BATCH):
+            size = min(BATCH, rows - start)
+            columns = {name: random.random(size) for name in NUMBERS}
+            columns["work"] = words[random.integers(0, 3, size)]
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+def fitted(kind: str) -> PowerEncoder | PosthocEncoder:
+    """A small encoder of the table's rows."""
+    random = np.random.default_rng(1)
+    X = random.random((2000, 4))
+    y = (X[:, 0] + X[:, 1] > 1).astype(int)
+    frame = {name: X[:, place] for place, name in enumerate(NUMBERS)}
+    if kind == "power":
+        rows = pa.table({**frame, "work": random.choice(WORDS, 2000)})
+        return PowerEncoder(
+            epsilon=4.0, delta=0.0, radius=0.2, schema=SCHEMA, epochs=3, random_state=0
+        ).fit(rows, y)
+    return PosthocEncoder(
+        epsilon=4.0,
+        delta=0.0,
+        radius=0.1,
+        embedder="identity",
+        obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=3),
+        random_state=0,
+    ).fit(pa.table(frame), y)
+
+
+def measure(kind: str, source: Path, output: Path) -> dict[str, float]:
+    """Peak memory above the model in MiB, and rows a second."""
+    system = fitted(kind)
+    ignore = ["work"] if kind == "posthoc" else []
+    for _ in system.release_stream(source, output / "warm", rows=1000, ignore=ignore):
+        break  # what is loaded once
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, rows = time.perf_counter(), 0
+    for release in system.release_stream(source, output / "out", ignore=ignore):
+        rows += len(release)
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"rows": rows, "seconds": seconds, "mebibytes": (after - before) / 1024}
+
+
+def main() -> None:
+    """Prints a line for each encoder and size."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--measure", nargs=3, metavar=("KIND", "SOURCE", "OUTPUT"))
+    words = parser.parse_args()
+    if words.measure:
+        kind, source, output = words.measure
+        print(json.dumps(measure(kind, Path(source), Path(output))))
+        return
+    print("encoder  rows  rows/s  peak memory above the model, MiB")
+    with tempfile.TemporaryDirectory() as folder:
+        for rows in (words.rows // 10, words.rows):
+            source = Path(folder) / f"{rows}.parquet"
+            write(source, rows)
+            for kind in ("power", "posthoc"):
+                output = Path(folder) / f"{kind}-{rows}"
+                command = [sys.executable, __file__, "--measure", kind]
+                done = subprocess.run(
+                    [*command, str(source), str(output)], check=True, capture_output=True, text=True
+                )
+                found = json.loads(done.stdout)
+                rate = found["rows"] / found["seconds"]
+                print(f"{kind:8} {found['rows']:>9,.0f}  {rate:>9,.0f}  {found['mebibytes']:.0f}")
+
+
+if __name__ == "__main__":
+    main()
