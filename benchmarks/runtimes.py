@@ -61,13 +61,16 @@ from reticent.mechanisms import (
     NoisyAttributes,
     NoisyMaxRelease,
     NoisyScreening,
+    NoisySums,
     ProposeTestRelease,
     PublishedPosthoc,
+    SignedDistanceRelease,
     SmoothCauchy,
     SoftmaxRelease,
     SparseVectorScreening,
     StabilityRelease,
     StabilityResponse,
+    SumBlock,
     analytic_sigma,
     gaussian_delta,
     optimal_test,
@@ -82,7 +85,9 @@ from reticent.noise import (
     k_norm,
 )
 from reticent.retraining import (
+    ConvexSettings,
     TrainingSettings,
+    convex_model,
     parameter_intervals,
     published_vote_distances,
     record_buckets,
@@ -168,12 +173,18 @@ def mechanisms() -> None:
         (NoisyScreening(threshold=150.0, sigma=50.0, **sampled), (most,)),
         (attributes, (votes * 256,)),
         (sparse, (most,)),
+        (SignedDistanceRelease(**record, delta=1e-5, classes=2), (two, levels)),
+        (SignedDistanceRelease(**record, delta=1e-5, classes=10), (labels, levels)),
     ]
     for mechanism, given in answers:
         task = partial(mechanism.release, *given, sampler=sampler)
         norm = getattr(mechanism, "output_norm", None)
         name = type(mechanism).__name__ + (f", {norm.value}" if norm else "")
         show(name, fastest(task, count=ROWS), "answer")
+    make = partial(NoisySums, blocks=(SumBlock(1000, 2.0**20),), sums=1, delta=1e-5, **record)
+    show("NoisySums, made", fastest(make), "call")
+    task = partial(make().noisy_rows, np.zeros((100, 1000), dtype=np.int64), block=0)
+    show("NoisySums", fastest(partial(task, sampler=sampler), count=100_000), "coordinate")
     gaussian = {"sensitivity": 1.0, "epsilon": 1.0}
     show("analytic_sigma", fastest(partial(analytic_sigma, **gaussian, delta=1e-5)), "call")
     show("gaussian_delta", fastest(partial(gaussian_delta, **gaussian, sigma=1.0)), "call")
@@ -234,6 +245,13 @@ def certificates() -> None:
         show(f"parameter_intervals, {name}", fastest(make), "call")
         task = partial(stable_distances, make(), X)
         show(f"stable_distances, {name}", fastest(task, count=1000), "query")
+    for rows, features in ((10_000, 20), (50_000, 64)):
+        points = rng.normal(size=(rows, features))
+        convex = ConvexSettings(features=features)
+        make = partial(convex_model, points, (points[:, 0] > 0).astype(int), convex)
+        show(f"convex_model, {rows} x {features}", fastest(make), "call")
+        task = partial(make().stable_distances, points[:1000])
+        show(f"stable distances, {features} features", fastest(task, count=1000), "query")
     distances = rng.integers(0, 50, (50, ROWS))
     for classes in (2, 10):
         task = partial(

@@ -38,9 +38,9 @@ PUBLIC = {
     "reticent.audit": (
         "AuditCase AuditResult AuditedPair FittedAudit additive_case audit_fitted "
         "binary_response_case binomial_limits distance_to_instability_case epsilon_lower_bound "
-        "laplace_test_case logits_case noisy_argmax_case noisy_screening_case "
-        "propose_test_release_case stability_release_case stability_response_case worst_levels "
-        "worst_shift"
+        "laplace_test_case logits_case noisy_argmax_case noisy_screening_case noisy_sums_case "
+        "propose_test_release_case signed_distance_case stability_release_case "
+        "stability_response_case worst_levels worst_shift"
     ),
     "reticent.bundles": "Bundle",
     "reticent.core": (

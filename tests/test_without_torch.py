@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent import CertifiedClassifier, PosthocEncoder, PowerEncoder
+from reticent import CertifiedClassifier, NoiseAware, PosthocEncoder, PowerEncoder
 
 LINE = 'torch is not installed: pip install "reticent[networks]"'
 
@@ -255,7 +255,11 @@ def test_commands_without_torch(tmp_path: Path) -> None:
         iris.data, iris.target
     ).save(tmp_path / "certified")
     PosthocEncoder(
-        epsilon=8.0, delta=0.0, radius=0.2, embedder="identity", outputs=2, hidden=(4,), epochs=1
+        epsilon=8.0,
+        delta=0.0,
+        radius=0.2,
+        embedder="identity",
+        obfuscator=NoiseAware(outputs=2, hidden=(4,), epochs=1),
     ).fit(iris.data, iris.target).save(tmp_path / "posthoc")
     release = ["release", "certified", "--input", "rows.npy", "--output", "out.npz"]
     words = [

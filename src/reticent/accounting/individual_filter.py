@@ -36,13 +36,19 @@ class IndividualFilter:
     Args:
         cap: most that one record spends, 1 to 2^62.
 
-    Reference: Feldman and Zrnic 2021, Algorithm 3.
-
     Example:
         >>> filter = IndividualFilter(cap=10)
         >>> numbers = filter.more(2)
         >>> [filter.admit(numbers, np.array([4, 10])).tolist() for _ in range(3)]
         [[True, True], [True, False], [False, False]]
+
+    References:
+        - Feldman and Zrnic (2021), "Individual privacy accounting via a Rényi filter",
+          arXiv:2008.11193, algorithm 3.
+
+    See Also:
+        reticent.accounting.IndividualGaussianBudget: what a cap is worth.
+        reticent.accounting.RdpFilter: one budget for all records together.
     """
 
     def __init__(self, *, cap: int) -> None:

@@ -62,15 +62,28 @@ class IndividualGaussianBudget:
         coordinates: of a contribution, at least 1.
         precision: the largest one that is used, at least 1.
 
-    Reference: Feldman and Zrnic 2021, Theorem 4.5 (individual filters); Koskela, Tobaben and
-    Honkela 2023, Theorem 7, and Smith and Thakurta 2022 (Gaussian ones); Canonne, Kamath and
-    Steinke 2020, Proposition 5 (discrete noise). The bound on the answers that a record takes part
-    in, and with it the exact Gaussian curve for discrete noise, is ours.
-
     Example:
         >>> budget = IndividualGaussianBudget(sigma=4e6, cap=10**12, least=10**8, coordinates=2)
         >>> round(budget.epsilon(delta=1e-5), 4), budget.most_answers
         (0.9263, 10000)
+
+    References:
+        - Feldman and Zrnic (2021), "Individual privacy accounting via a Rényi filter",
+          arXiv:2008.11193, theorem 4.5 (individual filters).
+        - Koskela, Tobaben and Honkela (2023), "Individual privacy accounting with Gaussian
+          differential privacy", arXiv:2209.15596, theorem 7.
+        - Smith and Thakurta (2022), "Fully adaptive composition for Gaussian differential privacy",
+          arXiv:2210.17520.
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, proposition 5 (discrete noise).
+        - The bound on the answers that a record takes part in, and with it the exact Gaussian curve
+          for discrete noise, is ours: docs/private-knn.md.
+
+    See Also:
+        reticent.accounting.IndividualFilter: lets records into answers.
+        reticent.accounting.calibrate_individual_gaussian: the least noise for a total.
+        reticent.IndividualKNNClassifier: the estimator.
+        reticent.mechanisms.NoisySums: a number of sums that is fixed beforehand.
     """
 
     sigma: float
@@ -159,6 +172,16 @@ def calibrate_individual_gaussian(
         ... )
         >>> round(budget.multiplier, 3)
         3.731
+
+    References:
+        - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
+          analytical calibration and optimal denoising", arXiv:1805.06530, theorem 8.
+        - Koskela, Tobaben and Honkela (2023), "Individual privacy accounting with Gaussian
+          differential privacy", arXiv:2209.15596, theorem 7.
+
+    See Also:
+        reticent.accounting.IndividualGaussianBudget: the guarantee.
+        reticent.accounting.noise_multiplier: sampled Gaussian noise.
     """
     target = min(positive(epsilon, name="epsilon"), _LARGEST_EPSILON)
     delta = probability(delta, name="delta", allow_zero=False)

@@ -44,9 +44,7 @@ from reticent.mechanisms import (
 )
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerQuery
-from reticent.systems.releasing_system import ReleasingSystem
 from reticent.training.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -223,6 +221,10 @@ def auditable_query(system: Any) -> Query:
             message says why.
         NotFittedYet: not fitted.
     """
+    # Late: both bring scikit-learn, which the audits of mechanisms do without.
+    from reticent.systems.power.encoder import PowerEncoder
+    from reticent.systems.releasing_system import ReleasingSystem
+
     if type(system).__name__ in _VOTES:
         raise InvalidInput(
             f"system: a {type(system).__name__} cannot be audited by itself. Its labels are "

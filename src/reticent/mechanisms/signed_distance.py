@@ -97,13 +97,30 @@ class SignedDistanceRelease:
         >>> release.release([1, 0], [3000, 5000], sampler=SecureSampler()).tolist()
         [1, 0]
 
+    Utility:
+        With 11,200 answers for epsilon = 10 and delta = 1e-5 in total, two labels are right with
+        probability 0.58, 0.83 and 0.97 at levels 10, 50 and 100; ten labels with 0.14, 0.34 and
+        0.67. One answer at epsilon = 1 is right with probability 0.56, 0.83 and 0.93 at levels 0, 3
+        and 5: less than ``StabilityResponse``, which needs no delta there.
+
+    Runtime:
+        O(c) an answer; 0.2 microseconds for two labels and 2 for ten on one core
+        (benchmarks/runtimes.py).
+
     References:
-        Dong, Roth and Su (2022), "Gaussian differential privacy", arXiv:1905.02383, Corollary 3.3
-        (composition). Balle and Wang (2018), arXiv:1805.06530, Theorem 8. Canonne, Kamath and
-        Steinke (2020), arXiv:2004.00010, Proposition 5.
+        - Dong, Roth and Su (2022), "Gaussian differential privacy", arXiv:1905.02383, corollary 3.3
+          (composition).
+        - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
+          analytical calibration and optimal denoising", arXiv:1805.06530, theorem 8.
+        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+          arXiv:2004.00010, proposition 5 (Rényi divergence of the discrete Gaussian).
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, stable distances of a trained model.
 
     See Also:
-        StabilityResponse: better for one answer and for few.
+        reticent.mechanisms.StabilityResponse: better for one answer and for few.
+        reticent.mechanisms.DistanceToInstability: the exact answer or none.
+        reticent.mechanisms.SmoothCauchy: the published response.
     """
 
     classes: int

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee
 from reticent.planning.candidates import Requirements
 from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
@@ -69,12 +70,10 @@ class DpSgd:
         noise_scale: float,
         seed: int,
     ) -> Predictions:
-        import torch
-
-        from reticent.core.extras import require
         from reticent.training.dpsgd import private_optimizer
         from reticent.training.networks import relu_network
 
+        torch = require("torch", extra="networks")
         public = stand_ins.public_rows
         center, spread = public.mean(axis=0), np.maximum(public.std(axis=0), 1e-9)
         points, asked = (
@@ -114,14 +113,12 @@ class DpSgd:
         steps: int,
         generator: Any,
     ) -> None:
-        import torch
-        from torch.nn import functional
-
+        torch = require("torch", extra="networks")
         for _ in range(steps):
             rows = torch.nonzero(torch.rand(len(points), generator=generator) < rate)[:, 0]
             optimizer.zero_grad()
             if len(rows):
-                loss = functional.cross_entropy(model(points[rows]), targets[rows])
+                loss = torch.nn.functional.cross_entropy(model(points[rows]), targets[rows])
                 torch.autograd.backward(loss)
             else:
                 for parameter in model.parameters():

@@ -113,8 +113,11 @@ def plan(
         (True, True)
 
     References:
-        Liu and Talwar 2019, arXiv:1811.07971 (selection on the private records, which this
-        replaces).
+        - Liu and Talwar (2019), "Private selection from private candidates", arXiv:1811.07971,
+          selection on the private records, which this replaces.
+
+    See Also:
+        reticent.planning.Candidate: what a method of your own has to have.
     """
     rows = finite_array(X if schema is None else schema.encode(X), name="X", ndim=2)
     if len(rows) < _LEAST_ROWS:
@@ -260,7 +263,8 @@ def standard_errors(table: Array) -> Array:
         Shape (entries,).
 
     References:
-        Nadeau and Bengio 2003, Machine Learning 52, equation 9 (corrected resampled variance).
+        - Nadeau and Bengio (2003), "Inference for the generalization error",
+          doi:10.1023/A:1024068626366, equation 9 (corrected resampled variance).
 
     Example:
         >>> standard_errors(np.array([[0.0, 1.0, 2.0, 3.0, 4.0]])).round(4)

@@ -61,6 +61,20 @@ class ConvexSettings:
     Raises:
         InvalidParameter, UnknownName: a value out of its range, or so many features at so small a
             regularization that double precision proves nothing for 2^22 records.
+
+    Utility:
+        Distances grow with ``regularization``, and accuracy falls: docs/certified.md, section 8.
+
+    Runtime:
+        Checked in O(1).
+
+    References:
+        - Bach (2010), "Self-concordant analysis for logistic regression", arXiv:0910.4627,
+          proposition 1.
+
+    See Also:
+        reticent.retraining.convex_model: the minimiser.
+        reticent.retraining.TrainingSettings: networks trained by certified steps.
     """
 
     features: int
@@ -151,6 +165,25 @@ class ConvexModel:
         settings: what is minimised.
         weights: shape (features + 1,), the intercept's last.
         eigenvalue: of the Hessian of the sum of losses at ``weights``, the least one; at least 0.
+
+    Utility:
+        For 50,000 Gaussian rows of 64 features, labelled by the first of them, half of new rows
+        have a distance of 37 records or more, at a regularization of 10.
+
+    Runtime:
+        O(features^2) a row; 1 microsecond for 64 features on one core (benchmarks/runtimes.py).
+
+    References:
+        - Bach (2010), "Self-concordant analysis for logistic regression", arXiv:0910.4627,
+          proposition 1.
+        - Higham (2002), "Accuracy and stability of numerical algorithms",
+          doi:10.1137/1.9780898718027, theorems 3.5, 10.3 and 10.7 (sums, Cholesky's method).
+        - The proof: docs/certified.md, section 8.
+
+    See Also:
+        reticent.retraining.convex_model: makes one from records.
+        reticent.retraining.stable_distances: distances of networks.
+        reticent.mechanisms.StabilityResponse: labels from distances.
     """
 
     settings: ConvexSettings
@@ -220,11 +253,25 @@ def convex_model(X: npt.ArrayLike, labels: npt.ArrayLike, settings: ConvexSettin
         >>> labels.tolist()[:2], bool(distances[0] > 20), bool(distances[2] < 5)
         ([1, 0], True, True)
 
+    Utility:
+        The minimiser itself, to a gradient of length 2^-10: no accuracy is given up for distances
+        but by ``regularization``.
+
+    Runtime:
+        A few Newton steps of O(n features^2) each; 25 milliseconds for 10,000 rows of 20 features
+        on one core, 0.5 seconds for 50,000 of 64 (benchmarks/runtimes.py).
+
     References:
-        Sun and Tran-Dinh (2019), "Generalized self-concordant functions", Mathematical Programming
-        178, Theorem 2 (the damped step). Bach (2010), "Self-concordant analysis for logistic
-        regression", arXiv:0910.4627, Proposition 1. Higham (2002), "Accuracy and stability of
-        numerical algorithms", Theorems 3.5, 10.3 and 10.7 (sums, Cholesky's method).
+        - Sun and Tran-Dinh (2019), "Generalized self-concordant functions: a recipe for Newton-type
+          methods", arXiv:1703.04599, theorem 2 (the damped step).
+        - Bach (2010), "Self-concordant analysis for logistic regression", arXiv:0910.4627,
+          proposition 1.
+        - Higham (2002), "Accuracy and stability of numerical algorithms",
+          doi:10.1137/1.9780898718027, theorems 3.5, 10.3 and 10.7 (sums, Cholesky's method).
+
+    See Also:
+        reticent.ConvexCertifiedClassifier: the estimator.
+        reticent.retraining.parameter_intervals: networks, by intervals around trained parameters.
     """
     rows = finite_array(X, name="X", ndim=2, columns=settings.features, allow_empty=True)
     truth = np.asarray(labels)

@@ -104,8 +104,11 @@ class PatchFeatures(_PublicMap):
         (40, 16)
 
     References:
-        Coates and Ng (2011), "Learning feature representations with k-means"; Coates, Ng and Lee
-        (2011), AISTATS (the triangle-like encoding and the pooling).
+        - Coates and Ng (2012), "Learning feature representations with k-means",
+          doi:10.1007/978-3-642-35289-8_30.
+        - Coates, Ng and Lee (2011), "An analysis of single-layer networks in unsupervised feature
+          learning", International Conference on Artificial Intelligence and Statistics (AISTATS),
+          PMLR 15, the triangle-like encoding and the pooling.
     """
 
     name = "patch features of public pictures"

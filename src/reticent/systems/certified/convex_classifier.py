@@ -71,9 +71,18 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         >>> labels.tolist()[0], bool(distances[0] > 10), distances.tolist()[1]
         (1, True, 0)
 
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, labels by stable distances.
+        - Bach (2010), "Self-concordant analysis for logistic regression", arXiv:0910.4627,
+          proposition 1.
+        - The proofs: docs/certified.md, section 8.
+
     See Also:
-        CertifiedClassifier: several labels, hidden layers, and larger distances where the number of
-            records is large and accuracy may be lower.
+        reticent.CertifiedClassifier: several labels, hidden layers, and larger distances where the
+            number of records is large and accuracy may be lower.
+        reticent.retraining.convex_model: the trained model.
+        reticent.mechanisms.SignedDistanceRelease: the mechanism "signed-distance".
     """
 
     members_: tuple[ConvexModel, ...]

@@ -37,6 +37,16 @@ class Calibration(BaseEstimator):
     Example:
         >>> Calibration(head_epochs=2)
         Calibration(head_epochs=2)
+
+    References:
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), where utility is the accuracy of a server that sees released values
+          alone.
+
+    See Also:
+        reticent.PosthocEncoder: chooses among what could be released by it.
+        reticent.NoiseAware: has sizes to choose among.
     """
 
     def __init__(self, *, share: float = 0.2, head_epochs: int = 5) -> None:

@@ -106,10 +106,20 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         97
 
     References:
-        Feldman and Zrnic 2021 (individual filters); Koskela, Tobaben and Honkela 2023 (with
-        Gaussian noise); Zhu, Zhao, Guo and Wang 2023 (for votes of neighbours: Ind-KNN). **Differs
-        from the papers**: exact discrete noise, votes without what all classes share, several looks
-        at one query.
+        - Feldman and Zrnic (2021), "Individual privacy accounting via a Rényi filter",
+          arXiv:2008.11193, individual filters.
+        - Koskela, Tobaben and Honkela (2023), "Individual privacy accounting with Gaussian
+          differential privacy", arXiv:2209.15596, the same with Gaussian noise.
+        - Zhu, Zhao, Guo and Wang (2023), "'Private prediction strikes back!' Private kernelized
+          nearest neighbors with individual Rényi filter", arXiv:2306.07381, votes of neighbours
+          (Ind-KNN).
+        - **Differs from the papers** in exact discrete noise, votes without what all classes share,
+          and several looks at one query: docs/private-knn.md.
+
+    See Also:
+        reticent.PrivateKNNClassifier: a number of answers that is fixed beforehand.
+        reticent.RadiusVotesClassifier: the same votes, for few answers.
+        reticent.accounting.IndividualGaussianBudget: the total.
     """
 
     classes_: npt.NDArray[Any]

@@ -54,7 +54,16 @@ class CellsClassifier(ReleasedModel):
         (3,)
 
     References:
-        James and Stein (1961); Dwork, McSherry, Nissim and Smith (2006) (noisy histograms).
+        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
+          data analysis", doi:10.1007/11681878_14, noisy histograms.
+        - James and Stein (1961), "Estimation with quadratic loss", Berkeley Symposium on
+          Mathematical Statistics and Probability, shrinkage.
+
+    See Also:
+        reticent.MomentClassifier: one linear model in place of cells.
+        reticent.NoisyGradientClassifier: a linear model by steps.
+        reticent.RadiusVotesClassifier: a neighbourhood of its own for each query.
+        reticent.mechanisms.NoisySums: the mechanism.
     """
 
     def __init__(

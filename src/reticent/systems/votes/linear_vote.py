@@ -42,6 +42,19 @@ class LinearVoteClassifier(QueryVotes):
         >>> vote = LinearVoteClassifier(epsilon=1.0, delta=0.0, classes=(0, 1), answers=1)
         >>> len(vote.fit(X[:400], y[:400], public_X=X[400:]).release(X[:1]).values)
         1
+
+    References:
+        - Papernot et al. (2017), "Semi-supervised knowledge transfer for deep learning from private
+          training data", arXiv:1610.05755, noisy votes on public queries.
+        - Wang (2018), "Revisiting differentially private linear regression: optimal and adaptive
+          prediction & estimation in unbounded domain", arXiv:1803.02596, regression from moments,
+          of which a vote is one record's part.
+        - The sensitivity: docs/votes.md, section 2.
+
+    See Also:
+        reticent.RadiusVotesClassifier: votes of near records alone.
+        reticent.MomentClassifier: the same model, to publish.
+        reticent.CertifiedClassifier: labels of a trained model.
     """
 
     def __init__(

@@ -43,8 +43,16 @@ class MomentClassifier(ReleasedModel):
         (3,)
 
     References:
-        Fisher (1936) (linear discriminants); Vu and Slavkovic (2009), ICDM Workshops (noisy
-        moments).
+        - Fisher (1936), "The use of multiple measurements in taxonomic problems",
+          doi:10.1111/j.1469-1809.1936.tb02137.x, linear discriminants.
+        - Wang (2018), "Revisiting differentially private linear regression: optimal and adaptive
+          prediction & estimation in unbounded domain", arXiv:1803.02596, regression from noisy
+          moments; here the second moments are public and have no noise.
+
+    See Also:
+        reticent.NoisyGradientClassifier: the cross entropy in place of squares, by steps.
+        reticent.LinearVoteClassifier: the same model, asked one query at a time.
+        reticent.mechanisms.NoisySums: the mechanism.
     """
 
     def __init__(

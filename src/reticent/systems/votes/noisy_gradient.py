@@ -61,8 +61,17 @@ class NoisyGradientClassifier(ReleasedModel):
         (3,)
 
     References:
-        Song, Chaudhuri and Sarwate (2013); Bassily, Smith and Thakurta (2014) (noisy gradient
-        descent); Dong, Roth and Su (2022), Corollary 3.3 (the composition).
+        - Song, Chaudhuri and Sarwate (2013), "Stochastic gradient descent with differentially
+          private updates", doi:10.1109/GlobalSIP.2013.6736861.
+        - Bassily, Smith and Thakurta (2014), "Private empirical risk minimization: efficient
+          algorithms and tight error bounds", doi:10.1109/FOCS.2014.56.
+        - Dong, Roth and Su (2022), "Gaussian differential privacy", arXiv:1905.02383, corollary 3.3
+          (composition).
+
+    See Also:
+        reticent.MomentClassifier: squares in place of the cross entropy, in one sum.
+        reticent.CellsClassifier: no linear model.
+        reticent.mechanisms.NoisySums: the mechanism.
     """
 
     def __init__(

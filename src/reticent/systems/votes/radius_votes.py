@@ -37,6 +37,17 @@ class RadiusVotesClassifier(QueryVotes):
         >>> votes = RadiusVotesClassifier(epsilon=2.0, delta=1e-5, classes=range(10), answers=5)
         >>> len(votes.fit(X[:1300], y[:1300], public_X=X[1300:]).release(X[1300:1305]).values)
         5
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, votes of neighbours on public queries.
+        - Why a vote within a radius depends on no other record: docs/votes.md, section 4.
+
+    See Also:
+        reticent.LinearVoteClassifier: votes by a linear model.
+        reticent.IndividualKNNClassifier: any number of answers.
+        reticent.PrivateKNNClassifier: the nearest records of a sample.
+        reticent.CellsClassifier: a model to publish.
     """
 
     def __init__(

@@ -53,11 +53,13 @@ class BetaVAE(Part):
         (20, 2)
 
     References:
-        Irina Higgins et al., "beta-VAE: Learning Basic Visual Concepts with a Constrained
-        Variational Framework", ICLR 2017, equation 4.
+        - Higgins et al. (2017), "beta-VAE: learning basic visual concepts with a constrained
+          variational framework", International Conference on Learning Representations (ICLR),
+          equation 4.
 
     See Also:
-        Identity: inputs that are embeddings already.
+        reticent.Identity: inputs that are embeddings already.
+        reticent.Named: an embedder of your own, with a name.
     """
 
     embedder_: Embedder
@@ -137,6 +139,14 @@ class Identity(Part):
     Example:
         >>> Identity().fit([[1.0, 2.0]]).network()(torch.tensor([[3.0, 4.0]])).tolist()
         [[3.0, 4.0]]
+
+    References:
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), which protects an embedding, whatever made it.
+
+    See Also:
+        reticent.BetaVAE: an embedder for pictures.
     """
 
     n_features_in_: int
@@ -171,6 +181,15 @@ class Named(Part):
     Example:
         >>> Named("identity", "clinic encoder 3")
         Named(embedder='identity', name='clinic encoder 3')
+
+    References:
+        - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
+          differential privacy using metrics", doi:10.1007/978-3-642-39077-7_5, the metric that a
+          guarantee is about; an embedder makes it one of inputs.
+
+    See Also:
+        reticent.BetaVAE: an embedder for pictures.
+        reticent.Identity: inputs that are embeddings already.
     """
 
     def __init__(self, embedder: Any, name: str) -> None:

@@ -43,6 +43,15 @@ class LabelAware(Part):
         >>> part = part.fit(points, (points[:, 0] > 0).astype(int), release=release)
         >>> part.network()[-1].out_features
         2
+
+    References:
+        - McSherry and Talwar (2007), "Mechanism design via differential privacy",
+          doi:10.1109/FOCS.2007.66, the mechanism "softmax", whose chances it is trained on.
+        - How it is trained: docs/training.md.
+
+    See Also:
+        reticent.PosthocClassifier: the estimator that it is a part of.
+        reticent.NoiseAware: vectors instead of labels.
     """
 
     needs_labels: ClassVar[bool] = True

@@ -96,8 +96,15 @@ class NoiseAware(Obfuscator):
         >>> part.network()[-1].out_features
         1
 
+    References:
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), table 1, the published obfuscators.
+        - How it is trained: docs/training.md.
+
     See Also:
-        Published: the obfuscators of earlier papers.
+        reticent.Published: the obfuscators of earlier papers.
+        reticent.LabelAware: labels instead of vectors.
     """
 
     def __init__(
@@ -201,11 +208,12 @@ class Published(Obfuscator):
         3
 
     References:
-        Abhishek Singh et al., "Posthoc privacy guarantees for collaborative inference with modified
-        Propose-Test-Release", NeurIPS 2023, table 1.
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), table 1.
 
     See Also:
-        NoiseAware: trained for the noise of its release.
+        reticent.NoiseAware: trained for the noise of its release.
     """
 
     def __init__(
