@@ -377,7 +377,7 @@ def table(data: str, rows: dict[str, Results]) -> str:
         "",
         (
             "| row | epsilon | queries | labels right | student, unseen pictures | student, public "
-            "pictures | bound |"
+            "pictures (transductive) | bound |"
         ),
         "|---|---|---|---|---|---|---|",
     ]

@@ -5,7 +5,8 @@ The first 2,000 pictures of the training part are public, with their labels; the
 private records. Features, radii, noise-free rivals and all settings come from the public ones, with
 noise weighed as among the private records. Every way is scored on *all* held-out pictures. Those
 that answer for good, and students, never see them beforehand; those that answer query by query get
-all of them as queries. A row is the mean over seeds of the noise, with its standard error.
+all of them as queries, and pay for each. So no row is transductive: nothing learns from a picture
+that is scored. A row is the mean over seeds of the noise, with its standard error.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,95 +23,61 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
+from papers.private_knn.pate_rung import pate
+from papers.private_knn.rung_rows import (
+    DELTA,
+    MAPS,
+    Found,
+    Rows,
+    asked_places,
+    rows_of,
+    taught_right,
+)
 from papers.result_files import write_result
-from reticent.datasets import load
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.radius_votes import RadiusVotesClassifier
 from reticent.systems.votes.released_model import ReleasedModel
-from reticent.training.public_features import PatchFeatures
-from reticent.training.surest_student import surest_student
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-DELTA = 1e-5
-PUBLIC = 2000
 SEEDS = (0, 1, 2)
-DIMENSION = 40
-ANSWERS = 600
-"""Labels that the students' teachers give; a number that was fixed beforehand."""
-
-MAPS: dict[str, dict[str, Any]] = {
-    "mnist": {"image_shape": (1, 28, 28), "upright": True},
-    "fashion": {"image_shape": (1, 28, 28), "mirrored": True},
-    "cifar10": {"image_shape": (3, 32, 32), "mirrored": True},
-    "digits": {"image_shape": (1, 8, 8), "patch": 3, "filters": 100},
-}
+Way = Callable[[Rows, float, tuple[int, ...]], Found]
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Features of the three parts."""
-
-    private: Array
-    codes: Integers
-    public: Array
-    public_codes: Integers
-    scored: Array
-    truth: Integers
-    classes: int
-
-    @cached_property
-    def near(self) -> Rows:
-        """The same in the first principal directions of the public rows, for distances."""
-        centre = self.public.mean(axis=0)
-        _, _, directions = np.linalg.svd(self.public - centre, full_matrices=False)
-        kept = directions[:DIMENSION].T
-        parts = [(part - centre) @ kept for part in (self.private, self.public, self.scored)]
-        return Rows(
-            parts[0], self.codes, parts[1], self.public_codes, parts[2], self.truth, self.classes
-        )
-
-
-def rows_of(data: str, folder: Path) -> Rows:
-    """Features of the pictures, computed once and kept in ``folder``."""
-    loaded = load(data)
-    public = min(PUBLIC, len(loaded.train_rows) // 5)
-    kept = folder / f"patch-features-{data}.npz"
-    if not kept.is_file():
-        learned = PatchFeatures(**MAPS[data]).fit(loaded.train_rows[:public])
-        np.savez(
-            kept,
-            train=learned.features(loaded.train_rows).astype(np.float32),
-            test=learned.features(loaded.test_rows).astype(np.float32),
-        )
-    with np.load(kept) as stored:
-        train, test = (stored[name].astype(np.float64) for name in ("train", "test"))
-    codes = loaded.train_labels
-    return Rows(
-        train[public:],
-        codes[public:],
-        train[:public],
-        codes[:public],
-        test,
-        loaded.test_labels,
-        loaded.classes,
-    )
-
-
-def public_rows_alone(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> list[float]:
+def public_rows_alone(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
     """Logistic regression on the labelled public rows; no private record, no noise."""
     spread = rows.public.std(axis=0) + 1e-6
     found = LogisticRegression(C=0.1, max_iter=500).fit(rows.public / spread, rows.public_codes)
-    return [float((found.predict(rows.scored / spread) == rows.truth).mean())]
+    return Found([float((found.predict(rows.scored / spread) == rows.truth).mean())])
 
 
-def _released(
-    kind: type[ReleasedModel], rows: Rows, epsilon: float, seeds: tuple[int, ...], **more: Any
-) -> list[float]:
-    """A released model with the best of its grid on two halves of the public rows."""
+def released(
+    kind: type[ReleasedModel],
+    rows: Rows,
+    epsilon: float,
+    seeds: tuple[int, ...],
+    *,
+    student_share: float | None = None,
+) -> Found:
+    """A released model with the settings that do best on two halves of the public rows; with a
+    share, the student of each model in its place.
+    """
+    models, settings = _models(kind, rows, epsilon, seeds)
+    if student_share is not None:
+        models = [model.with_student(rows.public, student_share) for model in models]
+        settings = {**settings, "student_share": student_share}
+    right = [float((model.predict(rows.scored) == rows.truth).mean()) for model in models]
+    return Found(right, settings)
+
+
+@lru_cache(maxsize=1)
+def _models(
+    kind: type[ReleasedModel], rows: Rows, epsilon: float, seeds: tuple[int, ...]
+) -> tuple[list[ReleasedModel], dict[str, Any]]:
+    """A model for each seed, and the settings of all of them; kept for the row of the student."""
     total: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "classes": range(rows.classes)}
     half = len(rows.public) // 2
     grid = kind.settings_grid(
@@ -125,31 +92,32 @@ def _released(
     def rehearsed(settings: dict[str, Any]) -> float:
         right = []
         for held, asked in (halves, halves[::-1]):
-            model = kind(**total, **settings, **_counted(kind, half)).simulate_fit(
+            records = len(rows.public[held])
+            for model in kind(**total, **settings, **_counted(kind, records)).simulate_fits(
                 rows.public[held],
                 rows.public_codes[held],
                 public_X=rows.public[asked],
-                seed=0,
-                noise_scale=half / len(rows.private),
-            )
-            found = model.predict(rows.public[asked])
-            right.append((found == rows.public_codes[asked]).mean())
+                totals=[(epsilon, DELTA)],
+                seeds=seeds,
+                noise_scale=records / len(rows.private),
+            ):
+                found = model.predict(rows.public[asked])
+                right.append((found == rows.public_codes[asked]).mean())
         return float(np.mean(right))
 
     best = max(grid, key=rehearsed)
-    right = []
-    for seed in seeds:
-        model = kind(**total, **best, **_counted(kind, len(rows.private)), **more)
-        model.simulate_fit(rows.private, rows.codes, public_X=rows.public, seed=seed)
-        right.append(float((model.predict(rows.scored) == rows.truth).mean()))
-    return right
+    model = kind(**total, **best, **_counted(kind, len(rows.private)))
+    fits = model.simulate_fits(
+        rows.private, rows.codes, public_X=rows.public, totals=[(epsilon, DELTA)], seeds=seeds
+    )
+    return list(fits), best
 
 
 def _counted(kind: type[ReleasedModel], records: int) -> dict[str, Any]:
     return {"records": records} if kind is NoisyGradientClassifier else {}
 
 
-def radius_votes(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> list[float]:
+def radius_votes(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
     """Radius votes with a fixed cost for each of all the held-out pictures."""
     near, half = rows.near, len(rows.public) // 2
     total: dict[str, Any] = {
@@ -169,13 +137,14 @@ def radius_votes(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> list[flo
     share = max((0.005, 0.01, 0.02, 0.05, 0.1, 0.2), key=rehearsed)
     model = RadiusVotesClassifier(**total, share=share)
     model.fit(near.private, rows.codes, public_X=near.public)
-    return [
+    right = [
         float((model.simulate(near.scored, seed=seed).values == rows.truth).mean())
         for seed in seeds
     ]
+    return Found(right, {"share": share})
 
 
-def individual_filters(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> list[float]:
+def individual_filters(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
     """Votes of records with a budget each, on all the held-out pictures."""
     near = rows.near
     model = IndividualKNNClassifier.tuned(
@@ -187,16 +156,17 @@ def individual_filters(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> li
         records=len(rows.private),
         queries=len(rows.scored),
     ).fit(near.private, rows.codes, public_X=near.public)
-    return [
+    right = [
         float((model.simulate(near.scored, seed=seed).values == rows.truth).mean())
         for seed in seeds
     ]
+    chosen = {name: getattr(model, name) for name in ("share", "power", "votes", "looks")}
+    return Found(right, chosen)
 
 
-def private_knn(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> list[float]:
+def private_knn(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
     """Labels of public pictures by Private-kNN, and a support vector machine on the surest."""
-    near = rows.near
-    asked = np.random.default_rng(0).permutation(len(rows.public))[:ANSWERS]
+    near, asked = rows.near, asked_places(rows)
     model = PrivateKNNClassifier.tuned(
         near.public,
         rows.public_codes,
@@ -207,72 +177,80 @@ def private_knn(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> list[floa
         queries=len(asked),
         feature_range=_box(near.public),
     ).fit(near.private, rows.codes)
-    return [
-        _taught(rows, asked, model.simulate(near.public[asked], seed=seed).values, seed)
+    right = [
+        taught_right(rows, asked, model.simulate(near.public[asked], seed=seed).values, seed)
         for seed in seeds
     ]
+    chosen = {name: getattr(model, name) for name in ("neighbours", "sampling_probability")}
+    return Found(right, chosen)
 
 
 def _box(points: Array) -> tuple[Array, Array]:
     return points.min(axis=0) - 1e-6, points.max(axis=0) + 1e-6
 
 
-def _taught(rows: Rows, asked: Integers, labels: Integers, seed: int) -> float:
-    student = surest_student(rows.public[asked], labels, classes=rows.classes, seed=seed)
-    return float((student.predict(rows.scored) == rows.truth).mean())
-
-
-WAYS: dict[str, tuple[str, Callable[[Rows, float, tuple[int, ...]], list[float]]]] = {
+WAYS: dict[str, tuple[str, Way]] = {
     "public rows alone": ("no private record", public_rows_alone),
-    "cells": ("for good", lambda *given: _released(CellsClassifier, *given)),
+    "cells": ("for good", lambda *given: released(CellsClassifier, *given)),
     "noisy gradient descent": (
         "for good",
-        lambda *given: _released(NoisyGradientClassifier, *given),
+        lambda *given: released(NoisyGradientClassifier, *given),
     ),
     "noisy gradient descent, support vector machine on the surest labels": (
         "for good",
-        lambda *given: _released(NoisyGradientClassifier, *given, student_share=0.88),
+        lambda *given: released(NoisyGradientClassifier, *given, student_share=0.88),
     ),
+    "Private-kNN, support vector machine on the surest labels": ("for good", private_knn),
+    "PATE, support vector machine on the surest labels": ("for good", pate),
     "radius votes": ("query by query", radius_votes),
     "individual filters": ("query by query, without limit", individual_filters),
-    "Private-kNN, support vector machine on the surest labels": ("for good", private_knn),
 }
 
 
-def table(data: str, epsilon: float, found: dict[str, list[float]], scored: int) -> str:
-    """The results as Markdown."""
+def table(data: str, epsilon: float, found: dict[str, Found], scored: int) -> str:
+    """The results as Markdown; ways that were not run are named."""
     lines = [
         f"# Ways to label pictures: {data} at epsilon {epsilon:g}",
         "",
         f"`python -m papers.private_knn.rungs --data {data} --epsilon {epsilon:g}`",
         "",
         f"Delta {DELTA:g}; one record more or less; scored on all {scored} held-out pictures.",
-        "Labelled public rows: the first 2,000 of the training part (a fifth of smaller ones).",
+        "Nothing learned from these, so no row is transductive. Labelled public rows: the first",
+        "2,000 of the training part (a fifth of smaller ones).",
+        "Standard errors are those of the noise.",
         "",
-        "| way | answers | right | standard error | seeds |",
-        "|---|---|---|---|---|",
+        "| way | answers | right | standard error | seeds | settings, from public rows |",
+        "|---|---|---|---|---|---|",
     ]
-    for name, right in sorted(found.items(), key=lambda item: -float(np.mean(item[1]))):
-        error = np.std(right, ddof=1) / len(right) ** 0.5 if len(right) > 1 else 0.0
-        shown = f"{100 * error:.2f}" if len(right) > 1 else "no noise"
+    for name, row in sorted(found.items(), key=lambda item: -float(np.mean(item[1].right))):
+        seeds = len(row.right)
+        error = 100 * float(np.std(row.right, ddof=1)) / seeds**0.5 if seeds > 1 else None
+        shown = "no noise" if error is None else f"{error:.2f}"
+        settings = ", ".join(f"{key} {value}" for key, value in row.settings.items()) or "-"
         lines.append(
-            f"| {name} | {WAYS[name][0]} | {100 * float(np.mean(right)):.2f} % | {shown} | "
-            f"{len(right)} |"
+            f"| {name} | {WAYS[name][0]} | {100 * float(np.mean(row.right)):.2f} % | {shown} | "
+            f"{seeds} | {settings} |"
         )
+    if missing := [name for name in WAYS if name not in found]:
+        lines += ["", f"Not run: {'; '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 
 def run(data: str, epsilon: float, ways: list[str], *, folder: Path, seeds: tuple[int, ...]) -> str:
-    """The page; each way is kept in ``folder`` once it is done."""
+    """The page of all ways that are known by now; each is kept in ``folder`` once it is done."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / f"rungs-{data}-{epsilon:g}.json"
-    found = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    written = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    found = {name: Found(**row) for name, row in written.items()}
     rows = rows_of(data, folder)
     for name in ways:
         if name not in found:
             found[name] = WAYS[name][1](rows, epsilon, seeds)
-            kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return table(data, epsilon, {name: found[name] for name in ways}, len(rows.scored))
+            write_result(
+                kept,
+                json.dumps({way: asdict(row) for way, row in found.items()}, indent=1) + "\n",
+            )
+    return table(data, epsilon, found, len(rows.scored))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -41,13 +41,6 @@ def test_withheld_labels_teach_nothing() -> None:
     assert student.kept.tolist() == (labels >= 0).tolist()
 
 
-def test_it_beats_its_labels_only_where_it_does() -> None:
-    student = surest_student(X[TAUGHT], _released(0.2), classes=10, seed=0)
-    truth = TRUTH[UNSEEN]
-    assert not student.beats(X[UNSEEN], truth, truth)
-    assert student.beats(X[UNSEEN], np.full(len(truth), -1), truth)
-
-
 def test_a_label_that_nobody_has_is_never_given() -> None:
     labels = np.where(TRUTH[TAUGHT] < 2, TRUTH[TAUGHT], -1)
     student = surest_student(X[TAUGHT], labels, classes=10, seed=0)

@@ -54,18 +54,6 @@ class SurestStudent:
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def beats(self, features: npt.ArrayLike, labels: npt.ArrayLike, truth: npt.ArrayLike) -> bool:
-        """Whether it is right on more of some labelled public rows than the labels released for
-        them.
-
-        Args:
-            features: shape (n, d), public rows that it did not learn from.
-            labels: shape (n,), released; -1 where withheld, which counts as wrong.
-            truth: shape (n,), public.
-        """
-        right = np.asarray(truth)
-        return bool((self.predict(features) == right).sum() > (np.asarray(labels) == right).sum())
-
 
 def surest_student(
     features: npt.ArrayLike, labels: npt.ArrayLike, *, classes: int, share: float = 0.88, seed: int

@@ -1,36 +1,63 @@
-"""The table of all ways: what a row says, and the way that needs no private record."""
+"""The table of all ways: what a row says, and what ways score on generated rows."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 
-from papers.private_knn.rungs import Rows, public_rows_alone, radius_votes, table
-
-
-def _rows() -> Rows:
-    rng = np.random.default_rng(0)
-    codes = np.arange(900) % 3
-    features = rng.normal(size=(900, 50)) + 3.0 * np.eye(3)[codes] @ rng.normal(size=(3, 50))
-    parts = slice(0, 600), slice(600, 800), slice(800, None)
-    (private, public, scored) = ((features[part], codes[part]) for part in parts)
-    return Rows(*private, *public, *scored, classes=3)
+from papers.private_knn import rungs
+from papers.private_knn.pate_rung import pate
+from papers.private_knn.rung_rows import Found, Rows
+from papers.private_knn.rungs import public_rows_alone, radius_votes, released, run, table
+from reticent.systems.votes.cells import CellsClassifier
 
 
-def test_rows_are_ordered_and_carry_their_errors() -> None:
-    found = {"public rows alone": [0.5], "cells": [0.8, 0.9, 0.7]}
+def test_rows_are_ordered_and_carry_their_errors_and_settings() -> None:
+    found = {
+        "public rows alone": Found([0.5]),
+        "cells": Found([0.8, 0.9, 0.7], {"cells": 64, "components": 10}),
+    }
     lines = table("digits", 2.0, found, 10).splitlines()
-    assert lines[-2] == "| cells | for good | 80.00 % | 5.77 | 3 |"
-    assert lines[-1] == "| public rows alone | no private record | 50.00 % | no noise | 1 |"
+    at = lines.index("| cells | for good | 80.00 % | 5.77 | 3 | cells 64, components 10 |")
+    assert lines[at + 1] == "| public rows alone | no private record | 50.00 % | no noise | 1 | - |"
+    assert lines[-1].startswith("Not run: noisy gradient descent; ")
+    assert "PATE" in lines[-1]
+    assert "cells" not in lines[-1]
 
 
-def test_distances_use_directions_of_public_rows_alone() -> None:
-    rows = _rows()
-    near = rows.near
-    assert near.private.shape == (600, 40)
-    np.testing.assert_allclose(near.public.mean(axis=0), 0, atol=1e-9)
+def test_ways_score_what_nobody_learned_from(clusters: Rows) -> None:
+    assert public_rows_alone(clusters, 1.0, (0,)).right[0] > 0.9
+    assert np.mean(radius_votes(clusters, 50.0, (0, 1)).right) > 0.6
 
 
-def test_ways_score_what_nobody_learned_from() -> None:
-    rows = _rows()
-    assert public_rows_alone(rows, 1.0, (0,))[0] > 0.9
-    assert np.mean(radius_votes(rows, 50.0, (0, 1))) > 0.6
+def test_seeds_reach_the_noise_of_released_models(clusters: Rows) -> None:
+    quiet = released(CellsClassifier, clusters, 50.0, (0, 1))
+    assert min(quiet.right) > 0.9
+    assert set(quiet.settings) == {"cells", "components", "whitening"}
+    models, _ = rungs._models(CellsClassifier, clusters, 0.5, (0, 1))
+    assert not np.array_equal(models[0].votes_, models[1].votes_)
+
+
+def test_pate_is_tuned_and_right_where_noise_is_small(clusters: Rows) -> None:
+    found = pate(clusters, 200.0, (0, 1))
+    assert np.mean(found.right) > 0.85
+    assert set(found.settings) == {"records", "ridge", "threshold"}
+
+
+def test_ways_that_are_done_are_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusters: Rows
+) -> None:
+    asked: list[str] = []
+
+    def way(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
+        asked.append("once")
+        return Found([0.25, 0.75], {"share": 0.1})
+
+    monkeypatch.setattr(rungs, "rows_of", lambda data, folder: clusters)
+    monkeypatch.setitem(rungs.WAYS, "cells", ("for good", way))
+    pages = [run("digits", 2.0, ["cells"], folder=tmp_path, seeds=(0, 1)) for _ in range(2)]
+    assert pages[0] == pages[1]
+    assert asked == ["once"]
+    assert "| cells | for good | 50.00 % | 25.00 | 2 | share 0.1 |" in pages[0]

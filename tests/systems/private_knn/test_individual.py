@@ -23,6 +23,7 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger, Reservation
 from reticent.systems import IndividualKNNClassifier
+from reticent.tables.frames import NamedRows
 
 DIGITS, NAMES = load_digits(return_X_y=True)
 RANDOM = np.random.default_rng(0)
@@ -220,24 +221,24 @@ def test_the_card_says_what_holds_and_shows_nothing_private() -> None:
     assert any("no person owns more than one record" in item for item in one.assumptions)
 
 
-class Frame:
-    """As much of a data frame as an estimator looks at."""
-
-    def __init__(self, columns: str) -> None:
-        self.columns = list(columns)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(X, dtype=dtype)
-
-
-def test_columns_of_a_data_frame_are_checked() -> None:
-    frame = Frame("abcd")
+def test_columns_of_a_data_frame_are_found_by_name() -> None:
+    frame = NamedRows(X, tuple("abcd"))
+    turned, other = NamedRows(X[:, ::-1], tuple("dcba")), NamedRows(X, tuple("abce"))
     classifier = IndividualKNNClassifier(**SETTINGS).fit(frame, Y)
     assert classifier.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_array_equal(classifier.predict(turned), classifier.predict(frame))
+    with pytest.raises(InvalidInput, match="e"):
+        classifier.release(other)
     with pytest.raises(InvalidInput):
-        classifier.release(Frame("dcba"))
-    with pytest.raises(InvalidInput):
-        IndividualKNNClassifier(**SETTINGS).fit(frame, Y, public_X=Frame("dcba"))
+        classifier.release(X)
+    with pytest.raises(InvalidInput, match="public_X"):
+        IndividualKNNClassifier(**SETTINGS).fit(frame, Y, public_X=other)
+    radii = {**SETTINGS, "radius": None}
+    alike = [
+        IndividualKNNClassifier(**radii).fit(frame, Y, public_X=public).predict(X_asked)
+        for public, X_asked in ((frame, frame), (turned, turned))
+    ]
+    np.testing.assert_array_equal(*alike)
 
 
 def test_what_cannot_be_is_refused_and_keeps_nothing() -> None:

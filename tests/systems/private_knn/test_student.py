@@ -26,7 +26,9 @@ from reticent.datasets import load_digits
 from reticent.ledger import Ledger, Reservation
 from reticent.systems import PrivateKNNStudent
 from reticent.systems.private_knn.cards import private_knn_card
-from reticent.training.students import StudentConfig
+from reticent.training.nearest_labels import NearestLabels
+from reticent.training.students import Student, StudentConfig
+from reticent.training.surest_student import SurestStudent
 
 DATA = load_digits()
 X, Y = DATA.train_images[:1000], DATA.train_labels[:1000]
@@ -196,6 +198,65 @@ def test_a_machine_on_public_features_learns_from_the_surest_labels() -> None:
     ):
         with pytest.raises(InvalidParameter, match="expected 'svm' without last_student"):
             PrivateKNNStudent(**{**SETTINGS, **settings}).fit(X, Y, public=PUBLIC)
+
+
+def test_only_a_student_that_beats_its_own_labels_is_kept() -> None:
+    machine = {**SETTINGS, "student": "svm"}
+    rows, labels = DATA.test_images, DATA.test_labels
+    first = PrivateKNNStudent(**machine).fit(
+        X, Y, public=PUBLIC, validation_X=rows, validation_y=labels
+    )
+    second = PrivateKNNStudent(**machine).fit(
+        # Validation labels that nothing here can be right about: a tie, and the labels stay.
+        X,
+        Y % 9,
+        public=PUBLIC,
+        validation_X=rows,
+        validation_y=np.full(len(rows), 9),
+    )
+    for student in (first, second):
+        check = student.check_
+        assert check is not None
+        assert check.kept == isinstance(student.student_, SurestStudent)
+    # Whoever stays is scored as it answers, on rows that it did not learn from.
+    stays = max(first.check_.student, first.check_.labels)
+    assert (first.predict(rows) == labels).mean() == stays
+    assert (second.check_.student, second.check_.labels) == (0.0, 0.0)
+    assert isinstance(second.student_, NearestLabels)
+    asked = np.concatenate(second.rounds_)
+    assert (second.predict(PUBLIC[asked]) == second.released_[asked]).all()
+    np.testing.assert_allclose(second.predict_proba(rows).sum(axis=1), 1)
+    with pytest.raises(InvalidInput, match="no student beat its labels"):
+        second.bundle()
+
+
+def test_without_validation_rows_the_student_stays(fitted: PrivateKNNStudent) -> None:
+    assert fitted.check_ is None
+    assert isinstance(fitted.student_, Student)
+
+
+def test_validation_rows_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
+    student = PrivateKNNStudent(**{**SETTINGS, "student": "svm", "data_set": "digits"})
+    rows, labels = DATA.test_images, DATA.test_labels
+    with closing(Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")) as ledger:
+        scope = Scope(subject="digits")
+        ledger.grant(scope, Guarantee(6.5, 1e-4, AddRemove(data_set="digits")))
+        for given, message in (
+            ({"validation_X": rows}, "expected both or neither"),
+            ({"validation_y": labels}, "expected both or neither"),
+            (
+                {"validation_X": rows[:, :4], "validation_y": labels},
+                "validation_X: expected inputs",
+            ),
+            (
+                {"validation_X": rows, "validation_y": labels[1:]},
+                "validation_y: expected one label",
+            ),
+            ({"validation_X": rows, "validation_y": labels + 5}, "validation_y: expected labels"),
+        ):
+            with pytest.raises(InvalidInput, match=message):
+                student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope, **given)
+        assert not ledger.report().accounts
 
 
 @pytest.mark.parametrize(

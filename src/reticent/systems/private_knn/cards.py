@@ -76,7 +76,7 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
     assumptions = [
         (
             "the queries are public, and chosen without the private records or from earlier "
-            "answers only"
+            "answers only; so are all rows that a student learns from or is checked on"
         ),
         (
             "whatever was done to the records before fit (scaling, principal components) "

@@ -30,6 +30,12 @@ from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeig
 from reticent.noise import SecureSampler
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
+from reticent.systems.private_knn.checked_student import (
+    AnyStudent,
+    StudentCheck,
+    checked_student,
+    validation_rows,
+)
 from reticent.systems.private_knn.inputs import (
     checked_keys,
     feature_map_of,
@@ -42,6 +48,7 @@ from reticent.systems.record_labels import OBSERVED, Classes, is_observed, recor
 from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
 from reticent.tables.frames import named_rows, rows_named_alike
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
+from reticent.training.nearest_labels import NearestLabels
 from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
@@ -95,7 +102,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     Attributes:
         plan_: noise and total.
         feature_map_: of the first round.
-        student_: the last student.
+        student_: the last student; or a ``NearestLabels``, where that student did not beat its own
+            labels on the validation rows.
+        check_: what the student and its labels got right there; None without validation rows.
         released_: shape (public pictures,), the released labels; -1, or None, where none was asked
             for or released.
         rounds_: for each round, the places of the public pictures that were asked for.
@@ -138,7 +147,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     classes_: npt.NDArray[Any]
     n_features_in_: int
     plan_: KnnPlan
-    student_: Student | SurestStudent
+    student_: AnyStudent
+    check_: StudentCheck | None
     _unbooked: _Finished | None
 
     def __init__(
@@ -185,6 +195,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         keys: Sequence[Any] | None = None,
         *,
         public: npt.ArrayLike,
+        validation_X: npt.ArrayLike | None = None,
+        validation_y: npt.ArrayLike | None = None,
         ledger: Ledger | None = None,
         scope: Scope | None = None,
         report: Report | None = None,
@@ -198,6 +210,10 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             keys: one per record, equal for the records of one person; see
                 ``PrivateKNNClassifier.fit``.
             public: pictures of the same shape, without labels.
+            validation_X, validation_y: further public pictures of the same shape, with public
+                labels, both or neither. The last student is kept only if it is right on more of
+                them than the nearest released label is, in the first round's features; otherwise
+                these labels answer in its place. That is post-processing.
             ledger, scope: where the plan is booked, both or neither.
             report: told after every epoch of training, in place of the progress bars.
 
@@ -227,6 +243,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             raise InvalidParameter(
                 f"queries={self.queries!r}: expected how many to ask in each round, as (300, 400)"
             )
+        checked = validation_rows(
+            validation_X, validation_y, classes=classes, names=names, shape=shape
+        )
         rounds = [count(asked, name="queries") for asked in self.queries]
         if not rounds or sum(rounds) > len(pictures):
             raise InvalidParameter(
@@ -259,6 +278,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         ):
             labels = np.full(len(pictures), UNANSWERED, dtype=np.int64)
             student: Student | SurestStudent | None = None
+            check: StudentCheck | None = None
             asked: list[Integers] = []
             for number, wanted in enumerate(rounds):
                 earlier = np.concatenate([*asked, np.zeros(0, dtype=np.int64)])
@@ -291,8 +311,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             if last is None:
                 student = surest_student(public_features, labels, classes=len(classes), seed=seed)
             assert student is not None
+            final: AnyStudent = student
+            if checked is not None:
+                features = self.feature_map_.features(pictures)
+                own = NearestLabels.of(features, labels, classes=len(classes))
+                final, check = checked_student(student, own, checked, self.feature_map_)
             self._unbooked = _Finished(
-                reservation, plan, circumstances, student, classes, names, labels, asked
+                reservation, plan, circumstances, final, classes, names, labels, asked, check
             )
             self.commit()
         return self
@@ -313,7 +338,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             finished.reservation.commit("student")
         self.booked_ = "" if finished.reservation is None else finished.reservation.id
         self.released_ = _named(finished.labels, finished.classes)
-        self.rounds_ = finished.asked
+        self.rounds_, self.check_ = finished.asked, finished.check
         self._become(
             finished.plan,
             finished.circumstances,
@@ -336,9 +361,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         inputs, _ = input_rows(rows_as_fitted(self, X))
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
-        if isinstance(self.student_, SurestStudent):
-            return self.student_.probabilities(self.feature_map_.features(inputs))
-        return self.student_.probabilities(inputs)
+        if isinstance(self.student_, Student):
+            return self.student_.probabilities(inputs)
+        return self.student_.probabilities(self.feature_map_.features(inputs))
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The student's labels, shape (n,)."""
@@ -360,7 +385,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         """The student with its guarantee, ready to be written; no private record is in it.
 
         Raises:
-            InvalidInput: a support vector machine, which needs its feature map as well.
+            InvalidInput: a support vector machine, or labels that no student beat, which need
+                the feature map as well.
         """
         self._fitted()
         if isinstance(self.student_, SurestStudent):
@@ -368,6 +394,11 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 "student='svm': expected a network, whose weights are all that a bundle needs; "
                 "keep the weights of student_ beside your feature map, or fit with "
                 "student=StudentConfig(...)"
+            )
+        if isinstance(self.student_, NearestLabels):
+            raise InvalidInput(
+                "student_: expected a network, whose weights are all that a bundle needs; no "
+                "student beat its labels, so keep those in released_ beside their public pictures"
             )
         arrays = {
             name: value.detach().numpy() for name, value in self.student_.state_dict().items()
@@ -431,6 +462,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 data_set=name,
             )
             loaded._become(plan, circumstances, student, classes, names)
+            loaded.check_ = None
             check_rebuilt(bundle, loaded.bundle())
         return loaded
 
@@ -472,7 +504,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         self,
         plan: KnnPlan,
         circumstances: KnnCircumstances,
-        student: Student | SurestStudent,
+        student: AnyStudent,
         classes: npt.NDArray[Any],
         names: Iterable[str] | None,
     ) -> None:
@@ -530,11 +562,12 @@ class _Finished:
     reservation: Reservation | None
     plan: KnnPlan
     circumstances: KnnCircumstances
-    student: Student | SurestStudent
+    student: AnyStudent
     classes: npt.NDArray[Any]
     names: Iterable[str] | None
     labels: Integers
     asked: list[Integers]
+    check: StudentCheck | None
 
 
 def _student(

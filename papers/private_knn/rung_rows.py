@@ -1,0 +1,114 @@
+"""What every way to label pictures works on: features of the private, the public and the scored
+part, the pictures that teachers label, and the student of their labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.datasets import load
+from reticent.training.public_features import PatchFeatures
+from reticent.training.surest_student import surest_student
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+DELTA = 1e-5
+PUBLIC = 2000
+DIMENSION = 40
+ANSWERS = 600
+"""Labels that the students' teachers give; a number that was fixed beforehand."""
+
+MAPS: dict[str, dict[str, Any]] = {
+    "mnist": {"image_shape": (1, 28, 28), "upright": True},
+    "fashion": {"image_shape": (1, 28, 28), "mirrored": True},
+    "cifar10": {"image_shape": (3, 32, 32), "mirrored": True},
+    "digits": {"image_shape": (1, 8, 8), "patch": 3, "filters": 100},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features of the three parts."""
+
+    private: Array
+    codes: Integers
+    public: Array
+    public_codes: Integers
+    scored: Array
+    truth: Integers
+    classes: int
+
+    @cached_property
+    def near(self) -> Rows:
+        """The same in the first principal directions of the public rows, for distances."""
+        centre = self.public.mean(axis=0)
+        _, _, directions = np.linalg.svd(self.public - centre, full_matrices=False)
+        kept = directions[:DIMENSION].T
+        parts = [(part - centre) @ kept for part in (self.private, self.public, self.scored)]
+        return Rows(
+            parts[0], self.codes, parts[1], self.public_codes, parts[2], self.truth, self.classes
+        )
+
+
+def rows_of(data: str, folder: Path) -> Rows:
+    """Features of the pictures, computed once and kept in ``folder``."""
+    loaded = load(data)
+    public = min(PUBLIC, len(loaded.train_rows) // 5)
+    kept = folder / f"patch-features-{data}.npz"
+    if not kept.is_file():
+        learned = PatchFeatures(**MAPS[data]).fit(loaded.train_rows[:public])
+        np.savez(
+            kept,
+            train=learned.features(loaded.train_rows).astype(np.float32),
+            test=learned.features(loaded.test_rows).astype(np.float32),
+        )
+    with np.load(kept) as stored:
+        train, test = (stored[name].astype(np.float64) for name in ("train", "test"))
+    codes = loaded.train_labels
+    return Rows(
+        train[public:],
+        codes[public:],
+        train[:public],
+        codes[:public],
+        test,
+        loaded.test_labels,
+        loaded.classes,
+    )
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one way came to.
+
+    Attributes:
+        right: the share of right answers, for each seed of the noise.
+        settings: those that public rows chose.
+    """
+
+    right: list[float]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def asked_places(rows: Rows) -> Integers:
+    """The public pictures that teachers label, the same for all of them."""
+    return np.random.default_rng(0).permutation(len(rows.public))[:ANSWERS]
+
+
+def taught_right(rows: Rows, asked: Integers, labels: Integers, seed: int) -> float:
+    """What the student of released labels gets right of the scored pictures.
+
+    Args:
+        rows: features.
+        asked: places of the public pictures that were labelled.
+        labels: shape (asked,), released; negative where withheld.
+        seed: of the student.
+    """
+    student = surest_student(rows.public[asked], labels, classes=rows.classes, seed=seed)
+    return float((student.predict(rows.scored) == rows.truth).mean())

@@ -1,0 +1,81 @@
+"""Released labels as a classifier of their own: what a student has to beat.
+
+It sees public rows and released labels, nothing else, so it is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+
+from reticent.core.checks import count, finite_array
+from reticent.core.errors import InvalidInput
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_BLOCK = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class NearestLabels:
+    """Every row is given the label of the nearest row that has one, the first of several; the
+    first class where all labels were withheld. Made by ``of``.
+
+    Attributes:
+        features: shape (m, d), of the rows that have a label.
+        labels: shape (m,), their codes.
+        classes: how many labels there are.
+
+    Example:
+        >>> own = NearestLabels.of([[0.0], [1.0], [2.0]], [1, -1, 0], classes=2)
+        >>> own.predict([[0.9], [1.6]]).tolist()
+        [1, 0]
+    """
+
+    features: Array
+    labels: Integers
+    classes: int
+
+    @classmethod
+    def of(cls, features: npt.ArrayLike, labels: npt.ArrayLike, *, classes: int) -> Self:
+        """The classifier of released labels.
+
+        Args:
+            features: shape (n, d), public.
+            labels: shape (n,), codes below ``classes``; negative where none was released.
+            classes: how many labels there are.
+
+        Raises:
+            InvalidInput: other shapes or codes.
+        """
+        rows = finite_array(features, name="features", ndim=2)
+        codes = np.asarray(labels)
+        if codes.shape != (len(rows),) or codes.dtype.kind not in "iu":
+            raise InvalidInput(
+                f"labels: expected {len(rows)} whole numbers, got shape={codes.shape}"
+            )
+        if codes.size and codes.max() >= count(classes, name="classes", minimum=2):
+            raise InvalidInput(f"labels: expected codes below classes={classes}")
+        released = codes >= 0
+        return cls(rows[released], codes[released].astype(np.int64), classes)
+
+    def predict(self, features: npt.ArrayLike) -> Integers:
+        """Codes of labels, shape (n,), of features of shape (n, d)."""
+        rows = finite_array(features, name="features", ndim=2, columns=self.features.shape[1])
+        found = np.zeros(len(rows), dtype=np.int64)
+        if not len(self.labels):
+            return found
+        for start in range(0, len(rows), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            places = cdist(rows[block], self.features, "sqeuclidean").argmin(axis=1)
+            found[block] = self.labels[places]
+        return found
+
+    def probabilities(self, features: npt.ArrayLike) -> Array:
+        """1 for the label that is given and 0 for all others, shape (n, classes)."""
+        return np.eye(self.classes)[self.predict(features)]

@@ -1,0 +1,35 @@
+"""What the ways work on: directions of public rows, and the student of released labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from papers.private_knn.rung_rows import ANSWERS, Rows, asked_places, taught_right
+
+
+def test_distances_use_directions_of_public_rows_alone(clusters: Rows) -> None:
+    near = clusters.near
+    assert near.private.shape == (600, 40)
+    np.testing.assert_allclose(near.public.mean(axis=0), 0, atol=1e-9)
+    moved = Rows(
+        clusters.private + 5.0,
+        clusters.codes,
+        clusters.public,
+        clusters.public_codes,
+        clusters.scored,
+        clusters.truth,
+        clusters.classes,
+    )
+    np.testing.assert_array_equal(moved.near.scored, near.scored)
+
+
+def test_teachers_are_asked_about_public_pictures_once(clusters: Rows) -> None:
+    asked = asked_places(clusters)
+    assert len(set(asked.tolist())) == len(asked) == min(ANSWERS, len(clusters.public))
+
+
+def test_right_labels_teach_more_than_wrong_ones(clusters: Rows) -> None:
+    asked = asked_places(clusters)
+    truth = clusters.public_codes[asked]
+    assert taught_right(clusters, asked, truth, 0) > 0.9
+    assert taught_right(clusters, asked, (truth + 1) % 3, 0) < 0.1
