@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from reticent.noise import SeededSampler
 from reticent.planning.candidates import PublicUse, all_candidates
+from reticent.planning.certified import _each, _released
 from reticent.planning.tasks import StandIns
+from reticent.systems.methods import BUILT_IN
 from tests.planning.fakes import task
 
 CANDIDATES = {one.name: one for one in all_candidates()}
@@ -122,7 +127,9 @@ def test_estimators_are_unfitted_and_can_be_cloned(name):
         assert type(clone(estimator)) is type(estimator)
 
 
-@pytest.mark.parametrize("name", ["cells", "moment", "noisy gradient descent", "warm start"])
+@pytest.mark.parametrize(
+    "name", ["cells", "moment", "noisy gradient descent", "warm start", "student"]
+)
 def test_released_models_are_those_of_the_estimator(name):
     """With a scale of 1 the trial is the estimator's own simulation."""
     candidate = CANDIDATES[name]
@@ -151,6 +158,117 @@ def test_query_votes_are_those_of_the_estimator(name):
         where.private_rows, where.private_labels, public_X=where.public_rows
     )
     assert (draw.labels == fitted.simulate(queries, seed=5).values).all()
+
+
+def test_individual_votes_are_those_of_the_estimator():
+    """With a scale of 1 and as many queries as answers."""
+    candidate = CANDIDATES["individual kNN"]
+    one, where = wanted(5.0), places(candidate)
+    queries, truth = rows(20, 3)
+    for settings in candidate.settings(one):
+        ((draw,),) = candidate.evaluate(settings, [one], where, queries, noise_scale=1.0, seeds=[5])
+        fitted = candidate.estimator(settings, one).fit(
+            where.private_rows, where.private_labels, public_X=where.public_rows
+        )
+        assert (draw.labels == fitted.simulate(queries, seed=5).values).all()
+        assert (draw.labels == truth).mean() > 0.8
+
+
+def test_individual_budgets_are_those_of_as_many_answers_as_will_be_asked():
+    """Many queries of a task of few answers are each asked of budgets that are whole."""
+    candidate = CANDIDATES["individual kNN"]
+    settings = {"share": 0.4, "part": 0.05, "power": 0}
+    queries, truth = rows(300, 9)
+    right = []
+    for asked in (wanted(1e4), wanted(1e4).at(answers=300)):
+        ((draw,),) = candidate.evaluate(
+            settings, [asked], places(candidate), queries, noise_scale=1.0, seeds=[0]
+        )
+        right.append((draw.labels == truth).mean())
+    # 20 answers and votes for one of them: most of 300 would find nobody left in one session
+    assert right[0] > 0.6
+    assert right[1] == pytest.approx(right[0], abs=0.25)
+
+
+@pytest.mark.parametrize("name", ["certified prediction", "convex certified prediction"])
+def test_half_as_many_stand_ins_are_as_stable_once_scaled(name):
+    candidate = CANDIDATES[name]
+    one, (queries, truth) = wanted(0.3), rows(300, 9)
+    right = []
+    for records, scale in ((400, 1.0), (200, 0.5)):
+        (draws,) = candidate.evaluate(
+            candidate.settings(one)[-1],
+            [one],
+            places(candidate, records),
+            queries,
+            noise_scale=scale,
+            seeds=range(6),
+        )
+        right.append(float(np.mean([(draw.labels == truth).mean() for draw in draws])))
+    assert right[0] == pytest.approx(right[1], abs=0.06)
+    assert 0.55 < right[0] < 0.98  # neither drowned nor free of noise
+
+
+@pytest.mark.parametrize("name", ["certified prediction", "convex certified prediction"])
+def test_certified_answers_are_gaussian_where_there_are_many(name):
+    candidate = CANDIDATES[name]
+    for answers, mechanism in ((1, "stability"), (10_000, "signed-distance")):
+        one = wanted(2.0).at(answers=answers)
+        made = candidate.estimator(candidate.settings(one)[0], one)
+        where = places(candidate)
+        fitted = made.fit(where.private_rows, where.private_labels)[-1]
+        assert fitted.mechanism == mechanism
+        assert fitted.total(answers=answers, delta=1e-5).epsilon == pytest.approx(2.0, rel=1e-3)
+        assert fitted.total(answers=answers, delta=1e-5).epsilon <= 2.0 + 1e-9
+
+
+def test_released_labels_are_right_as_often_as_their_mechanism_says():
+    labels, levels = np.zeros(20_000, dtype=np.int64), np.full(20_000, 12)
+    for answers in (1, 10_000):
+        one = wanted(2.0).at(answers=answers)
+        each = _each(one)
+        mechanism = each.mechanism(2, one.guarantee.adjacency)
+        drawn = mechanism.release(labels, levels, sampler=SeededSampler(1))
+        told = _released(one, labels, levels, seed=2)
+        # two shares of 20,000: 4.5 joint standard errors
+        assert abs((told == 0).mean() - (drawn == 0).mean()) < 4.5 * 0.5 * np.sqrt(2 / 20_000)
+
+
+def test_a_student_is_taught():
+    candidate = CANDIDATES["student"]
+    where, one = places(candidate), wanted()
+    for settings in candidate.settings(one):
+        fitted = candidate.estimator(settings, one).simulate_fit(
+            where.private_rows, where.private_labels, seed=5, public_X=where.public_rows
+        )
+        assert fitted.student_ is not None
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_estimators_are_registered_methods(name):
+    """Whatever a plan names can be found by ``reticent methods`` and fitted by ``reticent fit``."""
+    candidate = CANDIDATES[name]
+    if candidate.requirements.public in (PublicUse.NOTHING, PublicUse.LABELS_ALONE):
+        return  # scikit-learn's own
+    made = candidate.estimator(candidate.settings(wanted())[0], wanted())
+    if made is None:
+        return
+    last = made[-1] if hasattr(made, "steps") and isinstance(made.steps, list) else made
+    assert type(last).__name__ in {method.name for method in BUILT_IN}
+
+
+def test_estimators_take_the_labels_that_records_have():
+    one = replace(wanted(), labels=("no", "yes"))
+    for name in PRIVATE:
+        candidate = CANDIDATES[name]
+        made = candidate.estimator(candidate.settings(one)[0], one)
+        if made is not None:
+            known = [
+                value
+                for key, value in made.get_params().items()
+                if key.rpartition("__")[2] == "classes"
+            ]
+            assert known == [["no", "yes"]]
 
 
 @pytest.mark.slow

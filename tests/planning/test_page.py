@@ -50,6 +50,8 @@ def test_the_page_is_whole_and_loads_nothing(found, tmp_path, read_page):  # noq
     assert "prediction <b>" not in html
     assert f"Q* = {found.most_answers:,}" in html
     assert "73.1\u00a0%" in html  # e / (1 + e)
+    assert "Nothing was released" in html
+    assert "noise from the operating system" not in html
     with pytest.raises(InvalidInput):
         found.page(path)
     found.page(path, overwrite=True)

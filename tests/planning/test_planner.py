@@ -18,6 +18,8 @@ from reticent.planning.planner import plan, standard_errors
 from reticent.planning.plans import CLOSE
 from reticent.planning.prior import Prior
 from reticent.planning.public_rows import PublicRows
+from reticent.tables.attributes import Categorical, Numeric
+from reticent.tables.schema import TabularSchema
 from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels
 
 WANTED = {"n_private": 10_000, "epsilon": 1.0, "delta": 1e-5, "scoring": "accuracy"}
@@ -225,9 +227,11 @@ def test_all_candidates_say_what_they_need():
     assert {"cells", "moment", "linear vote", "radius votes", "noisy gradient descent"} <= set(
         names
     )
-    assert {"private kNN", "PATE", "certified prediction", "DP-SGD"} <= set(names)
     slow = {one.name for one in all_candidates() if one.requirements.slow}
-    assert slow == {"private kNN", "PATE", "certified prediction", "DP-SGD"}
+    assert slow == {
+        *("private kNN", "individual kNN", "PATE", "student"),
+        *("certified prediction", "convex certified prediction", "DP-SGD"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -258,6 +262,55 @@ def test_arguments_that_do_not_fit_are_refused(changed, error, message):
 def test_reticent_has_it():
     assert reticent.plan is plan
     assert reticent.Plan.__module__ == "reticent.planning.plans"
+
+
+FRAMES = {
+    "pandas": lambda columns: pytest.importorskip("pandas").DataFrame(columns),
+    "polars": lambda columns: pytest.importorskip("polars").DataFrame(columns),
+    "pyarrow": lambda columns: pytest.importorskip("pyarrow").table(columns),
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_frames_and_words_are_what_arrays_are(library):
+    X, y = rows_and_labels(400)
+    words = np.array(["ill", "well"])[y]
+    frame = FRAMES[library]({"a": X[:, 0], "b": X[:, 1]})
+
+    def found(rows, labels):
+        return plan(rows, labels, **WANTED, random_state=0, candidates=[PublicRows()])
+
+    named, plain = found(frame, words), found(X, y)
+    assert [row.to_dict() for row in named.rows] == [row.to_dict() for row in plain.rows]
+    assert named.task.label_list == ["ill", "well"]
+    fitted = named.estimator.fit(X, words)
+    assert set(fitted.predict(X)) == {"ill", "well"}
+
+
+def test_an_estimator_of_private_records_has_their_labels():
+    X, y = rows_and_labels(400)
+    chosen = next(one for one in all_candidates() if one.name == "cells")
+    found = plan(X, np.array(["ill", "well"])[y], **WANTED, random_state=0, candidates=[chosen])
+    fitted = found.estimator.fit(X, np.array(["ill", "well"])[y], public_X=X)
+    assert (fitted.predict(X) == np.array(["ill", "well"])[y]).mean() > 0.8
+
+
+def test_columns_of_words_need_a_schema():
+    pandas = pytest.importorskip("pandas")
+    X, y = rows_and_labels(100)
+    frame = pandas.DataFrame({"a": X[:, 0], "place": np.array(["north", "south"])[y]})
+    with pytest.raises(InvalidInput, match="pass schema="):
+        plan(frame, y, **WANTED, candidates=[PublicRows()])
+    schema = TabularSchema((Numeric("a", -5.0, 5.0), Categorical("place", ("north", "south"))))
+    found = plan(
+        frame[["place", "a"]],  # by name, whatever their order
+        y,
+        **WANTED,
+        schema=schema,
+        random_state=0,
+        candidates=[PublicRows()],
+    )
+    assert found.winner.utility > 0.95
 
 
 def test_needs_are_checked():

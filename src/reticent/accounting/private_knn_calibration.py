@@ -119,7 +119,7 @@ def calibrate_private_knn(
 
     # The exact cost is never above the Gaussian one, which is quick to invert. It is nearly a power
     # of the noise, so that few of its slower evaluations come close.
-    lower, upper = 0.0, _least_gaussian(at, target, delta)
+    lower, upper = 0.0, least_gaussian_noise(at, target, delta)
     sigma = _EXACT * upper
     for _ in range(_STEPS):
         spent = private_knn_total(at(sigma), delta=delta, interval=None).epsilon
@@ -132,8 +132,20 @@ def calibrate_private_knn(
     return at(upper)
 
 
-def _least_gaussian(at: Callable[[float], PrivateKnnSteps], target: float, delta: float) -> float:
-    """Least noise, to 0.03 %, at which sampled Gaussian steps fit."""
+def least_gaussian_noise(
+    at: Callable[[float], PrivateKnnSteps], target: float, delta: float
+) -> float:
+    """Least noise, to 0.03 %, at which sampled Gaussian steps fit: quick, and never below what
+    exact steps need.
+
+    Args:
+        at: the steps at a noise of the votes.
+        target: epsilon of the total.
+        delta: of the total.
+
+    Raises:
+        CalibrationFailed: no noise up to 1e5 votes is enough.
+    """
     lower, upper = 0.0, 1.0
     while epsilon_of_noisy_votes(at(upper), delta=delta) > target:
         lower, upper = upper, 4 * upper

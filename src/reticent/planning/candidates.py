@@ -171,16 +171,18 @@ def all_candidates() -> tuple[Candidate, ...]:
 
 
 def _own() -> list[Candidate]:
-    from reticent.planning.certified import Certified
+    from reticent.planning.certified import Certified, ConvexCertified
     from reticent.planning.constant import Constant
     from reticent.planning.dpsgd import DpSgd
+    from reticent.planning.individual_knn import IndividualKNN
     from reticent.planning.private_knn import Pate, PrivateKNN
     from reticent.planning.public_rows import PublicRows
     from reticent.planning.query_votes import query_votes
     from reticent.planning.released_models import released_models
 
-    quick = [PublicRows(), *released_models(), *query_votes(), PrivateKNN(), Pate()]
-    return [Constant(), *quick, Certified(), DpSgd()]
+    quick = [Constant(), PublicRows(), *released_models(), *query_votes()]
+    slow = [PrivateKNN(), IndividualKNN(), Pate(), ConvexCertified(), Certified(), DpSgd()]
+    return [*quick, *slow]
 
 
 @cache

@@ -17,6 +17,10 @@ from reticent.planning.text import interval, questions, shown_rows
 _ROWS = 12
 _STYLES = ("ours", "label", "best", "published")
 _MARKERS = ("circle", "square", "diamond", "triangle")
+_ANSWERED = (
+    "Every number and picture on this page was computed by the run that wrote it, on public rows "
+    "with noise from a seed. Nothing was released."
+)
 _SHOWN = 21
 """Letters of a name that fit beside a line."""
 
@@ -40,6 +44,7 @@ def page_of(plan: Plan) -> str:
         title="A plan for private records",
         about="Which method to use at a guarantee, tried on public rows",
         body=body,
+        answered=_ANSWERED,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from reticent.planning.pseudo_labels import checked_prevalence, pseudo_labels
 from reticent.planning.scoring import DEFAULT, Scoring, scoring_of
 from reticent.planning.survey import Report, Survey, Trials
 from reticent.planning.tasks import Array, Integers, Task
+from reticent.tables.frames import named_rows
 from reticent.tables.schema import TabularSchema
 
 SECONDS = 300.0
@@ -70,9 +71,11 @@ def plan(
         all of which count as public. The winner states its own guarantee once it is fitted.
 
     Args:
-        X: shape (m, features), *public* rows; numbers, or rows as ``schema`` describes them.
-        y: shape (m,), their labels; None where they have none. Then clusters of the rows stand for
-            labels, and the plan ranks methods and cannot say what accuracy to expect.
+        X: shape (m, features), *public* rows; numbers, or rows as ``schema`` describes them. An
+            array, or a data frame of pandas, polars or pyarrow.
+        y: shape (m,), their labels, numbers or words; None where they have none. Then clusters of
+            the rows stand for labels, and the plan ranks methods and cannot say what accuracy to
+            expect.
         n_private: number of private records, at least 1; counts as public.
         epsilon: of everything that is released, above 0.
         delta: of everything that is released, in [0, 1).
@@ -84,7 +87,8 @@ def plan(
         scoring: "log_loss", "brier", "information" (proper scores), "accuracy",
             "balanced_accuracy" or "roc_auc".
         prevalence: shape (classes,), shares of the classes where ``y`` is None; None for equal.
-        schema: what the columns are, where they are not all numbers.
+        schema: what the columns are, where they are not all numbers. The estimator then takes
+            ``schema.encode`` of the private records, as it was tried on that of the public rows.
         epsilons: further totals for the page's curve; None for a tenth to ten times ``epsilon``.
         candidates: methods to try; None for all that are registered.
         prior: what methods lost on other data sets; None for the measurements that come with the
@@ -119,7 +123,7 @@ def plan(
     See Also:
         reticent.planning.Candidate: what a method of your own has to have.
     """
-    rows = finite_array(X if schema is None else schema.encode(X), name="X", ndim=2)
+    rows = _numbers(X, schema)
     if len(rows) < _LEAST_ROWS:
         raise InvalidInput(f"X: expected at least {_LEAST_ROWS} public rows, got {len(rows)}")
     criterion = scoring_of(scoring)
@@ -128,7 +132,7 @@ def plan(
         positive(epsilon, name="epsilon"), probability(delta, name="delta"), make()
     )
     seed = training_seed(random_state)
-    labels, shares = _labels(y, len(rows), classes, prevalence)
+    labels, shares, known = _labels(y, len(rows), classes, prevalence)
     task = Task(
         guarantee,
         count(n_private, name="n_private"),
@@ -156,11 +160,17 @@ def plan(
         report=report if report is not None else _silent,
     )
     survey = trials.run(all_candidates() if candidates is None else candidates)
-    return planned(survey, criterion, labelled=labelled, prior=prior)
+    return planned(survey, criterion, labelled=labelled, prior=prior, labels=known)
 
 
 def planned(
-    survey: Survey, scoring: Scoring, *, labelled: bool, prior: Prior | None, task: int = 0
+    survey: Survey,
+    scoring: Scoring,
+    *,
+    labelled: bool,
+    prior: Prior | None,
+    task: int = 0,
+    labels: tuple[Any, ...] = (),
 ) -> Plan:
     """What a survey says about one of its tasks.
 
@@ -170,12 +180,14 @@ def planned(
         labelled: whether the labels were true ones.
         prior: None for the one that comes with the package.
         task: place of the task among ``survey.tasks``.
+        labels: as private records have them; empty for their numbers.
     """
     wanted = survey.tasks[task]
+    aim = replace(wanted, labels=labels)
     few = wanted.n_public < max(FEW_ROWS, FEW_SHARE * wanted.n_private)
     cases = prior if prior is not None else shipped_prior()
     ranked = _ranked(survey, task, scoring, cases if labelled else Prior(()))
-    rows = tuple(_rows(survey, ranked, wanted, labelled))
+    rows = tuple(_rows(survey, ranked, aim, labelled))
     limits = [
         point
         for at, other in enumerate(survey.tasks)
@@ -190,7 +202,7 @@ def planned(
     ]
     most = most_answers(survey, wanted, scoring)
     return Plan(
-        task=wanted,
+        task=aim,
         scoring=scoring.name,
         labelled=labelled,
         rows=rows,
@@ -361,13 +373,26 @@ def _tasks(task: Task, curve: Sequence[float]) -> tuple[Task, ...]:
     return tuple(dict.fromkeys([task, *others]))
 
 
+def _numbers(X: Any, schema: TabularSchema | None) -> Array:
+    """Public rows as numbers, shape (m, features)."""
+    if schema is not None:
+        return finite_array(schema.encode(X), name="X", ndim=2)
+    values, _ = named_rows(X)
+    if np.asarray(values).dtype.kind in "OSU":
+        raise InvalidInput(
+            "X: expected numbers, got columns of words or dates; pass schema=, which "
+            "TabularSchema.from_frame drafts from public rows"
+        )
+    return finite_array(values, name="X", ndim=2)
+
+
 def _labels(
     y: npt.ArrayLike | None,
     rows: int,
     classes: Sequence[Any] | None,
     prevalence: npt.ArrayLike | None,
-) -> tuple[Integers | None, Array]:
-    """Public labels as numbers, or None; and the shares of the classes."""
+) -> tuple[Integers | None, Array, tuple[Any, ...]]:
+    """Public labels as numbers, or None; the shares of the classes; and the classes."""
     if y is None:
         if classes is None:
             raise InvalidParameter(
@@ -376,13 +401,13 @@ def _labels(
         known = list(dict.fromkeys(classes))
         if len(known) < 2:
             raise InvalidParameter(f"classes: expected at least two, got {len(known)}")
-        return None, checked_prevalence(prevalence, len(known))
+        return None, checked_prevalence(prevalence, len(known)), tuple(known)
     if prevalence is not None:
         raise InvalidParameter("prevalence: expected only without y, whose own shares are used")
     from reticent.systems.record_labels import record_labels
 
     found, codes = record_labels(y, rows, "observed" if classes is None else classes)
-    return codes, np.bincount(codes, minlength=len(found)) / rows
+    return codes, np.bincount(codes, minlength=len(found)) / rows, tuple(found.tolist())
 
 
 def _warnings(

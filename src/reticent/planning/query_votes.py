@@ -71,7 +71,7 @@ class QueryVotesCandidate:
             epsilon=task.guarantee.epsilon,
             delta=task.guarantee.delta,
             answers=task.answers,
-            classes=list(range(task.classes)),
+            classes=task.label_list,
             counting=task.counting,
             **settings,
         )

@@ -14,6 +14,8 @@ from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
 _MODULE = "reticent.systems.votes"
 _SIZES = 2
 """Numbers of components of a descent that are tried: more take longer, and seldom win."""
+_SUREST = 0.9
+"""Share of the public rows whose released labels teach a student (papers/choose/headline.py)."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class ReleasedModelCandidate:
         return self._class()(
             epsilon=task.guarantee.epsilon,
             delta=task.guarantee.delta,
-            classes=list(range(task.classes)),
+            classes=task.label_list,
             counting=task.counting,
             **{**counted, **settings},
         )
@@ -99,6 +101,16 @@ def _descents(settings: Sequence[Settings]) -> Sequence[Settings]:
     """Few and many steps; in between, the best is within noise of one of these."""
     sizes = sorted({one["components"] for one in settings})[:_SIZES]
     return [one for one in settings if one["steps"] in (10, 40) and one["components"] in sizes]
+
+
+def _taught(settings: Sequence[Settings]) -> Sequence[Settings]:
+    """Descents whose surest labels of public rows teach a linear classifier."""
+    sizes = sorted({one["components"] for one in settings})[:_SIZES]
+    return [
+        {**one, "student_share": _SUREST}
+        for one in settings
+        if one["steps"] in (10, 40) and one["components"] == sizes[-1]
+    ]
 
 
 def _cells(settings: Sequence[Settings]) -> Sequence[Settings]:
@@ -154,6 +166,15 @@ def released_models() -> list[Candidate]:
             f"{_MODULE}.noisy_gradient",
             "NoisyGradientClassifier",
             grid=_descents,
+            counts=True,
+        ),
+        ReleasedModelCandidate(
+            "student",
+            "a linear classifier of the labels that noisy gradient descent is surest of",
+            f"{_MODULE}.noisy_gradient",
+            "NoisyGradientClassifier",
+            requirements=Requirements(slow=True),
+            grid=_taught,
             counts=True,
         ),
     ]

@@ -31,6 +31,8 @@ class Task:
         answers: how many labels will ever be asked for; None for any number.
         lower, upper: ends of the features' public ranges, one for each; empty where they are not
             known.
+        labels: the labels as private records have them, in the order of their numbers; empty where
+            they are 0 to classes - 1.
 
     Raises:
         InvalidParameter: numbers out of range, or a guarantee that is not about records.
@@ -48,6 +50,7 @@ class Task:
     answers: int | None = None
     lower: tuple[float, ...] = ()
     upper: tuple[float, ...] = ()
+    labels: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         count(self.n_private, name="n_private")
@@ -60,6 +63,10 @@ class Task:
             raise InvalidParameter(
                 f"lower, upper: expected {self.features} ends each, got {len(self.lower)} and "
                 f"{len(self.upper)}"
+            )
+        if len(self.labels) not in (0, self.classes):
+            raise InvalidParameter(
+                f"labels: expected {self.classes} or none, got {len(self.labels)}"
             )
         if not isinstance(self.guarantee.adjacency, AddRemove | Replace):
             raise InvalidParameter(
@@ -79,6 +86,16 @@ class Task:
         adjacency = self.guarantee.adjacency
         assert isinstance(adjacency, AddRemove | Replace)
         return float(adjacency.records * (2 if isinstance(adjacency, Replace) else 1))
+
+    @property
+    def label_list(self) -> list[Any]:
+        """The labels, as estimators take ``classes``.
+
+        Example:
+            >>> Task(Guarantee(1.0, 0.0, AddRemove()), 1, 1, 2, 1, labels=("no", "yes")).label_list
+            ['no', 'yes']
+        """
+        return list(self.labels) or list(range(self.classes))
 
     @property
     def counting(self) -> str:
