@@ -77,6 +77,7 @@ def test_the_digest_of_a_schema_is_of_what_it_says() -> None:
     # sha256sum.
     short = TabularSchema((Numeric("x0", 0, 1),))
     assert short.to_dict() == {
+        "note": "",  # which is for readers, and no part of the digest
         "attributes": [
             {
                 "kind": "numeric",
@@ -86,7 +87,7 @@ def test_the_digest_of_a_schema_is_of_what_it_says() -> None:
                 "scale": "linear",
                 "missing": None,
             }
-        ]
+        ],
     }
     assert short.digest == "bf7ccfef5c0744db75352a135db4ba51"
     assert query().adjacency == Neighborhood(
