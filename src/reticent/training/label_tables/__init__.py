@@ -1,0 +1,8 @@
+"""Tables of label probabilities on a public lattice: fitted on public rows, nearly optimal, made
+exact.
+"""
+
+from reticent.training.label_tables.optimal import OptimalTable, optimal_table
+from reticent.training.label_tables.repair import repaired, whole_table
+
+__all__ = ["OptimalTable", "optimal_table", "repaired", "whole_table"]
