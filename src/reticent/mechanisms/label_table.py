@@ -1,4 +1,4 @@
-"""A label drawn from a table on a public lattice: no Lipschitz constant, no test, an exact check."""
+"""A label drawn from a table on a public lattice: no Lipschitz constant, and an exact check."""
 
 from __future__ import annotations
 
