@@ -1,8 +1,10 @@
 """How long certified training takes, for every number of changed records in one pass, beside plain
 training in the same run.
 
-    python benchmarks/certified.py                 # n = 3,000, k = 0 .. 100, 4 epochs: linear and 128 hidden units
-    python benchmarks/certified.py --imdb          # 16,000 review embeddings (384), 100 hidden units, 3 epochs, k = 0 .. 50
+    python benchmarks/certified.py          # n = 3,000, k = 0 .. 100, 4 epochs: linear and
+                                            # 128 hidden units
+    python benchmarks/certified.py --imdb   # 16,000 review embeddings (384), 100 hidden units,
+                                            # 3 epochs, k = 0 .. 50
 
 Claims: one thread, processor time. Linear under 0.3 s, 128 hidden units under 8 s. The peer is
 ``plain_training``, the same run in float64 without certificates: fewer than 2 plain trainings for
@@ -119,7 +121,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     chosen = parser.parse_args()
     print(
-        f"{'':<34}{'certified':>11}{'query, k':>13}{'memory':>12}{'first plain':>12}{'plain':>12}{'ratio':>9}{'per k':>9}"
+        f"{'':<34}{'certified':>11}{'query, k':>13}{'memory':>12}{'first plain':>12}"
+        f"{'plain':>12}{'ratio':>9}{'per k':>9}"
     )
     with threadpool_limits(1):
         if chosen.imdb:

@@ -138,7 +138,10 @@ def main() -> None:
                         if kind is LayeredBound and make is trained_network
                         else ""
                     )
-                    line = f"  {make.__name__:16s} {name:14s} {kind.kind:12s} median {half:6.3f}   90 % {most:6.3f}"
+                    line = (
+                        f"  {make.__name__:16s} {name:14s} {kind.kind:12s} median "
+                        f"{half:6.3f}   90 % {most:6.3f}"
+                    )
                     print(f"{line}   {milliseconds(name, network, kind):6.2f} ms{goal}", flush=True)
 
 

@@ -1,7 +1,8 @@
 """How fast a ledger is: reserve-commit pairs per second, rows of 10,000 people in one call, and
 report over a million entries.
 
-    python benchmarks/ledger.py [--pairs 2000] [--people 10000] [--entries 1000000] [--postgres URL] [--folder FOLDER]
+    python benchmarks/ledger.py [--pairs 2000] [--people 10000] [--entries 1000000]
+        [--postgres URL] [--folder FOLDER]
 
 Claims: at least 300 pairs per second on SQLite with synchronous=NORMAL, one process; 10,000
 people charged and committed in under 5 s; report over 10^6 entries in under 2 s. Peers, measured

@@ -101,7 +101,8 @@ def main() -> None:
             mechanism = type(encoder.query_.mechanism)
             if issubclass(mechanism, AdditiveMechanism):
                 with patch.object(mechanism, "draw", zeros):
-                    rest = f"{seconds(lambda encoder=encoder, rows=rows: encoder.release(rows)) / scored:.2f}"
+                    noiseless = seconds(lambda encoder=encoder, rows=rows: encoder.release(rows))
+                rest = f"{noiseless / scored:.2f}"
             else:
                 rest = "-"
             memory = peak(lambda encoder=encoder, rows=rows: encoder.release(rows))

@@ -19,7 +19,9 @@ def combined(runs: Sequence[Results]) -> tuple[Results, Results]:
     joined by " or "; a key that a run lacks is averaged over the others.
 
     Example:
-        >>> means, errors = combined([{"a": 1.0, "mechanism": "code"}, {"a": 3.0, "mechanism": "code"}])
+        >>> means, errors = combined(
+        ...     [{"a": 1.0, "mechanism": "code"}, {"a": 3.0, "mechanism": "code"}]
+        ... )
         >>> means, errors["a"]
         ({'a': 2.0, 'mechanism': 'code'}, 1.0)
     """

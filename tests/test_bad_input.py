@@ -43,11 +43,14 @@ from reticent.ledger import Ledger
 from reticent.neighbours import SampledNeighbours
 from reticent.networks import from_torch
 from reticent.systems import (
+    Calibration,
     CertifiedClassifier,
     CertifiedEnsemble,
+    NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PrivateKNNClassifier,
+    Published,
 )
 from reticent.systems.posthoc.query import PrivateQuery
 
@@ -57,10 +60,9 @@ SETTINGS: dict[str, Any] = {
     "delta": 0.0,
     "radius": 0.2,
     "embedder": "identity",
-    "hidden": (8,),
-    "epochs": 1,
     "random_state": 0,
 }
+OBFUSCATOR = NoiseAware(outputs=2, hidden=(8,), epochs=1)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[PosthocEncoder, Path]:
-    encoder = PosthocEncoder(mechanism="laplace", outputs=2, **SETTINGS).fit(X, Y)
+    encoder = PosthocEncoder(mechanism="laplace", obfuscator=OBFUSCATOR, **SETTINGS).fit(X, Y)
     return encoder, encoder.save(tmp_path_factory.mktemp("bundles") / "encoder")
 
 
@@ -95,12 +97,14 @@ def bench(
 
 def _with(**changes: Any) -> Callable[[Bench], object]:
     return lambda _: PosthocEncoder(
-        **{**SETTINGS, "mechanism": "laplace", "outputs": 2, **changes}
+        **{**SETTINGS, "mechanism": "laplace", "obfuscator": OBFUSCATOR, **changes}
     ).fit(X, Y)
 
 
 def _fit(inputs: Any, labels: Any) -> Callable[[Bench], object]:
-    return lambda _: PosthocEncoder(mechanism="laplace", outputs=2, **SETTINGS).fit(inputs, labels)
+    return lambda _: PosthocEncoder(mechanism="laplace", obfuscator=OBFUSCATOR, **SETTINGS).fit(
+        inputs, labels
+    )
 
 
 def _certified(**changes: Any) -> Callable[[Bench], object]:
@@ -204,34 +208,44 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
         "unknown embedder",
         _with(embedder="resnet"),
         UnknownName,
-        "embedder='resnet': expected a torch module",
+        "embedder='resnet': expected a torch module, a part, or one of dense",
     ),
     (
         "embedder of another kind",
         _with(embedder=3),
         InvalidParameter,
-        "embedder: expected a name or a torch module, got int",
+        "embedder: expected one of dense, convolutional, identity, a torch module, or an est",
     ),
-    ("unknown regulariser", _with(obfuscator=("arl", "magic")), UnknownName, "'magic'"),
+    ("unknown regulariser", _with(obfuscator=Published("arl", "magic")), UnknownName, "'magic'"),
     (
         "obfuscator of another kind",
         _with(obfuscator=7),
         InvalidParameter,
-        "obfuscator=7: expected noise-aware",
+        "obfuscator: expected one of noise-aware",
     ),
     (
         "no outputs",
-        _with(outputs=0),
+        _with(obfuscator=NoiseAware(outputs=0)),
         InvalidParameter,
         "outputs=0: expected an integer of at least 1",
     ),
-    ("half an epoch", _with(epochs=0.5), InvalidParameter, r"epochs=0\.5: expected an integer"),
-    ("empty hidden layer", _with(hidden=(8, 0)), InvalidParameter, "hidden=0"),
+    (
+        "half an epoch",
+        _with(obfuscator=NoiseAware(epochs=0.5)),
+        InvalidParameter,
+        r"epochs=0\.5: expected an integer",
+    ),
+    (
+        "empty hidden layer",
+        _with(obfuscator=NoiseAware(hidden=(8, 0))),
+        InvalidParameter,
+        "hidden=0",
+    ),
     (
         "no calibration rows",
-        _with(calibration_share=0.0),
+        _with(calibration=Calibration(share=0.0)),
         InvalidParameter,
-        r"calibration_share=0\.0",
+        r"share=0\.0",
     ),
     (
         "layer without a certificate",

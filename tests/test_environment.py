@@ -1,4 +1,4 @@
-"""The installed packages are the pinned ones, all of them, and none is a CUDA library."""
+"""The installed packages are the locked ones, all of them, and locks hold hashes and no more."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-PINS = {
-    canonicalize_name(name): version
-    for name, version in re.findall(
-        r"^([A-Za-z0-9_.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE
-    )
-}
-BUILD_TOOLS = ("hatchling", "editables")
+LOCKS = ROOT / "locks"
 CUDA = re.compile(r"nvidia|cuda|cudnn|triton|nccl")
+
+
+def locked(name: str) -> dict[str, str]:
+    """Name to version of what a lock holds for this Python on this system."""
+    found = {}
+    for line in (LOCKS / name).read_text(encoding="utf-8").splitlines():
+        if "==" in line and not line.startswith(" "):
+            requirement = Requirement(line.removesuffix("\\"))
+            if requirement.marker is None or requirement.marker.evaluate():
+                [pin] = requirement.specifier
+                found[canonicalize_name(requirement.name)] = pin.version
+    return found
 
 
 def _closure(roots: list[Requirement]) -> dict[str, str]:
@@ -48,35 +54,45 @@ def test_closure_follows_extras_and_indirect_needs():
     assert "pytest" not in _closure([Requirement("reticent")])
 
 
-@pytest.mark.skipif(
-    sys.version_info[:2] != (3, 11), reason="the pins are the resolution for Python 3.11"
+pytestmark = pytest.mark.skipif(
+    not re.search(r"venv$", sys.prefix), reason="for the environment that run.py makes"
 )
-def test_every_installed_package_has_its_pinned_version():
-    installed = _closure([Requirement("reticent[dev]"), *map(Requirement, BUILD_TOOLS)])
+
+
+def test_every_installed_package_has_its_locked_version() -> None:
+    installed = _closure([Requirement("reticent[dev]")])
     installed.pop("reticent")
-    cuda_build = {name for name in installed if CUDA.search(name)}
-    assert {name: PINS.get(name) for name in installed if name not in cuda_build} == {
-        name: version for name, version in installed.items() if name not in cuda_build
-    }
+    pins = locked("everything.txt") | locked("torch.txt") | locked("cuda.txt")
+    assert {name: pins.get(name) for name in installed} == installed
 
 
-def test_pins_hold_nothing_that_is_not_needed():
-    installed = _closure([Requirement("reticent[dev]"), *map(Requirement, BUILD_TOOLS)])
-    assert sorted(set(PINS) - set(installed)) == []
+def test_locks_hold_nothing_that_is_not_needed() -> None:
+    installed = _closure([Requirement("reticent[dev]")])
+    assert sorted(set(locked("everything.txt")) - set(installed)) == []
 
 
-def test_no_cuda_package_is_pinned_and_none_comes_with_a_cpu_build_of_torch():
-    import torch
-
-    assert [name for name in PINS if CUDA.search(name)] == []
-    assert "torchvision" not in PINS
-    if torch.version.cuda is None:
-        assert [
-            name for name in _closure([Requirement("reticent[dev]")]) if CUDA.search(name)
-        ] == []
+def test_both_environments_have_the_same_versions() -> None:
+    everything, light = locked("everything.txt"), locked("light.txt")
+    assert {name: everything.get(name) for name in light} == light
+    assert "torch" not in light
 
 
-def test_the_traps_of_the_resolver_are_pinned_in_the_open():
-    assert PINS["torch"] == "2.13.0"
-    assert PINS["attrs"] == "23.2.0"
-    assert PINS["dp-accounting"] == "0.6.0"
+def test_cuda_libraries_have_a_lock_of_their_own() -> None:
+    assert [name for name in locked("everything.txt") if CUDA.search(name)] == []
+    assert locked("torch.txt") == {"torch": "2.13.0"}
+    assert locked("torch-cpu.txt") == {"torch": "2.13.0+cpu"}
+    assert "torchvision" not in locked("everything.txt")
+
+
+@pytest.mark.parametrize("lock", sorted(path.name for path in LOCKS.iterdir()))
+def test_every_locked_version_has_hashes_and_no_address(lock: str) -> None:
+    text = (LOCKS / lock).read_text(encoding="utf-8")
+    assert "://" not in text
+    for block in re.findall(r"^\S.*(?:\n    .*)*\n", text, re.MULTILINE):
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block.splitlines()[0]
+
+
+def test_the_traps_of_the_resolver_are_locked_in_the_open() -> None:
+    pins = locked("everything.txt")
+    assert pins["attrs"] == "23.2.0"
+    assert pins["dp-accounting"] == "0.6.0"

@@ -24,7 +24,7 @@ import torch
 from scipy import sparse
 from torch import nn
 
-from reticent import mechanisms
+from reticent import Calibration, LabelAware, NoiseAware, mechanisms
 from reticent.core import AddRemove, Neighborhood, Norm
 from reticent.core.errors import ReticentError
 from reticent.mechanisms import (
@@ -169,15 +169,21 @@ POSTHOC: dict[str, Any] = {
     "delta": 0.0,
     "radius": 0.2,
     "embedder": "identity",
-    **SMALL,
+    "random_state": 0,
 }
+TRAINING: dict[str, Any] = {"epochs": 1, "hidden": (2,)}
 ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     PosthocEncoder: (
-        {**POSTHOC, "outputs": 1, "mechanism": "laplace", "head_epochs": 1},
+        {
+            **POSTHOC,
+            "obfuscator": NoiseAware(outputs=1, **TRAINING),
+            "mechanism": "laplace",
+            "calibration": Calibration(head_epochs=1),
+        },
         {"X": X, "y": Y},
     ),
     PosthocClassifier: (
-        {**POSTHOC, "mechanism": "softmax"},
+        {**POSTHOC, "classifier": LabelAware(**TRAINING), "mechanism": "softmax"},
         {"X": X, "y": Y},
     ),
     CertifiedClassifier: (

@@ -10,9 +10,11 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges __version__"
+        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
+        "LabelAware LinearVoteClassifier MomentClassifier Named NoiseAware "
+        "NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
+        "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
+        "__version__ load"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
@@ -32,6 +34,13 @@ PUBLIC = {
         "Reconstructor hijacking_quality invert "
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
     ),
+    "reticent.audit": (
+        "AuditCase AuditResult AuditedPair FittedAudit additive_case audit_fitted "
+        "binary_response_case binomial_limits distance_to_instability_case epsilon_lower_bound "
+        "laplace_test_case logits_case noisy_argmax_case noisy_screening_case "
+        "propose_test_release_case stability_release_case stability_response_case worst_levels "
+        "worst_shift"
+    ),
     "reticent.bundles": "Bundle",
     "reticent.core": (
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm "
@@ -45,8 +54,8 @@ PUBLIC = {
         "load_pneumonia load_utkface"
     ),
     "reticent.ledger": (
-        "Account Budget Charge Ledger LedgerReport PlanCounter Preview Reservation Spending "
-        "Verification check_export"
+        "Account Budget Charge Ledger LedgerReport PlanCounter Preview PreviewEach "
+        "Reservation Spending Verification check_export"
     ),
     "reticent.lipschitz": (
         "EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest Limits "
@@ -75,13 +84,15 @@ PUBLIC = {
         "stable_distances vote_distances"
     ),
     "reticent.systems": (
-        "CertifiedClassifier CertifiedEnsemble PosthocClassifier PosthocEncoder PowerEncoder "
-        "PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges Server train_server"
+        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble Identity "
+        "LabelAware LinearVoteClassifier MomentClassifier Named NoiseAware "
+        "NoisyGradientClassifier PosthocClassifier PosthocEncoder PowerEncoder "
+        "PrivateKNNClassifier PrivateKNNStudent PublicRanges Published RadiusVotesClassifier "
+        "Server train_server"
     ),
     "reticent.tables": (
-        "Categorical Numeric OneHot TabularSchema adult_schema atlas_schema covertype_schema "
-        "higgs_schema read_names read_rows"
+        "Categorical Hashed Instant NamedRows Numeric OneHot Ordered TabularSchema Truth "
+        "adult_schema atlas_schema covertype_schema higgs_schema read_names read_rows"
     ),
 }
 

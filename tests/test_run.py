@@ -30,7 +30,7 @@ def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def commands(run_script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands that would have run; making the environment writes only what later calls look
+    """The commands that would have run; making an environment writes only what later calls look
     for.
     """
     seen: list[list[str]] = []
@@ -38,46 +38,103 @@ def commands(run_script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[li
     def call(command: list[str], **_: object) -> int:
         seen.append([str(word) for word in command])
         if command[1:3] == ["-m", "venv"]:
-            folder = Path(run_script.BIN)
-            folder.mkdir(parents=True)
-            Path(run_script.PYTHON).write_text("")
-            (folder.parent / "pyvenv.cfg").write_text("")
+            folder = Path(command[-1])
+            (folder / "bin").mkdir(parents=True, exist_ok=True)
+            (folder / "bin" / "python").write_text("")
+            (folder / "pyvenv.cfg").write_text("")
         return 0
 
     monkeypatch.setattr(run_script.subprocess, "call", call)
-    monkeypatch.setattr(run_script, "install", lambda arguments: seen.append(["pip", *arguments]))
+    monkeypatch.setattr(
+        run_script, "pip_install", lambda environment, words: seen.append(["pip", *words])
+    )
     return seen
 
 
-def test_sets_up_once_and_again_only_when_the_pins_change(
+def installed(commands: list[list[str]]) -> list[str]:
+    """What pip was asked for, a file or a package each, in order."""
+    return [Path(words[-1]).name for words in commands if words[0] == "pip" or "install" in words]
+
+
+def test_sets_up_once_and_again_only_when_the_locks_change(
     run_script, commands, tmp_path, monkeypatch
 ):
     assert run_script.main(["setup"]) == 0
-    assert [words[0] for words in commands].count("pip") == 2
+    assert installed(commands) == ["torch-cpu.txt", "everything.txt", ROOT.name]
+    assert all(
+        "--require-hashes" in words for words in commands if Path(words[-1]).suffix == ".txt"
+    )
     commands.clear()
     assert run_script.main(["setup"]) == 0
     assert commands == []
-    other = tmp_path / "constraints.txt"
-    other.write_text("numpy==0\n")
-    monkeypatch.setattr(run_script, "CONSTRAINTS", str(other))
-    (tmp_path / "venv" / "bin" / "python").unlink()
-    (tmp_path / "venv" / "bin").rmdir()
+    others = tmp_path / "locks"
+    others.mkdir()
+    (others / "everything.txt").write_text("numpy==0\n")
+    monkeypatch.setattr(run_script, "LOCKS", str(others))
     assert run_script.main(["setup"]) == 0
-    assert [words[0] for words in commands].count("pip") == 2
+    assert len(installed(commands)) == 3
+
+
+def test_without_a_cpu_build_of_torch_the_libraries_of_another_come_with_it(
+    run_script, commands, monkeypatch, capsys
+):
+    call = run_script.subprocess.call
+    monkeypatch.setattr(
+        run_script.subprocess,
+        "call",
+        lambda command, **other: 1 if "install" in command else call(command, **other),
+    )
+    assert run_script.main(["setup"]) == 0
+    assert installed(commands) == ["torch.txt", "cuda.txt", "everything.txt", ROOT.name]
+    assert "pip offers no CPU build of torch here" in capsys.readouterr().out
+
+
+def test_light_and_lowest_have_environments_of_their_own(run_script, commands, tmp_path):
+    assert run_script.main(["test-light", "tests/core"]) == 0
+    assert installed(commands) == ["light.txt", ROOT.name]
+    assert commands[-1][0].startswith(str(tmp_path / "venv-light-"))
+    assert commands[-1][-1] == "tests/core"
+    assert "tests.without_extras" in commands[-1]
+    commands.clear()
+    assert run_script.main(["test-lowest"]) == 0
+    assert commands[-1][0].startswith(str(tmp_path / "venv-lowest"))
+    floors = (tmp_path / "venv-lowest" / "reticent-lowest.txt").read_text().split()
+    assert "numpy==2.0" in floors
+    assert "typer==0.16" in floors
+    assert not any(line.startswith("pytest") for line in floors)
 
 
 def test_a_setup_that_broke_off_is_repeated(run_script, commands, tmp_path, monkeypatch):
-    def stop(arguments):
+    def stop(environment, arguments):
         raise SystemExit("pip could not install")
 
     with monkeypatch.context() as broken:
-        broken.setattr(run_script, "install", stop)
+        broken.setattr(run_script, "pip_install", stop)
         with pytest.raises(SystemExit):
             run_script.main(["test"])
-    assert not Path(run_script.STAMP).exists()
+    assert not (tmp_path / "venv" / "reticent-setup.sha256").exists()
 
 
-def test_words_become_commands(run_script, commands):
+def test_a_resolution_is_split_into_its_packages(run_script, tmp_path):
+    text = (
+        "numpy==1 ; python_full_version < '3.12' \\\n    --hash=sha256:00\n"
+        "numpy==2 ; python_full_version >= '3.12' \\\n    --hash=sha256:11\n"
+        "nvidia-cublas==3 \\\n    --hash=sha256:22 \\\n    --hash=sha256:33\n"
+    )
+    made = run_script.Environment(str(tmp_path), "", None)
+
+    def resolve(command):
+        Path(command[-1]).write_text(text)
+        return 0
+
+    made.run = resolve
+    found = run_script.resolved(made, ["uv"])
+    assert list(found) == ["numpy", "nvidia-cublas"]
+    assert "".join(found.values()) == text
+    assert [name for name in found if run_script.CUDA_LIBRARIES.match(name)] == ["nvidia-cublas"]
+
+
+def test_words_become_commands(run_script, commands, tmp_path):
     run_script.main(["setup"])
     commands.clear()
     run_script.main(["test", "tests/core"])
@@ -85,14 +142,24 @@ def test_words_become_commands(run_script, commands):
     run_script.main(["demo", "posthoc", "--seed", "1"])
     assert commands[0][1:] == ["-m", "pytest", "-n", "logical", "tests/core"]
     assert commands[1][1:] == ["-m", "pytest", "-n0", "-x"]
-    assert commands[2] == [str(Path(run_script.BIN) / "reticent"), "demo", "posthoc", "--seed", "1"]
+    assert commands[2] == [
+        str(tmp_path / "venv" / "bin" / "reticent"),
+        "demo",
+        "posthoc",
+        "--seed",
+        "1",
+    ]
 
 
 def test_check_runs_everything_and_fails_if_one_check_fails(
     run_script, commands, monkeypatch, capsys
 ):
     run_script.main(["setup"])
-    monkeypatch.setattr(run_script, "run", lambda command, **_: int(command[0].endswith("mypy")))
+    monkeypatch.setattr(
+        run_script.Environment,
+        "run",
+        lambda self, command, **_: int(command[0].endswith("mypy")),
+    )
     assert run_script.main(["check"]) == 1
     assert "checks failed: types" in capsys.readouterr().out
 
@@ -117,13 +184,13 @@ def test_a_folder_that_is_no_environment_is_left_alone(run_script, tmp_path):
     assert (tmp_path / "venv" / "thesis.txt").read_text() == "mine"
 
 
-def test_a_failing_pip_leaves_its_last_words_and_a_hint(run_script, tmp_path, monkeypatch, capsys):
-    (tmp_path / "venv").mkdir()
-    monkeypatch.setattr(run_script, "PYTHON", sys.executable)
+def test_a_failing_pip_leaves_its_last_words_and_a_hint(run_script, tmp_path, capsys):
+    made = run_script.Environment(str(tmp_path), "", None)
+    made.python = sys.executable
     with pytest.raises(SystemExit, match="pip could not install"):
-        run_script.install(["--no-index", "no-such-package-for-reticent"])
+        run_script.pip_install(made, ["--no-index", "no-such-package-for-reticent"])
     assert "no-such-package-for-reticent" in capsys.readouterr().err
-    assert "no-such-package-for-reticent" in (tmp_path / "venv" / "reticent-setup.log").read_text()
+    assert "no-such-package-for-reticent" in Path(made.log).read_text()
 
 
 def test_without_arguments_it_explains_itself():

@@ -89,7 +89,10 @@ def accuracy_against_size(problem: Problem, folder: Path) -> list[Chart]:
             series[ARGMAX].append((size, noisy_argmax(answers, epsilon)))
             series["noise-free"].append((size, answers.noise_free))
         title = f"Accuracy against ensemble size, epsilon {epsilon:g}: {problem.name}"
-        note = "The published mechanism reads our distances of the vote; the paper's own sum over all members is not private."
+        note = (
+            "The published mechanism reads our distances of the vote; the paper's own "
+            "sum over all members is not private."
+        )
         charts.append(
             Chart(title, "members", "accuracy", series, log_x=False, notes=(problem.about, note))
         )
@@ -322,7 +325,10 @@ def run(figure: str, data: str, folder: Path) -> Path:
     if figure == "3":
         kind = {"blobs": "separable", "blobs-close": "close"}[data]
         picture, numbers = heat_map(kind)
-        text = f"## Heat map of the bound: {kind} blobs, a hidden layer of 128 units, k up to 100\n\n![heat map]({name}.png)\n"
+        text = (
+            f"## Heat map of the bound: {kind} blobs, a hidden layer of 128 units, "
+            f"k up to 100\n\n![heat map]({name}.png)\n"
+        )
         content = json.dumps(numbers)
     else:
         charts = _FIGURES[figure](problem_of(data), cache)

@@ -140,10 +140,8 @@ def private_training(
     )
     found = {}
     for name, config in ((DP_SGD, schedule), (TUNED, free)):
-        path = (
-            folder
-            / f"{problem.name}-dpsgd-{blake2b(repr((config, seeds)).encode(), digest_size=6).hexdigest()}.json"
-        )
+        named = blake2b(repr((config, seeds)).encode(), digest_size=6).hexdigest()
+        path = folder / f"{problem.name}-dpsgd-{named}.json"
         if not path.is_file():
             scores = []
             for seed in range(seeds):
@@ -173,7 +171,9 @@ def queries_until(
         The largest number up to ``most`` that still reaches ``floor``; 0 where not even one does.
 
     Example:
-        >>> queries_until(lambda epsilon: 0.5 + min(epsilon, 0.5), 0.6, epsilon=10.0, delta=0.0, most=1000)
+        >>> queries_until(
+        ...     lambda epsilon: 0.5 + min(epsilon, 0.5), 0.6, epsilon=10.0, delta=0.0, most=1000
+        ... )
         100
     """
 

@@ -122,9 +122,10 @@ def _published(means: Results, errors: Results) -> list[str]:
     ]
     for name, figures in means["published"]["rows"].items():
         spread = errors["published"]["rows"][name]
+        all_rows, off = figures["on all test rows"], spread["on all test rows"]
         passing = figures["on released test rows"]
         cells = [
-            f"{_percent(figures['on all test rows'][server], spread['on all test rows'][server])} ({_percent(passing[server])})"
+            f"{_percent(all_rows[server], off[server])} ({_percent(passing[server])})"
             for server in SERVERS
         ]
         paper = ", ".join(f"{value:g}" for value in means["paper"].get(name, []))

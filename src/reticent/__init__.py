@@ -1,44 +1,70 @@
-"""reticent: release what a neural network computed from private data, with a guarantee that can
-be proved.
-"""
+"""reticent: release what was computed from private data, with a guarantee that can be proved."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reticent.systems import (
+        BetaVAE,
+        Calibration,
+        CellsClassifier,
         CertifiedClassifier,
         CertifiedEnsemble,
+        Identity,
+        LabelAware,
+        LinearVoteClassifier,
+        MomentClassifier,
+        Named,
+        NoiseAware,
+        NoisyGradientClassifier,
         PosthocClassifier,
         PosthocEncoder,
         PowerEncoder,
         PrivateKNNClassifier,
         PrivateKNNStudent,
         PublicRanges,
+        Published,
+        RadiusVotesClassifier,
     )
+    from reticent.systems.loading import load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BetaVAE",
+    "Calibration",
+    "CellsClassifier",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "Identity",
+    "LabelAware",
+    "LinearVoteClassifier",
+    "MomentClassifier",
+    "Named",
+    "NoiseAware",
+    "NoisyGradientClassifier",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
+    "Published",
+    "RadiusVotesClassifier",
     "__version__",
+    "load",
 ]
+
+_ELSEWHERE = {"load": "reticent.systems.loading"}
+"""What is not an estimator, and the module that has it."""
 
 
 def __getattr__(name: str) -> Any:
-    """The estimators, imported when first asked for: torch takes seconds, and ``reticent
+    """What this package gives, imported when first asked for: torch takes seconds, and ``reticent
     --help`` should not.
     """
-    if name in __all__:
-        from reticent import systems
-
-        return getattr(systems, name)
-    raise AttributeError(f"module 'reticent' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'reticent' has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE.get(name, "reticent.systems")), name)

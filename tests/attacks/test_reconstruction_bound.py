@@ -30,7 +30,7 @@ def test_the_best_estimator_of_gaussian_rows_stays_above(epsilon: float) -> None
     assert error <= 2.5 * bound  # and it is not idle
 
 
-def test_with_a_density_estimate_the_bound_never_exceeds_the_error_of_someone_who_is_told_the_row() -> (
+def test_with_a_density_estimate_the_bound_never_exceeds_the_error_of_one_who_is_told_the_row() -> (
     None
 ):
     rows = np.random.default_rng(1).random((500, 3))

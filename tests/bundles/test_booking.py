@@ -15,7 +15,7 @@ from reticent.core import Guarantee, Replace, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler, SeededSampler
-from reticent.systems import CertifiedClassifier, PosthocEncoder
+from reticent.systems import CertifiedClassifier, NoiseAware, PosthocEncoder
 
 ONE = Guarantee(0.5, 0.0, Replace(1))
 ROWS = np.arange(8.0).reshape(4, 2)
@@ -164,11 +164,9 @@ def test_pictures_of_many_people(tmp_path: Path, ledger: Ledger) -> None:
         epsilon=1.0,
         delta=0.0,
         radius=0.1,
-        outputs=2,
         mechanism="laplace",
         embedder="identity",
-        hidden=(4,),
-        epochs=1,
+        obfuscator=NoiseAware(outputs=2, hidden=(4,), epochs=1),
         random_state=0,
     ).fit(points, np.arange(60) % 2)
     own = Ledger.create(tmp_path / "own.db", synchronous="NORMAL")

@@ -29,8 +29,11 @@ from torch import nn
 from reticent.bundles import Bundle
 from reticent.core.errors import CorruptBundle, InvalidInput, ReticentError
 from reticent.systems import (
+    BetaVAE,
     CertifiedClassifier,
     CertifiedEnsemble,
+    LabelAware,
+    NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -47,7 +50,8 @@ X, Y = load_iris(return_X_y=True)
 CLASSES = [0, 1, 2]
 PICTURES = np.random.default_rng(0).uniform(size=(80, 8, 8))
 DIGITS = np.arange(80) % 3
-POSTHOC: dict[str, Any] = {"radius": 0.2, "hidden": (4,), "epochs": 1, "random_state": 0}
+POSTHOC: dict[str, Any] = {"radius": 0.2, "random_state": 0}
+TRAINING: dict[str, Any] = {"hidden": (4,), "epochs": 1}
 
 
 def _student() -> PrivateKNNStudent:
@@ -73,7 +77,11 @@ def _student() -> PrivateKNNStudent:
 
 SYSTEMS: dict[str, Callable[[], Any]] = {
     "encoder": lambda: PosthocEncoder(
-        epsilon=8.0, delta=0.0, embedder="identity", outputs=2, **POSTHOC
+        epsilon=8.0,
+        delta=0.0,
+        embedder="identity",
+        obfuscator=NoiseAware(outputs=2, **TRAINING),
+        **POSTHOC,
     ).fit(X, Y),
     "local encoder": lambda: PosthocEncoder(
         epsilon=8.0,
@@ -85,7 +93,11 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         **POSTHOC,
     ).fit(X, Y),
     "label of a beta-VAE": lambda: PosthocClassifier(
-        epsilon=8.0, delta=0.0, latent_dimension=2, embedder_epochs=1, **POSTHOC
+        epsilon=8.0,
+        delta=0.0,
+        embedder=BetaVAE(latent_dimension=2, epochs=1),
+        classifier=LabelAware(**TRAINING),
+        **POSTHOC,
     ).fit(PICTURES, DIGITS),
     "certified": lambda: CertifiedClassifier(
         epsilon=2.0, classes=CLASSES, k_max=2, hidden=(3,), random_state=0, data_set="iris"

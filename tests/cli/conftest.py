@@ -13,7 +13,14 @@ from sklearn.datasets import load_iris
 
 from reticent.cli.main import run
 from reticent.datasets import load_digits
-from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, PrivateKNNStudent
+from reticent.systems import (
+    LabelAware,
+    NoiseAware,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    PrivateKNNStudent,
+)
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.students import StudentConfig
 
@@ -21,18 +28,18 @@ SETTINGS = {
     "delta": 0.0,
     "radius": 0.2,
     "embedder": "identity",
-    "hidden": (8,),
-    "epochs": 2,
     "random_state": 0,
 }
+TRAINING = {"hidden": (8,), "epochs": 2}
 
 
 @pytest.fixture(scope="session")
 def encoder_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     inputs, labels = load_iris(return_X_y=True)
-    encoder = PosthocEncoder(epsilon=4.0, mechanism="laplace", outputs=2, **SETTINGS).fit(
-        inputs, labels
-    )
+    obfuscator = NoiseAware(outputs=2, **TRAINING)
+    encoder = PosthocEncoder(
+        epsilon=4.0, mechanism="laplace", obfuscator=obfuscator, **SETTINGS
+    ).fit(inputs, labels)
     return encoder.save(tmp_path_factory.mktemp("bundles") / "encoder")
 
 
@@ -40,9 +47,9 @@ def encoder_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def classifier_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     iris = load_iris()
     names = iris.target_names[iris.target]
-    classifier = PosthocClassifier(epsilon=8.0, mechanism="softmax", **SETTINGS).fit(
-        iris.data, names
-    )
+    classifier = PosthocClassifier(
+        epsilon=8.0, mechanism="softmax", classifier=LabelAware(**TRAINING), **SETTINGS
+    ).fit(iris.data, names)
     return classifier.save(tmp_path_factory.mktemp("bundles") / "classifier")
 
 

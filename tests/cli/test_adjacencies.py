@@ -10,7 +10,7 @@ import pytest
 
 from reticent.core import AddRemove, Guarantee, Unit
 from reticent.ledger import Ledger
-from reticent.systems import CertifiedClassifier, PosthocClassifier
+from reticent.systems import CertifiedClassifier, LabelAware, PosthocClassifier
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = np.arange(60) % 2
@@ -35,7 +35,11 @@ def grant(book: Path) -> tuple[object, ...]:
 
 def test_a_grant_takes_the_adjacency_of_a_bundle(command, book, inputs, tmp_path):
     made = PosthocClassifier(
-        epsilon=2.0, delta=0.0, radius=0.2, embedder="identity", hidden=(4,), epochs=1
+        epsilon=2.0,
+        delta=0.0,
+        radius=0.2,
+        embedder="identity",
+        classifier=LabelAware(hidden=(4,), epochs=1),
     ).fit(X, Y)
     bundle = made.save(tmp_path / "bundle")
     answer = command(*grant(book), "--adjacency-of", bundle)

@@ -14,7 +14,13 @@ from reticent.cli import bundles
 from reticent.core import Guarantee, Scope
 from reticent.core.files import output_file
 from reticent.ledger import Ledger
-from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, PrivateKNNStudent
+from reticent.systems import (
+    LabelAware,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    PrivateKNNStudent,
+)
 
 
 def test_release_writes_values_mask_and_receipt(command, encoder_bundle, inputs, tmp_path):
@@ -186,8 +192,7 @@ def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatc
         "delta": 0.0,
         "radius": 0.2,
         "embedder": "identity",
-        "hidden": (8,),
-        "epochs": 1,
+        "classifier": LabelAware(hidden=(8,), epochs=1),
         "random_state": 0,
     }
     folder = (

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from reticent.systems import PosthocClassifier
+from reticent.systems import LabelAware, PosthocClassifier
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -34,7 +34,11 @@ def keys(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     made = PosthocClassifier(
-        epsilon=2.0, delta=0.0, radius=0.2, embedder="identity", hidden=(4,), epochs=1
+        epsilon=2.0,
+        delta=0.0,
+        radius=0.2,
+        embedder="identity",
+        classifier=LabelAware(hidden=(4,), epochs=1),
     )
     np.save(tmp_path / "x.npy", X[:3])
     return made.fit(X, np.arange(60) % 2).save(tmp_path / "bundle")

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.cli import tables
 from reticent.core.errors import InvalidInput
 from reticent.ledger import Ledger
 from reticent.systems import PowerEncoder
-from reticent.tables import adult_schema
+from reticent.tables import adult_schema, batches
 
 COLUMNS = ("sepal length", "sepal width", "petal length", "petal width", "garden")
 NOISE = 1e-4
@@ -204,11 +203,11 @@ def test_people_need_a_table_and_a_ledger(
         ),
         (
             ["release", power_bundle, "--input", tmp_path / "rows.npy", *line, *booked],
-            "an .npy file has no column 'person'",
+            "an .npy file has no column names",
         ),
         (
             ["release", encoder_bundle, "--input", inputs, *line, *booked],
-            "subject_column: is for rows of a table",
+            "an .npy file has no column names",
         ),
         (
             ["release", power_bundle, "--input", tmp_path / "none.csv", *line, *booked],
@@ -224,14 +223,10 @@ def test_people_need_a_table_and_a_ledger(
 def test_rows_and_people_that_do_not_pair_are_not_released(
     power_bundle, clinic, command: Command, monkeypatch
 ) -> None:
-    from reticent.tables import files as tabular_files
-
-    names = tabular_files.read_names
-    monkeypatch.setattr(
-        tabular_files, "read_names", lambda *words, **more: names(*words, **more)[1:]
-    )
+    names = batches.read_names
+    monkeypatch.setattr(batches, "read_names", lambda *words, **more: names(*words, **more)[1:])
     with pytest.raises(InvalidInput, match="has 20 rows and 19 subjects"):
-        tables.read_table_of_subjects(
+        batches.read_whole(
             clinic.rows,
             PowerEncoder.load(power_bundle).query_.schema,
             subject_column="person",
@@ -299,8 +294,8 @@ def test_a_grant_that_one_person_cannot_take_is_made_to_nobody(
 def test_the_example_of_the_docs_is_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
     (tmp_path / "visits.csv").write_text(page.split("$ cat visits.csv\n")[1].split("$ reticent")[0])
-    rows, subjects = tables.read_table_of_subjects(
-        tmp_path / "visits.csv", adult_schema(), subject_column="person", ignore=[], name="input"
+    found = batches.read_whole(
+        tmp_path / "visits.csv", adult_schema(), subject_column="person", name="input"
     )
-    assert subjects == ["ana", "ben", "ana"]
-    assert rows[:, 0].tolist() == [39.0, 28.0, 40.0]
+    assert found.subjects == ("ana", "ben", "ana")
+    assert found.rows.values[:, 0].tolist() == [39.0, 28.0, 40.0]

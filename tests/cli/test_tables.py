@@ -236,9 +236,9 @@ def test_a_spoiled_file_costs_nothing_and_shows_nothing(
 @pytest.mark.parametrize(
     ("name", "more", "message"),
     [
-        ("none.csv", (), "cannot be read (No such file or directory); expected a CSV file"),
+        ("none.csv", (), "cannot be read (No such file or directory); expected a CSV, Parquet"),
         (".", (), "cannot be read (Is a directory)"),
-        ("rows.npy", ("--ignore-column", "x"), "an .npy file has no names of columns to ignore"),
+        ("rows.npy", ("--ignore-column", "x"), "an .npy file has no column names"),
         ("narrow.npy", (), "X has 3 features, but PowerEncoder is expecting 5 features"),
         ("numbers.npy", (), "column 'garden': 2 of 2 values are not among"),
         ("words.npy", (), "row 1, column 'sepal length': cannot be read as a number"),

@@ -30,6 +30,9 @@ PACKAGES = {
     "opendp": ("opendp",),
     "signing": ("cryptography",),
     "postgres": ("psycopg",),
+    "arrow": ("pyarrow",),
+    "pandas": ("pandas",),
+    "polars": ("polars",),
 }
 """What each extra installs and is imported by name."""
 
@@ -121,8 +124,9 @@ def test_the_extras_are_declared_and_not_needed_otherwise() -> None:
     core = " ".join(project["dependencies"]).replace("-", "_")
     assert [package for package in OPTIONAL if package in core] == []
     (everything,) = extras["all"]
-    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - {"all", "dev"}
-    assert "reticent[all]" in extras["dev"]
+    tools = {"all", "dev", "test"}
+    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - tools
+    assert "reticent[all,test]" in extras["dev"]
 
 
 @pytest.mark.parametrize("extra", PACKAGES)
@@ -227,6 +231,9 @@ CALLS = {
         "from reticent.core.signatures import sign; "
         "sign(b'', purpose='receipt', key='no such file')"
     ),
+    "arrow": "ANSWERS.to_frame('pyarrow')",
+    "pandas": "ANSWERS.to_frame()",
+    "polars": "ANSWERS.to_frame('polars')",
     "xgboost": (
         "from reticent.systems import train_server; "
         "train_server('xgboost', np.eye(4), [0, 1, 0, 1], seed=0)"
@@ -238,10 +245,14 @@ CALLS = {
 @pytest.fixture(scope="module")
 def answers_without_extras() -> dict[str, list[str]]:
     """What each call says where no optional package but torch can be found."""
+    pytest.importorskip("torch")
     hidden = (*sorted(OPTIONAL - {"torch"}), "skimage", "attrs", "attr")
     code = (
         WITHOUT.format(hidden=hidden) + "import json\nimport numpy as np\n"
-        "from reticent.core import AddRemove\nfrom reticent.core.errors import MissingExtra\n"
+        "from reticent.core import AddRemove, Guarantee, Receipt, Release\n"
+        "from reticent.core.errors import MissingExtra\n"
+        "receipt = Receipt('m', Guarantee(1, 0, AddRemove()), 1, '', 'none', 'exact', False)\n"
+        "ANSWERS = Release(np.zeros(1), np.zeros(1, dtype=bool), receipt)\n"
         f"found = {{}}\nfor extra, call in {CALLS!r}.items():\n"
         "    try:\n        exec(call)\n"
         "    except MissingExtra as error:\n        found[extra] = str(error)\n"
@@ -269,6 +280,7 @@ def test_every_extra_has_a_call() -> None:
 
 def test_what_needs_torch_at_most_works_without_any_other_extra() -> None:
     """Totals and features of pictures, where none of these packages can be found."""
+    pytest.importorskip("torch")
     hidden = tuple(sorted(OPTIONAL - {"torch"} | {"skimage", "attrs", "attr"}))
     code = WITHOUT.format(hidden=hidden) + (
         "import numpy as np\n"

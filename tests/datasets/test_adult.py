@@ -17,7 +17,10 @@ from reticent.datasets import adult
 from reticent.tables.known_schemas import adult_schema
 
 SAMPLE = Path(adult.__file__).with_name(adult.SAMPLE_FILE)
-LINE = "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, "
+LINE = (
+    "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, "
+    "White, Male, 2174, 0, 40, United-States, "
+)
 OTHER = "50, ?, 83311, HS-grad, 9, Divorced, ?, Husband, Black, Female, 0, 0, 13, ?, "
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_a_backup_holds_what_is_still_in_the_log(
         backup(ledger.store, "/dev/null", overwrite=True)
     ledger.close()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["backup.db", "data"]
-    with sqlite3.connect(output) as connection:
+    with closing(sqlite3.connect(output)) as connection, connection:
         assert connection.execute("SELECT count(*) FROM entries").fetchone() == (3,)
     connection.close()
 

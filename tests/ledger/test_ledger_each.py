@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,10 @@ def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> Non
         ]
         together.close()
         path = tmp_path / f"oracle-{step}.db"
-        with sqlite3.connect(tmp_path / "together.db") as source, sqlite3.connect(path) as copy:
+        with (
+            closing(sqlite3.connect(tmp_path / "together.db")) as source,
+            closing(sqlite3.connect(path)) as copy,
+        ):
             source.backup(copy)
         oracle = Ledger.open(path, synchronous="NORMAL", anchor=tmp_path / f"anchor-{step}")
         before = standing(together)
@@ -399,7 +403,7 @@ def test_verify_finds_what_was_changed(tmp_path: Path, make_event: EventMaker, c
     assert ledger.verify().ok
     ledger.close()
     statement, problem = TAMPERINGS[case]
-    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
         for trigger in ("entries_no_update", "entries_no_delete"):
             connection.execute(f"DROP TRIGGER {trigger}")
         assert connection.execute(statement).rowcount > 0
@@ -416,7 +420,7 @@ def test_a_database_that_fails_half_way_keeps_nothing(
     ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
     ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
     before = standing(ledger), ledger.report().anchor
-    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
         connection.execute(
             "CREATE TRIGGER fault BEFORE INSERT ON entries WHEN NEW.seq = 8 BEGIN SELECT "
             "RAISE(ABORT, 'disk I/O error'); END"
@@ -506,3 +510,28 @@ def test_a_kill_leaves_all_charges_of_a_call_or_none(
         seen |= state
     assert len(seen) == kills
     assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_preview_of_many_says_what_the_request_does(
+    tmp_path: Path, make_event: EventMaker, seed: int
+) -> None:
+    rng = random.Random(seed)
+    ledger = Ledger.create(tmp_path / "ledger.db", required=(), synchronous="NORMAL")
+    randomly_granted(ledger, rng)
+    event = make_event(epsilon=rng.choice([0.1, 0.4, 1.0]))
+    scopes = people(
+        *rng.choices([*NAMES, "nobody"] if seed % 3 == 0 else NAMES, k=rng.randint(1, 8))
+    )
+    before = standing(ledger)
+    preview = ledger.preview_each(scopes, event)
+    assert standing(ledger) == before
+    assert set(preview.lacking) <= set(scopes)
+    if preview.fits:
+        ledger.reserve_each(scopes, event)
+        assert (preview.lacking, preview.reason) == ((), "")
+        return
+    assert preview.lacking
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve_each(scopes, event)
+    assert preview.reason == str(refused.value)

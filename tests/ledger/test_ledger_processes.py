@@ -148,7 +148,10 @@ def test_no_answer_that_was_seen_is_uncharged_after_a_kill(
     assert ledger.verify().ok
     receipts = {line.strip() for line in seen if line.endswith("\n")}
     with ledger.store.read() as connection:
-        query = "SELECT r.receipt, p.epsilon FROM entries r JOIN entries p ON p.seq = r.reservation WHERE r.action = 'commit'"
+        query = (
+            "SELECT r.receipt, p.epsilon FROM entries r JOIN entries p ON p.seq = "
+            "r.reservation WHERE r.action = 'commit'"
+        )
         charged = {row.receipt: row.epsilon for row in connection.exec_driver_sql(query)}
     assert len(receipts) > kills / 3
     assert all(charged.get(receipt) == 1000 for receipt in receipts)

@@ -123,7 +123,10 @@ def _soak(
     seen = [line for line in lines if line != "refused"]
     assert len(seen) == len(set(seen)) > kills / 10
     assert ledger.verify().problems == ()
-    query = "SELECT r.receipt, p.epsilon FROM entries r JOIN entries p ON p.seq = r.reservation WHERE r.action = 'commit'"
+    query = (
+        "SELECT r.receipt, p.epsilon FROM entries r JOIN entries p ON p.seq = "
+        "r.reservation WHERE r.action = 'commit'"
+    )
     with ledger.store.read() as connection:
         charged = {row.receipt: row.epsilon for row in connection.exec_driver_sql(query)}
     assert [answer for answer in seen if charged.get(answer) != 1000] == []

@@ -52,7 +52,7 @@ def test_spending_adds_up_over_time(filled: Ledger) -> None:
     series = {item.budget.scope.subject: item for item in filled.spending(points=4)}
     assert series["s"].epsilon == pytest.approx([0.2, 0.5, 0.5, 0.9])
     assert series["t"].epsilon == pytest.approx([0.0, 0.0, 0.9, 0.9])
-    assert np.all(np.diff(series["s"].at) > np.timedelta64(0))
+    assert np.all(np.diff(series["s"].at) > np.timedelta64(0, "us"))
     assert [item.budget.scope.subject for item in filled.spending(Scope(subject="t"))] == ["t"]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +68,14 @@ def _a_tail_that_is_cut_off(path: Path, spend: Callable[[], None]) -> None:
     """Whoever knows SQLite: the guards off, the entries gone, every total mended, the guards on
     again.
     """
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         before = {
             name: connection.execute(f"SELECT * FROM {name}").fetchall()
             for name in ("head", "budgets")
         }
     connection.close()
     spend()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA foreign_keys=OFF")
         for trigger in schema.SQLITE_TRIGGERS:
             connection.execute(f"DROP TRIGGER {trigger}")

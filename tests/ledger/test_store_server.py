@@ -76,7 +76,8 @@ def test_a_transaction_that_the_server_undid_is_begun_again(
         connection.exec_driver_sql("CREATE SEQUENCE attempts")
         connection.exec_driver_sql(
             """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('attempts') <= 3 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40P01'; END IF; RETURN NEW; END $$"""
+            IF nextval('attempts') <= 3 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40P01';
+            END IF; RETURN NEW; END $$"""
         )
         connection.exec_driver_sql(
             "CREATE TRIGGER refuse BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION refuse()"

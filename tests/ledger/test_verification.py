@@ -100,8 +100,9 @@ TAMPERINGS = {
     ),
     "inserted": (
         [
-            """INSERT INTO entries SELECT 18, at, action, budget_id, account_id, statement_id, epsilon, delta, answers, mechanism,
-            reservation, receipt, digest FROM entries WHERE seq = 16""",
+            """INSERT INTO entries SELECT 18, at, action, budget_id, account_id, statement_id,
+            epsilon, delta, answers, mechanism, reservation, receipt, digest
+            FROM entries WHERE seq = 16""",
         ],
         "entry 18",
     ),

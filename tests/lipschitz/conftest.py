@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from reticent.core import Box, Norm
 from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, LipschitzBound
@@ -198,6 +197,8 @@ def jacobians(network: Network, points: np.ndarray) -> np.ndarray:
     """Jacobians by autograd through torch, shape (n, outputs, inputs): independent of every
     bound.
     """
+    import torch
+
     inputs = torch.from_numpy(np.array(points)).requires_grad_()
     outputs = to_torch(network)(inputs)
     columns = [

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import torch
 from scipy.optimize import linprog
 from threadpoolctl import threadpool_limits
 
@@ -222,6 +221,8 @@ def test_a_row_does_not_depend_on_its_batch(kind, family, input_norm, output, ma
 
 
 def test_results_do_not_depend_on_threads(kind, make_bound):
+    import torch
+
     bound = make_bound(kind, "convolution")
     points = np.random.default_rng(9).normal(
         size=(300 if kind == "layered" else 1500, bound.domain.dimension)

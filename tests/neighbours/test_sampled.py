@@ -64,7 +64,7 @@ def _moves(count_votes, pairs: int, side: int) -> tuple[int, float]:
     return largest, distance
 
 
-def test_one_record_moves_the_largest_vote_by_one_and_the_votes_by_sqrt_two_on_ten_thousand_pairs() -> (
+def test_one_record_moves_the_largest_vote_by_one_and_all_by_sqrt_two_on_ten_thousand_pairs() -> (
     None
 ):
     largest, distance = _moves(_votes, 10_000, side=2)

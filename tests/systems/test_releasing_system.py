@@ -15,6 +15,8 @@ from reticent.core.releases import Receipt, Release
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    LabelAware,
+    NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
 )
@@ -25,8 +27,6 @@ POSTHOC = {
     "delta": 0.0,
     "radius": 0.2,
     "embedder": "identity",
-    "hidden": (8,),
-    "epochs": 2,
     "random_state": 0,
 }
 RECEIPT = Receipt(
@@ -34,8 +34,18 @@ RECEIPT = Receipt(
 )
 
 SYSTEMS = {
-    "encoder": lambda: PosthocEncoder(epsilon=8.0, outputs=2, mechanism="laplace", **POSTHOC),
-    "classifier": lambda: PosthocClassifier(epsilon=4.0, mechanism="softmax", **POSTHOC),
+    "encoder": lambda: PosthocEncoder(
+        epsilon=8.0,
+        obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=2),
+        mechanism="laplace",
+        **POSTHOC,
+    ),
+    "classifier": lambda: PosthocClassifier(
+        epsilon=4.0,
+        classifier=LabelAware(hidden=(8,), epochs=2),
+        mechanism="softmax",
+        **POSTHOC,
+    ),
     "certified": lambda: CertifiedClassifier(
         epsilon=1.0, classes=["a", "b", "c"], k_max=2, epochs=1
     ),

@@ -19,7 +19,14 @@ from reticent.core import Guarantee, Scope
 from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidInput
 from reticent.core.regions import Box
 from reticent.ledger import Ledger
-from reticent.systems import PosthocClassifier, PosthocEncoder
+from reticent.systems import (
+    BetaVAE,
+    LabelAware,
+    Named,
+    NoiseAware,
+    PosthocClassifier,
+    PosthocEncoder,
+)
 from reticent.systems.embedding import BetaVaeEmbedding, IdentityEmbedding, ModuleEmbedding
 from reticent.systems.space_identity import arrays_digest
 from reticent.training.embedder import Embedder, EmbedderConfig
@@ -40,11 +47,13 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
     return random.normal(size=(300, 2)) + 3.0 * labels[:, None], labels
 
 
-SMALL: dict[str, Any] = {"delta": 0.0, "radius": 0.5, "hidden": (4,), "epochs": 1}
+SMALL: dict[str, Any] = {"delta": 0.0, "radius": 0.5}
+TRAINING: dict[str, Any] = {"hidden": (4,), "epochs": 1}
+LABELS: dict[str, Any] = {**SMALL, "classifier": LabelAware(**TRAINING)}
 
 
-def classifier(embedder: nn.Module | str, seed: int = 0, **changes: Any) -> PosthocClassifier:
-    settings = {**SMALL, "epsilon": 5.0, "embedder": embedder, "random_state": seed, **changes}
+def classifier(embedder: Any, seed: int = 0, **changes: Any) -> PosthocClassifier:
+    settings = {**LABELS, "epsilon": 5.0, "embedder": embedder, "random_state": seed, **changes}
     return PosthocClassifier(**settings).fit(*blobs())
 
 
@@ -72,10 +81,9 @@ def test_two_seeds_of_one_trained_embedder_are_two_spaces() -> None:
     first, second = (
         PosthocClassifier(
             **{
-                **SMALL,
+                **LABELS,
                 "epsilon": 5.0,
-                "latent_dimension": 2,
-                "embedder_epochs": 1,
+                "embedder": BetaVAE(latent_dimension=2, epochs=1),
                 "random_state": seed,
             }
         ).fit(pictures, labels)
@@ -92,7 +100,11 @@ def test_an_embedding_and_a_label_of_one_embedder_share_a_budget(tmp_path: Path)
     module = scaling(1.0)
     labels = classifier(module, certificate="interval")
     vectors = PosthocEncoder(
-        **{**SMALL, "epsilon": 2.0, "embedder": scaling(1.0), "outputs": 2, "random_state": 7}
+        **SMALL,
+        epsilon=2.0,
+        embedder=scaling(1.0),
+        obfuscator=NoiseAware(outputs=2, **TRAINING),
+        random_state=7,
     ).fit(*blobs())
     assert labels.query_.bound.kind != vectors.query_.bound.kind
     total = labels.guarantee.compose(vectors.guarantee)
@@ -106,7 +118,7 @@ def test_an_embedding_and_a_label_of_one_embedder_share_a_budget(tmp_path: Path)
 def test_the_metric_the_radius_and_the_box_part_spaces() -> None:
     base = classifier("identity")
     moved = PosthocClassifier(
-        **{**SMALL, "epsilon": 5.0, "embedder": "identity", "random_state": 0}
+        **{**LABELS, "epsilon": 5.0, "embedder": "identity", "random_state": 0}
     ).fit(blobs()[0] * 1.5, blobs()[1])
     for other in (
         classifier("identity", radius=0.4),
@@ -152,7 +164,7 @@ def test_what_cannot_be_read_has_a_serial_unless_its_owner_vouches(tmp_path: Pat
     assert one.serial
     assert one.identity(BOX) != other.identity(BOX)
     assert one.identity(BOX) == one.identity(BOX)
-    named, again = (classifier(Scaled(1.0), embedder_name="clinic encoder 3") for _ in range(2))
+    named, again = (classifier(Named(Scaled(1.0), "clinic encoder 3")) for _ in range(2))
     assert named.query_.embedding.serial == ""  # type: ignore[attr-defined]
     unnamed = classifier(Scaled(1.0))
     with pytest.raises(IncompatibleGuarantees):
@@ -182,8 +194,8 @@ def test_a_name_covers_what_only_its_owner_knows() -> None:
 
 @pytest.mark.parametrize("name", ["", " \n", "x" * 201, 3])
 def test_names_are_short_and_printable(name: Any) -> None:
-    with pytest.raises(InvalidInput, match="embedder_name"):
-        classifier("identity", embedder_name=name)
+    with pytest.raises(InvalidInput, match="name: expected 1 to 200 printable"):
+        classifier(Named("identity", name))
 
 
 def test_a_beta_vae_with_something_exchanged_is_no_beta_vae() -> None:

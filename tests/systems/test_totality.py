@@ -21,8 +21,11 @@ from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.ledger import Ledger
 from reticent.systems import (
+    BetaVAE,
+    Calibration,
     CertifiedClassifier,
     CertifiedEnsemble,
+    LabelAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -38,9 +41,9 @@ POSTHOC: dict[str, Any] = {
     "delta": 0.0,
     "radius": 0.2,
     "epsilon": 5.0,
-    "embedder_epochs": 1,
-    **SMALL,
+    "random_state": 0,
 }
+LABELLING = LabelAware(hidden=(16,), epochs=2)
 QUERIES = 130
 
 
@@ -60,7 +63,7 @@ def flat_encoder() -> PosthocEncoder:
     obfuscator = nn.Sequential(
         nn.Linear(64, 12), nn.GELU(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 3)
     )
-    settings = {**POSTHOC, "mechanism": "laplace", "head_epochs": 1}
+    settings = {**POSTHOC, "mechanism": "laplace", "calibration": Calibration(head_epochs=1)}
     return PosthocEncoder(**settings, embedder="identity", obfuscator=obfuscator).fit(
         PICTURES.reshape(-1, 64), LABELS
     )
@@ -74,10 +77,10 @@ def local_encoder() -> PosthocEncoder:
         "delta": 1e-3,
         "path": "local",
         "mechanism": "laplace",
-        "latent_dimension": 8,
-        "head_epochs": 1,
+        "embedder": BetaVAE(epochs=1),
+        "calibration": Calibration(head_epochs=1),
     }
-    return PosthocEncoder(**settings, embedder="dense", obfuscator=obfuscator).fit(PICTURES, LABELS)
+    return PosthocEncoder(**settings, obfuscator=obfuscator).fit(PICTURES, LABELS)
 
 
 def neighbour_search(**changes: Any) -> PrivateKNNClassifier:
@@ -96,10 +99,13 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "posthoc, flat": flat_encoder,
     "posthoc, dense": local_encoder,
     "posthoc, convolutional": lambda: PosthocClassifier(
-        **POSTHOC, embedder="convolutional", mechanism="stability"
+        **POSTHOC,
+        embedder=BetaVAE(architecture="convolutional", epochs=1),
+        classifier=LABELLING,
+        mechanism="stability",
     ).fit(PICTURES, LABELS),
     "posthoc, own module": lambda: PosthocClassifier(
-        **POSTHOC, embedder=module(), mechanism="softmax"
+        **POSTHOC, embedder=module(), classifier=LABELLING, mechanism="softmax"
     ).fit(PICTURES, LABELS),
     "certified": lambda: CertifiedClassifier(
         epsilon=1.0, classes=[0, 1], k_max=5, input_bound=1.0

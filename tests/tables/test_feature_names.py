@@ -14,7 +14,10 @@ import pytest
 
 from reticent.core.errors import InvalidInput
 from reticent.systems import (
+    Calibration,
     CertifiedClassifier,
+    LabelAware,
+    NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -54,8 +57,9 @@ POSTHOC: dict[str, Any] = {
     "delta": 0.0,
     "radius": 0.2,
     "embedder": "identity",
-    **SMALL,
+    "random_state": 0,
 }
+TRAINING: dict[str, Any] = {"hidden": (8,), "epochs": 2}
 POWER: dict[str, Any] = {
     "epsilon": 4.0,
     "delta": 0.0,
@@ -76,9 +80,14 @@ SCHEMA = TabularSchema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES))
 Fit = Callable[[Any], Any]
 FITS: dict[str, Fit] = {
     "posthoc encoder": lambda X: PosthocEncoder(
-        **POSTHOC, outputs=2, mechanism="laplace", head_epochs=1
+        **POSTHOC,
+        obfuscator=NoiseAware(outputs=2, **TRAINING),
+        mechanism="laplace",
+        calibration=Calibration(head_epochs=1),
     ).fit(X, Y),
-    "posthoc classifier": lambda X: PosthocClassifier(**POSTHOC, mechanism="softmax").fit(X, Y),
+    "posthoc classifier": lambda X: PosthocClassifier(
+        **POSTHOC, classifier=LabelAware(**TRAINING), mechanism="softmax"
+    ).fit(X, Y),
     "certified": lambda X: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=1).fit(X, Y),
     "neighbours": lambda X: PrivateKNNClassifier(**KNN, queries=60, feature_range=(0.0, 1.0)).fit(
         X, Y

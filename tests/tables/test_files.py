@@ -207,7 +207,10 @@ def test_categories_that_are_numbers_or_stand_for_others(tmp_path) -> None:
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_lines_are_counted_where_records_begin(tmp_path, monkeypatch, block) -> None:
     monkeypatch.setattr(tabular_files, "_BLOCK", block)
-    content = 'age,gain,work,zone1,"zo\nne2 note",zone2\n1,2,?,1,"two\nlines",0\n1,2,?,1,,0\nsecret,2,?,1,,0\n'
+    content = (
+        'age,gain,work,zone1,"zo\nne2 note",zone2\n'
+        '1,2,?,1,"two\nlines",0\n1,2,?,1,,0\nsecret,2,?,1,,0\n'
+    )
     with pytest.raises(InvalidInput, match="line 6, column 'age': cannot be read as a number"):
         read_rows(file_of(tmp_path, content), SCHEMA, ignore=["zo\nne2 note"])
     for middle in ("a,b\n1,2\n\n3,4\n", 'a,b\n1,"2"\n \n"3",4\n', "a,b\n1,2\n\n\n3,x\n"):

@@ -3,7 +3,9 @@ caught.
 """
 
 from reticent.audit.certified_cases import binary_response_case, distance_to_instability_case
+from reticent.audit.fitted import AuditedPair, FittedAudit, audit_fitted
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
+from reticent.audit.noisy_sums_cases import noisy_sums_case
 from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
 from reticent.audit.worst_case import (
     AuditCase,
@@ -20,7 +22,10 @@ from reticent.audit.worst_case import (
 __all__ = [
     "AuditCase",
     "AuditResult",
+    "AuditedPair",
+    "FittedAudit",
     "additive_case",
+    "audit_fitted",
     "binary_response_case",
     "binomial_limits",
     "distance_to_instability_case",
@@ -29,6 +34,7 @@ __all__ = [
     "logits_case",
     "noisy_argmax_case",
     "noisy_screening_case",
+    "noisy_sums_case",
     "propose_test_release_case",
     "stability_release_case",
     "stability_response_case",

@@ -43,6 +43,9 @@ _SIGNATURE = "signature.json"
 MOST_BYTES = {_MANIFEST: 2**14, _SIGNATURE: 2**14, _SETTINGS: 2**24, _CARD: 2**20, _WEIGHTS: 2**31}
 """Size of each file at most; larger ones are neither written nor read."""
 
+MARKER = _SETTINGS
+"""A folder that holds this file is a bundle, and may be replaced by one."""
+
 _HEAD = {"format", "version", "system", "settings", "serial"}
 
 

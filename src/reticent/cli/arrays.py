@@ -6,7 +6,7 @@ import io
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from reticent.core.errors import InvalidInput
 from reticent.core.files import read_regular
 from reticent.core.releases import Release
 from reticent.core.signatures import receipt_content, sign_receipt
+
+if TYPE_CHECKING:
+    from reticent.tables.schema import TabularSchema
 
 NPY = b"\x93NUMPY"
 """First bytes of an .npy file."""
@@ -64,6 +67,27 @@ def read_array(path: Path, *, name: str) -> npt.NDArray[Any]:
             f"{name}={str(path)!r}: damaged, cut short, or holding Python objects; write it again"
         ) from error
     return np.asarray(array)
+
+
+def read_rows_by_position(
+    path: Path, schema: TabularSchema | None, *, name: str
+) -> npt.NDArray[Any]:
+    """The rows in an .npy file: numbers, or words that ``schema`` reads as the cells of a file are.
+
+    Args:
+        path: .npy file.
+        schema: what the columns are, or None for an array of any shape.
+        name: what the caller calls the file; used in messages.
+
+    Raises:
+        InvalidInput: see ``read_array`` and ``rows_of_words``.
+    """
+    from reticent.tables.files import rows_of_words
+
+    array = read_array(path, name=name)
+    if schema is None or array.dtype.kind != "U":
+        return array
+    return rows_of_words(array, schema, name=f"{name}={str(path)!r}")
 
 
 def release_size(rows: int, outputs: int) -> int:

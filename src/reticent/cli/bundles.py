@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +17,9 @@ from reticent.core.files import output_file
 from reticent.core.signatures import check_signing_key
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from reticent.core.releases import Release
+    from reticent.core.scopes import Scope
+    from reticent.ledger.ledger import Ledger
     from reticent.systems import PosthocEncoder, PowerEncoder, PrivateKNNStudent
     from reticent.systems.certified.system import CertifiedSystem
     from reticent.systems.posthoc.system import PosthocSystem
@@ -46,14 +47,16 @@ def release(
         Path,
         typer.Option(
             "--input",
-            help=".npy file with one input per row, in the units seen in training; for rows of "
-            "a table also a .csv or .csv.gz "
-            "file, with the schema's column names in its first line.",
+            help=".npy file with one input per row, in the units seen in training; or a CSV "
+            "(plain or gzipped), Parquet or Arrow file, whose columns are found by name.",
         ),
     ],
     output: Annotated[
         Path,
-        typer.Option(help=".npz file to write: values, withheld, receipt (JSON text as bytes)."),
+        typer.Option(
+            help="File to write: .npz (values, withheld, receipt as JSON text in bytes), .csv, "
+            ".parquet or .arrow; with --rows-per-part a folder."
+        ),
     ],
     ledger: Annotated[
         str | None, typer.Option(help="Ledger to book the cost in: a file or a database URL.")
@@ -84,6 +87,17 @@ def release(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
     ] = False,
+    rows_per_part: Annotated[
+        int | None,
+        typer.Option(
+            metavar="ROWS",
+            help="Answer a file of any size in parts, each charged by itself; an interrupted run, "
+            "repeated, goes on after the last part.",
+        ),
+    ] = None,
+    part_format: Annotated[
+        str, typer.Option(help="Of the parts: parquet, csv or arrow.")
+    ] = "parquet",
 ) -> None:
     """Answer every input row with the bundle's guarantee, and write the answers whole or not at
     all.
@@ -92,10 +106,6 @@ def release(
     --subject-column every row is charged to its own subject, all of them or none. Noise comes
     from the operating system; there is no seed.
     """
-    import numpy as np
-
-    from reticent.cli.arrays import release_content, release_size
-
     system = _answering(bundle, trusted_key)
     if key is not None:
         check_signing_key(key)
@@ -109,30 +119,96 @@ def release(
             "subject, subject_column: expected one of them, for one subject of all rows or for "
             "one of each row"
         )
-    inputs, subjects = _read_inputs(
-        input_, system, ignore=ignore_column or (), subject_column=subject_column
-    )
-    room = release_size(len(np.atleast_1d(inputs)), _numbers_per_answer(system))
     with ExitStack() as stack:
-        put = stack.enter_context(output_file(output, size=room, overwrite=overwrite))
-        if ledger is None:
-            answers = system.release(inputs)
-        else:
+        book = scope = None
+        if ledger is not None:
             from reticent.core.scopes import Scope
             from reticent.ledger.ledger import Ledger
 
             book = Ledger.open(ledger)
             stack.callback(book.close)
-            whole = Scope(principal=client, subject=subject, bundle=system.bundle_identity_)
-            scope = (
-                whole if subjects is None else [replace(whole, subject=name) for name in subjects]
+            scope = Scope(principal=client, subject=subject, bundle=system.bundle_identity_)
+        if rows_per_part is not None:
+            parts = system.release_stream(
+                input_,
+                output,
+                rows=rows_per_part,
+                format=part_format,
+                ledger=book,
+                scope=scope,
+                ignore=ignore_column or (),
+                subject_column=subject_column,
+                key=key,
             )
-            answers = system.release(inputs, ledger=book, scope=scope)
-        put(release_content(answers, key=key))
+            _tell_parts(parts, output)
+            return
+        answers, subjects = _whole(
+            system,
+            input_,
+            output,
+            book,
+            scope,
+            ignore=ignore_column or (),
+            subject_column=subject_column,
+            key=key,
+            overwrite=overwrite,
+        )
     charged = "" if subjects is None else f"; charged to {len(set(subjects))} subject(s)"
     typer.echo(
         f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; "
         f"written to {output}"
+    )
+
+
+def _whole(
+    system: AnsweringSystem,
+    source: Path,
+    output: Path,
+    book: Ledger | None,
+    scope: Scope | None,
+    *,
+    ignore: Sequence[str],
+    subject_column: str | None,
+    key: Path | None,
+    overwrite: bool,
+) -> tuple[Release, Sequence[str] | None]:
+    """All answers at once, in one file; and the subject of each row."""
+    import numpy as np
+
+    from reticent.bundles.parts import FORMATS, encoded
+    from reticent.cli.arrays import release_content, release_size
+
+    kind = output.suffix.removeprefix(".")
+    if kind in FORMATS and key is not None:
+        raise InvalidInput(
+            f"key: a signature has its place in an .npz file, or beside parts (--rows-per-part); "
+            f"got output={str(output)!r}"
+        )
+    inputs, subjects = read_inputs(source, system, ignore=ignore, subject_column=subject_column)
+    rows = len(inputs) if hasattr(inputs, "columns") else len(np.atleast_1d(inputs))
+    room = release_size(rows, _numbers_per_answer(system)) * (4 if kind in FORMATS else 1)
+    with output_file(output, size=room, overwrite=overwrite) as put:
+        if book is None or scope is None:
+            answers = system.release(inputs)
+        else:
+            whole = scope
+            each = None if subjects is None else [replace(whole, subject=name) for name in subjects]
+            answers = system.release(inputs, ledger=book, scope=whole if each is None else each)
+        put(encoded(answers, kind) if kind in FORMATS else release_content(answers, key=key))
+    return answers, subjects
+
+
+def _tell_parts(parts: Iterable[Release], output: Path) -> None:
+    """Answers part by part, with progress on standard error, and one line at the end."""
+    written = rows = withheld = 0
+    for release in parts:
+        written, rows = written + 1, rows + len(release)
+        withheld += int(release.withheld.sum())
+        typer.echo(f"part {written} of this run: {rows} rows so far", err=True)
+    typer.echo(
+        f"{rows} answer(s) in {written} part(s); {withheld} withheld; in {output}"
+        if written
+        else f"nothing left to answer; all parts stand in {output}"
     )
 
 
@@ -256,31 +332,34 @@ def _with_local_bounds(folder: Path, trusted_key: Path | None) -> PosthocSystem:
     return cast("PosthocSystem", system)
 
 
-def _read_inputs(
-    path: Path, system: AnsweringSystem, *, ignore: Sequence[str], subject_column: str | None
-) -> tuple[npt.NDArray[Any], list[str] | None]:
-    """The inputs, and the subject of each where a column names them."""
-    from reticent.cli.arrays import read_array
-    from reticent.cli.tables import read_table, read_table_of_subjects
-    from reticent.systems import PowerEncoder
+def read_inputs(
+    path: Path,
+    system: AnsweringSystem,
+    *,
+    name: str = "input",
+    ignore: Sequence[str],
+    subject_column: str | None,
+) -> tuple[Any, Sequence[str] | None]:
+    """The inputs, and the subject of each where a column names them.
 
-    if isinstance(system, PowerEncoder):
-        schema = system.query_.schema
-        if subject_column is not None:
-            return read_table_of_subjects(
-                path, schema, subject_column=subject_column, ignore=ignore, name="input"
-            )
-        return read_table(path, schema, ignore=ignore, name="input"), None
-    for name, given in (
-        ("ignore_column", bool(ignore)),
-        ("subject_column", subject_column is not None),
-    ):
-        if given:
+    An .npy file holds them by position; the columns of any other file are found by name.
+    """
+    from reticent.cli.arrays import NPY, read_rows_by_position, starts_with
+    from reticent.systems.streaming import columns_of
+    from reticent.tables.batches import read_whole
+
+    if starts_with(path, NPY) or path.suffix == ".npy":
+        where = f"{name}={str(path)!r}"
+        if ignore or subject_column is not None:
             raise InvalidInput(
-                f"{name}: is for rows of a table; the inputs of a {type(system).__name__} have "
-                "no column names"
+                f"{where}: an .npy file has no column names for --ignore-column or "
+                "--subject-column; take columns out, or pass a CSV or Parquet file"
             )
-    return read_array(path, name="input"), None
+        schema = getattr(system.query_, "schema", None)
+        return read_rows_by_position(path, schema, name=name), None
+    columns = columns_of(system, name=name)
+    found = read_whole(path, columns, ignore=ignore, subject_column=subject_column, name=name)
+    return found.rows, found.subjects
 
 
 def _numbers_per_answer(system: AnsweringSystem) -> int:

@@ -50,9 +50,9 @@ def certified(
     """Labels from a model of private records: train, certify every number of changed records,
     release.
 
-    Writes index.html (open it), figure.png (where matplotlib is installed), results.json, card.md, the queries and the fitted
-    bundle, which is as private as the records. The privacy parameters are suggestions for
-    looking around; a release of your own has to name its own.
+    Writes index.html (open it), figure.png (where matplotlib is installed), results.json, card.md,
+    the queries and the fitted bundle, which is as private as the records. The privacy parameters
+    are suggestions for looking around; a release of your own has to name its own.
     """
     from reticent.cli.arrays import npy_content
     from reticent.demos.certified.demo import run_certified_demo

@@ -229,7 +229,10 @@ def preview(
     event = PrivacyEvent("preview", guarantee)
     with opened(ledger) as book:
         found = book.preview(scope, event, answers=answers, slack_delta=slack_delta)
-    cost = f"epsilon={epsilon_value(found.charge.epsilon):g}, delta={delta_value(found.charge.delta):g} ({found.charge.rule})"
+    cost = (
+        f"epsilon={epsilon_value(found.charge.epsilon):g}, "
+        f"delta={delta_value(found.charge.delta):g} ({found.charge.rule})"
+    )
     verdict = "would be answered" if found.fits else "would be refused"
     typer.echo(
         f"{answers} answer(s) at {cost} {verdict}; at most {found.largest} answer(s) fit now"
@@ -435,7 +438,10 @@ def _account_table(found: LedgerReport) -> Table:
             ),
             last.strftime("%Y-%m-%d %H:%M"),
         )
-    table.caption = "open: calls without a receipt, because they failed, crashed or are under way; they stay spent"
+    table.caption = (
+        "open: calls without a receipt, because they failed, crashed or are under "
+        "way; they stay spent"
+    )
     return table
 
 

@@ -110,7 +110,10 @@ def _charged(units: tuple[int, int]) -> str:
 
     if units == (0, 0):
         return "nothing is charged for them"
-    return f"every budget is charged epsilon={epsilon_value(units[0]):g}, delta={delta_value(units[1]):g} for them at most"
+    return (
+        f"every budget is charged epsilon={epsilon_value(units[0]):g}, "
+        f"delta={delta_value(units[1]):g} for them at most"
+    )
 
 
 def _unchecked(url: str) -> Ledger:

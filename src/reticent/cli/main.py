@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from reticent import __version__
-from reticent.cli import bundles, demo, power, signatures
+from reticent.cli import bundles, demo, fit, methods, power, schemas, signatures
+from reticent.cli.audit import audit_app
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 from reticent.core.extras import missing_extra
@@ -35,13 +36,16 @@ app = typer.Typer(
     "be proved.\n\n"
     "The exit status is 0, or the code of the error: reticent.core.errors lists them.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 demo.app.command()(power.power)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
+app.command()(methods.methods)
+app.command()(fit.fit)
+app.command()(schemas.schema)
+app.add_typer(audit_app, name="audit")
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)

@@ -84,7 +84,8 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
         masked, array = np.ma.is_masked(values), np.asarray(values)
     except MemoryError:
         raise
-    except Exception as error:  # whatever an array-like raises when it is read, as a tensor that requires a gradient does
+    except Exception as error:
+        # Whatever an array-like raises when it is read, as a tensor that requires a gradient does.
         raise InvalidInput(
             f"{name}: expected an array of numbers, got {type(values).__name__}, which numpy "
             "cannot read; turn it into an array "
@@ -268,6 +269,8 @@ def shown(value: Any) -> str:
     """
     try:
         text = repr(value)
-    except Exception:  # Python writes no integers of more than 4300 digits, and a repr of somebody's own may raise anything
+    except Exception:
+        # Python writes no integers of more than 4300 digits, and a repr of somebody's own may raise
+        # anything.
         return f"<{type(value).__name__} that cannot be written>"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -19,7 +19,8 @@
     ├── MissingExtra (ImportError)  15   an optional dependency that is not installed
     ├── WriteFailed (OSError)       16   an output that could not be written whole
     ├── CorruptLedger               17   entries or totals of a ledger do not match its hash chain
-    └── UntrustedSignature          18   a signature that is missing, or not by the key that is trusted
+    ├── UntrustedSignature          18   a signature that is missing, or not by the trusted key
+    └── GuaranteeRefuted            19   an audit that shows more than a guarantee claims
 
 The codes are the exit statuses of the command line and the problem types of the service. A withheld
 answer is a result, never an error. No message contains private input, its embedding, its local
@@ -139,3 +140,9 @@ class UntrustedSignature(ReticentError):
     """A bundle or a receipt without a signature by the key that is trusted."""
 
     code = 18
+
+
+class GuaranteeRefuted(ReticentError):
+    """An audit shows, at its stated confidence, more than a guarantee claims."""
+
+    code = 19

@@ -6,14 +6,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeGuard
 
 from reticent.core.errors import MissingExtra
-
-if TYPE_CHECKING:
-    from torch import nn
-    from typing_extensions import TypeIs
-
 
 WHOLE_MODULES = {"torch": "networks"}
 """Packages that some modules are built on from their first line on, and the extra of each."""
@@ -62,7 +57,7 @@ def require(module: str, *, extra: str, instead: str = "") -> Any:
     return importlib.import_module(module)
 
 
-def is_torch_module(value: object) -> TypeIs[nn.Module]:
+def is_torch_module(value: object) -> TypeGuard[Any]:
     """Whether ``value`` is a torch module; torch is not imported to find out.
 
     Example:

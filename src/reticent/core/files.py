@@ -43,10 +43,10 @@ def read_regular(path: str | Path, *, most: int) -> bytes:
             repeat the path.
 
     Example:
-        >>> read_regular("/dev/zero", most=10)
+        >>> read_regular("/dev/zero", most=10)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        reticent.core.errors.InvalidInput: not a plain file; expected one that is no link, pipe, device or folder
+        reticent.core.errors.InvalidInput: not a plain file; expected one that is no link, ...
     """
     plain = "not a plain file; expected one that is no link, pipe, device or folder"
     try:
@@ -77,10 +77,10 @@ def unpacked(content: bytes, *, most: int = MOST_UNPACKED) -> bytes:
         InvalidInput: not a whole gzip file, or one that unpacks to more.
 
     Example:
-        >>> unpacked(gzip.compress(bytes(1000)), most=999)
+        >>> unpacked(gzip.compress(bytes(1000)), most=999)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        reticent.core.files.UnpacksTooFar: unpacks to more than the 999 bytes that are expected at most
+        reticent.core.files.UnpacksTooFar: unpacks to more than the 999 bytes that are ...
     """
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
@@ -254,6 +254,24 @@ class OutputFolder:
             os.fsync(file.fileno())
 
 
+def check_folder_replaceable(target: Path, *, marker: str, overwrite: bool) -> None:
+    """Nothing, if an output folder may be put at ``target``: nothing is there, or a folder of its
+    kind that may be replaced.
+
+    Raises:
+        InvalidInput: something stands there that may not be replaced.
+    """
+    if os.path.lexists(target) and not overwrite:
+        raise InvalidInput(
+            f"folder={str(target)!r}: exists already; choose another, or ask to overwrite it"
+        )
+    if os.path.lexists(target) and not (target / marker).is_file():
+        raise InvalidInput(
+            f"folder={str(target)!r}: exists and holds no {marker}, so it will not be "
+            "replaced; choose another"
+        )
+
+
 @contextmanager
 def output_folder(
     path: str | Path, *, marker: str, overwrite: bool, private: bool = False
@@ -274,15 +292,7 @@ def output_folder(
         WriteFailed: not writable, or no room; whatever stood at ``path`` stands there still.
     """
     target = Path(path)
-    if os.path.lexists(target) and not overwrite:
-        raise InvalidInput(
-            f"folder={str(target)!r}: exists already; choose another, or ask to overwrite it"
-        )
-    if os.path.lexists(target) and not (target / marker).is_file():
-        raise InvalidInput(
-            f"folder={str(target)!r}: exists and holds no {marker}, so it will not be "
-            "replaced; choose another"
-        )
+    check_folder_replaceable(target, marker=marker, overwrite=overwrite)
     with _reported(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = _scratch(target)

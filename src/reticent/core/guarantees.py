@@ -53,7 +53,10 @@ class Neighborhood:
     def describe(self) -> str:
         """The adjacency as one phrase."""
         which = f" (identity {self.identity[:_SHOWN]})" if self.identity else ""
-        return f"two points within {self.metric.value} distance {self.radius:g} in the {self.space}{which}"
+        return (
+            f"two points within {self.metric.value} distance {self.radius:g} in the "
+            f"{self.space}{which}"
+        )
 
 
 class Unit(StrEnum):
@@ -119,8 +122,8 @@ class AddRemove(_Records):
         data_set: the owner's name for the data set.
 
     Example:
-        >>> AddRemove(unit="person", data_set="ward 7").describe()
-        "two data sets that differ by adding or removing all records of 1 person(s) of the data set 'ward 7'"
+        >>> AddRemove(unit="person").describe()
+        'two data sets that differ by adding or removing all records of 1 person(s)'
     """
 
     def describe(self) -> str:
@@ -231,7 +234,10 @@ class Guarantee:
         """The statement as one sentence."""
         if self.kind is GuaranteeKind.NO_PRIVACY:
             return "no differential privacy"
-        return f"{self.kind.value} with epsilon={self.epsilon:g}, delta={self.delta:g} for {self.adjacency.describe()}"
+        return (
+            f"{self.kind.value} with epsilon={self.epsilon:g}, delta={self.delta:g} "
+            f"for {self.adjacency.describe()}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; ``from_dict`` reads them back."""

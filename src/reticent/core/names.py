@@ -64,7 +64,7 @@ def checked_name(value: str, *, name: str) -> str:
         'Zoë-7'
         >>> checked_name("pаypal", name="principal")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        reticent.core.errors.InvalidInput: principal='pаypal': expected letters of one script, got Cyrillic, Latin; ...
+        reticent.core.errors.InvalidInput: principal='pаypal': expected letters of one script, ...
     """
     if len(value) > LONGEST_NAME or not value.isprintable() or value != " ".join(value.split()):
         raise InvalidInput(

@@ -131,7 +131,12 @@ class Release:
         chosen = library or self.rows.library or "pandas"
         if chosen not in ("pandas", "polars", "pyarrow"):
             raise InvalidInput(f"library={chosen!r}: expected one of pandas, polars, pyarrow")
-        require(chosen, extra="arrow" if chosen == "pyarrow" else chosen)
+        if chosen == "pandas":
+            require("pandas", extra="pandas")
+        elif chosen == "polars":
+            require("polars", extra="polars")
+        else:
+            require("pyarrow", extra="arrow")
         from narwhals.stable.v1 import Implementation, from_dict
 
         library_of = Implementation.from_backend(chosen)  # type: ignore[arg-type]

@@ -121,4 +121,7 @@ class Policy:
         """The policy as one sentence."""
         if not self.required:
             return "requests need not name any particular part of their scope"
-        return f"every request names its {', '.join(self.required)}, and a budget that names it too must cover it"
+        return (
+            f"every request names its {', '.join(self.required)}, and a budget that "
+            "names it too must cover it"
+        )

@@ -29,7 +29,10 @@ def load_imdb(folder: str | Path | None = None) -> Table:
     Raises:
         DataUnavailable: the file is missing, damaged, or holds other arrays than expected.
     """
-    about = "it holds X, all-MiniLM-L6-v2 embeddings of the distinct reviews of the IMDB training half, and y, 1 if positive"
+    about = (
+        "it holds X, all-MiniLM-L6-v2 embeddings of the distinct reviews of the IMDB "
+        "training half, and y, 1 if positive"
+    )
     with opened_npz(needed_file(folder, FILE, about=about), holds="X and y") as stored:
         rows, labels = stored["X"].astype(np.float64), stored["y"].astype(np.int64)
     if (

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from reticent.ledger.charges import Budget, Charge
     from reticent.ledger.counters import PlanCounter
     from reticent.ledger.exports import check_export
-    from reticent.ledger.ledger import Ledger, Preview
+    from reticent.ledger.ledger import Ledger, Preview, PreviewEach
     from reticent.ledger.reports import Account, LedgerReport, Spending
     from reticent.ledger.reservations import Reservation
     from reticent.ledger.verification import Verification
@@ -27,6 +27,7 @@ else:
             "reticent.ledger.ledger": (
                 "Ledger",
                 "Preview",
+                "PreviewEach",
             ),
             "reticent.ledger.reports": (
                 "Account",
@@ -46,6 +47,7 @@ __all__ = [
     "LedgerReport",
     "PlanCounter",
     "Preview",
+    "PreviewEach",
     "Reservation",
     "Spending",
     "Verification",

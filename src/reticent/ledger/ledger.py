@@ -51,6 +51,22 @@ class Preview:
     budgets: tuple[Budget, ...]
 
 
+@dataclass(frozen=True)
+class PreviewEach:
+    """What a request under many scopes would do; nothing was spent.
+
+    Attributes:
+        fits: whether all of it would be accepted now.
+        lacking: scopes that a budget which they need cannot pay for, by itself or together with the
+            others; () where all fits.
+        reason: what ``reserve_each`` would say; "" where all fits.
+    """
+
+    fits: bool
+    lacking: tuple[Scope, ...]
+    reason: str
+
+
 class Ledger:
     """Budgets that cannot be overspent: by one process or many, through crashes, in SQLite or
     PostgreSQL.
@@ -335,6 +351,33 @@ class Ledger:
         return Preview(
             all(budget.fits(charge) for budget in standing), charge, largest, tuple(standing)
         )
+
+    def preview_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> PreviewEach:
+        """What ``reserve_each`` would do now; costs nothing and writes nothing.
+
+        Args, Raises: as ``reserve_each``, but that a lack of budget is the result.
+        """
+        answers = Counter(_scopes(scopes))
+        charges = {
+            many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
+        }
+        statement = statement_of(event.guarantee)
+        with self.store.read() as connection:
+            policy = self._tip(connection, lock=False).policy
+            for scope in answers:
+                refusals.check_names(policy, scope)
+            claims = [
+                Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
+                for cover in coverage.covering_each(connection, tuple(answers))
+            ]
+        for claim in claims:
+            coverage.check_statements(claim.cover, statement)
+        short = refusals.shortfalls(claims, statement, policy)
+        if not short:
+            return PreviewEach(True, (), "")
+        lacking = {claim.cover.scope for shortfall in short for claim in shortfall.claims}
+        reason = refusals.refusal_of_many(short, len(answers), answers.total(), event)
+        return PreviewEach(False, tuple(scope for scope in answers if scope in lacking), reason)
 
     def report(self, scope: Scope | None = None, *, limit: int = 100) -> LedgerReport:
         """What is granted, spent and left within ``scope``, and by whom; see ``reports.report``."""

@@ -240,7 +240,11 @@ def _unescaped(point: bytes) -> bytes:
 
 def _sqlite_url(path: str) -> URL:
     try:
-        return URL.create("sqlite", database=str(Path(path).resolve()))
+        resolved = Path(path).resolve()
+        if resolved.is_symlink():
+            # From Python 3.13 on a loop of links is not an error to ``resolve``, but its result.
+            raise OSError("a loop of links")
+        return URL.create("sqlite", database=str(resolved))
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a null character
         raise InvalidInput(
             f"ledger={path!r:.200}: expected a path that leads to a file ({error})"

@@ -15,6 +15,7 @@ from reticent.mechanisms.noisy_argmax import NoisyArgmax
 from reticent.mechanisms.noisy_attributes import NoisyAttributes
 from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
 from reticent.mechanisms.noisy_screening import NoisyScreening
+from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.published_posthoc import PublishedPosthoc
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy
@@ -39,6 +40,7 @@ __all__ = [
     "NoisyAttributes",
     "NoisyMaxRelease",
     "NoisyScreening",
+    "NoisySums",
     "ProposeTestRelease",
     "PublishedPosthoc",
     "SmoothCauchy",
@@ -46,6 +48,8 @@ __all__ = [
     "SparseVectorScreening",
     "StabilityRelease",
     "StabilityResponse",
+    "SumBlock",
+    "SumSession",
     "analytic_sigma",
     "gaussian_delta",
     "optimal_test",

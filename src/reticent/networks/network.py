@@ -164,7 +164,9 @@ def affine_chain(weights: Iterable[npt.ArrayLike], biases: Iterable[npt.ArrayLik
     """The ReLU network with these weight matrices and biases.
 
     Example:
-        >>> affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]]).forward([[-2.0]]).tolist()
+        >>> affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]]).forward(
+        ...     [[-2.0]]
+        ... ).tolist()
         [[2.0]]
     """
     layers: list[Layer] = []

@@ -64,7 +64,9 @@ def from_torch(module: nn.Module, input_shape: tuple[int, ...]) -> Network:
         InvalidInput: a layer does not fit the shape that reaches it, or a weight is not finite.
 
     Example:
-        >>> from_torch(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), (3,)).output_dimension
+        >>> from_torch(
+        ...     nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), (3,)
+        ... ).output_dimension
         2
     """
     shape = tuple(input_shape)

@@ -63,7 +63,9 @@ def line_chart(
 
     Example:
         >>> one = Series("ours", ((1.0, 0.5, 0.0), (10.0, 0.9, 0.0)), "ours")
-        >>> line_chart([one], [], title="t", description="d", x_name="x", y_name="y").count("<circle")
+        >>> line_chart([one], [], title="t", description="d", x_name="x", y_name="y").count(
+        ...     "<circle"
+        ... )
         2
     """
     values = sorted({x for line in series for x, _, _ in line.points})

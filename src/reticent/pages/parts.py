@@ -9,19 +9,21 @@ from importlib.resources import files
 
 from reticent.core.guarantees import GuaranteeCard
 
-_FOOTER = """<footer><p>Every number and picture on this page was computed by the run that wrote it. Answers were released with
-noise from the operating system, so another run differs a little. Nothing here loads from anywhere else.</p></footer>"""
+ANSWERED = """Every number and picture on this page was computed by the run that wrote it.
+Answers were released with noise from the operating system, so another run differs a little."""
+"""How the answers of a page came about, where they were released."""
 
 _NUMBER_AND_PERCENT = re.compile(r"(?<=\d) %")  # a line must not end between the two
 
 
-def document(*, title: str, about: str, body: Sequence[str]) -> str:
+def document(*, title: str, about: str, body: Sequence[str], answered: str = ANSWERED) -> str:
     """A whole HTML page that needs nothing else: no script, no font, no request to anywhere.
 
     Args:
         title: in the window's title.
         about: for search engines and previews.
         body: what stands between header and footer, header included.
+        answered: how the page's answers came about, as HTML, for the footer.
     """
     style = files("reticent.pages").joinpath("style.css").read_text(encoding="utf-8")
     return "\n".join(
@@ -33,7 +35,7 @@ def document(*, title: str, about: str, body: Sequence[str]) -> str:
             f"<title>{escape(title)}</title>",
             f"<style>\n{style}</style>\n</head>\n<body>",
             *(_NUMBER_AND_PERCENT.sub("\u00a0%", part) for part in body),
-            _FOOTER,
+            f"<footer><p>{answered} Nothing here loads from anywhere else.</p></footer>",
             "</body>\n</html>\n",
         ]
     )

@@ -9,11 +9,20 @@ if TYPE_CHECKING:
     from reticent.systems.certified.ensemble import CertifiedEnsemble
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
+    from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
+    from reticent.systems.votes.cells import CellsClassifier
+    from reticent.systems.votes.linear_vote import LinearVoteClassifier
+    from reticent.systems.votes.moment import MomentClassifier
+    from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+    from reticent.systems.votes.radius_votes import RadiusVotesClassifier
+    from reticent.training.parts.embedders import BetaVAE, Identity, Named
+    from reticent.training.parts.label_classifiers import LabelAware
+    from reticent.training.parts.obfuscators import NoiseAware, Published
 else:
     from reticent.core.lazy import lazy_names
 
@@ -24,23 +33,54 @@ else:
             "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
+            "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
-            "reticent.systems.power.servers": ("Server", "train_server"),
+            "reticent.systems.power.servers": (
+                "Server",
+                "train_server",
+            ),
             "reticent.systems.private_knn.classifier": ("PrivateKNNClassifier",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
+            "reticent.systems.votes.cells": ("CellsClassifier",),
+            "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
+            "reticent.systems.votes.moment": ("MomentClassifier",),
+            "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
+            "reticent.systems.votes.radius_votes": ("RadiusVotesClassifier",),
+            "reticent.training.parts.embedders": (
+                "BetaVAE",
+                "Identity",
+                "Named",
+            ),
+            "reticent.training.parts.label_classifiers": ("LabelAware",),
+            "reticent.training.parts.obfuscators": (
+                "NoiseAware",
+                "Published",
+            ),
         },
     )
 
 __all__ = [
+    "BetaVAE",
+    "Calibration",
+    "CellsClassifier",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "Identity",
+    "LabelAware",
+    "LinearVoteClassifier",
+    "MomentClassifier",
+    "Named",
+    "NoiseAware",
+    "NoisyGradientClassifier",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
+    "Published",
+    "RadiusVotesClassifier",
     "Server",
     "train_server",
 ]

@@ -77,6 +77,14 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         """
         return self._answer(X, SeededSampler(count(seed, name="seed", minimum=0)), None, None)
 
+    def checked_inputs(self, X: npt.ArrayLike) -> Any:
+        """X as ``query_`` takes it: checked, and in the units of the fitted system. Private.
+
+        Raises:
+            NotFittedYet, InvalidInput: as ``release`` does.
+        """
+        return self._inputs(X)
+
     @property
     def guarantee(self) -> Guarantee:
         """Cost of one answer."""

@@ -98,7 +98,7 @@ class ReleasesStreams:
             )
 
 
-def columns_of(system: Any) -> TabularSchema | list[str]:
+def columns_of(system: Any, *, name: str = "source") -> TabularSchema | list[str]:
     """What a fitted system reads from a file: its schema, or the names of its columns.
 
     Raises:
@@ -110,7 +110,7 @@ def columns_of(system: Any) -> TabularSchema | list[str]:
     names = kept_names(system)
     if names is None:
         raise InvalidInput(
-            f"source: this {type(system).__name__} was fitted on an array, without column names; "
+            f"{name}: this {type(system).__name__} was fitted on an array, without column names; "
             "fit it on a data frame, or pass arrays"
         )
     return names

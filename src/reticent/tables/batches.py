@@ -17,8 +17,8 @@ import numpy as np
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
-from reticent.tables.files import csv_batches, subject_name
-from reticent.tables.frames import check_columns, listed
+from reticent.tables.files import csv_batches, csv_names, read_names, read_rows, subject_name
+from reticent.tables.frames import NamedRows, check_columns, listed
 from reticent.tables.schema import TabularSchema
 
 LARGEST_BATCH = 100_000
@@ -43,7 +43,7 @@ class Batch:
         return len(self.rows)
 
 
-def file_kind(path: str | Path) -> str:
+def file_kind(path: str | Path, *, name: str = "path") -> str:
     """What a file holds by its first bytes: "parquet", "arrow" or "csv".
 
     Raises:
@@ -54,7 +54,7 @@ def file_kind(path: str | Path) -> str:
             start = file.read(8)
     except OSError as error:
         raise InvalidInput(
-            f"path={str(path)!r}: cannot be read ({error.strerror}); expected a CSV, Parquet or "
+            f"{name}={str(path)!r}: cannot be read ({error.strerror}); expected a CSV, Parquet or "
             "Arrow file"
         ) from error
     return "parquet" if start[:4] == _PARQUET else "arrow" if start[:6] == _ARROW_FILE else "csv"
@@ -93,18 +93,100 @@ def read_batches(
         raise InvalidInput(f"rows={rows}: expected at most {LARGEST_BATCH}")
     schema = columns if isinstance(columns, TabularSchema) else _numbers(columns)
     left_out = [*ignore] if subject_column is None else [*ignore, subject_column]
-    if subject_column is not None and subject_column in schema.column_names:
-        raise InvalidInput(
-            f"subject_column={subject_column!r}: its values are read as data; expected a column "
-            "that is not"
-        )
-    kind = file_kind(path)
+    _check_subject(subject_column, schema)
+    kind = file_kind(path, name=name)
     if kind == "csv":
         parts = csv_batches(path, schema, ignore=left_out, subject_column=subject_column, name=name)
         pieces: Iterator[Batch] = (Batch(part, subjects) for part, subjects in parts)
     else:
         pieces = _arrow_batches(Path(path), kind, schema, ignore, subject_column, rows, name)
     return _cut(pieces, rows, skip, f"{name}={str(path)!r}")
+
+
+def read_whole(
+    path: str | Path,
+    columns: TabularSchema | Sequence[str],
+    *,
+    ignore: Sequence[str] = (),
+    subject_column: str | None = None,
+    name: str = "path",
+) -> Batch:
+    """All rows of a CSV, Parquet or Arrow file at once; arguments and errors as ``read_batches``.
+
+    A CSV file is read once, so that it may be a pipe.
+    """
+    schema = columns if isinstance(columns, TabularSchema) else _numbers(columns)
+    where = f"{name}={str(path)!r}"
+    content = _content(Path(path), where)
+    if content.startswith((_PARQUET, _ARROW_FILE)):
+        pieces = read_batches(path, schema, ignore=ignore, subject_column=subject_column, name=name)
+        return _joined(list(pieces))
+    _check_subject(subject_column, schema)
+    subjects = None
+    if subject_column is not None:
+        subjects = tuple(read_names(content, subject_column, name=where))
+        ignore = [*ignore, subject_column]
+    rows = NamedRows(
+        read_rows(content, schema, ignore=ignore, name=where), tuple(schema.column_names)
+    )
+    if subjects is not None and len(rows) != len(subjects):
+        raise InvalidInput(
+            f"{where}: has {len(rows)} rows and {len(subjects)} subjects; expected one subject "
+            "for each row"
+        )
+    return Batch(rows, subjects)
+
+
+def column_names(path: str | Path, *, name: str = "path") -> list[str]:
+    """The names of the columns of a CSV, Parquet or Arrow IPC file.
+
+    Raises:
+        InvalidInput: the file cannot be read.
+        MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
+    """
+    kind, where = file_kind(path, name=name), f"{name}={str(path)!r}"
+    return csv_names(path, name=name) if kind == "csv" else _opened(Path(path), kind, where)[1]
+
+
+def open_arrow(path: Path, *, name: str = "path") -> Any:
+    """All columns of a Parquet or Arrow IPC file, as a pyarrow table.
+
+    Raises:
+        InvalidInput: the file cannot be read whole.
+        MissingExtra: pyarrow is not installed.
+    """
+    where = f"{name}={str(path)!r}"
+    file, _ = _opened(path, file_kind(path, name=name), where)
+    with _in_plain_words(where, require("pyarrow", extra="arrow")):
+        return file.read() if hasattr(file, "iter_batches") else file.read_all()
+
+
+def _content(path: Path, where: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(
+            f"{where}: cannot be read ({error.strerror}); expected a CSV, Parquet or Arrow file"
+        ) from error
+
+
+def _opened(path: Path, kind: str, where: str) -> tuple[Any, list[str]]:
+    """A Parquet or Arrow file, and the names of its columns."""
+    arrow = require("pyarrow", extra="arrow")
+    with _in_plain_words(where, arrow):
+        if kind == "parquet":
+            file = require("pyarrow.parquet", extra="arrow").ParquetFile(path)
+            return file, list(file.schema_arrow.names)
+        file = require("pyarrow.ipc", extra="arrow").open_file(arrow.memory_map(str(path)))
+        return file, list(file.schema.names)
+
+
+def _check_subject(column: str | None, schema: TabularSchema) -> None:
+    if column is not None and column.strip() in [name.strip() for name in schema.column_names]:
+        raise InvalidInput(
+            f"subject_column={column!r}: the bundle needs that column; expected one that is not "
+            "read as data"
+        )
 
 
 def _numbers(columns: Sequence[str]) -> TabularSchema:
@@ -124,13 +206,7 @@ def _arrow_batches(
     where = f"{name}={str(path)!r}"
     arrow = require("pyarrow", extra="arrow")
     wanted = [*schema.column_names]
-    with _in_plain_words(where, arrow):
-        if kind == "parquet":
-            file = require("pyarrow.parquet", extra="arrow").ParquetFile(path)
-            names = list(file.schema_arrow.names)
-        else:
-            file = require("pyarrow.ipc", extra="arrow").open_file(arrow.memory_map(str(path)))
-            names = list(file.schema.names)
+    file, names = _opened(path, kind, where)
     _check(names, wanted, ignore, subject_column, where)
     read = wanted if subject_column is None else [*wanted, subject_column]
     with _in_plain_words(where, arrow):

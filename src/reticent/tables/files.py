@@ -145,6 +145,37 @@ def csv_batches(
             yield NamedRows(part, columns), whose
 
 
+def csv_cells(path: str | Path, *, name: str = "path") -> list[list[str]]:
+    """The cells of every line of a CSV file but the first, as they stand there.
+
+    Raises:
+        InvalidInput: the file cannot be read whole, or a line has another number of cells than the
+            first. The message names the line.
+    """
+    where, found = _place(path, name), []
+    with _lines(path, where) as lines:
+        header, first = _header(lines, where)
+        while block := list(islice(lines, _BLOCK)):
+            rows, places, read = _records(block, lines, first, where)
+            first += read
+            for row, line in zip(rows, places, strict=True):
+                if row and len(row) != len(header):
+                    raise _ragged(f"{where}: line {line}", len(row), len(header))
+                found += [row] if row else []
+    return found
+
+
+def csv_names(path: str | Path | bytes, *, name: str = "path") -> list[str]:
+    """The names in the first line of a CSV file.
+
+    Raises:
+        InvalidInput: the file cannot be read, or is empty.
+    """
+    where = _place(path, name)
+    with _lines(path, where) as lines:
+        return _header(lines, where)[0]
+
+
 def subject_name(cell: str, where: str) -> str:
     """Whose a row is, as a ledger's scope takes it.
 

@@ -130,6 +130,27 @@ def named_rows(X: Any) -> tuple[Any, Names | None]:
     return (plain_rows(X) if names is None else ordered_rows(X, names.tolist())), names
 
 
+def rows_named_alike(X: Any, names: Names | None, *, of: str, name: str) -> Any:
+    """Rows that go with others: by the same names, in the order of the others, or both by position.
+
+    Args:
+        X: a data frame or an array.
+        names: of the others' columns, or None.
+        of: what the others are called, such as "the private records".
+        name: what the caller calls X.
+
+    Raises:
+        InvalidInput: only one of the two has names, or other columns.
+    """
+    given = names_of(X)
+    if (names is None) != (given is None):
+        raise InvalidInput(f"{name}: expected column names as {of} have them, or none in both")
+    if names is None or given is None:
+        return plain_rows(X)
+    check_columns(given.tolist(), names.tolist(), by=of, name=name)
+    return ordered_rows(X, names.tolist())
+
+
 def check_columns(given: Sequence[str], expected: Sequence[str], *, by: str, name: str) -> None:
     """Refuses columns that are not the expected ones, in whatever order.
 

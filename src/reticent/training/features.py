@@ -145,7 +145,9 @@ class HogFeatures(FeatureMap):
     Reference: Dalal and Triggs 2005, see ``oriented_gradients``.
 
     Example:
-        >>> HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False).features(np.eye(8).reshape(1, 64)).shape
+        >>> HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False).features(
+        ...     np.eye(8).reshape(1, 64)
+        ... ).shape
         (1, 36)
     """
 
@@ -242,7 +244,9 @@ class ReducedFeatures(FeatureMap):
             dimension: at least 1; at most as many as there are inputs and features are used.
 
         Example:
-            >>> ReducedFeatures.of(IdentityFeatures(), [[0, 0], [2, 0]], dimension=1).features([[3, 7]]).round(6).tolist()
+            >>> ReducedFeatures.of(IdentityFeatures(), [[0, 0], [2, 0]], dimension=1).features(
+            ...     [[3, 7]]
+            ... ).round(6).tolist()
             [[2.0]]
         """
         features = base.features(public_inputs)

@@ -78,7 +78,7 @@ class NoiseAwareConfig:
 
 
 @dataclass(frozen=True)
-class NoiseAware:
+class TrainedNoiseAware:
     """A noise-aware obfuscator and the head that was trained with it.
 
     Attributes:
@@ -96,7 +96,7 @@ def train_noise_aware(
     config: NoiseAwareConfig,
     *,
     report: Report = silent,
-) -> NoiseAware:
+) -> TrainedNoiseAware:
     """An obfuscator and its head, trained on released values.
 
     Args:
@@ -160,4 +160,4 @@ def train_noise_aware(
     with torch.no_grad():
         rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
         head.spread.fill_(max(scale * unit, 1.0))
-    return NoiseAware(network=network.eval(), head=head.eval())
+    return TrainedNoiseAware(network=network.eval(), head=head.eval())

@@ -118,7 +118,13 @@ class PateTeachers:
         Example:
             >>> line = np.arange(40.0)[:, None]
             >>> teachers = PateTeachers.of(
-            ...     line, (line[:, 0] > 19).astype(int), None, teachers=4, classes=2, public_features=line, ridge=0.1
+            ...     line,
+            ...     (line[:, 0] > 19).astype(int),
+            ...     None,
+            ...     teachers=4,
+            ...     classes=2,
+            ...     public_features=line,
+            ...     ridge=0.1,
             ... )
             >>> teachers.votes([[0.0], [39.0]]).tolist()
             [[4, 0], [0, 4]]

@@ -20,8 +20,8 @@ from reticent.core.errors import (
 )
 from reticent.lipschitz import EnumerationBound, ExactBound, IntervalBound, LayeredBound
 from reticent.networks import from_torch
-from reticent.systems import PosthocClassifier, PosthocEncoder
-from reticent.systems.posthoc.certificates import CERTIFICATES, certificate
+from reticent.systems import Calibration, PosthocClassifier, PosthocEncoder
+from reticent.systems.posthoc.certificates import CERTIFICATES, bound_of
 from reticent.systems.posthoc.query import PrivateQuery
 
 
@@ -50,7 +50,7 @@ def _network(
 )
 def test_names(name: str, widths: tuple[int, ...], norm: Norm, kind: type) -> None:
     network = from_torch(_network(*widths), (widths[0],))
-    bound = certificate(
+    bound = bound_of(
         name, network, domain=Box.cube(widths[0], 2.0), input_norm=norm, output=Norm.LINF
     )
     assert type(bound) is kind
@@ -62,14 +62,14 @@ def test_refusals() -> None:
     smooth = from_torch(_network(3, 5, 2, activation=torch.nn.Tanh), (3,))
     box = Box.cube(3, 2.0)
     with pytest.raises(UnknownName, match="exact, layered"):
-        certificate("milp", network, domain=box, input_norm=Norm.LINF, output=Norm.L1)
+        bound_of("milp", network, domain=box, input_norm=Norm.LINF, output=Norm.L1)
     for name in ("exact", "layered", "enumeration"):
         with pytest.raises(UnsupportedNetwork):
-            certificate(name, smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1)
+            bound_of(name, smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1)
         with pytest.raises(UnsupportedNorm):
-            certificate(name, network, domain=box, input_norm=Norm.L2, output=Norm.L1)
+            bound_of(name, network, domain=box, input_norm=Norm.L2, output=Norm.L1)
     assert isinstance(
-        certificate("auto", smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1), IntervalBound
+        bound_of("auto", smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1), IntervalBound
     )
 
 
@@ -83,7 +83,10 @@ def _encoder(**changes: Any) -> PosthocEncoder:
         "certificate": "exact",
     }
     return PosthocEncoder(
-        **{**settings, **changes}, obfuscator=_network(3, 8, 2), head_epochs=1, random_state=0
+        **{**settings, **changes},
+        obfuscator=_network(3, 8, 2),
+        calibration=Calibration(head_epochs=1),
+        random_state=0,
     )
 
 
@@ -98,7 +101,7 @@ def test_a_search_without_a_bound_on_its_time_is_refused_before_anything_is_trai
     path: str, data: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "reticent.systems.posthoc.encoder.prepare",
+        "reticent.systems.posthoc.fitting.prepare",
         lambda *_, **__: pytest.fail("something was trained"),
     )
     with pytest.raises(

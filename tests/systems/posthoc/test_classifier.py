@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from reticent.core.errors import InvalidInput, UnknownName
-from reticent.systems import PosthocClassifier, PosthocEncoder
+from reticent.systems import LabelAware, PosthocClassifier, PosthocEncoder
 
-SMALL = {"embedder": "identity", "hidden": (8,), "epochs": 10, "random_state": 0}
+SMALL = {"embedder": "identity", "random_state": 0}
+TRAINED = {**SMALL, "classifier": LabelAware(hidden=(8,), epochs=10)}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def points() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fitted(points: tuple[np.ndarray, np.ndarray]) -> PosthocClassifier:
-    return PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.5, **SMALL).fit(*points)
+    return PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.5, **TRAINED).fit(*points)
 
 
 def test_labels_come_back_as_the_users_own_and_mostly_right(

@@ -21,16 +21,14 @@ from reticent.core.errors import (
 )
 from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
-from reticent.systems import PosthocEncoder
+from reticent.systems import Calibration, NoiseAware, PosthocEncoder, Published
 
 SMALL = {
     "embedder": "identity",
-    "outputs": 2,
-    "hidden": (8,),
-    "epochs": 10,
-    "head_epochs": 2,
+    "calibration": Calibration(head_epochs=2),
     "random_state": 0,
 }
+OURS = {**SMALL, "obfuscator": NoiseAware(outputs=2, hidden=(8,), epochs=10)}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def points() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fitted(points: tuple[np.ndarray, np.ndarray]) -> PosthocEncoder:
-    return PosthocEncoder(epsilon=4.0, delta=1e-5, radius=0.5, **SMALL).fit(*points)
+    return PosthocEncoder(epsilon=4.0, delta=1e-5, radius=0.5, **OURS).fit(*points)
 
 
 def test_released_values_carry_the_labels_and_cost_what_was_required(
@@ -101,11 +99,11 @@ def test_the_noise_has_the_scale_that_the_certificate_demands(
 def test_training_does_not_disturb_the_global_generator_and_repeats(points) -> None:
     torch.manual_seed(7)
     before = torch.random.get_rng_state()
-    first = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(
+    first = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **OURS).fit(
         *points
     )
     assert torch.equal(before, torch.random.get_rng_state())
-    second = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(
+    second = PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, mechanism="laplace", **OURS).fit(
         *points
     )
     assert first.bundle_identity_ == second.bundle_identity_
@@ -193,7 +191,7 @@ def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
         radius=0.1,
         embedder=embedder,
         obfuscator=obfuscator,
-        head_epochs=1,
+        calibration=Calibration(head_epochs=1),
         random_state=0,
     ).fit(pictures, labels)
     assert encoder.query_.bound.kind == "interval"
@@ -221,19 +219,23 @@ def test_without_labels_utility_is_the_share_of_signal(points) -> None:
 
 def test_published_regularisers_by_name(points) -> None:
     encoder = PosthocEncoder(
-        epsilon=4.0, delta=0.0, radius=0.5, obfuscator=("arl", "noise"), **SMALL
+        epsilon=4.0,
+        delta=0.0,
+        radius=0.5,
+        obfuscator=Published("arl", "noise", outputs=2, epochs=10),
+        **SMALL,
     ).fit(*points)
     assert encoder.release(points[0][:5]).values.shape == (5, 2)
     with pytest.raises(UnknownName, match="regulariser='arll'"):
-        PosthocEncoder(epsilon=4.0, delta=0.0, radius=0.5, obfuscator=("arll",), **SMALL).fit(
-            *points
-        )
+        PosthocEncoder(
+            epsilon=4.0, delta=0.0, radius=0.5, obfuscator=Published("arll"), **SMALL
+        ).fit(*points)
 
 
 def test_refuses_before_training(points) -> None:
     with pytest.raises(CalibrationFailed, match="delta above 0"):
         PosthocEncoder(
-            epsilon=1.0, delta=0.0, radius=0.5, path="local", mechanism="laplace", **SMALL
+            epsilon=1.0, delta=0.0, radius=0.5, path="local", mechanism="laplace", **OURS
         ).fit(*points)
     with pytest.raises(NotFittedYet, match="call fit"):
         PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5).release(points[0])
@@ -245,9 +247,10 @@ def test_refuses_before_training(points) -> None:
 
 
 def test_scikit_learn_clones_and_sets_parameters() -> None:
-    encoder = PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5, hidden=(16,))
+    obfuscator = NoiseAware(hidden=(16,))
+    encoder = PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5, obfuscator=obfuscator)
     copied = clone(encoder).set_params(epsilon=2.0)
-    assert copied.get_params()["hidden"] == (16,)
+    assert copied.get_params()["obfuscator__hidden"] == (16,)
     assert (encoder.epsilon, copied.epsilon) == (1.0, 2.0)
 
 

@@ -14,7 +14,7 @@ from reticent.mechanisms import ProposeTestRelease
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
 from reticent.systems.embedding import IdentityEmbedding
-from reticent.systems.posthoc.certificates import certificate
+from reticent.systems.posthoc.certificates import bound_of
 from reticent.systems.posthoc.plans import Plan, Requirement, output_of
 from reticent.systems.posthoc.query import PrivateQuery
 
@@ -40,7 +40,7 @@ def query(mechanism: str, path: str, kind: str, *, input_norm: Norm = Norm.LINF)
         [rng.normal(size=16), rng.normal(size=3)],
     )
     domain = Box(np.full(5, -2.7), np.full(5, 2.3))  # neither end on a grid
-    bound = certificate(
+    bound = bound_of(
         kind, network, domain=domain, input_norm=input_norm, output=output_of(mechanism)
     )
     adjacency = Neighborhood(input_norm, 0.05, "5-dimensional input space")

@@ -69,10 +69,8 @@ class Chart:
         for note in self.notes:
             lines += [note, ""]
         if self.levels:
-            lines += [
-                f"Without x: {', '.join(f'{name} {_number(value)}' for name, value in self.levels.items())}.",
-                "",
-            ]
+            levels = ", ".join(f"{name} {_number(value)}" for name, value in self.levels.items())
+            lines += [f"Without x: {levels}.", ""]
         places = sorted({x for points in self.series.values() for x, _ in points})
         lines += [
             f"| {self.x_name} | {' | '.join(self.series)} |",

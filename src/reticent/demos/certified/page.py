@@ -17,7 +17,10 @@ _STYLES = {
     GLOBAL: ("published", "triangle"),
 }
 _SHORT = {OURS: "ours", PUBLISHED: "published: Cauchy", GLOBAL: "published: Laplace"}
-_ABOUT = "Labels of a model that was trained without noise, released with a proved guarantee for its training records"
+_ABOUT = (
+    "Labels of a model that was trained without noise, released with a proved "
+    "guarantee for its training records"
+)
 
 
 def figure(outcome: CertifiedOutcome) -> bytes:
@@ -50,9 +53,9 @@ def _header(results: dict[str, Any]) -> str:
     return f"""<header>
 <p class="name-of">reticent · {escape(results["data"]["name"])}</p>
 <h1>A label that one record cannot change</h1>
-<p class="lead">A model was trained on private records, without any noise. What it answers could give a record away. Here a proof
-says how many records would have to come or go before an answer could change, and the answer is randomised only as much as
-that number leaves necessary.</p>
+<p class="lead">A model was trained on private records, without any noise. What it answers could
+give a record away. Here a proof says how many records would have to come or go before an answer
+could change, and the answer is randomised only as much as that number leaves necessary.</p>
 </header>"""
 
 
@@ -151,9 +154,10 @@ def _fraction_section(chart: Chart, results: dict[str, Any]) -> str:
     )
     return f"""<section aria-labelledby="fraction">
 <h2 id="fraction">How many records a label survives</h2>
-<p>Training was repeated on intervals: one pass bounds every model that could have come out, had k records been added or removed.
-A label survives k changes if all those models agree on it. Half of the queries survive {results["median_distance"]:g} changes or
-more; nothing beyond {results["k_max"]} was looked at.</p>
+<p>Training was repeated on intervals: one pass bounds every model that could have come out, had k
+records been added or removed. A label survives k changes if all those models agree on it. Half of
+the queries survive {results["median_distance"]:g} changes or more; nothing beyond
+{results["k_max"]} was looked at.</p>
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{drawn}</div>
 </section>"""
 
@@ -166,8 +170,8 @@ def _total_section(results: dict[str, Any]) -> str:
     table = figure_table("", "answers", (f"total ε at δ = {delta:g}",), rows)
     return f"""<section aria-labelledby="total">
 <h2 id="total">What many answers cost</h2>
-<p>Every answer spends ε = {results["epsilon"]:g}. Together they spend less than the sum, by optimal composition; a ledger
-enforces the total.</p>
+<p>Every answer spends ε = {results["epsilon"]:g}. Together they spend less than the sum, by optimal
+composition; a ledger enforces the total.</p>
 {table}
 </section>"""
 
@@ -177,6 +181,6 @@ def _details_section(results: dict[str, Any]) -> str:
     return f"""<section aria-labelledby="made">
 <h2 id="made">Where the time went</h2>
 {figure_table("", "stage", ("processor time",), rows)}
-<p>The folder of this page holds the fitted bundle, which is as private as the records, the queries, the figures as numbers
-(results.json) and the card.</p>
+<p>The folder of this page holds the fitted bundle, which is as private as the records, the queries,
+the figures as numbers (results.json) and the card.</p>
 </section>"""

@@ -22,7 +22,13 @@ from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.datasets import Dataset
 from reticent.demos.posthoc.settings import DemoConfig
-from reticent.systems import PosthocClassifier, PosthocEncoder
+from reticent.systems import (
+    Calibration,
+    LabelAware,
+    NoiseAware,
+    PosthocClassifier,
+    PosthocEncoder,
+)
 from reticent.training.embedder import train_embedder
 from reticent.training.heads import train_head
 from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
@@ -154,7 +160,7 @@ class _Demo:
         kept: PosthocEncoder | None = None
         for epsilon in config.epsilons:
             with self._timed("our obfuscator: train, certify, calibrate"):
-                encoder = self._encoder(epsilon, "noise-aware")
+                encoder = self._encoder(epsilon, self._noise_aware())
             released, copies = self._released(encoder)
             rows.append(self._row(OURS, epsilon, encoder, released, self._learn(copies, released)))
             quality, attacked[epsilon] = self._attack(copies, released.values, shown)
@@ -208,7 +214,11 @@ class _Demo:
         )
         return train_obfuscator(embeddings, self.labels, settings, report=self.report)
 
-    def _encoder(self, epsilon: float, obfuscator: str | nn.Module) -> PosthocEncoder:
+    def _noise_aware(self) -> NoiseAware:
+        config = self.config
+        return NoiseAware(outputs=config.outputs, hidden=config.hidden, epochs=config.epochs)
+
+    def _encoder(self, epsilon: float, obfuscator: NoiseAware | nn.Module) -> PosthocEncoder:
         config = self.config
         return PosthocEncoder(
             epsilon=epsilon,
@@ -217,10 +227,7 @@ class _Demo:
             embedder=self.embedder,
             obfuscator=obfuscator,
             mechanism="auto" if isinstance(obfuscator, nn.Module) else config.mechanism,
-            outputs=config.outputs,
-            hidden=config.hidden,
-            epochs=config.epochs,
-            head_epochs=config.head.epochs,
+            calibration=Calibration(head_epochs=config.head.epochs),
             random_state=config.seed,
         ).fit(self.images, self.labels)
 
@@ -231,9 +238,8 @@ class _Demo:
             delta=config.delta,
             radius=config.radius,
             embedder=self.embedder,
+            classifier=LabelAware(hidden=config.hidden, epochs=config.epochs),
             mechanism=config.label_mechanism,
-            hidden=config.hidden,
-            epochs=config.epochs,
             random_state=config.seed,
         ).fit(self.images, self.labels)
 

@@ -53,9 +53,9 @@ def _header(results: dict[str, Any]) -> str:
     return f"""<header>
 <p class="name-of">reticent · {escape(data["name"])}</p>
 <h1>A private picture, released with a guarantee</h1>
-<p class="lead">A network turns a picture into a handful of numbers for a server that nobody has to trust. Sent as they are, those
-numbers give the picture away. Here they leave only after a proof has said how much noise they need, and the server
-still learns what it was asked to learn.</p>
+<p class="lead">A network turns a picture into a handful of numbers for a server that nobody has to
+trust. Sent as they are, those numbers give the picture away. Here they leave only after a proof has
+said how much noise they need, and the server still learns what it was asked to learn.</p>
 </header>"""
 
 
@@ -141,9 +141,10 @@ def _attack_section(outcome: DemoOutcome) -> str:
     )
     return f"""<section aria-labelledby="attack">
 <h2 id="attack">What an attacker gets back</h2>
-<p>The attacker knows the networks, the noise and the guarantee, owns pictures of the same kind with their released values, and
-trains a decoder on them. A smaller ε tells it less. What it can still draw is the rough kind of picture: the server is meant to
-learn that much, and the card below says that it is not hidden.</p>
+<p>The attacker knows the networks, the noise and the guarantee, owns pictures of the same kind with
+their released values, and trains a decoder on them. A smaller ε tells it less. What it can still
+draw is the rough kind of picture: the server is meant to learn that much, and the card below says
+that it is not hidden.</p>
 {table}
 {_quality_table(results)}
 </section>"""
@@ -201,11 +202,12 @@ def _neighbour_section(outcome: DemoOutcome) -> str:
     )
     return f"""<section aria-labelledby="neighbours">
 <h2 id="neighbours">What the guarantee covers</h2>
-<p>Pictures whose embeddings lie within l<sub>∞</sub> distance R = {radius:g} of each other are <em>neighbours</em>: the
-probability of any answer changes between two of them by at most a factor e<sup>ε</sup>, plus δ. Beyond R the protection
-fades with distance; this is not differential privacy of the whole picture. For comparison, half of the
-held-out pictures have a training picture of their own class within {near["same"]:.2f}, and half have one of another class
-within {near["other"]:.2f}.</p>
+<p>Pictures whose embeddings lie within l<sub>∞</sub> distance R = {radius:g} of each other are
+<em>neighbours</em>: the probability of any answer changes between two of them by at most a factor
+e<sup>ε</sup>, plus δ. Beyond R the protection fades with distance; this is not differential privacy
+of the whole picture. For comparison, half of the held-out pictures have a training picture of their
+own class within {near["same"]:.2f}, and half have one of another class within
+{near["other"]:.2f}.</p>
 {table}
 </section>"""
 
@@ -259,9 +261,9 @@ def _accuracy_section(results: dict[str, Any]) -> str:
     table = figure_table("Accuracy in percent with 95 % intervals.", "released", columns, rows)
     return f"""<section aria-labelledby="accuracy">
 <h2 id="accuracy">What protection costs in accuracy</h2>
-<p>Every line carries the same proved total: the same neighbours, the same kind of certificate, the same choice of mechanism and
-path by calibration. What differs is how the released network was trained. Ours is trained through the very noise that its release
-will add.</p>
+<p>Every line carries the same proved total: the same neighbours, the same kind of certificate, the
+same choice of mechanism and path by calibration. What differs is how the released network was
+trained. Ours is trained through the very noise that its release will add.</p>
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{chart}</div>
 <details><summary>The same as a table</summary>{table}</details>
 </section>"""
@@ -283,15 +285,18 @@ def _details_section(results: dict[str, Any]) -> str:
     seconds = [(name, [f"{value:.1f} s"], "") for name, value in results["seconds"].items()]
     return f"""<section aria-labelledby="made">
 <h2 id="made">How this was made, and what to try next</h2>
-<p>{data["train"]:,} training and {data["held_out"]:,} held-out pictures of {height} × {width} pixels in {data["classes"]} classes
-({escape(data["origin"])}). The training part counts as public. A beta-VAE with {settings["embedder"]["latent_dimension"]} latents
-makes the embedding; obfuscators release {settings["outputs"]} numbers per picture. Server and attacker learn from the same
-released training pictures.</p>
-<p>The folder of this page holds the fitted bundle and the held-out pictures, so this works at once in that folder:</p>
+<p>{data["train"]:,} training and {data["held_out"]:,} held-out pictures of {height} × {width}
+pixels in {data["classes"]} classes ({escape(data["origin"])}). The training part counts as public.
+A beta-VAE with {settings["embedder"]["latent_dimension"]} latents makes the embedding; obfuscators
+release {settings["outputs"]} numbers per picture. Server and attacker learn from the same released
+training pictures.</p>
+<p>The folder of this page holds the fitted bundle and the held-out pictures, so this works at once
+in that folder:</p>
 <pre><code>reticent card bundle
 reticent release bundle --input held-out.npy --output released.npz
 reticent certify bundle --input held-out.npy --radius {settings["radius"]:g}</code></pre>
-<details><summary>Where the time went</summary>{figure_table("", "stage", ("wall time",), seconds)}</details>
+<details><summary>Where the time went</summary>
+{figure_table("", "stage", ("wall time",), seconds)}</details>
 </section>"""
 
 

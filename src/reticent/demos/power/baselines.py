@@ -40,7 +40,9 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
             lie = random.random(len(rows)) > 1.0 / (1.0 + (width - 1) * np.exp(-share))
             told = np.where(lie, (codes + random.integers(1, width, len(rows))) % width, codes)
             released[:, part] = np.eye(width)[told] * HALF_ROOT
-        else:  # two coordinates where a number may be missing: together at most their number apart in l1
+        else:
+            # Two coordinates where a number may be missing: together at most their number apart in
+            # l1.
             released[:, part] = rows[:, part] + random.laplace(
                 scale=width / share, size=(len(rows), width)
             )

@@ -330,7 +330,10 @@ def summary(results: dict[str, Any]) -> str:
         if row["epsilon"] == epsilon
     ]
     without = results["accuracy_without_protection"][server]
-    return f"held-out rows right at epsilon {epsilon:g}: {', '.join(shares)}; {without:.1%} without protection"
+    return (
+        f"held-out rows right at epsilon {epsilon:g}: {', '.join(shares)}; "
+        f"{without:.1%} without protection"
+    )
 
 
 def _cut(table: Table, schema: TabularSchema, settings: PowerDemoSettings) -> _Parts:

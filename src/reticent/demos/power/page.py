@@ -46,8 +46,9 @@ def _header(results: dict[str, Any]) -> str:
     return f"""<header>
 <p class="name-of">reticent · {escape(results["data"]["name"])}</p>
 <h1>A row of a table, for a server nobody has to trust</h1>
-<p class="lead">A record of {results["data"]["columns"]} columns stays on its owner's device. What leaves is a number or two with
-noise, and a proof of what they can give away. The server learns from nothing else, with any model it likes.</p>
+<p class="lead">A record of {results["data"]["columns"]} columns stays on its owner's device. What
+leaves is a number or two with noise, and a proof of what they can give away. The server learns from
+nothing else, with any model it likes.</p>
 </header>"""
 
 
@@ -135,7 +136,10 @@ def _attack_section(results: dict[str, Any]) -> str:
         attacks["published_mode"],
         {quality["sees"]: quality for quality in attacks["qualities"]},
     )
-    released = f"It withheld {percent(1 - mode['released'])} of the held-out rows and sent the others without noise."
+    released = (
+        f"It withheld {percent(1 - mode['released'])} of the held-out rows and sent "
+        "the others without noise."
+    )
     if mode["to_three_digits"] is not None:
         released += (
             f" <strong>With the encoder in hand, {percent(mode['to_three_digits'])} of those "
@@ -171,12 +175,12 @@ def _attack_section(results: dict[str, Any]) -> str:
     ]
     return f"""<section aria-labelledby="attack">
 <h2 id="attack">What an attacker gets back</h2>
-<p>A published method (<code>mode="published"</code>, kept here for research) sends every row whose <em>score</em> is at most
-{mode["score"]:g}, a number that its authors call ε. {released} The score is no privacy guarantee, and the method's card
-here says so.</p>
-<p>Against ours the attacker knows encoder, noise and guarantee, owns {results["data"]["public"]:,} rows of the same kind with
-their releases, and trains a decoder on them. The last line is what it would say of a row that it knows nothing about: the
-floor. {" ".join(few)}</p>
+<p>A published method (<code>mode="published"</code>, kept here for research) sends every row whose
+<em>score</em> is at most {mode["score"]:g}, a number that its authors call ε. {released} The score
+is no privacy guarantee, and the method's card here says so.</p>
+<p>Against ours the attacker knows encoder, noise and guarantee, owns {results["data"]["public"]:,}
+rows of the same kind with their releases, and trains a decoder on them. The last line is what it
+would say of a row that it knows nothing about: the floor. {" ".join(few)}</p>
 {table}
 {_examples(results)}
 </section>"""
@@ -249,12 +253,14 @@ def _accuracy_section(results: dict[str, Any]) -> str:
         )
     return f"""<section aria-labelledby="accuracy">
 <h2 id="accuracy">What protection costs in accuracy</h2>
-<p>Held-out accuracy of {_MODELS[server]} that learnt from what was released, with 95 % intervals. The axis does not begin at 0.
-Raw columns get the same ε for the same neighbours: every attribute its share of it, by randomised response or Laplace
-noise; within a radius also one noise vector for the whole row, and the better of the two ways is shown.</p>
+<p>Held-out accuracy of {_MODELS[server]} that learnt from what was released, with 95 % intervals.
+The axis does not begin at 0. Raw columns get the same ε for the same neighbours: every attribute
+its share of it, by randomised response or Laplace noise; within a radius also one noise vector for
+the whole row, and the better of the two ways is shown.</p>
 {"".join(charts)}
 {ceiling}
-<details><summary>The same as a table, with every server</summary>{_accuracy_table(results)}</details>
+<details><summary>The same as a table, with every server</summary>
+{_accuracy_table(results)}</details>
 </section>"""
 
 
@@ -301,7 +307,10 @@ def _accuracy_table(results: dict[str, Any]) -> str:
             f"{100 * row['accuracy'][name]:.1f} ({100 * row['raw columns'][name]:.1f})"
             for name in SERVERS
         ]
-        mechanism = f"{_MECHANISMS[row['mechanism']]}, {row['values']} value{'s' if row['values'] > 1 else ''}"
+        mechanism = (
+            f"{_MECHANISMS[row['mechanism']]}, {row['values']} "
+            f"value{'s' if row['values'] > 1 else ''}"
+        )
         ceiling = "" if row["ceiling"] is None else f"{100 * row['ceiling']:.1f}"
         rows.append(
             (f"{row['neighbours']}, ε = {row['epsilon']:g}", [*cells, ceiling, mechanism], "")
@@ -320,7 +329,10 @@ def _accuracy_table(results: dict[str, Any]) -> str:
     rows.append(
         ("majority", [*[f"{100 * results['accuracy_by_chance']:.1f}" for _ in SERVERS], "", ""], "")
     )
-    caption = "Accuracy in percent; in brackets raw columns. The mechanism is the one that calibration on public rows chose."
+    caption = (
+        "Accuracy in percent; in brackets raw columns. The mechanism is the one that "
+        "calibration on public rows chose."
+    )
     return figure_table(
         caption, "neighbours", [*[_MODELS[name] for name in SERVERS], "ceiling", "mechanism"], rows
     )
@@ -330,11 +342,11 @@ def _neighbour_section(results: dict[str, Any]) -> str:
     parts = [_within(results, reach) for reach in results["reach"]]
     return f"""<section aria-labelledby="neighbours">
 <h2 id="neighbours">Two kinds of neighbours</h2>
-<p>Every guarantee says between which records an observer cannot decide. Two kinds are offered, and their numbers must not be
-compared.</p>
-<p><strong>Any two records.</strong> Whatever two rows are, an answer is at most e<sup>ε</sup> times likelier from one than from
-the other. That is local differential privacy of the whole row: nothing that the receiver knows or computes changes it. It is
-the stronger promise by far.</p>
+<p>Every guarantee says between which records an observer cannot decide. Two kinds are offered, and
+their numbers must not be compared.</p>
+<p><strong>Any two records.</strong> Whatever two rows are, an answer is at most e<sup>ε</sup> times
+likelier from one than from the other. That is local differential privacy of the whole row: nothing
+that the receiver knows or computes changes it. It is the stronger promise by far.</p>
 {"".join(parts)}
 </section>"""
 
@@ -358,12 +370,14 @@ def _within(results: dict[str, Any], reach: dict[str, Any]) -> str:
         if codes
         else ""
     )
-    return f"""<p><strong>Within {radius:g}.</strong> Every attribute is brought to one scale, on which a change of it, however
-large, is a step of at most 1. A step of {radius:g} is, for example, {units}: one of these, and nothing else. Rows that near to
-each other are told apart by no more than e<sup>ε</sup>. The largest change of one attribute, such as another category, is
-{steps} times as far; K-norm noise holds the odds there to e<sup>{steps} ε</sup> only, which at ε = {epsilon:g} promises next to
-nothing. {percent(reach["share_with_a_private_row_within"])} of the held-out rows have one of the private rows within {radius:g},
-and half have none within {reach["median_distance_to_nearest"]:.2f}. So this hides small differences between records that are
+    return f"""<p><strong>Within {radius:g}.</strong> Every attribute is brought to one scale, on
+which a change of it, however large, is a step of at most 1. A step of {radius:g} is, for example,
+{units}: one of these, and nothing else. Rows that near to each other are told apart by no more than
+e<sup>ε</sup>. The largest change of one attribute, such as another category, is {steps} times as
+far; K-norm noise holds the odds there to e<sup>{steps} ε</sup> only, which at ε = {epsilon:g}
+promises next to nothing. {percent(reach["share_with_a_private_row_within"])} of the held-out rows
+have one of the private rows within {radius:g}, and half have none within
+{reach["median_distance_to_nearest"]:.2f}. So this hides small differences between records that are
 alike, and not what kind of record it is; the attack above shows that too.{covered}</p>"""
 
 
@@ -373,14 +387,17 @@ def _use_section(results: dict[str, Any]) -> str:
     seconds = [(name, [f"{value:.1f} s"], "") for name, value in results["cpu_seconds"].items()]
     return f"""<section aria-labelledby="use">
 <h2 id="use">Use it, and how this was made</h2>
-<p>The folder of this page holds the fitted encoder (ε = {epsilon:g}, {escape(neighbours_name(radius))}) and the held-out rows
-with the schema's column names, without labels. So this works at once in that folder:</p>
+<p>The folder of this page holds the fitted encoder (ε = {epsilon:g},
+{escape(neighbours_name(radius))}) and the held-out rows with the schema's column names, without
+labels. So this works at once in that folder:</p>
 <pre><code>reticent card bundle
 reticent release bundle --input held-out.csv --output released.npz</code></pre>
-<p>Training was short, for looking around: {settings["epochs"]} passes over the public rows for encoders,
-{settings["hijacking"]["epochs"]} for the attacker's decoders, seed {settings["seed"]}. Which mechanism serves best was decided
-on a fifth of the public rows. Raw columns got noise from a seed, because nobody releases them here. The published
-method learnt from the private rows, as in its paper, and its density estimate has {mode["bandwidth_factor"]:g} times
-Scott's bandwidth. Held-out rows were used for nothing but the figures on this page.</p>
-<details><summary>Where the time went</summary>{figure_table("", "stage", ("processor time",), seconds)}</details>
+<p>Training was short, for looking around: {settings["epochs"]} passes over the public rows for
+encoders, {settings["hijacking"]["epochs"]} for the attacker's decoders, seed {settings["seed"]}.
+Which mechanism serves best was decided on a fifth of the public rows. Raw columns got noise from a
+seed, because nobody releases them here. The published method learnt from the private rows, as in
+its paper, and its density estimate has {mode["bandwidth_factor"]:g} times Scott's bandwidth.
+Held-out rows were used for nothing but the figures on this page.</p>
+<details><summary>Where the time went</summary>
+{figure_table("", "stage", ("processor time",), seconds)}</details>
 </section>"""

@@ -135,10 +135,12 @@ def page(demo: KnnDemo) -> str:
     body = [
         f"""<header><p class="name-of">reticent · {escape(results["data"])}</p>
 <h1>A model to publish, from records that stay private</h1>
-<p class="lead">Public pictures without labels ask private ones: each time a fresh random part of the private records takes part,
-the nearest of them vote, the votes get noise, and only the winner is told. A student learns from the winners.</p></header>""",
+<p class="lead">Public pictures without labels ask private ones: each time a fresh random part of
+the private records takes part, the nearest of them vote, the votes get noise, and only the winner
+is told. A student learns from the winners.</p></header>""",
         f'<main><ul class="facts" aria-label="Main results">{shown}</ul>',
-        f"""<section aria-labelledby="asked"><h2 id="asked">What was asked, and what was answered</h2><figure>
+        f"""<section aria-labelledby="asked">
+<h2 id="asked">What was asked, and what was answered</h2><figure>
 <img src="data:image/png;base64,{base64.b64encode(demo.figure).decode()}"
 alt="Public pictures, each with its released label; wrong ones are marked."></figure></section>""",
         card_section(demo.card),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reticent.core.guarantees import GuaranteeCard
+from reticent.systems.posthoc.certificates import CERTIFICATES
 from reticent.systems.posthoc.plans import LABEL_MECHANISMS
 from reticent.systems.posthoc.query import PrivateQuery
 
@@ -48,6 +49,16 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
                 ()
                 if query.embedding.kind != "module"
                 else ("the user's own embedder answers every input, and in the same time",)
+            ),
+            *(
+                ()
+                if query.bound.kind in CERTIFICATES
+                else (
+                    (
+                        f"the user's own bound {query.bound.kind!r} holds at every point, and its "
+                        "time does not depend on the point"
+                    ),
+                )
             ),
             (
                 "the noise comes from the operating system's random numbers (an answer that was "

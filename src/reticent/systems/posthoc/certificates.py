@@ -1,8 +1,17 @@
-"""Which certificate a released function gets, by name."""
+"""Which certificate a released function gets, by name or by class."""
 
 from __future__ import annotations
 
-from reticent.core.errors import UnknownName, UnsupportedNetwork, UnsupportedNorm
+from typing import Any
+
+from reticent.core.checks import one_of
+from reticent.core.errors import (
+    InvalidInput,
+    InvalidParameter,
+    UnknownName,
+    UnsupportedNetwork,
+    UnsupportedNorm,
+)
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.lipschitz import (
@@ -21,6 +30,8 @@ CERTIFICATES = ("auto", "exact", "layered", "enumeration", "interval")
 by complete search: milliseconds a point for small networks and far more for others, with no
 bound, so that a release takes it on the global path alone."""
 
+Certificate = str | type[LipschitzBound]
+
 _KINDS: dict[str, type[LipschitzBound]] = {
     "exact": ExactBound,
     "layered": LayeredBound,
@@ -29,8 +40,59 @@ _KINDS: dict[str, type[LipschitzBound]] = {
 }
 
 
-def certificate(
-    name: str, network: Network, *, domain: Box, input_norm: Norm, output: Output
+def check_certificate(given: Any) -> Certificate:
+    """The name of one of our bounds, or the class of somebody else's.
+
+    Raises:
+        UnknownName: a name that is not in ``CERTIFICATES``.
+        InvalidParameter: no name and no class of bounds, or a class that goes by a name of ours.
+    """
+    if isinstance(given, str):
+        return one_of(given, CERTIFICATES, name="certificate")
+    if not (isinstance(given, type) and issubclass(given, LipschitzBound)):
+        got = given.__name__ if isinstance(given, type) else type(given).__name__
+        raise InvalidParameter(
+            f"certificate: expected one of {', '.join(CERTIFICATES)}, or a subclass of "
+            f"LipschitzBound, got {got}"
+        )
+    kind = getattr(given, "kind", None)
+    if not isinstance(kind, str) or (kind in CERTIFICATES and _KINDS.get(kind) is not given):
+        raise InvalidParameter(
+            f"certificate: {given.__name__} has kind={kind!r}; expected a word of its own, which "
+            "no other bound has"
+        )
+    return kind if kind in CERTIFICATES else given
+
+
+def stored_certificate(kind: Any, own: type[LipschitzBound] | None) -> Certificate:
+    """The certificate that a bundle names.
+
+    Args:
+        kind: what the bundle says.
+        own: the class that whoever loads it has passed, or None.
+
+    Raises:
+        InvalidInput: the bundle's own class is missing, or is another one.
+    """
+    if isinstance(kind, str) and kind not in CERTIFICATES:
+        if own is None:
+            raise InvalidInput(
+                "certificate: this bundle was certified by a bound of somebody's own; pass "
+                "certificate=<its class>"
+            )
+        if check_certificate(own) is not own or own.kind != kind:
+            raise InvalidInput(
+                "certificate: this bundle was certified by another bound than the "
+                f"{own.__name__} that was passed"
+            )
+        return own
+    if not isinstance(kind, str):
+        raise UnknownName(f"certificate: expected one of {', '.join(CERTIFICATES)}")
+    return kind
+
+
+def bound_of(
+    name: Certificate, network: Network, *, domain: Box, input_norm: Norm, output: Output
 ) -> LipschitzBound:
     """The bound called ``name``; the choice is made before any point is seen and stays with the
     bundle.
@@ -39,9 +101,9 @@ def certificate(
         UnknownName: not in ``CERTIFICATES``.
         UnsupportedNetwork, UnsupportedNorm: a bound was asked for where it does not apply.
     """
-    if name not in CERTIFICATES:
-        raise UnknownName(f"certificate={name!r}: expected one of {', '.join(CERTIFICATES)}")
-    if name != "auto":
+    if not isinstance(name, str):
+        return name(network, domain=domain, input_norm=input_norm, output=output)
+    if one_of(name, CERTIFICATES, name="certificate") != "auto":
         return _KINDS[name](network, domain=domain, input_norm=input_norm, output=output)
     deep = network.is_relu_chain() and len(network.linear_layers()) > 2
     try:

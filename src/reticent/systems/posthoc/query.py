@@ -25,7 +25,7 @@ from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.systems.embedding import Arrays, Embedding, restore
-from reticent.systems.posthoc.certificates import certificate
+from reticent.systems.posthoc.certificates import bound_of, stored_certificate
 from reticent.systems.posthoc.plans import (
     LabelRelease,
     Mechanism,
@@ -161,17 +161,28 @@ class PrivateQuery:
 
     @classmethod
     def from_description(
-        cls, settings: dict[str, Any], arrays: Arrays, embedder: nn.Module | None
+        cls,
+        settings: dict[str, Any],
+        arrays: Arrays,
+        embedder: nn.Module | None,
+        *,
+        certificate: type[LipschitzBound] | None = None,
     ) -> PrivateQuery:
         """The query that ``describe`` took apart.
+
+        Args:
+            settings, arrays: its two results.
+            embedder: the user's own module, or None.
+            certificate: the class of the user's own bound, or None.
 
         Raises:
             CorruptBundle: fields or arrays that are missing or do not fit together; a space that is
                 not that of the embedder.
-            InvalidInput: the bundle needs the user's own embedder, or another one.
+            InvalidInput: the bundle needs the user's own embedder or bound, or another one.
         """
         with rebuilding():
-            described = settings["embedding"]
+            described, kind = settings["embedding"], settings["certificate"]
+        proof = stored_certificate(kind, certificate)
         embedding = restore(described, arrays, embedder)
         with rebuilding():
             network = rebuild(settings["network"], arrays, "released")
@@ -192,8 +203,8 @@ class PrivateQuery:
             requirement = Requirement(
                 epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency
             )
-            bound = certificate(
-                settings["certificate"],
+            bound = bound_of(
+                proof,
                 network,
                 domain=domain,
                 input_norm=norm,

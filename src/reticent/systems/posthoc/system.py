@@ -1,29 +1,44 @@
-"""What the two estimators of posthoc release share once they are fitted: embedding, storing and
-explaining.
-"""
+"""What the two estimators of posthoc release share: fitting, embedding, storing and explaining."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 from torch import nn
 from typing_extensions import override
 
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count
+from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import GuaranteeCard
+from reticent.lipschitz import LipschitzBound
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import check_sizes
 from reticent.systems.posthoc.cards import posthoc_card
+from reticent.systems.posthoc.fitting import FittedRelease, fit_release
+from reticent.systems.posthoc.plans import Plan
 from reticent.systems.posthoc.query import PrivateQuery
+from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.releasing_system import ReleasingSystem
 from reticent.tables.feature_names import kept_names, stored_names
+from reticent.tables.frames import named_rows
+from reticent.training.parts.contract import module_of
+from reticent.training.parts.embedders import Named
 
 Array = npt.NDArray[np.float64]
+
+_EXAMPLES = {
+    "embedder": "BetaVAE()",
+    "obfuscator": "NoiseAware()",
+    "classifier": "LabelAware()",
+    "calibration": "Calibration()",
+}
 
 
 class PosthocSystem(ReleasingSystem):
@@ -31,13 +46,38 @@ class PosthocSystem(ReleasingSystem):
 
     Attributes:
         query_: the fitted release.
+        embedder_: the fitted embedder; after ``fit`` only.
+        considered_: all plans that calibration scored, best first; after ``fit`` only.
         input_shape_: shape of one input.
         n_features_in_: number of input features.
         classes_: labels seen in ``fit``, None without labels.
     """
 
     query_: PrivateQuery
+    embedder_: BaseEstimator
+    considered_: tuple[Plan, ...]
     classes_: npt.NDArray[Any] | None
+
+    random_state: Any
+    verbose: bool
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets parameters, also those of parts: ``set_params(obfuscator__hidden=(32,))``.
+
+        Raises:
+            InvalidParameter: a parameter of a part that is only named.
+            ValueError: no such parameter.
+        """
+        for key in params:
+            name, nested, _ = key.partition("__")
+            part = params.get(name, getattr(self, name, None))
+            if nested and name in _EXAMPLES and isinstance(part, str | None):
+                raise InvalidParameter(
+                    f"{key}: {name}={part!r} stands for a part and has no parameters; pass the "
+                    f"part itself, as {name}={_EXAMPLES[name]}"
+                )
+        super().set_params(**params)
+        return self
 
     def embed(self, X: npt.ArrayLike) -> Array:
         """Embeddings of X, clipped to the public domain, shape (n, d). Private: never to be
@@ -74,16 +114,18 @@ class PosthocSystem(ReleasingSystem):
         cls,
         folder: str | Path,
         *,
-        embedder: nn.Module | None = None,
+        embedder: nn.Module | BaseEstimator | None = None,
+        certificate: type[LipschitzBound] | None = None,
         trusted_key: str | Path | None = None,
     ) -> Self:
         """A system that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
-            embedder: an instance of your own module, if the bundle was fitted with one. Where its
-                code cannot be read (docs/guarantees.md), passing it is your word that it is the one
-                that the bundle was fitted with.
+            embedder: an instance of your own module, if the bundle was fitted with one, or a fitted
+                part whose ``network()`` is one. Where its code cannot be read (docs/guarantees.md),
+                passing it is your word that it is the one that the bundle was fitted with.
+            certificate: the class of your own bound, if the bundle was fitted with one.
             trusted_key: file with the public key that must have signed the bundle, or None.
 
         Raises:
@@ -93,15 +135,21 @@ class PosthocSystem(ReleasingSystem):
             UntrustedSignature: not signed by ``trusted_key``.
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
-        query = PrivateQuery.from_description(bundle.settings, bundle.arrays, embedder)
-        total = query.requirement
+        module: nn.Module | None = None
+        if embedder is not None:
+            module = module_of(embedder, parameter="embedder")
+        query = PrivateQuery.from_description(
+            bundle.settings, bundle.arrays, module, certificate=certificate
+        )
+        total, chosen = query.requirement, "identity" if embedder is None else embedder
+        name = query.embedding.name
         loaded = cls(
             epsilon=total.epsilon,
             delta=total.delta,
             radius=total.adjacency.radius,
             input_norm=total.adjacency.metric.value,
-            embedder="identity" if embedder is None else embedder,
-            embedder_name=query.embedding.name or None,
+            embedder=Named(chosen, name) if name else chosen,
+            certificate="auto" if certificate is None else certificate,
         )
         with rebuilding():
             shape = tuple(
@@ -119,6 +167,30 @@ class PosthocSystem(ReleasingSystem):
     def _restored_labels(cls, stored: Any, query: PrivateQuery) -> npt.NDArray[Any] | None:
         """The labels that a bundle names, as an array; None where it names none."""
         return None if stored is None else restored_labels(stored)
+
+    @abstractmethod
+    def _settings(self) -> PosthocSettings:
+        """The constructor's arguments, checked, and parts resolved."""
+
+    @abstractmethod
+    def _mechanisms(self, settings: PosthocSettings) -> tuple[str, ...]:
+        """The mechanisms that are tried."""
+
+    def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> FittedRelease:
+        """Fits everything, and becomes it."""
+        settings = self._settings()
+        rows, names = named_rows(X)
+        fitted = fit_release(
+            settings,
+            rows,
+            y,
+            mechanisms=self._mechanisms(settings),
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+        self.embedder_, self.considered_ = fitted.embedder, fitted.considered
+        self._become(fitted.query, fitted.input_shape, fitted.classes, names)
+        return fitted
 
     def _become(
         self,

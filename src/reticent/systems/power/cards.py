@@ -30,7 +30,10 @@ _ASSUMED = (
 def power_card(query: PowerQuery) -> GuaranteeCard:
     """The card of ``query``: what is protected, from whom, and what is assumed."""
     plan, guarantee = query.plan, query.mechanism.guarantee
-    factor = f"no observer's odds between them change by more than a factor e^{guarantee.epsilon:g} per answer"
+    factor = (
+        "no observer's odds between them change by more than a factor "
+        f"e^{guarantee.epsilon:g} per answer"
+    )
     if guarantee.delta:
         factor = (
             "the probability of any set of answers changes by at most a factor "
@@ -39,7 +42,10 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
         )
     details: list[tuple[str, str]] = []
     if plan.radius is None:
-        protected = f"The whole record: between any two records of the schema, {factor}. This is local differential privacy."
+        protected = (
+            f"The whole record: between any two records of the schema, {factor}. This "
+            "is local differential privacy."
+        )
         limit = "that a record is in the table at all, and its label if that is sent along"
     else:
         protected = (
@@ -60,7 +66,10 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
             details.append(
                 ("offset of the Lipschitz statement, from the grid", f"{offset} at every distance")
             )
-        limit = f"the record beyond distance {plan.radius:g}: several attributes together may be visible; and its label, if sent"
+        limit = (
+            f"the record beyond distance {plan.radius:g}: several attributes together "
+            "may be visible; and its label, if sent"
+        )
     mechanism = {
         "code": "randomised response on a code",
         "k-norm-l2": "K-norm noise in l2",

@@ -97,9 +97,11 @@ class PowerEncoder(
     Example:
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> encoder = PowerEncoder(epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), epochs=3, random_state=0).fit(X, y)
-        >>> encoder.release(X[:2]).receipt.guarantee.describe()
-        'differential privacy with epsilon=4, delta=0 for two data sets of one size that differ in 1 record(s)'
+        >>> encoder = PowerEncoder(
+        ...     epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), epochs=3, random_state=0
+        ... ).fit(X, y)
+        >>> encoder.release(X[:2]).receipt.guarantee.adjacency.describe()
+        'two data sets of one size that differ in 1 record(s)'
 
     References:
         - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
@@ -271,6 +273,14 @@ class PowerEncoder(
         """What would be released without noise, shape (n, outputs). Private: never to be sent."""
         query = self._fitted()
         return query.exact(self._inputs(X))
+
+    def checked_inputs(self, X: npt.ArrayLike) -> Any:
+        """X as ``query_`` takes it: checked, and in the units of the fitted system. Private.
+
+        Raises:
+            NotFittedYet, InvalidInput: as ``release`` does.
+        """
+        return self._inputs(X)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -94,7 +94,12 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         >>> from sklearn.datasets import load_digits
         >>> X, y = load_digits(return_X_y=True)
         >>> classifier = PrivateKNNClassifier(
-        ...     epsilon=2.0, delta=1e-5, queries=20, neighbours=20, sampling_probability=0.5, classes=range(10),
+        ...     epsilon=2.0,
+        ...     delta=1e-5,
+        ...     queries=20,
+        ...     neighbours=20,
+        ...     sampling_probability=0.5,
+        ...     classes=range(10),
         ...     feature_range=(0, 16),
         ... ).fit(X[:1700], y[:1700])
         >>> release = classifier.release(X[1700:1710])

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.checks import finite_array, is_sparse, one_each
+from reticent.core.checks import one_each
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.neighbours import PointGrid
 from reticent.neighbours.records import key_bytes
+from reticent.systems.input_rows import input_rows as input_rows
 from reticent.training.features import (
     FeatureMap,
     HogFeatures,
@@ -147,31 +148,3 @@ def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
         "feature_map='hog': expected pictures of shape (n, height, width), got inputs of "
         f"shape {shape}"
     )
-
-
-def input_rows(X: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
-    """Inputs as rows, and the shape of one.
-
-    Raises:
-        InvalidInput: not numbers, empty, NaN or infinity, or a single axis.
-    """
-    if is_sparse(X):
-        raise InvalidInput("X: sparse input is not supported; expected an array")
-    values = finite_array(X, name="X", allow_empty=True)
-    if values.ndim < 2:
-        raise InvalidInput(
-            f"X: expected 2D array, got {values.ndim}D array instead with "
-            f"shape={values.shape}. Reshape your data: "
-            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one query"
-        )
-    if values.shape[0] == 0:
-        raise InvalidInput(
-            f"X: found array with 0 sample(s) (shape={values.shape}) while a minimum of 1 is "
-            "required."
-        )
-    if values.size == 0:
-        raise InvalidInput(
-            f"X: found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is "
-            "required."
-        )
-    return values.reshape(len(values), -1), values.shape[1:]

@@ -39,7 +39,7 @@ from reticent.systems.private_knn.inputs import (
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
-from reticent.tables.frames import check_columns, named_rows, names_of, ordered_rows, plain_rows
+from reticent.tables.frames import named_rows, rows_named_alike
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
 from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives
@@ -104,8 +104,16 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         >>> X, y = load_digits(return_X_y=True)
         >>> X = X.reshape(-1, 8, 8) / 16
         >>> settings = StudentConfig(image_shape=(1, 8, 8), epochs=2)
-        >>> student = PrivateKNNStudent(epsilon=4.0, delta=1e-5, queries=(20,), neighbours=20, sampling_probability=0.5,
-        ...                             student=settings, classes=range(10), random_state=0)
+        >>> student = PrivateKNNStudent(
+        ...     epsilon=4.0,
+        ...     delta=1e-5,
+        ...     queries=(20,),
+        ...     neighbours=20,
+        ...     sampling_probability=0.5,
+        ...     student=settings,
+        ...     classes=range(10),
+        ...     random_state=0,
+        ... )
         >>> student.fit(X[:1400], y[:1400], public=X[1400:]).predict(X[1400:1403]).shape
         (3,)
 
@@ -200,15 +208,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         found = checked_keys(keys, len(inputs))
         # Whether there is such an engine has to be known before anything is charged.
         NeighbourSearch(Records.of([[0]], [0], None), engine=self.engine)
-        other = names_of(public)
-        if (names is None) != (other is None):
-            raise InvalidInput(
-                "public: expected column names as the private records have them, or none in both"
-            )
-        if names is not None and other is not None:
-            check_columns(list(other), list(names), by="the private records", name="public")
-            public = ordered_rows(public, names.tolist())
-        pictures, public_shape = input_rows(plain_rows(public))
+        alike = rows_named_alike(public, names, of="the private records", name="public")
+        pictures, public_shape = input_rows(alike)
         if public_shape != shape:
             raise InvalidInput(
                 f"public: expected inputs of shape {shape}, as the private ones have, got "

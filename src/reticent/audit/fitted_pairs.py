@@ -1,0 +1,235 @@
+"""Neighbours that a fitted system is audited on, found around the rows that its owner gives.
+
+Each finder takes a fitted query and checked rows, and gives pairs: what the query's own mechanism
+is handed for either neighbour. Everything up to the mechanism is computed by the fitted query once
+for each pair; the mechanism then runs as often as the audit wants.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import TypeIs
+
+from reticent.core.coded_rows import CodedRows
+from reticent.core.norms import Norm
+from reticent.lipschitz import snap
+from reticent.mechanisms import AdditiveMechanism, DistanceToInstability, ProposeTestRelease
+from reticent.mechanisms.label_mechanism import LabelMechanism
+from reticent.noise import Sampler
+from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.power.query import PowerQuery
+
+if TYPE_CHECKING:
+    from reticent.systems.posthoc.query import PrivateQuery
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Answers = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
+Draw = Callable[[int, Sampler], Answers]
+
+_MOST_ROWS = 64
+"""Rows around which neighbours are looked for; more cost time and seldom find a worse pair."""
+
+_DIRECTIONS = 32
+"""Random directions tried around each row, beside the axes."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbours, as the mechanism sees them.
+
+    Attributes:
+        name: which neighbours, in words without private values.
+        first, second: draws that many answers about one of them: values, and which are withheld.
+        values: released values without noise of either, where answers are vectors, shape (2, m);
+            None where answers are labels.
+    """
+
+    name: str
+    first: Draw
+    second: Draw
+    values: Array | None
+
+
+def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
+    """Whether ``query`` is a posthoc one; torch, which that module needs, is not imported for it.
+
+    Example:
+        >>> is_posthoc("a query")
+        False
+    """
+    module = sys.modules.get("reticent.systems.posthoc.query")
+    return module is not None and isinstance(query, module.PrivateQuery)
+
+
+def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Generator) -> list[Pair]:
+    """Embeddings of rows, each against points at the radius around it.
+
+    Of all these neighbours one pair is kept whose released values differ most, and, where a test
+    decides about release, one whose chances to pass differ most.
+
+    Args:
+        query: the fitted release.
+        inputs: shape (n, features), n at least 1; up to 64 are used.
+        random: where directions come from.
+    """
+    here = query.bound.domain.clip(query.embedding.embed(_some(inputs, random)))
+    radius, norm = query.requirement.adjacency.radius, query.bound.input_norm
+    moves = _moves(here.shape[1], norm, random) * radius
+    start = np.repeat(here, len(moves), axis=0)
+    end = query.bound.domain.clip(start + np.tile(moves, (len(here), 1)))
+    values = [
+        query.network.forward_each(snap(query.bound, points) * query.bound.input_step)
+        for points in (start, end)
+    ]
+    levels = None if query.test is None else [query.test.levels(points) for points in (start, end)]
+    kept = {"largest change of the released value": int(_change(query, *values).argmax())}
+    mechanism = query.mechanism
+    if levels is not None:
+        assert isinstance(mechanism, ProposeTestRelease)
+        chances = [
+            mechanism.pass_probabilities[np.minimum(at, mechanism.max_level)] for at in levels
+        ]
+        odds = [np.log((p + 1e-12) / (1.0 - p + 1e-12)) for p in chances]
+        kept["largest change of the chance to pass"] = int(np.abs(odds[0] - odds[1]).argmax())
+
+    def draw(side: int, index: int) -> Draw:
+        value = values[side][index]
+        level = None if levels is None else int(levels[side][index])
+
+        def run(runs: int, sampler: Sampler) -> Answers:
+            tiled = np.broadcast_to(value, (runs, len(value)))
+            if level is None:
+                assert not isinstance(mechanism, ProposeTestRelease)
+                return mechanism.release(tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
+            assert isinstance(mechanism, ProposeTestRelease)
+            return mechanism.release(tiled, np.full(runs, level), sampler=sampler)
+
+        return run
+
+    vectors = isinstance(_inner(query), AdditiveMechanism)
+    return [
+        Pair(
+            f"embeddings of your rows within {norm.value} distance {radius:g}: {what}",
+            draw(0, index),
+            draw(1, index),
+            np.stack([values[0][index], values[1][index]]) if vectors else None,
+        )
+        for what, index in kept.items()
+    ]
+
+
+def power_pairs(query: PowerQuery, rows: CodedRows, *, random: np.random.Generator) -> list[Pair]:
+    """Rows of the table against each other: any two, or those within the radius.
+
+    Args:
+        query: the fitted release.
+        rows: n rows, coded by the query's schema; up to 512 are used.
+        random: which rows are used, where there are more.
+
+    Returns:
+        The pair whose released values differ most; empty where no two of the rows are neighbours,
+        or none differ.
+    """
+    chosen = random.permutation(len(rows))[: 8 * _MOST_ROWS]
+    dense = rows.dense()[np.sort(chosen)]
+    values = query.exact(dense)
+    change = np.sqrt(_squares(values))
+    if query.plan.radius is not None:
+        change[np.sqrt(_squares(dense)) > query.plan.radius] = 0.0
+    first, second = np.unravel_index(int(change.argmax()), change.shape)
+    if change[first, second] == 0.0:
+        return []
+
+    def draw(row: Array) -> Draw:
+        return lambda runs, sampler: query.answer(np.tile(row, (runs, 1)), sampler=sampler)
+
+    near = "" if query.plan.radius is None else f" within {query.plan.radius:g}"
+    coded = query.plan.mechanism == "code"
+    return [
+        Pair(
+            f"two of your rows{near}: largest change of the released value",
+            draw(dense[first]),
+            draw(dense[second]),
+            None if coded else values[[first, second]],
+        )
+    ]
+
+
+def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:
+    """Neighbouring training sets, as far as a fitted query can know them: at each of your rows the
+    certified distance of a label changes by one at most, and a label changes at distance 0 only.
+
+    Args:
+        query: the fitted release.
+        inputs: shape (n, features), n at least 1.
+    """
+    _, distances = query.stable_distances(inputs)
+    found = np.unique(distances[distances > 0])
+    # The mechanism is steepest where distances are small, and the rest stands for the others.
+    levels = sorted(
+        {int(level) for level in (*found[:2], *np.quantile(found, [0.5, 1.0]))}
+        if len(found)
+        else ()
+    )
+    pairs = [
+        Pair(
+            f"certified distance {level} against {level - 1}",
+            _response(query, 0, level),
+            _response(query, 0, level - 1),
+            None,
+        )
+        for level in levels
+    ]
+    changed = "certified distance 0, and another label"
+    return [Pair(changed, _response(query, 0, 0), _response(query, 1, 0), None), *pairs]
+
+
+def _response(query: CertifiedQuery, label: int, level: int) -> Draw:
+    def run(runs: int, sampler: Sampler) -> Answers:
+        mechanism = query.mechanism
+        labels, levels = np.full(runs, label), np.full(runs, level)
+        if isinstance(mechanism, DistanceToInstability):
+            return mechanism.release(labels, levels, sampler=sampler)
+        return mechanism.release(labels, levels, sampler=sampler), np.zeros(runs, dtype=np.bool_)
+
+    return run
+
+
+def _some(inputs: Array, random: np.random.Generator) -> Array:
+    return inputs[np.sort(random.permutation(len(inputs))[:_MOST_ROWS])]
+
+
+def _moves(dimension: int, norm: Norm, random: np.random.Generator) -> Array:
+    """Vectors of ``norm`` 1: axes, all corners of a small cube, random ones of a larger."""
+    axes = np.concatenate([np.eye(dimension), -np.eye(dimension)])
+    corners = random.choice([-1.0, 1.0], (_DIRECTIONS, dimension))
+    moves = np.concatenate([axes, corners, random.normal(size=(_DIRECTIONS, dimension))])
+    return np.asarray(moves / norm.of(moves)[:, None])
+
+
+def _inner(query: PrivateQuery) -> AdditiveMechanism | LabelMechanism:
+    mechanism = query.mechanism
+    return mechanism.inner if isinstance(mechanism, ProposeTestRelease) else mechanism  # type: ignore[return-value]
+
+
+def _change(query: PrivateQuery, first: Array, second: Array) -> Array:
+    """How far apart two released values are for the noise that hides them, shape (n,)."""
+    inner = _inner(query)
+    if isinstance(inner, AdditiveMechanism):
+        return np.asarray(inner.norm.of(first - second))
+    chances = [np.maximum(inner.probabilities(logits), math.ulp(0.0)) for logits in (first, second)]
+    return np.asarray(np.abs(np.log(chances[0]) - np.log(chances[1])).max(axis=1))
+
+
+def _squares(points: Array) -> Array:
+    """Squared l2 distances of all pairs, shape (n, n)."""
+    norms = np.square(points).sum(axis=1)
+    return np.asarray(np.maximum(norms[:, None] + norms - 2.0 * points @ points.T, 0.0))

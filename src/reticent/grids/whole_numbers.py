@@ -1,0 +1,139 @@
+"""Arithmetic that gives a record the same whole numbers alone and in any batch.
+
+A matrix product of doubles adds in an order that depends on the batch, so its last bit can move
+with *other* records. Here every product and partial sum is a whole number below 2^53, which a
+double holds exactly: the order cannot matter. What is not a sum (division, square root, the
+exponential) is done entry by entry with operations that IEEE 754 rounds correctly.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import InvalidParameter
+
+Array = npt.NDArray[np.float64]
+
+EXACT = 2.0**53
+"""Whole numbers up to this one are doubles."""
+
+_MARGIN = 1.0 - 2.0**-40
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+_DEGREE = 13
+_SMALLEST = -700.0
+
+
+def exact_product(left: Array, right: Array, *, bound: float) -> Array:
+    """The matrix product of whole numbers, exact.
+
+    Args:
+        left: shape (n, m), whole numbers.
+        right: shape (m, k), whole numbers.
+        bound: of the magnitude of every partial sum, from public numbers; for instance the longest
+            row times the longest column, by Cauchy and Schwarz.
+
+    Raises:
+        InvalidParameter: ``bound`` is beyond 2^52.
+
+    Example:
+        >>> exact_product(np.array([[2.0, 3.0]]), np.array([[1.0], [-1.0]]), bound=8.0).tolist()
+        [[-1.0]]
+    """
+    if not bound <= EXACT / 2:
+        raise InvalidParameter(
+            f"values: too large or too many for exact sums, which may reach {bound:.3g}; expected "
+            "at most 2**52"
+        )
+    return np.asarray(left @ right)
+
+
+def lengths(rows: Array) -> Array:
+    """At least the l2 norm of each row of whole numbers, and equal to it to about a thousandth;
+    from that row alone, to the last bit.
+
+    Args:
+        rows: shape (n, m), whole numbers below 2^53.
+
+    Returns:
+        Shape (n,). Where m times the square of the largest entry is below 2^53, the norm itself,
+        correctly rounded.
+
+    Example:
+        >>> lengths(np.array([[3.0, -4.0]])).tolist()
+        [5.0]
+    """
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    room = (53 - math.ceil(math.log2(max(rows.shape[1], 1)))) // 2
+    shift = np.maximum(np.frexp(largest)[1] - room, 0)
+    coarse = np.ceil(np.ldexp(np.abs(rows), -shift[:, None]))
+    return np.asarray(np.ldexp(np.sqrt(np.square(coarse).sum(axis=1)), shift))
+
+
+def clipped(rows: Array, bound: float) -> Array:
+    """Whole numbers of an l2 norm of at most ``bound``, each row from that row alone; rows that
+    ``lengths`` finds within it stay as they are.
+
+    A longer row is multiplied by bound / length and cut towards 0, which only shortens it.
+
+    Args:
+        rows: shape (n, m), whole numbers.
+        bound: above 0.
+
+    Example:
+        >>> clipped(np.array([[30.0, 40.0], [3.0, 4.0]]), 10.0).tolist()
+        [[5.0, 7.0], [3.0, 4.0]]
+    """
+    norms = lengths(rows)
+    factors = np.where(norms <= bound, 1.0, _MARGIN * bound / np.maximum(norms, 1.0))
+    return np.where((norms <= bound)[:, None], rows, np.trunc(rows * factors[:, None]))
+
+
+def of_length(rows: Array, length: float) -> Array:
+    """Rows of whole numbers in the direction of ``rows``, of an l2 norm of at most ``length`` and
+    within sqrt(m) of it; rows of zeros stay so.
+
+    Args:
+        rows: shape (n, m), whole numbers.
+        length: above 0.
+    """
+    factors = _MARGIN * length / np.maximum(lengths(rows), 1.0)
+    return np.asarray(np.trunc(rows * factors[:, None]))
+
+
+def exponential(values: Array) -> Array:
+    """exp of numbers of at most 0, entry by entry, to a relative 1e-15.
+
+    numpy's own may round an entry differently where it stands elsewhere in an array; additions and
+    multiplications do not.
+    """
+    capped = np.maximum(values, _SMALLEST)
+    powers = np.rint(capped * _LOG2_E)
+    rest = (capped - powers * _LN2_HIGH) - powers * _LN2_LOW
+    total = np.full_like(rest, 1.0 / math.factorial(_DEGREE))
+    for power in range(_DEGREE - 1, -1, -1):
+        total *= rest
+        total += 1.0 / math.factorial(power)
+    return np.asarray(np.ldexp(total, powers.astype(np.int64)))
+
+
+def softmax(logits: Array) -> Array:
+    """Shares of each row, summed class by class, so that a row has the same alone.
+
+    Args:
+        logits: shape (n, classes), finite.
+
+    Example:
+        >>> softmax(np.zeros((1, 2))).tolist()
+        [[0.5, 0.5]]
+    """
+    weights = exponential(logits - logits.max(axis=1, keepdims=True))
+    total = np.zeros(len(weights))
+    for column in weights.T:
+        total += column
+    return np.asarray(weights / total[:, None])

@@ -1,0 +1,288 @@
+"""Sums over records plus discrete Gaussian noise, a number of them that is fixed beforehand, at one
+total.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
+from reticent.core.guarantees import AddRemove, Guarantee, Replace
+from reticent.mechanisms.gaussian import analytic_sigma
+from reticent.noise import Sampler
+
+Integers = npt.NDArray[np.int64]
+
+_TAIL = 36.0
+"""Draws beyond this many sigma count as failures, of probability at most 2 exp(-648) each."""
+
+_ROUND_UP = 1.0 + 2.0**-40
+_LARGEST_SUM = 2**61
+_LEAST_STEPS = 2.0**12
+"""Of a sigma: a coarser grid would cost more than a thousandth of epsilon for a single number."""
+
+
+@dataclass(frozen=True)
+class SumBlock:
+    """Some coordinates of a sum that share one noise scale.
+
+    Attributes:
+        width: number of coordinates, at least 1.
+        bound: of the l2 norm of what one record adds to them, in grid steps, above 0. It must
+            hold for the whole numbers that are added, after every rounding.
+        share: of the squared precision of all blocks, in (0, 1]; those of a mechanism add up to 1.
+    """
+
+    width: int
+    bound: float
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        count(self.width, name="width")
+        positive(self.bound, name="bound")
+        if positive(self.share, name="share") > 1:
+            raise InvalidParameter(f"share={self.share!r}: expected a number in (0, 1]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySums:
+    """Sums of whole numbers over records, each coordinate plus discrete Gaussian noise.
+
+    **Guarantee.** If what a record adds to any sum is a vector of whole numbers that depends on
+    that record, on public things and on earlier released sums alone, and the part of it in block b
+    has an l2 norm of at most ``blocks[b].bound``, then all of at most ``sums`` released sums
+    together are (epsilon, delta)-private under ``adjacency``. Where a person is protected,
+    "record" means all records of one person. All sums together also cost ``event``, in zCDP.
+
+    *Why.* One record more or less moves block b of a sum by at most its bound C_b; one record in
+    place of another by at most 2 C_b. With continuous noise of deviation sigma_b, T adaptively
+    chosen sums are one Gaussian mechanism of squared distance T sum_b (C_b / sigma_b)^2 (Dong, Roth
+    and Su 2022, Corollary 3.3), whose exact delta is known (Balle and Wang 2018, Theorem 8).
+    Rounding that noise to whole numbers is post-processing, because the sums are whole numbers
+    already. In each coordinate the discrete Gaussian and the rounded one have probabilities within
+    a factor exp(+-eta) of each other, eta = 1300 / (8 sigma_b^2), up to 36 sigma; beyond lies a
+    mass of at most 2 exp(-648). Over all coordinates of all sums the factors multiply, whatever
+    later sums depend on; twice their sum is taken off epsilon, and the tails off delta.
+
+    *Floating point.* Sums and noise are integers; sigma is enlarged by 1e-7 of itself.
+
+    Attributes:
+        blocks: of one sum.
+        sums: T, how many sums will ever be released.
+        epsilon, delta: of all of them together.
+        adjacency: ``AddRemove`` or ``Replace``.
+
+    Example:
+        >>> mechanism = NoisySums(
+        ...     blocks=(SumBlock(3, 2.0**20),),
+        ...     sums=1,
+        ...     epsilon=1.0,
+        ...     delta=1e-5,
+        ...     adjacency=AddRemove(1),
+        ... )
+        >>> round(mechanism.multipliers[0], 3)
+        3.731
+
+    References:
+        Balle and Wang (2018), Theorem 8; Dong, Roth and Su (2022), Corollary 3.3; Canonne, Kamath
+        and Steinke (2020), Theorem 4 (zCDP of the discrete noise itself).
+    """
+
+    blocks: tuple[SumBlock, ...]
+    sums: int
+    epsilon: float
+    delta: float
+    adjacency: AddRemove | Replace
+
+    name: ClassVar[str] = "noisy sums"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        count(self.sums, name="sums")
+        if not 1e-4 <= positive(self.epsilon, name="epsilon") <= 500:
+            raise InvalidParameter(f"epsilon={self.epsilon!r}: expected 1e-4 to 500")
+        if probability(self.delta, name="delta", allow_zero=False) < 1e-50:
+            raise InvalidParameter(f"delta={self.delta!r}: expected at least 1e-50")
+        if not isinstance(self.adjacency, AddRemove | Replace):
+            raise InvalidParameter(
+                f"adjacency: expected AddRemove or Replace, got {type(self.adjacency).__name__}"
+            )
+        shares = math.fsum(block.share for block in self.blocks)
+        if not abs(shares - 1) < 1e-9:
+            raise InvalidParameter(f"blocks: expected shares that add up to 1, got {shares!r}")
+        if min(self.sigmas) < _LEAST_STEPS or max(self.sigmas) > 2.0**50:
+            raise InvalidParameter(
+                "bound: expected a grid on which noise is 2**12 to 2**50 steps wide, got "
+                f"{min(self.sigmas):.3g} to {max(self.sigmas):.3g}"
+            )
+
+    @property
+    def distances(self) -> tuple[float, ...]:
+        """How far two neighbours' sums are apart at most, in l2, in grid steps, block by block."""
+        factor = self.adjacency.records * (2 if isinstance(self.adjacency, Replace) else 1)
+        return tuple(factor * block.bound * _ROUND_UP for block in self.blocks)
+
+    @cached_property
+    def multipliers(self) -> tuple[float, ...]:
+        """Noise of one sum over the distance of two neighbours, block by block."""
+        rough = self._multipliers(self.epsilon, self.delta)
+        # eta falls with the noise, which only grows from here: the rough noise bounds it.
+        eta = math.fsum(
+            self.sums * block.width * (_TAIL**2 + 4.0) / (8.0 * (multiplier * distance) ** 2)
+            for block, multiplier, distance in zip(self.blocks, rough, self.distances, strict=True)
+        )
+        coordinates = self.sums * sum(block.width for block in self.blocks)
+        epsilon = self.epsilon - 2.0 * eta
+        tails = 2.0 * coordinates * math.exp(-0.5 * _TAIL**2) * (1.0 + math.exp(self.epsilon))
+        delta = (self.delta - tails) * math.exp(-eta)
+        if epsilon <= 0 or delta <= 0:
+            raise InvalidParameter(
+                f"epsilon={self.epsilon!r}, delta={self.delta!r}: below the resolution of the grid"
+            )
+        return self._multipliers(epsilon, delta)
+
+    def _multipliers(self, epsilon: float, delta: float) -> tuple[float, ...]:
+        alone = analytic_sigma(sensitivity=1.0, epsilon=epsilon, delta=delta)
+        return tuple(
+            alone * math.sqrt(self.sums / block.share) * _ROUND_UP for block in self.blocks
+        )
+
+    @cached_property
+    def sigmas(self) -> tuple[float, ...]:
+        """Parameter of the noise of every coordinate, in grid steps, block by block."""
+        return tuple(
+            multiplier * distance
+            for multiplier, distance in zip(self.multipliers, self.distances, strict=True)
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of all sums together."""
+        return Guarantee(self.epsilon, self.delta, self.adjacency)
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """The same as one charge, in zCDP, which holds for the discrete noise itself."""
+        rho = 0.5 * math.fsum(self.sums / multiplier**2 for multiplier in self.multipliers)
+        return PrivacyEvent(self.name, self.guarantee, ZeroConcentratedCost(rho * _ROUND_UP))
+
+    def noisy(
+        self,
+        totals: Sequence[npt.ArrayLike],
+        *,
+        sampler: Sampler,
+        noise_scale: float = 1.0,
+    ) -> tuple[Integers, ...]:
+        """One sum with fresh noise. How many are asked for is ``SumSession``'s to count.
+
+        Args:
+            totals: for each block whole numbers, ``width`` of them in any shape.
+            sampler: source of randomness.
+            noise_scale: factor of the noise; other than 1 only with a seeded sampler, for
+                experiments.
+
+        Returns:
+            For each block int64 of the same shape.
+
+        Raises:
+            InvalidInput: other shapes or types, numbers beyond 2^61, or another noise scale in a
+                release. Values are never shown.
+        """
+        if len(totals) != len(self.blocks):
+            raise InvalidInput(f"totals: expected {len(self.blocks)} blocks, got {len(totals)}")
+        return tuple(
+            self._drawn(_whole(total, block.width), sigma, sampler, noise_scale)
+            for total, block, sigma in zip(totals, self.blocks, self.sigmas, strict=True)
+        )
+
+    def noisy_rows(
+        self,
+        totals: npt.ArrayLike,
+        *,
+        sampler: Sampler,
+        block: int = 0,
+        noise_scale: float = 1.0,
+    ) -> Integers:
+        """One block of several sums, each with noise of its own.
+
+        Args:
+            totals: shape (n, width), whole numbers: of n sums.
+            block: which one.
+            sampler, noise_scale: as in ``noisy``.
+
+        Returns:
+            int64 of the same shape.
+
+        Raises:
+            InvalidInput: as in ``noisy``.
+        """
+        array, width = np.asarray(totals), self.blocks[block].width
+        if array.ndim != 2 or array.shape[1] != width:
+            raise InvalidInput(f"totals: expected {width} columns, got shape={array.shape}")
+        whole = _whole(array, array.size)
+        return self._drawn(whole, self.sigmas[block], sampler, noise_scale)
+
+    def _drawn(
+        self, totals: Integers, sigma: float, sampler: Sampler, noise_scale: float
+    ) -> Integers:
+        if positive(noise_scale, name="noise_scale") != 1 and not sampler.seeded:
+            raise InvalidInput(
+                f"noise_scale={noise_scale!r}: expected 1 in a release; other noise is for "
+                "experiments, with a seed"
+            )
+        return totals + sampler.discrete_gaussian(totals.shape, sigma=sigma * noise_scale)
+
+
+class SumSession:
+    """Releases at most as many sums as its mechanism has.
+
+    **Guarantee.** That of ``mechanism``, over all threads.
+
+    Args:
+        mechanism: what is released.
+        sampler: source of randomness.
+        noise_scale: see ``NoisySums.noisy``.
+    """
+
+    def __init__(self, mechanism: NoisySums, *, sampler: Sampler, noise_scale: float = 1.0) -> None:
+        self.mechanism, self.sampler, self.noise_scale = mechanism, sampler, noise_scale
+        self.released = 0
+        self._turn = Lock()
+
+    def release(self, totals: Sequence[npt.ArrayLike]) -> tuple[Integers, ...]:
+        """See ``NoisySums.noisy``.
+
+        Raises:
+            BudgetExceeded: all sums were released; nothing is drawn.
+        """
+        with self._turn:
+            if self.released >= self.mechanism.sums:
+                raise BudgetExceeded(
+                    f"sums: all {self.mechanism.sums} of this mechanism were released"
+                )
+            self.released += 1
+        return self.mechanism.noisy(totals, sampler=self.sampler, noise_scale=self.noise_scale)
+
+
+def _whole(total: npt.ArrayLike, width: int) -> Integers:
+    array = np.asarray(total)
+    whole = array.dtype.kind in "iu" or (
+        array.dtype.kind == "f" and bool((array == np.rint(array)).all())
+    )
+    if not whole or array.size != width:
+        raise InvalidInput(
+            f"totals: expected {width} whole numbers, got dtype={array.dtype} shape={array.shape}"
+        )
+    if bool((np.abs(array) > _LARGEST_SUM).any()):
+        raise InvalidInput(f"totals: expected whole numbers of at most {_LARGEST_SUM}")
+    return array.astype(np.int64)

@@ -1,0 +1,39 @@
+"""Inputs of an estimator as rows of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import finite_array, is_sparse
+from reticent.core.errors import InvalidInput
+
+Array = npt.NDArray[np.float64]
+
+
+def input_rows(X: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
+    """Inputs as rows, and the shape of one.
+
+    Raises:
+        InvalidInput: not numbers, empty, NaN or infinity, or a single axis.
+    """
+    if is_sparse(X):
+        raise InvalidInput("X: sparse input is not supported; expected an array")
+    values = finite_array(X, name="X", allow_empty=True)
+    if values.ndim < 2:
+        raise InvalidInput(
+            f"X: expected 2D array, got {values.ndim}D array instead with "
+            f"shape={values.shape}. Reshape your data: "
+            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one query"
+        )
+    if values.shape[0] == 0:
+        raise InvalidInput(
+            f"X: found array with 0 sample(s) (shape={values.shape}) while a minimum of 1 is "
+            "required."
+        )
+    if values.size == 0:
+        raise InvalidInput(
+            f"X: found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is "
+            "required."
+        )
+    return values.reshape(len(values), -1), values.shape[1:]

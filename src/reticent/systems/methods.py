@@ -1,0 +1,264 @@
+"""Which methods there are: ours, and those of other packages, which are found by an entry point.
+
+A package adds its own by an entry point in the group ``reticent.methods``, whose object is a
+``Method`` or a list of them::
+
+    [project.entry-points."reticent.methods"]
+    clinic = "clinic_methods:METHODS"
+
+A method says what it is in words, and names its class by a string: a list of methods imports none
+of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+from reticent import __version__
+from reticent.core.checks import one_of, words
+from reticent.core.errors import InvalidInput, MissingExtra, ReticentError, UnknownName
+
+GROUP = "reticent.methods"
+"""The group of entry points."""
+
+OWN = f"reticent {__version__}"
+"""Where our own methods come from."""
+
+Role = Literal["estimator", "part"]
+
+_MOST = 2000
+_SHOWN = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A method in words, and where its class is.
+
+    Attributes:
+        name: the word by which it is asked for; that of its class.
+        target: "module:name" of the class, or of what makes an instance; imported by ``load``.
+        summary: what it does, in one line.
+        role: "estimator", which is fitted on data and protects something; or "part", an argument
+            of an estimator.
+        protects: what an estimator protects, in a few words; "" for a part.
+        releases: what it releases, in a few words; "" for a part.
+        origin: name and version of the package that offers it; filled in where it is found.
+
+    Example:
+        >>> half = Method(name="Half", target="fractions:Fraction", summary="exact", role="part")
+        >>> half.load()(1, 2)
+        Fraction(1, 2)
+    """
+
+    name: str
+    target: str
+    summary: str
+    role: Role = "estimator"
+    protects: str = ""
+    releases: str = ""
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("name", "target", "summary"):
+            words(getattr(self, field), name=field, most=_MOST)
+        one_of(self.role, ("estimator", "part"), name="role")
+        for field in ("protects", "releases"):
+            words(
+                getattr(self, field), name=field, minimum=int(self.role == "estimator"), most=_MOST
+            )
+        module, colon, path = self.target.partition(":")
+        if not (module and colon and path):
+            raise InvalidInput(f"target={self.target!r}: expected 'module:name'")
+
+    def load(self) -> Any:
+        """The class.
+
+        Raises:
+            InvalidInput: it is not there, or cannot be imported.
+            MissingExtra: it needs a package that is not installed.
+        """
+        module, _, path = self.target.partition(":")
+        try:
+            return reduce(getattr, path.split("."), importlib.import_module(module))
+        except MissingExtra:
+            raise
+        except ImportError:
+            if self.origin == OWN:
+                raise
+            raise self._not_there() from None
+        except AttributeError:
+            raise self._not_there() from None
+
+    def describe(self) -> str:
+        """One line: name, what it protects, what it releases, where it comes from."""
+        said = (
+            f"protects {self.protects}; releases {self.releases}"
+            if self.role == "estimator"
+            else f"part: {self.summary}"
+        )
+        return f"{self.name}: {said} ({self.origin})"
+
+    def _not_there(self) -> InvalidInput:
+        return InvalidInput(
+            f"method {self.name!r}: {self.target} of {self.origin} cannot be imported; install "
+            "that package again, or ask its authors"
+        )
+
+
+def _own(name: str, module: str, summary: str, **said: Any) -> Method:
+    return Method(
+        name=name, target=f"reticent.{module}:{name}", summary=summary, origin=OWN, **said
+    )
+
+
+BUILT_IN = (
+    _own(
+        "PosthocEncoder",
+        "systems.posthoc.encoder",
+        "obfuscated embeddings for an untrusted server",
+        protects="an input, among those near it in its embedding",
+        releases="a vector for every input",
+    ),
+    _own(
+        "PosthocClassifier",
+        "systems.posthoc.classifier",
+        "labels of private inputs from a classifier that the client runs",
+        protects="an input, among those near it in its embedding",
+        releases="a label for every input",
+    ),
+    _own(
+        "PowerEncoder",
+        "systems.power.encoder",
+        "vectors of table rows that any model can learn from",
+        protects="a table row, or its changes within a radius",
+        releases="a vector for every row",
+    ),
+    _own(
+        "CertifiedClassifier",
+        "systems.certified.classifier",
+        "labels from one model trained without noise, by certified distances",
+        protects="one record of the training set",
+        releases="a label for every query",
+    ),
+    _own(
+        "CertifiedEnsemble",
+        "systems.certified.ensemble",
+        "labels from a vote of models trained without noise, by certified distances",
+        protects="one record of the training set",
+        releases="a label for every query",
+    ),
+    _own(
+        "PrivateKNNClassifier",
+        "systems.private_knn.classifier",
+        "labels of public queries by noisy votes of private neighbours",
+        protects="one record, or all of one person",
+        releases="labels of a fixed number of queries, under one total",
+    ),
+    _own(
+        "PrivateKNNStudent",
+        "systems.private_knn.student",
+        "a model that learns from private labels of public pictures",
+        protects="one record, or all of one person",
+        releases="a model, under one total",
+    ),
+    _own("BetaVAE", "training.parts.embedders", "embedder: a beta-VAE", role="part"),
+    _own("Identity", "training.parts.embedders", "embedder: nothing", role="part"),
+    _own("Named", "training.parts.embedders", "an embedder, and its name", role="part"),
+    _own(
+        "NoiseAware",
+        "training.parts.obfuscators",
+        "obfuscator trained through the noise of its release",
+        role="part",
+    ),
+    _own("Published", "training.parts.obfuscators", "obfuscators of the papers", role="part"),
+    _own(
+        "LabelAware",
+        "training.parts.label_classifiers",
+        "classifier trained for the mechanism that releases its label",
+        role="part",
+    ),
+    _own(
+        "Calibration",
+        "systems.posthoc.settings",
+        "how the utility of a posthoc release is measured",
+        role="part",
+    ),
+    _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
+)
+"""Methods of this package."""
+
+
+@dataclass(frozen=True)
+class FoundMethods:
+    """What ``find_methods`` has found.
+
+    Attributes:
+        methods: ours first, then those of other packages by name.
+        problems: for each entry point that gives no methods, or methods of taken names, a line
+            that says so.
+    """
+
+    methods: tuple[Method, ...]
+    problems: tuple[str, ...]
+
+    def named(self, name: str, *, role: Role) -> Method:
+        """The method called ``name``.
+
+        Raises:
+            UnknownName: there is none of that role.
+        """
+        known = {method.name: method for method in self.methods if method.role == role}
+        if name not in known:
+            more = f"; not loaded: {'; '.join(self.problems)}" if self.problems else ""
+            raise UnknownName(f"{role} {name!r}: expected one of {', '.join(known)}{more}")
+        return known[name]
+
+
+def find_methods() -> FoundMethods:
+    """Our methods, and those that installed packages offer.
+
+    An entry point that cannot be loaded, or gives something else, is a problem that is told and
+    stands in the way of no other. No package can take the name of another's method.
+    """
+    found = {method.name: method for method in BUILT_IN}
+    problems: list[str] = []
+    points = entry_points(group=GROUP)
+    for point in sorted(points, key=lambda point: (_origin(point), point.name)):
+        where = f"{_origin(point)}, entry point {point.name!r} = {point.value!r}"
+        try:
+            offered = _offered(point)
+        except Exception as error:  # somebody else's code may raise anything
+            problems.append(f"{where}: {_told(error)}")
+            continue
+        for method in offered:
+            if method.name in found:
+                problems.append(
+                    f"{where}: the name {method.name!r} is taken by {found[method.name].origin}"
+                )
+            else:
+                found[method.name] = replace(method, origin=_origin(point))
+    others = sorted(list(found.values())[len(BUILT_IN) :], key=lambda method: method.name)
+    return FoundMethods((*BUILT_IN, *others), tuple(problems))
+
+
+def _offered(point: EntryPoint) -> list[Method]:
+    offered = point.load()
+    listed = list(offered) if isinstance(offered, Iterable) else [offered]
+    for method in listed:
+        if not isinstance(method, Method):
+            raise InvalidInput(f"expected a Method or a list of them, got {type(method).__name__}")
+    return listed
+
+
+def _origin(point: EntryPoint) -> str:
+    return "an unknown package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+
+
+def _told(error: Exception) -> str:
+    text = " ".join(str(error).split())[:_SHOWN]
+    return text if isinstance(error, ReticentError) else f"{type(error).__name__}: {text}"

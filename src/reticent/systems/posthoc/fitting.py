@@ -1,0 +1,301 @@
+"""The stages of fitting that both posthoc estimators share: embed, train, certify, calibrate."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator
+
+from reticent.core.checks import flag
+from reticent.core.errors import InvalidInput
+from reticent.core.regions import Box
+from reticent.core.seeds import training_generator
+from reticent.networks import Network, from_torch
+from reticent.systems.class_labels import class_labels
+from reticent.systems.embedding import (
+    BetaVaeEmbedding,
+    Embedding,
+    IdentityEmbedding,
+    ModuleEmbedding,
+    check_pictures,
+)
+from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
+from reticent.systems.posthoc.certificates import bound_of
+from reticent.systems.posthoc.plans import LABEL_MECHANISMS, Plan, output_of
+from reticent.systems.posthoc.query import PrivateQuery
+from reticent.systems.posthoc.settings import PosthocSettings
+from reticent.training.embedder import Embedder
+from reticent.training.features import LARGEST_INPUT
+from reticent.training.heads import Head
+from reticent.training.parts.contract import (
+    fitted,
+    module_of,
+    needs_labels,
+    network_of,
+    trains_for_release,
+    variants,
+)
+from reticent.training.parts.embedders import Identity
+from reticent.training.progress import Report, progress
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+# share of fitted embeddings that may lie outside the public domain on either side of a coordinate
+_TAIL = 5e-4
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRelease:
+    """What ``fit_release`` has found.
+
+    Attributes:
+        query: the fitted release.
+        embedder: the fitted part that makes embeddings.
+        released: the fitted part that calibration chose.
+        head: classifier of released vectors; None for labels or without labels.
+        considered: every plan that was scored, best first.
+        classes: labels as the user wrote them, None without labels.
+        input_shape: shape of one input.
+    """
+
+    query: PrivateQuery
+    embedder: BaseEstimator
+    released: BaseEstimator
+    head: Head | None
+    considered: tuple[Plan, ...]
+    classes: npt.NDArray[Any] | None
+    input_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Everything that is ready before the released function is trained.
+
+    Attributes:
+        embedder: the fitted part that makes embeddings.
+        embedding: from inputs to embeddings.
+        domain: the public box that embeddings are clipped to.
+        data: clipped embeddings and labels, split for calibration.
+        classes: labels as the user wrote them, None without labels.
+        input_shape: shape of one input.
+        seed: seed of everything that is trained.
+    """
+
+    embedder: BaseEstimator
+    embedding: Embedding
+    domain: Box
+    data: CalibrationData
+    classes: npt.NDArray[Any] | None
+    input_shape: tuple[int, ...]
+    seed: int
+
+
+def fit_release(
+    settings: PosthocSettings,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike | None,
+    *,
+    mechanisms: Sequence[str],
+    random_state: Any,
+    verbose: Any,
+) -> FittedRelease:
+    """Trains, certifies and calibrates.
+
+    Args:
+        settings: checked settings.
+        X: shape (n, features) or (n, height, width).
+        y: shape (n,), labels, or None.
+        mechanisms: those that are tried.
+        random_state: seed of training.
+        verbose: whether progress bars are shown.
+
+    Raises:
+        InvalidInput, InvalidParameter: before anything is trained.
+        UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
+        CalibrationFailed: no plan meets the total.
+    """
+    with torch.random.fork_rng(devices=[]), progress(flag(verbose, name="verbose")) as report:
+        prepared = prepare(
+            settings,
+            X,
+            y,
+            labels_needed=any(mechanism in LABEL_MECHANISMS for mechanism in mechanisms),
+            random_state=random_state,
+            report=report,
+        )
+        requirement = settings.requirement(prepared.embedding, prepared.domain)
+        trained = _trained(settings, prepared, mechanisms, report)
+        candidates = [
+            _candidate(settings, prepared, part, mechanism) for part, mechanism in trained
+        ]
+        choice = calibrate(
+            candidates,
+            requirement,
+            prepared.data,
+            paths=settings.paths,
+            head_config=settings.calibration.head(prepared.seed),
+            report=report,
+        )
+    chosen = choice.candidate
+    place = next(place for place, candidate in enumerate(candidates) if candidate is chosen)
+    return FittedRelease(
+        PrivateQuery(prepared.embedding, chosen.network, chosen.bound, requirement, choice.plan),
+        prepared.embedder,
+        trained[place][0],
+        choice.head,
+        choice.considered,
+        prepared.classes,
+        prepared.input_shape,
+    )
+
+
+def prepare(
+    settings: PosthocSettings,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike | None,
+    *,
+    labels_needed: bool,
+    random_state: Any,
+    report: Report,
+) -> Prepared:
+    """Checks the data, trains the embedder, fixes the public domain and splits off calibration
+    rows.
+
+    Args:
+        settings: checked settings.
+        X, y, random_state: as of ``fit_release``.
+        labels_needed: whether labels are released, whatever the parts need.
+        report: told after every epoch.
+
+    Raises:
+        InvalidInput: data that cannot be used; nothing has been trained then.
+    """
+    inputs, shape = check_pictures(X, name="X")
+    parts = (settings.released, settings.embedder)
+    wanted = labels_needed or any(needs_labels(part) for part in parts)
+    classes, labels = (None, None) if y is None and not wanted else class_labels(y, len(inputs))
+    random = training_generator(random_state)
+    held_rows = settings.calibration.held_rows(len(inputs))
+    if len(inputs) - held_rows < 2:
+        raise InvalidInput(
+            f"X: n_samples={len(inputs)} is too few to train and calibrate on; expected at least 4"
+        )
+    order = random.permutation(len(inputs))
+    train, held = order[held_rows:], order[:held_rows]
+    if labels is not None and len(np.unique(labels[train])) < 2:
+        raise InvalidInput(
+            "y: expected at least two classes in the training part, got one class; use more rows"
+        )
+    seed = int(random.randint(2**31 - 1))
+    torch.manual_seed(seed)
+    embedder = fitted(
+        settings.embedder,
+        inputs[train].reshape(-1, *shape),
+        None if labels is None else labels[train],
+        seed=seed,
+        report=report,
+    )
+    embedding = _embedding(embedder, inputs[train], shape, name=settings.embedder_name)
+    points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
+    if not np.isfinite(points).all():
+        raise InvalidInput(
+            "embedder: gives values that are not finite on X; check the module and the range of X"
+        )
+    # Of all rows, in the order that they came in: whatever is fitted on them next to one embedder
+    # has the same box, and so the same space.
+    domain = _domain(points, settings.radius)
+    points = domain.clip(points)
+    data = CalibrationData(
+        points[train],
+        points[held],
+        None if labels is None else labels[train],
+        None if labels is None else labels[held],
+    )
+    return Prepared(embedder, embedding, domain, data, classes, shape, seed)
+
+
+def _trained(
+    settings: PosthocSettings, prepared: Prepared, mechanisms: Sequence[str], report: Report
+) -> list[tuple[BaseEstimator, str]]:
+    """Fitted parts, each with a mechanism to try it with."""
+    parts = variants(settings.released)
+
+    def fit(part: BaseEstimator, mechanism: str | None) -> BaseEstimator:
+        return fitted(
+            part,
+            prepared.data.train,
+            prepared.data.train_labels,
+            seed=prepared.seed,
+            release=None if mechanism is None else settings.release(mechanism),
+            report=report,
+        )
+
+    if trains_for_release(settings.released):
+        return [(fit(part, mechanism), mechanism) for mechanism in mechanisms for part in parts]
+    once = [fit(part, None) for part in parts]
+    return [(part, mechanism) for part in once for mechanism in mechanisms]
+
+
+def _candidate(
+    settings: PosthocSettings, prepared: Prepared, part: BaseEstimator, mechanism: str
+) -> Candidate:
+    found, dimension = network_of(part, parameter=settings.parameter), prepared.domain.dimension
+    network = found if isinstance(found, Network) else from_torch(found, (dimension,))
+    if network.input_dimension != dimension:
+        raise InvalidInput(
+            f"{settings.parameter}: expected a network of {dimension} inputs, as the embedding "
+            f"has, got {network.input_dimension}"
+        )
+    if mechanism in LABEL_MECHANISMS:
+        classes = 0 if prepared.classes is None else len(prepared.classes)
+        if network.output_dimension != classes:
+            raise InvalidInput(
+                f"{settings.parameter}: expected one logit for each of {classes} labels of y, got "
+                f"{network.output_dimension} outputs"
+            )
+    bound = bound_of(
+        settings.certificate,
+        network,
+        domain=prepared.domain,
+        input_norm=settings.input_norm,
+        output=output_of(mechanism),
+    )
+    return Candidate(network, mechanism, bound)
+
+
+def _embedding(
+    part: BaseEstimator, inputs: Array, shape: tuple[int, ...], *, name: str
+) -> Embedding:
+    if type(part) is Identity:
+        return IdentityEmbedding(inputs.shape[1], name=name)
+    module = module_of(part, parameter="embedder")
+    if isinstance(module, Embedder) and BetaVaeEmbedding.describes(module):
+        return BetaVaeEmbedding(copy.deepcopy(module), name=name)
+    lower, upper = _input_range(inputs)
+    return ModuleEmbedding(
+        module, shape if len(shape) > 1 else None, lower=lower, upper=upper, name=name
+    )
+
+
+def _input_range(inputs: Array) -> tuple[float, float]:
+    """The range of the training inputs, which are public, and its width more on either side: few
+    inputs are ever clipped.
+    """
+    lower, upper = float(inputs.min()), float(inputs.max())
+    width = min(upper - lower, LARGEST_INPUT) or 1.0
+    return lower - width, upper + width
+
+
+def _domain(points: Array, radius: float) -> Box:
+    """A box around nearly all fitted embeddings, one radius wider, so that few inputs are
+    clipped.
+    """
+    lower, upper = np.quantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
+    return Box(lower - radius, upper + radius)

@@ -1,0 +1,148 @@
+"""What bundles of released models have in common: settings, the public space, the feature map and
+the receipt.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.bundles.bundle import Bundle, rebuilding
+from reticent.core.checks import count, flag, words
+from reticent.core.errors import InvalidInput
+from reticent.core.guarantees import Guarantee
+from reticent.core.releases import Receipt
+from reticent.systems.class_labels import restored_labels
+from reticent.systems.record_labels import OBSERVED, is_observed
+from reticent.tables.feature_names import keep_names, kept_names, stored_names
+from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
+from reticent.training.public_space import PublicSpace, RowMap
+
+if TYPE_CHECKING:
+    from reticent.systems.votes.released_model import ReleasedModel
+
+Model = TypeVar("Model", bound="ReleasedModel")
+Arrays = dict[str, npt.NDArray[Any]]
+
+_APART = ("classes", "feature_map", "feature_range", "epsilon", "delta", "data_set")
+_OWN = "own"
+
+
+def common_settings(model: ReleasedModel) -> tuple[dict[str, Any], Arrays]:
+    """Settings and arrays of everything but the model itself."""
+    arguments = {
+        name: _plain(value)
+        for name, value in model.get_params(deep=False).items()
+        if name not in _APART
+    }
+    map_settings, map_arrays = _map_description(model.map_)
+    settings = {
+        "arguments": arguments,
+        "labels": model.classes_.tolist(),
+        "classes_given": not is_observed(model.classes),
+        "input_shape": list(model.input_shape_),
+        "feature_names": kept_names(model),
+        "feature_map": map_settings,
+        "receipt": model.receipt_.to_dict(),
+        "keyed": model.keyed_,
+        "public_rows": model.public_rows_,
+        "public_labels": model.public_labels_,
+    }
+    arrays: Arrays = {f"space.{name}": array for name, array in model.space_.arrays().items()}
+    return settings, arrays | {f"map.{name}": array for name, array in map_arrays.items()}
+
+
+def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
+    """An estimator with everything that ``common_settings`` stored.
+
+    Raises:
+        InvalidInput: a feature map that is missing, or given where the bundle holds it.
+        CorruptBundle: no such settings.
+    """
+    settings = bundle.settings
+    with rebuilding():
+        stored = settings["feature_map"]
+        own = stored is not None and stored["kind"] == _OWN
+    if own != (feature_map is not None):
+        raise InvalidInput(
+            "feature_map: expected the map that the bundle was fitted with, which it does not hold"
+            if own
+            else "feature_map: expected none; the bundle holds its own"
+        )
+    with rebuilding():
+        found: RowMap | None = feature_map
+        if own:
+            if not isinstance(feature_map, RowMap) or feature_map.name != stored["name"]:
+                raise InvalidInput(f"feature_map: expected the map {stored['name']!r}")
+        elif stored is not None:
+            found = public_map(stored, _part(bundle.arrays, "map."))
+        receipt = _receipt(settings["receipt"])
+        labels = restored_labels(settings["labels"])
+        given = flag(settings["classes_given"], name="classes_given")
+        adjacency = receipt.guarantee.adjacency
+        data_set = None if adjacency.unnamed else adjacency.data_set  # type: ignore[union-attr]
+        model = cls(
+            **settings["arguments"],
+            epsilon=receipt.guarantee.epsilon,
+            delta=receipt.guarantee.delta,
+            classes=labels.tolist() if given else OBSERVED,
+            feature_map=found,
+            data_set=data_set,
+        )
+        model._check_settings()
+        model.map_, model.space_ = found, PublicSpace.from_arrays(_part(bundle.arrays, "space."))
+        model.classes_, model.receipt_ = labels, receipt
+        model.simulated_ = receipt.seeded
+        model.input_shape_ = tuple(
+            count(size, name="input_shape") for size in settings["input_shape"]
+        )
+        model.n_features_in_ = int(np.prod(model.input_shape_))
+        model.keyed_ = flag(settings["keyed"], name="keyed")
+        model.public_rows_ = count(settings["public_rows"], name="public_rows", minimum=0)
+        model.public_labels_ = count(settings["public_labels"], name="public_labels", minimum=0)
+        keep_names(model, stored_names(settings, model.n_features_in_))
+    return model
+
+
+def _map_description(row_map: RowMap | None) -> tuple[dict[str, Any] | None, Arrays]:
+    if row_map is None:
+        return None, {}
+    if isinstance(row_map, PatchFeatures) or (
+        isinstance(row_map, PublicPCA) and _holdable(row_map)
+    ):
+        return row_map.describe()
+    return {"kind": _OWN, "name": words(row_map.name, name="feature_map")}, {}
+
+
+def _holdable(row_map: PublicPCA) -> bool:
+    below = row_map.of
+    return (
+        below is None
+        or isinstance(below, PatchFeatures)
+        or (isinstance(below, PublicPCA) and _holdable(below))
+    )
+
+
+def _part(arrays: Arrays, prefix: str) -> Arrays:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def _receipt(values: dict[str, Any]) -> Receipt:
+    fields = dict(values)
+    guarantee = Guarantee.from_dict(fields.pop("guarantee"))
+    flag(fields["seeded"], name="seeded")
+    return Receipt(guarantee=guarantee, **fields)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return value

@@ -1,0 +1,114 @@
+"""Guarantee cards of noisy sums over records, in plain words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reticent.bundles.booking import same_records_again
+from reticent.core.guarantees import Guarantee, GuaranteeCard, Replace
+from reticent.systems.record_labels import is_observed
+
+if TYPE_CHECKING:
+    from reticent.systems.votes.query_votes import QueryVotes
+    from reticent.systems.votes.released_model import ReleasedModel
+
+_SEEDED = "seeded: not private"
+
+
+def released_model_card(
+    model: ReleasedModel, details: tuple[tuple[str, str], ...]
+) -> GuaranteeCard:
+    """The card of a fitted model: what is protected, from whom, and what is assumed."""
+    return _card(
+        model,
+        model.guarantee,
+        title="A classifier made of noisy sums over private records",
+        seeded=model.simulated_,
+        from_whom="Anyone who has the model or its answers, however many, with any other knowledge "
+        "and any computing power.",
+        details=(*details, ("released as", model.receipt_.mechanism)),
+    )
+
+
+def query_votes_card(system: QueryVotes, details: tuple[tuple[str, str], ...]) -> GuaranteeCard:
+    """The card of a classifier whose records vote on each query."""
+    return _card(
+        system,
+        system.guarantee,
+        title="Labels of public queries, by noisy votes of private records",
+        seeded=False,
+        from_whom="Anyone who sees all labels, with any other knowledge and any computing power. "
+        "Not from anyone who has the fitted object: it holds the records.",
+        details=details,
+    )
+
+
+def _card(
+    system: Any,
+    guarantee: Guarantee,
+    *,
+    title: str,
+    seeded: bool,
+    from_whom: str,
+    details: tuple[tuple[str, str], ...],
+) -> GuaranteeCard:
+    adjacency = guarantee.adjacency
+    assert not hasattr(adjacency, "metric")
+    whose = "all records of one person" if system.keyed_ else "any one record"
+    change = (
+        f"Whether {whose} are these or any others"
+        if isinstance(adjacency, Replace)
+        else f"Whether {whose} were there at all, labels included"
+    )
+    given = not is_observed(system.classes)
+    row_map = "none" if system.map_ is None else system.map_.name
+    assumptions = [
+        (
+            "the public rows, their labels and the range of the features are public: none of them "
+            "is, or was computed from, a protected record"
+        ),
+        "all settings were chosen without looking at the private records",
+        (
+            f"the feature map ({row_map}) was made without the private records, and gives a record "
+            "the same features whichever others there are"
+        ),
+        "whatever was done to the records before fit learned nothing from them",
+        "the noise comes from the operating system's random numbers",
+        "the observer does not see how long an answer took or how much memory it used",
+        "the processor adds and multiplies as IEEE 754 says; numpy computes what it documents",
+    ]
+    if not system.keyed_:
+        assumptions.append("no person owns more than one record; otherwise name them in keys")
+    if not given:
+        assumptions.append(
+            "the set of labels that occur is public: it was taken from the records "
+            "(classes='observed')"
+        )
+    protected = (
+        f"{change}: the probability of any outcome changes by at most a factor "
+        f"e^{guarantee.epsilon:.4g}, plus {guarantee.delta:g}."
+    )
+    if seeded:
+        protected = (
+            "Nothing. The noise came from a seed (" + _SEEDED + "); with fresh noise this would "
+            "hold. " + protected
+        )
+    return GuaranteeCard(
+        title=f"{title} ({_SEEDED})" if seeded else title,
+        protected=protected,
+        from_whom="Nobody." if seeded else from_whom,
+        guarantee=guarantee,
+        assumptions=tuple(assumptions),
+        not_protected=(
+            "what is true of many records together: that is what the answers tell",
+            "the queries and the public rows",
+            same_records_again(adjacency),
+            *(() if given else ("which labels occur among the records",)),
+        ),
+        details=(
+            *details,
+            ("public rows, labelled ones", f"{system.public_rows_}, {system.public_labels_}"),
+            ("counted as", str(system.counting)),
+            ("feature map", row_map),
+        ),
+    )

@@ -1,0 +1,237 @@
+"""``VoteEstimator``: what all classifiers of this package check and prepare, before any charge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from reticent.core.checks import count, one_each, one_of
+from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.guarantees import AddRemove, Replace, Unit, data_set_name
+from reticent.neighbours.records import key_bytes
+from reticent.systems.input_rows import input_rows
+from reticent.systems.record_labels import Classes, record_labels
+from reticent.systems.releasing_system import inputs_as_fitted
+from reticent.tables.feature_names import keep_names, rows_as_fitted
+from reticent.tables.frames import named_rows, rows_named_alike
+from reticent.training.public_space import PublicSpace, RowMap, range_of, whitening_of
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+COUNTINGS = ("add-remove", "replace")
+
+
+@dataclass(frozen=True, eq=False)
+class Voters:
+    """The private records of one fit, those of a person one after the other.
+
+    Attributes:
+        points: shape (n, m), whole numbers.
+        codes: shape (n,), places of labels.
+        starts: shape (persons,), where each person's records begin; None where every record is
+            protected by itself.
+    """
+
+    points: Array
+    codes: Integers
+    starts: Integers | None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def units(self) -> int:
+        """Records, or persons where they are protected."""
+        return len(self.codes) if self.starts is None else len(self.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicRows:
+    """The public rows of one fit.
+
+    Attributes:
+        points: shape (n, m), whole numbers.
+        codes: shape (n,), places of labels, or None where they have none.
+    """
+
+    points: Array
+    codes: Integers | None
+
+
+class VoteEstimator(ClassifierMixin, BaseEstimator):
+    """The arguments that all estimators of this package have, checked and turned into points."""
+
+    epsilon: float
+    delta: float
+    classes: Classes
+    feature_map: Any
+    feature_range: Any
+    components: int | None
+    whitening: float
+    counting: str
+    data_set: str | None
+    random_state: int
+
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    input_shape_: tuple[int, ...]
+    space_: PublicSpace
+    map_: RowMap | None
+
+    def _prepare(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        public_X: npt.ArrayLike | None,
+        public_y: npt.ArrayLike | None,
+        keys: Sequence[Any] | None,
+    ) -> tuple[Voters, PublicRows | None]:
+        """Records and public rows as points; refuses what does not fit, before any charge.
+
+        Raises:
+            InvalidInput, InvalidParameter, UnknownName: nothing was kept, spent or drawn.
+        """
+        one_of(self.counting, COUNTINGS, name="counting")
+        count(self.random_state, name="random_state", minimum=0)
+        whitening_of(self.whitening)
+        if self.components is not None:
+            count(self.components, name="components")
+        records, names = named_rows(X)
+        inputs, shape = input_rows(records)
+        classes, codes = record_labels(y, len(inputs), self.classes)
+        persons = _persons(keys, len(inputs))
+        row_map = _row_map(self.feature_map, shape)
+        public_inputs, public_codes = _public(
+            public_X, public_y, classes=classes, names=names, shape=shape, columns=inputs.shape[1]
+        )
+        space, public_points = self._space(row_map, inputs.shape[1], public_inputs)
+        points = space.points(_features(row_map, inputs))
+        self._adjacency = self._protected(keyed=persons is not None)
+        self.map_, self.space_, self.classes_ = row_map, space, classes
+        self.input_shape_, self.n_features_in_ = shape, inputs.shape[1]
+        self.keyed_ = persons is not None
+        self.public_rows_ = 0 if public_points is None else len(public_points)
+        self.public_labels_ = 0 if public_codes is None else len(public_codes)
+        keep_names(self, names)
+        public = None if public_points is None else PublicRows(public_points, public_codes)
+        return _voters(points, codes, persons), public
+
+    def _space(
+        self, row_map: RowMap | None, columns: int, public_inputs: Array | None
+    ) -> tuple[PublicSpace, Array | None]:
+        if public_inputs is None:
+            if row_map is not None:
+                raise InvalidInput(
+                    "public_X: expected public rows to scale the feature map's features by, got "
+                    "none"
+                )
+            ends = range_of(self.feature_range, columns)
+            if ends is None:
+                raise InvalidParameter(
+                    "feature_range: expected public (lower, upper) ends of every feature, or "
+                    "public_X in fit; neither may come from the private records"
+                )
+            if self.components is not None:
+                raise InvalidParameter(
+                    f"components={self.components!r}: expected None without public rows, whose "
+                    "principal components are meant"
+                )
+            return PublicSpace.of_range(*ends), None
+        features = _features(row_map, public_inputs)
+        space = PublicSpace.around(
+            features,
+            components=self.components,
+            whitening=self.whitening,
+            lower_upper=None if row_map else range_of(self.feature_range, columns),
+            alike=row_map is not None,
+        )
+        return space, space.points(features)
+
+    def _protected(self, *, keyed: bool) -> AddRemove | Replace:
+        unit = Unit.PERSON if keyed else Unit.RECORD
+        kind = Replace if self.counting == "replace" else AddRemove
+        return kind(1, unit, data_set_name(self.data_set))
+
+    def _points(self, X: npt.ArrayLike) -> Array:
+        """Queries as points; refuses what does not fit."""
+        if not hasattr(self, "space_"):
+            raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
+        queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
+        return self.space_.points(_features(self.map_, queries))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _features(row_map: RowMap | None, inputs: Array) -> Array:
+    return inputs if row_map is None else row_map.features(inputs)
+
+
+def _row_map(choice: Any, shape: tuple[int, ...]) -> RowMap | None:
+    if choice is None or isinstance(choice, RowMap):
+        return choice
+    if hasattr(choice, "state_dict") and callable(choice):
+        from reticent.training.features import ModuleFeatures, Origin  # torch, so late
+
+        found: RowMap = ModuleFeatures(choice, shape, Origin.PUBLIC)
+        return found
+    raise InvalidParameter(
+        f"feature_map: expected None, a feature map or a torch module, got {type(choice).__name__}"
+    )
+
+
+def _public(
+    public_X: npt.ArrayLike | None,
+    public_y: npt.ArrayLike | None,
+    *,
+    classes: npt.NDArray[Any],
+    names: Any,
+    shape: tuple[int, ...],
+    columns: int,
+) -> tuple[Array | None, Integers | None]:
+    if public_X is None:
+        if public_y is not None:
+            raise InvalidInput("public_y: expected public_X beside it, got none")
+        return None, None
+    alike = rows_named_alike(public_X, names, of="the private records", name="public_X")
+    rows, public_shape = input_rows(alike)
+    if rows.shape[1] != columns or (
+        len(shape) > 1 and len(public_shape) > 1 and shape != public_shape
+    ):
+        raise InvalidInput(f"public_X: expected rows of shape {shape}, got {public_shape}")
+    if public_y is None:
+        return rows, None
+    try:
+        _, codes = record_labels(public_y, len(rows), classes.tolist())
+    except InvalidInput as error:
+        raise InvalidInput(f"public_{error}") from error
+    return rows, codes
+
+
+def _persons(keys: Sequence[Any] | None, records: int) -> Integers | None:
+    """A number for each record, equal for those of one person; None without keys.
+
+    Raises:
+        InvalidInput: another number of keys, or one that is no text, bytes or integer.
+    """
+    if keys is None:
+        return None
+    numbers: dict[bytes, int] = {}
+    names = [key_bytes(key) for key in one_each(keys, records, name="keys")]
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+
+
+def _voters(points: Array, codes: Integers, persons: Integers | None) -> Voters:
+    if persons is None:
+        return Voters(points, codes, None)
+    order = np.argsort(persons, kind="stable")
+    starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
+    return Voters(points[order], codes[order], starts)

@@ -1,0 +1,119 @@
+"""``LinearVoteClassifier``: records vote for their label as far as they point the query's way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.core.checks import positive
+from reticent.grids.whole_numbers import exact_product, of_length
+from reticent.systems.record_labels import Classes
+from reticent.systems.votes.estimator import PublicRows, Voters
+from reticent.systems.votes.moment import inverse_moments
+from reticent.systems.votes.query_votes import QueryVotes, need_public
+from reticent.systems.votes.sums import VOTE
+from reticent.training.public_space import LENGTH, directions_of, intercept_of, share_of
+
+Array = npt.NDArray[np.float64]
+
+_QUERY_LENGTH = 2.0**20
+_FINE = 2.0**30
+
+
+class LinearVoteClassifier(QueryVotes):
+    """A record with features phi votes clip(<phi, u_x> / tau_x, -1, 1) for its label at query x.
+
+    u_x is the query's feature vector times the inverse of the public second moments; tau_x is a
+    quantile of |<phi, u_x>| over the public rows.
+
+    Args:
+        epsilon, delta, classes, answers, response, feature_map, feature_range, components,
+            whitening, counting, data_set, random_state: see ``QueryVotes``.
+        ridge: added to the public second moments, as a share of their mean.
+        clip_quantile: share of public rows whose vote is not clipped, in (0, 1].
+        intercept: length of the constant column beside a feature vector of length 1; from 0 to 16.
+
+    Example:
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> vote = LinearVoteClassifier(epsilon=1.0, delta=0.0, classes=(0, 1), answers=1)
+        >>> len(vote.fit(X[:400], y[:400], public_X=X[400:]).release(X[:1]).values)
+        1
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        classes: Classes,
+        answers: int,
+        response: str = "auto",
+        ridge: float = 0.1,
+        clip_quantile: float = 0.5,
+        intercept: float = 0.3,
+        feature_map: Any = None,
+        feature_range: Any = None,
+        components: int | None = None,
+        whitening: float = 0.5,
+        counting: str = "add-remove",
+        data_set: str | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.classes = classes
+        self.answers = answers
+        self.response = response
+        self.ridge = ridge
+        self.clip_quantile = clip_quantile
+        self.intercept = intercept
+        self.feature_map = feature_map
+        self.feature_range = feature_range
+        self.components = components
+        self.whitening = whitening
+        self.counting = counting
+        self.data_set = data_set
+        self.random_state = random_state
+
+    @classmethod
+    @override
+    def settings_grid(
+        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
+    ) -> list[dict[str, Any]]:
+        """See ``QueryVotes.settings_grid``."""
+        dimensions = sorted({min(features, size) for size in (30, 200)})
+        return [
+            {"components": kept, "whitening": 0.5, "ridge": ridge, "clip_quantile": quantile}
+            for kept in dimensions
+            for ridge in (0.1, 1.0)
+            for quantile in (0.2, 0.6)
+        ]
+
+    @override
+    def _check_settings(self) -> None:
+        positive(self.ridge, name="ridge")
+        share_of(self.clip_quantile, name="clip_quantile")
+        intercept_of(self.intercept)
+
+    @override
+    def _before(self, public: PublicRows | None) -> None:
+        rows = need_public(public, what="directions and clips")
+        self._public = directions_of(rows.points, intercept=self.intercept)
+        self._inverse = inverse_moments(self._public, self._public.shape[1], ridge=self.ridge)
+
+    @override
+    def _weights(self, voters: Voters, queries: Array) -> Array:
+        turned = directions_of(queries, intercept=self.intercept) / LENGTH @ self._inverse
+        # Public: whatever rounding does here, it is the same direction for every record.
+        longest = np.maximum(np.abs(turned).max(axis=1, keepdims=True), 1e-300)
+        ways = of_length(np.rint(turned / longest * _FINE), _QUERY_LENGTH).T
+        bound = LENGTH * _QUERY_LENGTH
+        seen = np.abs(exact_product(self._public, ways, bound=bound))
+        clips = np.maximum(np.quantile(seen, self.clip_quantile, axis=0), 1.0)
+        own = directions_of(voters.points, intercept=self.intercept)
+        pointing = exact_product(own, ways, bound=bound)
+        return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))

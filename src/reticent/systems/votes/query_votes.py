@@ -1,0 +1,255 @@
+"""``QueryVotes``: classifiers that answer each public query by a noisy sum of their own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import InvalidInput, NotFittedYet
+from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.releases import Receipt, Release
+from reticent.core.scopes import Scope
+from reticent.ledger.ledger import Ledger
+from reticent.noise import Sampler, SeededSampler, release_sampler
+from reticent.systems.prepaid_answers import PrepaidAnswers
+from reticent.systems.releasing_system import with_class_names
+from reticent.systems.votes.cards import query_votes_card
+from reticent.systems.votes.estimator import PublicRows, VoteEstimator, Voters
+from reticent.systems.votes.responses import response_of
+
+Array = npt.NDArray[np.float64]
+
+_AT_ONCE = 2**25
+"""Weights, one for each record and query, that are held at once."""
+
+
+class QueryVotes(VoteEstimator):
+    """What the classifiers share whose records vote on each query.
+
+    Guarantee:
+        All labels that one fitted classifier ever releases, at most ``answers``, are (epsilon,
+        delta)-differentially private together. The queries are public, and may be chosen from
+        earlier answers. Neighbours are as in ``ReleasedModel``. ``predict`` is the owner's own,
+        noise-free answer and is *not* private, nor is ``simulate``.
+
+    Args:
+        epsilon, delta: of the total of all answers; delta may be 0 with the response "stability".
+        classes: the labels that there are, a public list; or "observed", which publishes them.
+        answers: how many labels will ever be released.
+        response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
+            probability grows with the exact margin), or "auto": stability for one answer.
+        feature_map, feature_range, components, whitening, counting, data_set, random_state: see
+            ``ReleasedModel``.
+
+    Attributes:
+        classes_: the labels, sorted.
+        n_features_in_: number of input features.
+        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
+    """
+
+    answers: int
+    response: str
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        public_X: npt.ArrayLike | None = None,
+        public_y: npt.ArrayLike | None = None,
+        keys: Sequence[Any] | None = None,
+    ) -> Self:
+        """Keeps the private records, and settles the noise without looking at them.
+
+        Args:
+            X, y, public_X, public_y, keys: as in ``ReleasedModel.fit``.
+
+        Raises:
+            InvalidInput, InvalidParameter, UnknownName: nothing is kept.
+        """
+        positive(self.epsilon, name="epsilon")
+        probability(self.delta, name="delta")
+        count(self.answers, name="answers")
+        self._check_settings()
+        voters, public = self._prepare(X, y, public_X, public_y, keys)
+        response = response_of(
+            self.response,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            answers=self.answers,
+            classes=len(self.classes_),
+            adjacency=self._adjacency,
+        )
+        self._before(public)
+        self._voters, self.response_ = voters, response
+        self._prepaid = PrepaidAnswers(response.event, answers=self.answers)
+        return self
+
+    def release(
+        self,
+        X: npt.ArrayLike,
+        *,
+        ledger: Ledger | None = None,
+        scope: Scope | None = None,
+        sampler: str = "exact",
+    ) -> Release:
+        """A label for each public query, within the one total; noise from the operating system.
+
+        With a ledger *all answers* are charged before the first, once; later calls draw on that
+        charge and are counted in the ledger.
+
+        Args:
+            X: shape (n, n_features_in_), or with the input shape seen in ``fit``; public.
+            ledger, scope: where the answers are booked; both from the first call on, or neither.
+            sampler: "exact" or "opendp", see docs/noise.md.
+
+        Returns:
+            ``values`` (labels), ``withheld`` (none is) and ``receipt``, whose guarantee is that of
+            all answers.
+
+        Raises:
+            NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
+        """
+        self._check_fitted()
+        points, source = self._points(X), release_sampler(sampler)
+        self._prepaid.take(len(points), ledger=ledger, scope=scope)
+        release = self._labelled(self._scores(points, source, 1.0), source, self._prepaid)
+        self._prepaid.commit(release.receipt.identifier)
+        return release
+
+    def simulate(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Release:
+        """As ``release`` with noise from a seed, times ``noise_scale``: for experiments, *not
+        private*, and not counted.
+
+        Args:
+            X: as in ``release``.
+            seed: at least 0.
+            noise_scale: n_here / n_private, so that noise has the effect that it will have on
+                ``n_private`` records.
+        """
+        sampler = SeededSampler(count(seed, name="seed", minimum=0))
+        return self._labelled(self._simulated(X, sampler, noise_scale), sampler, None)
+
+    def simulate_scores(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Array:
+        """What ``simulate`` takes the largest of, shape (n, classes): noisy votes in records, less
+        their mean; with the response "stability" 1 for the label that is answered and 0 for others.
+        """
+        sampler = SeededSampler(count(seed, name="seed", minimum=0))
+        return self._simulated(X, sampler, noise_scale)
+
+    @classmethod
+    @abstractmethod
+    def settings_grid(
+        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
+    ) -> list[dict[str, Any]]:
+        """See ``ReleasedModel.settings_grid``; all counts are shares of the records or of the
+        public rows.
+        """
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The label with most votes, without noise. Private: for the owner of the records only."""
+        self._check_fitted()
+        points = self._points(X)
+        sums = np.concatenate(
+            [self.response_.sums(self._voters, weights) for weights in self._weights_of(points)]
+        )
+        return np.asarray(self.classes_[sums.argmax(axis=1)])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of everything that this fitted classifier will ever release."""
+        self._check_fitted()
+        return self.response_.guarantee
+
+    @property
+    def remaining_(self) -> int:
+        """Answers that may still be given."""
+        self._check_fitted()
+        return self._prepaid.remaining
+
+    def card(self) -> GuaranteeCard:
+        """The guarantee in plain words."""
+        self._check_fitted()
+        return query_votes_card(
+            self,
+            (
+                ("answers at most", str(self.answers)),
+                ("response", self.response_.name),
+                ("in all answers together", self.response_.describe()),
+            ),
+        )
+
+    def _simulated(self, X: npt.ArrayLike, sampler: Sampler, noise_scale: float) -> Array:
+        self._check_fitted()
+        return self._scores(self._points(X), sampler, positive(noise_scale, name="noise_scale"))
+
+    def _scores(self, points: Array, sampler: Sampler, noise_scale: float) -> Array:
+        return np.concatenate(
+            [
+                self.response_.scores(
+                    self._voters, weights, sampler=sampler, noise_scale=noise_scale
+                )
+                for weights in self._weights_of(points)
+            ]
+        )
+
+    def _weights_of(self, points: Array) -> Iterator[Array]:
+        """Weights of all records for some queries at a time, shape (n, q)."""
+        most = max(1, _AT_ONCE // max(1, len(self._voters)))
+        if self._voters.starts is not None:
+            most = max(1, most // len(self.classes_))
+        for start in range(0, len(points), most):
+            yield self._weights(self._voters, points[start : start + most])
+
+    def _labelled(self, scores: Array, sampler: Sampler, prepaid: PrepaidAnswers | None) -> Release:
+        booked = "" if prepaid is None else prepaid.booked
+        position, digest = prepaid.place if prepaid is not None and booked else (0, "")
+        receipt = Receipt(
+            mechanism=f"{type(self).__name__}, {self.answers} answers, {self.response_.name}",
+            guarantee=self.response_.guarantee,
+            answers=len(scores),
+            bundle="",
+            certificate="none",
+            sampler=sampler.name,
+            seeded=sampler.seeded,
+            booked=booked,
+            position=position,
+            digest=digest,
+        )
+        labels = scores.argmax(axis=1).astype(np.int64)
+        withheld = np.zeros(len(scores), dtype=np.bool_)
+        return with_class_names(Release(labels, withheld, receipt), self.classes_)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "response_"):
+            raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
+
+    @abstractmethod
+    def _check_settings(self) -> None:
+        """Refuses constructor arguments out of their range."""
+
+    @abstractmethod
+    def _before(self, public: PublicRows | None) -> None:
+        """What is learned from public rows alone."""
+
+    @abstractmethod
+    def _weights(self, voters: Voters, queries: Array) -> Array:
+        """Weight of every record for every query, shape (n, q), whole numbers of at most ``VOTE``
+        in magnitude; each from that record, that query and public things alone, to the last bit.
+        """
+
+
+def need_public(public: PublicRows | None, *, what: str) -> PublicRows:
+    """``public``, if there is any.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if public is None:
+        raise InvalidInput(f"public_X: expected public rows for {what}, got none")
+    return public

@@ -1,0 +1,126 @@
+"""``RadiusVotesClassifier``: the records within a public radius of the query vote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidParameter
+from reticent.grids.whole_numbers import exact_product
+from reticent.systems.record_labels import Classes
+from reticent.systems.votes.estimator import PublicRows, Voters
+from reticent.systems.votes.query_votes import QueryVotes, need_public
+from reticent.systems.votes.sums import VOTE
+from reticent.training.public_space import REACH, UNIT, share_of
+
+Array = npt.NDArray[np.float64]
+
+
+class RadiusVotesClassifier(QueryVotes):
+    """Every record within a public radius of the query has one vote for its label.
+
+    Args:
+        epsilon, delta, classes, answers, response, feature_map, feature_range, components,
+            whitening, counting, data_set, random_state: see ``QueryVotes``.
+        share: of the public rows that lie within the radius of a query, in (0, 1]; so every query
+            has a radius of its own, from public rows.
+        radius: one radius for all queries in place of ``share``, in units of the root mean square
+            length of public rows (of the box, without public rows); None where ``share`` is meant.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> votes = RadiusVotesClassifier(epsilon=2.0, delta=1e-5, classes=range(10), answers=5)
+        >>> len(votes.fit(X[:1300], y[:1300], public_X=X[1300:]).release(X[1300:1305]).values)
+        5
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        classes: Classes,
+        answers: int,
+        response: str = "auto",
+        share: float | None = 0.02,
+        radius: float | None = None,
+        feature_map: Any = None,
+        feature_range: Any = None,
+        components: int | None = None,
+        whitening: float = 0.5,
+        counting: str = "add-remove",
+        data_set: str | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.classes = classes
+        self.answers = answers
+        self.response = response
+        self.share = share
+        self.radius = radius
+        self.feature_map = feature_map
+        self.feature_range = feature_range
+        self.components = components
+        self.whitening = whitening
+        self.counting = counting
+        self.data_set = data_set
+        self.random_state = random_state
+
+    @classmethod
+    @override
+    def settings_grid(
+        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
+    ) -> list[dict[str, Any]]:
+        """See ``QueryVotes.settings_grid``."""
+        dimensions = sorted({min(features, size) for size in (10, 40)})
+        return [
+            {"components": kept, "whitening": 0.0, "share": share}
+            for kept in dimensions
+            for share in (0.005, 0.02, 0.08, 0.2)
+        ]
+
+    @override
+    def _check_settings(self) -> None:
+        if (self.share is None) == (self.radius is None):
+            raise InvalidParameter(
+                f"share={self.share!r}, radius={self.radius!r}: expected one of them, None for the "
+                "other"
+            )
+        if self.share is not None:
+            share_of(self.share, name="share")
+        if self.radius is not None:
+            positive(self.radius, name="radius")
+
+    @override
+    def _before(self, public: PublicRows | None) -> None:
+        self._public = None
+        if self.share is not None:
+            self._public = need_public(public, what="radii (or give radius)").points
+
+    @override
+    def _weights(self, voters: Voters, queries: Array) -> Array:
+        limits = self._limits(queries)
+        return np.where(_squares(voters.points, queries) <= limits, VOTE, 0.0)
+
+    def _limits(self, queries: Array) -> Array:
+        """The largest squared distance of a vote, for each query; from public things alone."""
+        if self._public is None or self.share is None:
+            assert self.radius is not None
+            return np.full(len(queries), np.floor((self.radius * UNIT) ** 2))
+        nearest = max(1, round(self.share * len(self._public)))
+        distances = np.partition(_squares(self._public, queries), nearest - 1, axis=0)
+        return np.asarray(distances[nearest - 1])
+
+
+def _squares(points: Array, queries: Array) -> Array:
+    """Squared distances, shape (n, q), exact."""
+    bound = 4.0 * REACH * REACH * points.shape[1]
+    products = exact_product(points, queries.T, bound=bound)
+    own, asked = (np.square(rows).sum(axis=1) for rows in (points, queries))
+    return np.asarray(own[:, None] + asked - 2.0 * products)

@@ -1,0 +1,365 @@
+"""``ReleasedModel``: a classifier that is itself the release, so that it answers for good."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.bundles.booking import check_bookable
+from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import InvalidInput, NotFittedYet
+from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.releases import Receipt
+from reticent.core.scopes import Scope
+from reticent.grids.whole_numbers import EXACT, softmax
+from reticent.ledger.ledger import Ledger
+from reticent.mechanisms import NoisySums, SumBlock, SumSession
+from reticent.noise import Sampler, SeededSampler, release_sampler
+from reticent.systems.votes.bundles import common_settings, restore_common
+from reticent.systems.votes.cards import released_model_card
+from reticent.systems.votes.estimator import PublicRows, VoteEstimator, Voters
+from reticent.systems.votes.surest_labels import SurestLabels, surest_labels
+from reticent.training.public_space import share_of
+
+Array = npt.NDArray[np.float64]
+
+
+class ReleasedModel(VoteEstimator):
+    """What the classifiers share whose noise is drawn in ``fit``, once, for any number of answers.
+
+    Guarantee:
+        A fitted model is (epsilon, delta)-differentially private for its private records, and so is
+        everything that is computed from it: ``predict`` is for anyone, any number of times. With
+        ``counting="add-remove"`` neighbours are two sets of records one of which has one record
+        more, with "replace" two sets of one size that differ in one; with ``keys``, "one record"
+        reads "all records of one person". ``card()`` says what is assumed, docs/votes.md has the
+        proof. ``simulate_fit`` is *not private*.
+
+    Args:
+        epsilon, delta: of the total.
+        classes: the labels that there are, a public list; or "observed", which publishes them.
+        feature_map: from inputs to features, the same for everybody: None for the inputs
+            themselves, ``PatchFeatures``, ``PublicPCA``, any other ``FeatureMap``, or your own
+            torch module that was trained on public data only.
+        feature_range: public (lower, upper) ends of the features; needed where ``fit`` gets no
+            public rows.
+        components: principal components of the public rows that are kept; None for all.
+        whitening: exponent w in [0, 1]: a component is divided by its standard deviation over
+            public rows to the power w.
+        counting: "add-remove", or "replace" (one record in place of another: twice the noise).
+        data_set: what the private records are called, by their owner; None books in no ledger.
+        random_state: public seed, for centroids; never for noise.
+        student_share: share of the public rows, the surest, whose released labels a linear support
+            vector machine is trained on, which then answers in place of the model; None for no such
+            student. It is post-processing.
+
+    Attributes:
+        classes_: the labels, sorted.
+        n_features_in_: number of input features.
+        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
+        receipt_: what the fit cost and where it was booked.
+        simulated_: whether the noise came from a seed.
+    """
+
+    student_share: float | None
+
+    receipt_: Receipt
+    simulated_: bool
+    student_: SurestLabels | None
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        public_X: npt.ArrayLike | None = None,
+        public_y: npt.ArrayLike | None = None,
+        keys: Sequence[Any] | None = None,
+        ledger: Ledger | None = None,
+        scope: Scope | None = None,
+        sampler: str = "exact",
+    ) -> Self:
+        """Charges the whole total, then releases the model; noise from the operating system.
+
+        Args:
+            X: shape (n, features) or with more axes for pictures; the private records.
+            y: shape (n,), their labels.
+            public_X: public rows, of the same kind; everything that is learned without paying for
+                it (scales, directions, centroids) is learned from these.
+            public_y: their labels, or None.
+            keys: one per record, equal for those of one person, who is then protected as a whole;
+                None where no person has two.
+            ledger, scope: where the total is booked, both or neither.
+            sampler: "exact" or "opendp", see docs/noise.md.
+
+        Raises:
+            InvalidInput, InvalidParameter, UnknownName: nothing is charged.
+            BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve``.
+        """
+        return self._fit(
+            X, y, public_X, public_y, keys, release_sampler(sampler), 1.0, ledger, scope
+        )
+
+    def simulate_fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        seed: int,
+        noise_scale: float = 1.0,
+        public_X: npt.ArrayLike | None = None,
+        public_y: npt.ArrayLike | None = None,
+        keys: Sequence[Any] | None = None,
+    ) -> Self:
+        """As ``fit`` with noise from a seed, times ``noise_scale``: for experiments, *not private*;
+        the card and the receipt say so.
+
+        Args:
+            X, y, public_X, public_y, keys: as in ``fit``.
+            seed: at least 0.
+            noise_scale: n_here / n_private, so that noise has the effect that it will have on
+                ``n_private`` records; ``records``, where there is one, is to be given for those
+                here.
+        """
+        sampler = SeededSampler(count(seed, name="seed", minimum=0))
+        return self._fit(X, y, public_X, public_y, keys, sampler, noise_scale, None, None)
+
+    @classmethod
+    @abstractmethod
+    def settings_grid(
+        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
+    ) -> list[dict[str, Any]]:
+        """A few candidate settings, as constructor arguments, that are worth trying.
+
+        Args:
+            n_private: about how many private records there will be.
+            n_public: public rows.
+            features: of the feature map, or of the inputs.
+            classes: how many labels there are.
+            epsilon: of the total.
+        """
+
+    def with_student(self, public_X: npt.ArrayLike, share: float | None) -> Self:
+        """This fitted model with another student, or none: post-processing, which costs nothing.
+
+        Args:
+            public_X: public rows, with or without those of ``fit``.
+            share: see ``student_share``.
+
+        Returns:
+            A copy; this model stays as it is.
+        """
+        points = self._points(public_X)
+        self._check_fitted()
+        found = copy(self)
+        found.student_share = share
+        found.student_ = None
+        if share is not None:
+            found.student_ = self._taught(points, share)
+        return found
+
+    def _taught(self, points: Array, share: float) -> SurestLabels | None:
+        return surest_labels(
+            points,
+            self._scores(points),
+            share=share_of(share, name="student_share"),
+            seed=self.random_state,
+        )
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Labels, shape (n,); for anyone, any number of times."""
+        places = self._answers(X).argmax(axis=1)
+        return np.asarray(self.classes_[places])
+
+    def predict_proba(self, X: npt.ArrayLike) -> Array:
+        """Probabilities of ``classes_``, shape (n, classes); ``predict`` gives the largest."""
+        return softmax(self._answers(X))
+
+    def decision_function(self, X: npt.ArrayLike) -> Array:
+        """Logarithms of probabilities up to a constant: shape (n, classes), or for two classes the
+        second's less the first's, shape (n,).
+        """
+        scores = self._answers(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of the fitted model, and of everything that is computed from it."""
+        self._check_fitted()
+        return self.receipt_.guarantee
+
+    def card(self) -> GuaranteeCard:
+        """The guarantee in plain words."""
+        self._check_fitted()
+        return released_model_card(self, self._card_details())
+
+    def bundle(self) -> Bundle:
+        """Everything that ``predict`` needs, ready to be written. It may be published, unless it
+        was simulated.
+        """
+        self._check_fitted()
+        settings, arrays = common_settings(self)
+        arrays |= {f"model.{name}": array for name, array in self._model().items()}
+        if self.student_ is not None:
+            arrays["student"] = self.student_.weights
+        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
+        return self.bundle().write(folder, overwrite=overwrite)
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, *, feature_map: Any = None, trusted_key: str | Path | None = None
+    ) -> Self:
+        """A model that answers, from what ``save`` wrote.
+
+        Args:
+            folder: the bundle.
+            feature_map: the map that it was fitted with, where that is neither None,
+                ``PatchFeatures`` nor ``PublicPCA``, which the bundle holds itself.
+            trusted_key: file with the public key that must have signed the bundle, or None.
+
+        Raises:
+            InvalidInput: no such folder, a bundle of another system, or a map that is missing or
+                another one.
+            CorruptBundle: the bundle is damaged.
+            UntrustedSignature: not signed by ``trusted_key``.
+        """
+        bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
+        loaded = restore_common(cls, bundle, feature_map)
+        with rebuilding():
+            loaded._remodel(
+                {
+                    name.removeprefix("model."): array
+                    for name, array in bundle.arrays.items()
+                    if name.startswith("model.")
+                }
+            )
+            student = bundle.arrays.get("student")
+            loaded.student_ = None if student is None else SurestLabels(student)
+            loaded._check_model()
+            check_rebuilt(bundle, loaded.bundle())
+        return loaded
+
+    def _fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        public_X: npt.ArrayLike | None,
+        public_y: npt.ArrayLike | None,
+        keys: Sequence[Any] | None,
+        sampler: Sampler,
+        noise_scale: float,
+        ledger: Ledger | None,
+        scope: Scope | None,
+    ) -> Self:
+        positive(noise_scale, name="noise_scale")
+        if (ledger is None) != (scope is None):
+            raise InvalidInput("ledger and scope: expected both or neither")
+        if not (scope is None or isinstance(scope, Scope)):
+            raise InvalidInput(
+                f"scope: expected one Scope, got {type(scope).__name__}; the records pay for the "
+                "whole model"
+            )
+        positive(self.epsilon, name="epsilon")
+        probability(self.delta, name="delta", allow_zero=False)
+        if self.student_share is not None:
+            share_of(self.student_share, name="student_share")
+        self._check_settings()
+        voters, public = self._prepare(X, y, public_X, public_y, keys)
+        self._before(public)
+        mechanism = self._mechanism()
+        if len(voters) * max(block.bound for block in mechanism.blocks) > EXACT / 2:
+            raise InvalidInput(
+                f"X: expected fewer records, got {len(voters)}; beyond that sums are not exact"
+            )
+        booked = None
+        if ledger is not None and scope is not None and self._blocks()[1]:
+            check_bookable(self._adjacency)
+            booked = ledger.reserve(scope, mechanism.event, answers=1)
+        session = SumSession(mechanism, sampler=sampler, noise_scale=noise_scale)
+        self._learn(voters, public, session)
+        self.student_ = None
+        if self.student_share is not None and public is not None:
+            self.student_ = self._taught(public.points, self.student_share)
+        self.simulated_ = sampler.seeded
+        self.mechanism_ = mechanism
+        self.receipt_ = Receipt(
+            mechanism=f"{type(self).__name__}, {mechanism.sums} noisy sum(s)",
+            guarantee=mechanism.guarantee,
+            answers=1,
+            bundle="",
+            certificate="none",
+            sampler=sampler.name,
+            seeded=sampler.seeded,
+            booked="" if booked is None else booked.id,
+            position=0 if booked is None else booked.position,
+            digest="" if booked is None else booked.digest,
+        )
+        if booked is not None:
+            booked.commit(self.receipt_.identifier)
+        return self
+
+    def _mechanism(self) -> NoisySums:
+        blocks, sums = self._blocks()
+        return NoisySums(
+            blocks=blocks,
+            sums=max(1, sums),  # a model of public labels alone draws none, and is not charged
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self._adjacency,
+        )
+
+    def _answers(self, X: npt.ArrayLike) -> Array:
+        points = self._points(X)
+        self._check_fitted()
+        return self._scores(points) if self.student_ is None else self.student_.scores(points)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "receipt_"):
+            raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
+
+    @abstractmethod
+    def _check_settings(self) -> None:
+        """Refuses constructor arguments out of their range."""
+
+    @abstractmethod
+    def _before(self, public: PublicRows | None) -> None:
+        """What is learned from public rows alone."""
+
+    @abstractmethod
+    def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+        """Blocks of one sum, and how many sums there are."""
+
+    @abstractmethod
+    def _learn(self, voters: Voters, public: PublicRows | None, session: SumSession) -> None:
+        """Releases the sums, and makes the model of them; total."""
+
+    @abstractmethod
+    def _scores(self, points: Array) -> Array:
+        """Logarithms of probabilities, up to a constant, shape (n, classes)."""
+
+    @abstractmethod
+    def _model(self) -> dict[str, Array]:
+        """The released arrays, by name."""
+
+    @abstractmethod
+    def _remodel(self, arrays: dict[str, Array]) -> None:
+        """The model of such arrays."""
+
+    def _check_model(self) -> None:
+        """Refuses arrays that do not answer."""
+        scores = self._scores(np.zeros((1, self.space_.dimension)))
+        if scores.shape != (1, len(self.classes_)) or not bool(np.isfinite(scores).all()):
+            raise InvalidInput("model: expected finite scores for every class")
+
+    def _card_details(self) -> tuple[tuple[str, str], ...]:
+        return ()

@@ -1,0 +1,102 @@
+"""Sums over records of weight times label, exact, each unit's part cut to its bound.
+
+Every sum of this package is over records of phi (x) r: a vector that depends on the record and on
+public things, times a vector of its label. Both are whole numbers of bounded length, so that their
+product has the product of the bounds. With one-hot labels less a constant, K e_y - 1, the second
+length is sqrt(K (K - 1)); plain one-hot labels on the same scale would have K.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.grids.whole_numbers import clipped, exact_product
+from reticent.systems.votes.estimator import Voters
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+VOTE = 2.0**20
+"""Grid steps in one vote: weights are at most that."""
+
+_AT_ONCE = 2**22
+"""Numbers that are held at once where persons' sums are cut."""
+
+
+def centred_labels(codes: Integers, classes: int) -> Array:
+    """K e_y - 1 for every record, shape (n, K), whole numbers."""
+    labels = np.full((len(codes), classes), -1.0)
+    labels[np.arange(len(codes)), codes] = classes - 1.0
+    return labels
+
+
+def centred_length(classes: int) -> float:
+    """Length of K e_y - 1, rounded up: K times sqrt(1 - 1/K).
+
+    Example:
+        >>> centred_length(2) >= 2**0.5
+        True
+    """
+    return math.nextafter(math.sqrt(classes * (classes - 1)), math.inf)
+
+
+def outer_sum(voters: Voters, left: Array, right: Array, *, lengths: tuple[float, float]) -> Array:
+    """The sum over units of left_i (x) right_i, shape (m, k); each unit's part has an l2 norm of at
+    most the product of ``lengths``.
+
+    Args:
+        voters: whose records they are.
+        left: shape (n, m), whole numbers of an l2 norm of at most ``lengths[0]``.
+        right: shape (n, k), whole numbers of an l2 norm of at most ``lengths[1]``.
+        lengths: public.
+    """
+    if voters.starts is None:
+        bound = len(voters) * lengths[0] * lengths[1]
+        return exact_product(left.T, right, bound=bound)
+    total = np.zeros((left.shape[1], right.shape[1]))
+    for records, starts in person_blocks(voters, left.shape[1] * right.shape[1]):
+        parts = left[records][:, :, None] * right[records][:, None, :]
+        persons = np.add.reduceat(parts.reshape(len(parts), -1), starts, axis=0)
+        total += clipped(persons, lengths[0] * lengths[1]).sum(axis=0).reshape(total.shape)
+    return total
+
+
+def label_sums(voters: Voters, weights: Array, classes: int) -> Array:
+    """For each query the weights by label, shape (q, classes), without cutting; records only.
+
+    Args:
+        voters: whose records they are.
+        weights: shape (n, q), whole numbers of at most ``VOTE`` in magnitude.
+        classes: how many labels there are.
+    """
+    one_hot = np.zeros((len(voters), classes))
+    one_hot[np.arange(len(voters)), voters.codes] = 1.0
+    bound = len(voters) * VOTE
+    return exact_product(weights.T, one_hot, bound=bound)
+
+
+def person_label_sums(voters: Voters, weights: Array, classes: int) -> Array:
+    """Every person's weights by label, shape (persons, q, classes); see ``label_sums``."""
+    assert voters.starts is not None
+    found = np.empty((len(voters.starts), weights.shape[1], classes))
+    for label in range(classes):
+        mine = np.where((voters.codes == label)[:, None], weights, 0.0)
+        found[:, :, label] = np.add.reduceat(mine, voters.starts, axis=0)
+    return found
+
+
+def person_blocks(voters: Voters, width: int) -> list[tuple[slice, Integers]]:
+    """Runs of whole persons, and where each person begins in its run."""
+    assert voters.starts is not None
+    ends = np.append(voters.starts[1:], len(voters))
+    most = max(1, _AT_ONCE // width)
+    blocks, first = [], 0
+    while first < len(voters.starts):
+        start = voters.starts[first]
+        last = max(first + 1, int(np.searchsorted(ends, start + most, side="right")))
+        blocks.append((slice(int(start), int(ends[last - 1])), voters.starts[first:last] - start))
+        first = last
+    return blocks

@@ -1,0 +1,253 @@
+"""What a part is: an estimator with ``fit(X, y)`` and ``network()``. Ours and somebody else's are
+cloned, seeded and trained here alike.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import has_fit_parameter
+from torch import nn
+
+from reticent.core.checks import shown
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.norms import Norm
+from reticent.core.seeds import training_generator, training_seed
+from reticent.networks import Network
+from reticent.training.progress import Report
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRelease:
+    """What the outputs of a part will be released with, for parts that train for it.
+
+    A part whose ``fit`` has a parameter ``release`` is given one, and is trained once for each
+    mechanism that is tried. The numbers come from the estimator that the part belongs to, which is
+    where privacy parameters are set.
+
+    Attributes:
+        epsilon: total epsilon of one answer, above 0.
+        delta: total delta of one answer, in [0, 1).
+        radius: neighbourhood radius, in ``input_norm`` of the embedding.
+        input_norm: norm in which neighbours are near.
+        mechanism: name of the mechanism.
+        output: what it needs a Lipschitz constant in: a norm, or "spread" for labels.
+    """
+
+    epsilon: float
+    delta: float
+    radius: float
+    input_norm: Norm
+    mechanism: str
+    output: Norm | Literal["spread"]
+
+
+class Part(BaseEstimator):
+    """A part of ours. Somebody else's needs no base class but ``BaseEstimator``.
+
+    Attributes:
+        needs_labels: whether ``fit`` cannot do without labels.
+    """
+
+    needs_labels: ClassVar[bool] = False
+
+    def check(self) -> None:
+        """Nothing, if the parameters can be used; called before any part is trained.
+
+        Raises:
+            InvalidParameter, UnknownName: they cannot.
+        """
+
+    def variants(self) -> list[Part]:
+        """The parts that are tried in place of this one: itself."""
+        return [self]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.needs_labels
+        return tags
+
+
+class Trained(Part):
+    """A torch module that was trained already, as a part.
+
+    Args:
+        module: the module, used as it is.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Trained:
+        """Itself."""
+        return self
+
+    def network(self) -> nn.Module:
+        """The module."""
+        return self.module
+
+
+def resolved(
+    part: Any, *, parameter: str, names: Mapping[str, Callable[[], Part]]
+) -> BaseEstimator:
+    """The part that an argument means, checked and not fitted: never the caller's own instance.
+
+    Args:
+        part: a name, a torch module that was trained already, or an estimator.
+        parameter: what the caller calls the argument; used in messages.
+        names: what each name stands for.
+
+    Raises:
+        UnknownName: a name that is not among ``names``.
+        InvalidParameter: none of the three, or parameters that cannot be used.
+    """
+    if isinstance(part, str):
+        if part not in names:
+            raise UnknownName(
+                f"{parameter}={shown(part)}: expected a torch module, a part, or one of "
+                f"{', '.join(names)}"
+            )
+        return names[part]()
+    if isinstance(part, nn.Module):
+        return Trained(part)
+    if isinstance(part, type) or not all(
+        callable(getattr(part, method, None)) for method in ("fit", "network", "get_params")
+    ):
+        got = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
+        raise InvalidParameter(
+            f"{parameter}: expected one of {', '.join(names)}, a torch module, or an estimator "
+            f"with fit and network, got {got}"
+        )
+    try:
+        copy: BaseEstimator = clone(part)
+    except (TypeError, RuntimeError) as error:
+        raise InvalidParameter(
+            f"{parameter}: a {type(part).__name__} cannot be cloned; expected a constructor that "
+            "stores its arguments under their own names and does nothing else"
+        ) from error
+    if isinstance(copy, Part):
+        copy.check()
+    return copy
+
+
+def variants(part: BaseEstimator) -> list[BaseEstimator]:
+    """The parts that are tried in place of ``part``, one for each network size."""
+    return [*part.variants()] if isinstance(part, Part) else [part]
+
+
+def trains_for_release(part: BaseEstimator) -> bool:
+    """Whether ``part`` trains another network for every mechanism."""
+    return bool(has_fit_parameter(part, "release"))
+
+
+def needs_labels(part: Any) -> bool:
+    """Whether the part that an argument means cannot be fitted without labels."""
+    if isinstance(part, nn.Module):
+        return False
+    if isinstance(part, Part):
+        return part.needs_labels
+    if not isinstance(part, BaseEstimator):
+        return True
+    if hasattr(part, "__sklearn_tags__"):
+        return bool(part.__sklearn_tags__().target_tags.required)
+    return bool(part._get_tags()["requires_y"])  # scikit-learn below 1.6
+
+
+def fitted(
+    part: BaseEstimator,
+    X: Array,
+    y: Labels | None,
+    *,
+    seed: int,
+    release: PlannedRelease | None = None,
+    report: Report,
+) -> BaseEstimator:
+    """A fitted clone of ``part``.
+
+    A ``random_state`` that is None becomes ``seed``, in the part and in parts of it, and torch's
+    generator, which the caller forks, starts from it.
+
+    Args:
+        part: what ``resolved`` gave.
+        X: what it learns from, shape (n, ...).
+        y: classes 0, 1, ..., shape (n,), or None.
+        seed: of training.
+        release: for parts that train for it.
+        report: for parts that tell how far they are.
+    """
+    if isinstance(part, Trained):
+        return part
+    copy = clone(part)
+    unseeded = [
+        name
+        for name, value in copy.get_params().items()
+        if value is None and name.rpartition("__")[2] == "random_state"
+    ]
+    copy.set_params(**dict.fromkeys(unseeded, seed))
+    torch.manual_seed(seed)
+    offered = {"release": release, "report": report}
+    taken = {name: value for name, value in offered.items() if has_fit_parameter(copy, name)}
+    copy.fit(X, y, **taken)
+    return copy
+
+
+def network_of(part: Any, *, parameter: str) -> nn.Module | Network:
+    """The network of a fitted part.
+
+    Raises:
+        InvalidInput: ``network`` gives neither a torch module nor a ``Network``.
+    """
+    network: nn.Module | Network = part.network()
+    # A subclass of Network may compute something else than its layers say, which are certified.
+    if not isinstance(network, nn.Module) and type(network) is not Network:
+        raise InvalidInput(
+            f"{parameter}: network() of {type(part).__name__} gives a {type(network).__name__}; "
+            "expected a torch module or a reticent.networks.Network"
+        )
+    return network
+
+
+def module_of(part: Any, *, parameter: str) -> nn.Module:
+    """The torch module of a fitted part, or a torch module itself.
+
+    Raises:
+        InvalidInput: neither has one.
+    """
+    if isinstance(part, nn.Module):
+        return part
+    if isinstance(part, type) or not callable(getattr(part, "network", None)):
+        raise InvalidInput(
+            f"{parameter}: expected a torch module, or a fitted part with network(), got "
+            f"{part.__name__ if isinstance(part, type) else type(part).__name__}"
+        )
+    network = network_of(part, parameter=parameter)
+    if not isinstance(network, nn.Module):
+        raise InvalidInput(
+            f"{parameter}: network() of {type(part).__name__} gives a Network; expected a torch "
+            "module (reticent.networks.to_torch makes one)"
+        )
+    return network
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that training starts from: an integer itself, one drawn from anything else.
+
+    Raises:
+        InvalidParameter: see ``training_generator``.
+    """
+    training_generator(random_state)
+    return (
+        int(random_state)
+        if isinstance(random_state, numbers.Integral)
+        else training_seed(random_state)
+    )

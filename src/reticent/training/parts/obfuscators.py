@@ -1,0 +1,283 @@
+"""Obfuscators as parts: ours, trained through the noise of its release, and the published ones."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import clone
+from torch import nn
+from typing_extensions import override
+
+from reticent.core.checks import count, counts, positive
+from reticent.core.errors import InvalidParameter, NotFittedYet
+from reticent.core.norms import Norm
+from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
+from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
+from reticent.training.parts.contract import Part, PlannedRelease, seed_of
+from reticent.training.parts.embedders import Identity
+from reticent.training.progress import Report, silent
+
+Outputs = int | tuple[int, ...]
+
+
+class Obfuscator(Part):
+    """A part of ours that trains a network on embeddings with labels.
+
+    Attributes:
+        network_: the trained network.
+    """
+
+    needs_labels: ClassVar[bool] = True
+
+    network_: nn.Sequential
+    outputs: Outputs
+    hidden: tuple[int, ...]
+
+    @override
+    def variants(self) -> list[Part]:
+        """One part for each number of outputs."""
+        return [clone(self).set_params(outputs=size) for size in self._sizes()]
+
+    def network(self) -> nn.Sequential:
+        """Linear and ReLU layers in turn, from embeddings to released values."""
+        if not hasattr(self, "network_"):
+            raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
+        return self.network_
+
+    def _sizes(self) -> tuple[int, ...]:
+        sizes = counts(
+            self.outputs if isinstance(self.outputs, tuple | list) else (self.outputs,),
+            name="outputs",
+        )
+        if not sizes:
+            raise InvalidParameter("outputs: expected at least one number of released values")
+        return sizes
+
+    def _size(self) -> int:
+        sizes = self._sizes()
+        if len(sizes) > 1:
+            raise InvalidParameter(
+                f"outputs={sizes}: fit trains one network; expected one number, or an estimator "
+                "that tries each"
+            )
+        return sizes[0]
+
+
+class NoiseAware(Obfuscator):
+    """Ours: an obfuscator trained through the very noise that its release will add.
+
+    Args:
+        outputs: released values per row; a tuple is tried out on calibration data.
+        hidden: widths of the hidden layers.
+        epochs: passes over the embeddings.
+        batch_size: embeddings per step; None for 1000, or fewer so that one pass over few
+            embeddings is still 24 steps.
+        learning_rate: of Adam at the start.
+        first_noise: noise at the start of training as a share of the full noise, in (0, 1]; None
+            for a share that grows with epsilon, from .2 to .7: a small budget drowns an untrained
+            network.
+        random_state: seed of training; None takes that of the estimator which it is a part of.
+
+    Attributes:
+        network_: the trained network.
+
+    Example:
+        >>> points = np.random.default_rng(0).normal(size=(64, 2))
+        >>> release = PlannedRelease(
+        ...     epsilon=2.0, delta=0.0, radius=0.1, input_norm=Norm.LINF,
+        ...     mechanism="laplace", output=Norm.L1,
+        ... )
+        >>> part = NoiseAware(outputs=1, hidden=(4,), epochs=1, random_state=0)
+        >>> part = part.fit(points, (points[:, 0] > 0).astype(int), release=release)
+        >>> part.network()[-1].out_features
+        1
+
+    See Also:
+        Published: the obfuscators of earlier papers.
+    """
+
+    def __init__(
+        self,
+        *,
+        outputs: Outputs = (4, 6),
+        hidden: tuple[int, ...] = (64,),
+        epochs: int = 20,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-2,
+        first_noise: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.outputs = outputs
+        self.hidden = hidden
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.first_noise = first_noise
+        self.random_state = random_state
+
+    @override
+    def check(self) -> None:
+        for size in self._sizes():
+            NoiseAwareConfig(
+                epsilon=1.0,
+                radius=1.0,
+                output_norm=Norm.LINF,
+                **self._training(size, 1, 1.0),
+            )
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        release: PlannedRelease,
+        report: Report = silent,
+    ) -> Self:
+        """Trains one network for one mechanism.
+
+        Args:
+            X: embeddings, shape (n, d).
+            y: shape (n,), classes 0, 1, ...
+            release: what the outputs will be released with.
+            report: told after every epoch.
+
+        Raises:
+            InvalidInput: embeddings and labels that do not fit.
+            InvalidParameter: a release of labels, or several numbers of outputs.
+        """
+        if not isinstance(release.output, Norm):
+            raise InvalidParameter(
+                f"mechanism={release.mechanism!r}: releases labels; expected one for vectors"
+            )
+        config = NoiseAwareConfig(
+            epsilon=release.epsilon,
+            radius=release.radius,
+            output_norm=release.output,
+            input_norm=release.input_norm,
+            **self._training(self._size(), len(np.asarray(X)), release.epsilon),
+        )
+        with torch.random.fork_rng(devices=[]):
+            self.network_ = train_noise_aware(X, y, config, report=report).network
+        return self
+
+    def _training(self, outputs: int, rows: int, epsilon: float) -> dict[str, Any]:
+        return {
+            "outputs": outputs,
+            "hidden": counts(self.hidden, name="hidden"),
+            "epochs": self.epochs,
+            "batch_size": batch_size_for(rows) if self.batch_size is None else self.batch_size,
+            "learning_rate": self.learning_rate,
+            "first_noise": float(np.clip(0.1 * epsilon, 0.2, 0.7))
+            if self.first_noise is None
+            else self.first_noise,
+            "seed": seed_of(self.random_state),
+        }
+
+
+class Published(Obfuscator):
+    """An obfuscator of an earlier paper: a classifier's loss and any combination of regularisers.
+
+    Args:
+        regularisers: names of regularisers ("arl", "contrastive", "noise"); none for the plain
+            encoder.
+        outputs: released values per row; a tuple is tried out on calibration data.
+        hidden: widths of the hidden layers.
+        epochs: passes over the embeddings.
+        batch_size: embeddings per step.
+        learning_rate: of Adam (published: 1e-3).
+        random_state: seed of training; None takes that of the estimator which it is a part of.
+
+    Attributes:
+        network_: the trained network.
+
+    Example:
+        >>> points = np.random.default_rng(0).normal(size=(64, 2))
+        >>> part = Published("noise", outputs=3, hidden=(4,), epochs=1, random_state=0)
+        >>> part.fit(points, (points[:, 0] > 0).astype(int)).network()[-1].out_features
+        3
+
+    References:
+        Abhishek Singh et al., "Posthoc privacy guarantees for collaborative inference with modified
+        Propose-Test-Release", NeurIPS 2023, table 1.
+
+    See Also:
+        NoiseAware: trained for the noise of its release.
+    """
+
+    def __init__(
+        self,
+        *regularisers: str,
+        outputs: Outputs = (4, 6),
+        hidden: tuple[int, ...] = (64,),
+        epochs: int = 20,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.regularisers = regularisers
+        self.outputs = outputs
+        self.hidden = hidden
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads no names from a constructor that takes any number of arguments.
+        return sorted(inspect.signature(cls).parameters)
+
+    def __sklearn_clone__(self) -> Self:
+        parameters = self.get_params()
+        return type(self)(*parameters.pop("regularisers"), **parameters)
+
+    @override
+    def check(self) -> None:
+        for size in self._sizes():
+            self._config(size)
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, *, report: Report = silent) -> Self:
+        """Trains one network, whatever it will be released with.
+
+        Args:
+            X: embeddings, shape (n, d).
+            y: shape (n,), classes 0, 1, ...
+            report: told after every epoch.
+
+        Raises:
+            InvalidInput: embeddings and labels that do not fit.
+            InvalidParameter: several numbers of outputs.
+        """
+        with torch.random.fork_rng(devices=[]):
+            self.network_ = train_obfuscator(X, y, self._config(self._size()), report=report)
+        return self
+
+    def _config(self, outputs: int) -> ObfuscatorConfig:
+        return ObfuscatorConfig(
+            regularisers=tuple(self.regularisers),
+            hidden=counts(self.hidden, name="hidden"),
+            outputs=outputs,
+            epochs=count(self.epochs, name="epochs"),
+            batch_size=self.batch_size,
+            learning_rate=positive(self.learning_rate, name="learning_rate"),
+            seed=seed_of(self.random_state),
+        )
+
+
+OBFUSCATORS = {"noise-aware": NoiseAware, "encoder": Published, "identity": Identity}
+"""Obfuscators by name; ``encoder`` is the plain encoder of the published table."""
+
+
+def batch_size_for(rows: int) -> int:
+    """Embeddings per step of a training through noise: 1000, or fewer so that one pass over few
+    embeddings is still 24 steps.
+
+    Example:
+        >>> [batch_size_for(rows) for rows in (100, 12_000, 60_000)]
+        [32, 500, 1000]
+    """
+    return int(np.clip(rows // 24, 32, 1000))

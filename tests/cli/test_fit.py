@@ -1,0 +1,413 @@
+"""`reticent fit` through the real command line: every system of docs/command-line.md, and what is
+refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+
+import reticent
+from reticent.bundles.bundle import Bundle
+from reticent.systems import (
+    BetaVAE,
+    LabelAware,
+    NoiseAware,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+)
+from reticent.tables import Categorical, Numeric, TabularSchema
+
+GUIDE = Path(__file__).parents[2] / "docs" / "command-line.md"
+EXAMPLES = {
+    re.search(r'^estimator = "(\w+)"', block, re.M)[1]: block
+    for block in re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), re.S)
+    if "estimator" in block
+}
+IRIS = load_iris()
+SCHEMA = TabularSchema(
+    (
+        *(Numeric(name, 0, 8) for name in ("sepal length", "petal length")),
+        Categorical("garden", ("north", "south")),
+    )
+)
+POSTHOC = """
+estimator = "PosthocEncoder"
+bundle = "out/bundle"
+
+[parameters]
+epsilon = 4.0
+delta = 0.0
+radius = 0.2
+embedder = "identity"
+mechanism = "laplace"
+random_state = 0
+
+[parameters.obfuscator]
+part = "NoiseAware"
+outputs = 2
+hidden = [8]
+epochs = 2
+
+[data]
+inputs = "x.npy"
+labels = "y.npy"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with the files that the examples name, small."""
+    digits = load_digits()
+    pictures = (digits.images / 16)[:240]
+    np.save(tmp_path / "pictures.npy", pictures)
+    np.save(tmp_path / "digits.npy", digits.target[:240])
+    np.save(tmp_path / "public-pictures.npy", (digits.images / 16)[240:300])
+    np.savez(tmp_path / "records.npz", X=IRIS.data / 8, y=IRIS.target, owners=np.arange(150))
+    np.save(tmp_path / "x.npy", IRIS.data)
+    np.save(tmp_path / "y.npy", IRIS.target)
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA.to_dict()))
+    lines = ["sepal length,number,petal length,garden,kind"]
+    for index, (row, kind) in enumerate(zip(IRIS.data, IRIS.target, strict=True)):
+        garden = "south" if (index % 5 == 0) ^ (kind == 2) else "north"
+        lines.append(f"{row[0]},{index},{row[2]},{garden},{IRIS.target_names[kind]}")
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def fit(command: Any, place: Path) -> Any:
+    def fit(content: str, *words: str) -> Any:
+        (place / "fit.toml").write_text(content)
+        return command("fit", place / "fit.toml", *words)
+
+    return fit
+
+
+SAVED = {
+    "CertifiedClassifier",
+    "CertifiedEnsemble",
+    "PosthocClassifier",
+    "PosthocEncoder",
+    "PowerEncoder",
+    "PrivateKNNStudent",
+}
+
+
+def test_the_guide_has_an_example_for_every_estimator_that_leaves_a_bundle() -> None:
+    assert set(EXAMPLES) == SAVED
+
+
+@pytest.mark.filterwarnings("ignore:X. .* feature values lie beyond")
+@pytest.mark.parametrize("name", sorted(SAVED))
+def test_the_examples_of_the_guide_end_with_a_bundle_and_its_card(
+    fit: Any, command: Any, place: Path, name: str
+) -> None:
+    answer = fit(EXAMPLES[name])
+    assert answer.status == 0, answer.err
+    folder = place / "bundle"
+    bundle = Bundle.read(folder, system=name)
+    assert bundle.card in answer.out
+    assert answer.out.splitlines()[-1] == f"written to {folder}"
+    assert command("card", folder).out.strip() == bundle.card.strip()
+    loaded = getattr(reticent, name).load(folder)
+    stated = dict(re.findall(r"^(epsilon|delta) = (\S+)", EXAMPLES[name], re.M))
+    assert 0 < loaded.guarantee.epsilon <= float(stated["epsilon"]) * (1 + 1e-9)
+    assert loaded.guarantee.delta <= float(stated.get("delta", 0.0)) * (1 + 1e-9)
+
+
+def test_a_fit_is_what_python_fits(fit: Any, place: Path) -> None:
+    assert fit(POSTHOC).status == 0
+    encoder = PosthocEncoder(
+        epsilon=4.0,
+        delta=0.0,
+        radius=0.2,
+        embedder="identity",
+        mechanism="laplace",
+        random_state=0,
+        obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=2),
+    ).fit(IRIS.data, IRIS.target)
+    assert Bundle.read(place / "out" / "bundle").identity == encoder.bundle_identity_
+
+
+def test_parts_within_parts_and_names_of_an_npz_file(fit: Any, place: Path) -> None:
+    pictures, labels = np.load(place / "pictures.npy"), np.load(place / "digits.npy")
+    np.savez(place / "both.npz", X=pictures, y=labels)
+    answer = fit(
+        """
+        estimator = "PosthocClassifier"
+        bundle = "bundle"
+        parameters.epsilon = 4
+        parameters.delta = 0.0
+        parameters.radius = 0.1
+        parameters.mechanism = "softmax"
+        parameters.random_state = 0
+        parameters.classifier = {part = "LabelAware", hidden = [4], epochs = 1}
+        data = {inputs = "both.npz", array = "X", labels = "both.npz", labels_array = "y"}
+
+        [parameters.embedder]
+        part = "Named"
+        name = "clinic encoder 3"
+        embedder = {part = "BetaVAE", latent_dimension = 2, epochs = 1, width = 8}
+        """
+    )
+    assert answer.status == 0, answer.err
+    classifier = PosthocClassifier(
+        epsilon=4.0,
+        delta=0.0,
+        radius=0.1,
+        mechanism="softmax",
+        random_state=0,
+        classifier=LabelAware(hidden=(4,), epochs=1),
+        embedder=reticent.Named(BetaVAE(latent_dimension=2, epochs=1, width=8), "clinic encoder 3"),
+    ).fit(pictures, labels)
+    assert Bundle.read(place / "bundle").identity == classifier.bundle_identity_
+
+
+def test_regularisers_are_a_list(fit: Any) -> None:
+    content = POSTHOC.replace(
+        'part = "NoiseAware"', 'part = "Published"\nregularisers = ["arl", "noise"]'
+    )
+    assert fit(content).status == 0
+    answer = fit(content.replace('["arl", "noise"]', '"arl"'), "--overwrite")
+    assert answer.status == 3
+    assert "parameters.obfuscator.regularisers: expected a list" in answer.err
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_columns_of_numbers_need_no_schema(fit: Any, place: Path, packed: bool) -> None:
+    content = "".join(
+        f"{','.join(f'{value:g}' for value in row)},{kind}\n"
+        for row, kind in zip(IRIS.data, IRIS.target, strict=True)
+    )
+    text = f"\ufeffa, b,c,d,kind\n{content}".encode()
+    (place / "flowers.csv").write_bytes(gzip.compress(text) if packed else text)
+    table = POSTHOC.replace('"x.npy"\nlabels = "y.npy"', '"flowers.csv"\nlabel_column = "kind"')
+    assert fit(table).status == 0
+    named = Bundle.read(place / "out" / "bundle")
+    assert named.settings["feature_names"] == ["a", "b", "c", "d"]
+    assert fit(POSTHOC, "--overwrite").status == 0
+    bundle = Bundle.read(place / "out" / "bundle")
+    assert bundle.arrays.keys() == named.arrays.keys()
+    for name, array in bundle.arrays.items():
+        np.testing.assert_array_equal(array, named.arrays[name])
+    assert bundle.settings["labels"] == [0, 1, 2]
+
+
+def test_a_table_with_words_is_read_by_its_schema(fit: Any, place: Path) -> None:
+    assert fit(EXAMPLES["PowerEncoder"]).status == 0
+    loaded = PowerEncoder.load(place / "bundle")
+    assert loaded.radius is None
+    assert loaded.query_.schema == SCHEMA
+    assert loaded.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+
+
+def _without(key: str) -> str:
+    return re.sub(rf"^{key} = .*\n", "", POSTHOC, flags=re.M)
+
+
+def _with(old: str, new: str) -> str:
+    assert old in POSTHOC
+    return POSTHOC.replace(old, new)
+
+
+REFUSED = {
+    "no TOML": ("estimator = ", "cannot be read as TOML"),
+    "no estimator": (_without("estimator"), "estimator: is missing"),
+    "no bundle": (_without("bundle"), "bundle: is missing"),
+    "no data": (POSTHOC.partition("[data]")[0], "data: is missing"),
+    "no inputs": (_without("inputs"), "data.inputs: is missing"),
+    "unknown key": (
+        f"colour = 1\n{POSTHOC}",
+        "colour: unknown key; expected estimator, bundle, parameters, data",
+    ),
+    "key that only we set": (f'folder = "/"\n{POSTHOC}', "folder: unknown key"),
+    "unknown key of data": (
+        f'{POSTHOC}target = "y.npy"\n',
+        "data.target: unknown key; expected inputs, array, labels",
+    ),
+    "number for a name": (_with('"out/bundle"', "3"), "bundle: Input should be a valid string"),
+    "unknown estimator": (
+        _with("PosthocEncoder", "Posthoc"),
+        "estimator 'Posthoc': expected one of PosthocEncoder, PosthocClassifier",
+    ),
+    "estimator without a bundle": (
+        _with("PosthocEncoder", "PrivateKNNClassifier"),
+        "estimator='PrivateKNNClassifier': has no save",
+    ),
+    "part for an estimator": (_with("PosthocEncoder", "BetaVAE"), "estimator 'BetaVAE': expected"),
+    "unknown part": (
+        _with('"NoiseAware"', '"NoiseAwre"'),
+        "part 'NoiseAwre': expected one of BetaVAE",
+    ),
+    "table that is no part": (
+        _with('part = "NoiseAware"\n', ""),
+        "parameters.obfuscator: a table here is a part; expected part = NAME",
+    ),
+    "unknown parameter": (
+        _with("radius =", "radios ="),
+        "parameters.radios: PosthocEncoder has no such parameter; expected epsilon, delta, radius",
+    ),
+    "unknown parameter of a part": (
+        _with("hidden =", "widths ="),
+        "parameters.obfuscator.widths: NoiseAware has no such parameter",
+    ),
+    "no epsilon": (
+        _without("epsilon"),
+        "parameters: PosthocEncoder needs epsilon; such parameters have no defaults",
+    ),
+    "no delta and no radius": (
+        _without("delta").replace("radius = 0.2\n", ""),
+        "parameters: PosthocEncoder needs delta, radius;",
+    ),
+    "parameter out of its range": (_with("epsilon = 4.0", "epsilon = -1.0"), "epsilon=-1.0"),
+    "parameter of a part out of its range": (_with("epochs = 2", "epochs = 0"), "epochs=0"),
+    "no such file": (_with("x.npy", "z.npy"), "data.inputs="),
+    "no such labels": (_with("y.npy", "z.npy"), "data.labels="),
+    "two kinds of labels": (
+        f'{POSTHOC}label_column = "kind"\n',
+        "data.labels, data.label_column: expected one of them",
+    ),
+    "column of an array": (
+        _with('labels = "y.npy"', 'label_column = "kind"'),
+        "data.label_column: an array has no column names",
+    ),
+    "ignored column of an array": (
+        f'{POSTHOC}ignore_columns = ["kind"]\n',
+        "data.ignore_columns: an array has no column names",
+    ),
+    "array of an npy file": (f'{POSTHOC}array = "X"\n', "expected an .npz file"),
+    "array of a CSV file": (
+        _with('"x.npy"', '"people.csv"') + 'array = "X"\n',
+        "data.array: is for .npz files",
+    ),
+    "array that is not there": (
+        _with('"x.npy"', '"records.npz"'),
+        "expected the name of one of its arrays, X, y, owners",
+    ),
+    "array of no labels": (
+        _without("labels") + 'labels_array = "y"\n',
+        "data.labels_array: expected together with data.labels",
+    ),
+    "schema where none is taken": (
+        f'{POSTHOC}schema = "schema.json"\n',
+        "data.schema: a PosthocEncoder takes no schema",
+    ),
+    "schema twice": (
+        EXAMPLES["PowerEncoder"].replace("[parameters]", "[parameters]\nschema = [0.0, 1.0]"),
+        "parameters.schema, data.schema: expected one of them",
+    ),
+    "words without a schema": (
+        _with('"x.npy"\nlabels = "y.npy"', '"people.csv"\nlabel_column = "kind"'),
+        "column 'garden'",
+    ),
+    "column that is not there": (
+        EXAMPLES["PowerEncoder"].replace('"kind"', '"sort"'),
+        "'sort'",
+    ),
+    "further data of no use": (
+        f'{POSTHOC}further = {{public = "x.npy"}}\n',
+        "data.further.public: fit of a PosthocEncoder takes no such data; expected none",
+    ),
+    "further data missing": (
+        EXAMPLES["PrivateKNNStudent"].replace("further = ", "#"),
+        "data.further: fit of a PrivateKNNStudent needs public = FILE",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_is_a_line_and_leaves_nothing(fit: Any, place: Path, case: str) -> None:
+    content, told = REFUSED[case]
+    before = {path.name for path in place.iterdir()} | {"fit.toml"}
+    answer = fit(content)
+    assert answer.status in (2, 3, 4), answer.err
+    assert told in answer.err
+    assert answer.err.count("\n") == 1
+    assert answer.out == ""
+    assert {path.name for path in place.iterdir()} == before
+
+
+def test_no_config_and_no_place(fit: Any, command: Any, place: Path) -> None:
+    answer = command("fit", place / "missing.toml")
+    assert answer.status == 2
+    assert "missing.toml': cannot be read as TOML" in answer.err
+    (place / "out").mkdir()
+    (place / "out" / "bundle").mkdir()
+    (place / "out" / "bundle" / "letter.txt").write_text("dear")
+    assert "exists already; choose another" in fit(POSTHOC).err
+    answer = fit(POSTHOC, "--overwrite")
+    assert answer.status == 2
+    assert "holds no bundle.json, so it will not be replaced" in answer.err
+    assert (place / "out" / "bundle" / "letter.txt").read_text() == "dear"
+
+
+def test_a_bundle_that_stands_there_is_found_before_anything_is_fitted(
+    fit: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fit(POSTHOC).status == 0
+    identity = Bundle.read(place / "out" / "bundle").identity
+    monkeypatch.setattr(PosthocEncoder, "fit", lambda *_: pytest.fail("something was trained"))
+    assert fit(POSTHOC.replace("4.0", "5.0")).status == 2
+    assert Bundle.read(place / "out" / "bundle").identity == identity
+
+
+def test_arrays_with_objects_are_not_unpickled(fit: Any, place: Path) -> None:
+    np.savez(place / "objects.npz", X=np.array([{"a": 1}], dtype=object))
+    answer = fit(_with('"x.npy"', '"objects.npz"'))
+    assert answer.status == 2
+    assert "holding Python objects" in answer.err
+    buffer = io.BytesIO()
+    np.savez(buffer, X=IRIS.data)
+    (place / "cut.npz").write_bytes(buffer.getvalue()[:-40])
+    answer = fit(_with('"x.npy"', '"cut.npz"'))
+    assert answer.status == 2
+    assert "damaged, cut short" in answer.err
+
+
+def test_an_estimator_and_a_part_of_another_package(
+    fit: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    information = place / "ward_methods-2.5.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Name: ward-methods\nVersion: 2.5\n")
+    (information / "entry_points.txt").write_text("[reticent.methods]\nward = ward_fit:METHODS\n")
+    (place / "ward_fit.py").write_text(
+        "from reticent.systems.methods import Method\n"
+        "METHODS = [\n"
+        "    Method(name='WardEncoder', target='ward_fit_classes:WardEncoder', summary='s',\n"
+        "           protects='p', releases='r'),\n"
+        "    Method(name='Linear', target='ward_fit_classes:Linear', summary='s', role='part'),\n"
+        "]\n"
+    )
+    (place / "ward_fit_classes.py").write_text(
+        "from sklearn.base import BaseEstimator\n"
+        "from torch import nn\n"
+        "from reticent import PosthocEncoder\n"
+        "class WardEncoder(PosthocEncoder):\n"
+        "    pass\n"
+        "class Linear(BaseEstimator):\n"
+        "    def __init__(self, outputs=1):\n"
+        "        self.outputs = outputs\n"
+        "    def fit(self, X, y):\n"
+        "        self.layer_ = nn.Linear(X.shape[1], self.outputs)\n"
+        "        return self\n"
+        "    def network(self):\n"
+        "        return self.layer_\n"
+    )
+    monkeypatch.syspath_prepend(str(place))
+    content = _with('"PosthocEncoder"', '"WardEncoder"').partition("[parameters.obfuscator]")[0]
+    content += '[parameters.obfuscator]\npart = "Linear"\noutputs = 3\n'
+    answer = fit(f'{content}[data]\ninputs = "x.npy"\nlabels = "y.npy"\n')
+    assert answer.status == 0, answer.err
+    bundle = Bundle.read(place / "out" / "bundle", system="WardEncoder")
+    assert bundle.card in answer.out

@@ -1,0 +1,343 @@
+"""Parts that somebody else wrote, through a whole fit, release, save and load; and what
+scikit-learn does with parts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV
+from torch import nn
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.scopes import Scope
+from reticent.ledger.ledger import Ledger
+from reticent.lipschitz import IntervalBound, LipschitzBound
+from reticent.networks import Network, from_torch
+from reticent.systems import (
+    BetaVAE,
+    Calibration,
+    Identity,
+    LabelAware,
+    Named,
+    NoiseAware,
+    PosthocClassifier,
+    PosthocEncoder,
+    Published,
+)
+from reticent.systems.embedding import IdentityEmbedding, ModuleEmbedding
+
+LABELS = np.arange(240) % 3
+PICTURES = np.clip(
+    np.random.default_rng(0).normal(0.3, 0.05, (240, 4, 6))
+    + 0.4 * (np.arange(6) // 2 == LABELS[:, None])[:, None, :],
+    0,
+    1,
+)
+WORDS = np.array(["ape", "bee", "cat"])[LABELS]
+TOTAL: dict[str, Any] = {"epsilon": 8.0, "delta": 0.0, "radius": 0.05, "random_state": 0}
+
+
+class ColumnMeans(BaseEstimator):
+    """Means of columns: an embedder of another package."""
+
+    def __init__(self, width: int = 2) -> None:
+        self.width = width
+
+    def fit(self, X: Any, y: Any = None) -> ColumnMeans:
+        self.shape_, self.labels_ = X.shape, y
+        height, columns = X.shape[1:]
+        layer = nn.Linear(height * columns, columns // self.width, bias=False)
+        weight = torch.zeros(columns // self.width, height, columns)
+        for place in range(columns // self.width):
+            weight[place, :, place * self.width : (place + 1) * self.width] = 1
+        with torch.no_grad():
+            layer.weight.copy_(weight.flatten(1) / (height * self.width))
+        self.module_ = nn.Sequential(nn.Flatten(), layer)
+        return self
+
+    def network(self) -> nn.Module:
+        return self.module_
+
+
+class ClassDirections(BaseEstimator):
+    """Differences of class means: an obfuscator of another package, as a description."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def fit(self, X: Any, y: Any) -> ClassDirections:
+        means = np.stack([X[y == label].mean(axis=0) for label in np.unique(y)])
+        layer = nn.Linear(X.shape[1], len(means) - 1)
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(self.scale * (means[1:] - means[0])))
+            layer.bias.zero_()
+        self.rows_ = len(X)
+        self.network_ = from_torch(layer, (X.shape[1],))
+        return self
+
+    def network(self) -> Network:
+        return self.network_
+
+
+def test_foreign_parts_from_picture_to_a_loaded_bundle(tmp_path: Path) -> None:
+    embedder, obfuscator = ColumnMeans(), ClassDirections(scale=5.0)
+    encoder = PosthocEncoder(**TOTAL, embedder=embedder, obfuscator=obfuscator)
+    encoder.fit(PICTURES, WORDS)
+    for mine, learned in ((embedder, "module_"), (obfuscator, "network_")):
+        assert not hasattr(mine, learned)
+    # An embedder sees the training part in its own shape, with classes for labels.
+    assert encoder.embedder_.shape_ == (192, 4, 6)
+    assert set(encoder.embedder_.labels_) == {0, 1, 2}
+    assert encoder.obfuscator_.rows_ == 192
+    # What is released is what the two parts say, on embeddings of float32.
+    means = PICTURES.reshape(240, 4, 3, 2).mean(axis=(1, 3))
+    np.testing.assert_allclose(encoder.embed(PICTURES), means, atol=1e-6)
+    expected = encoder.obfuscator_.network().forward(encoder.embed(PICTURES))
+    np.testing.assert_array_equal(encoder.exact(PICTURES), expected)
+
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        scope = Scope(subject="patients")
+        cost = encoder.guarantee
+        ledger.grant(scope, type(cost)(10 * cost.epsilon, 1e-9, cost.adjacency))
+        answer = encoder.release(PICTURES[:10], ledger=ledger, scope=scope)
+        assert answer.receipt.booked
+    predicted = encoder.classes_[encoder.head_.predict(encoder.release(PICTURES).values)]
+    assert (predicted == WORDS).mean() > 0.8
+
+    folder = encoder.save(tmp_path / "bundle")
+    with pytest.raises(InvalidInput, match="pass embedder="):
+        PosthocEncoder.load(folder)
+    for given in (ColumnMeans().fit(PICTURES), ColumnMeans().fit(PICTURES).network()):
+        loaded = PosthocEncoder.load(folder, embedder=given)
+        assert loaded.bundle_identity_ == encoder.bundle_identity_
+        np.testing.assert_array_equal(
+            loaded.simulate(PICTURES, seed=1).values, encoder.simulate(PICTURES, seed=1).values
+        )
+
+
+def test_a_foreign_classifier_of_labels() -> None:
+    class Means(ClassDirections):
+        def fit(self, X: Any, y: Any) -> Means:
+            means = np.stack([X[y == label].mean(axis=0) for label in np.unique(y)])
+            self.layer_ = nn.Linear(X.shape[1], len(means))
+            with torch.no_grad():
+                self.layer_.weight.copy_(torch.from_numpy(means))
+                self.layer_.bias.copy_(torch.from_numpy(-0.5 * (means**2).sum(axis=1)))
+            return self
+
+        def network(self) -> nn.Module:  # type: ignore[override]
+            return self.layer_
+
+    system = PosthocClassifier(**TOTAL, embedder=ColumnMeans(), classifier=Means())
+    system.fit(PICTURES, WORDS)
+    assert (system.predict(PICTURES) == WORDS).mean() > 0.95
+    assert (system.release(PICTURES).values == WORDS).mean() > 0.8
+    assert isinstance(system.classifier_, Means)
+
+
+def test_labels_are_released_from_labels_alone() -> None:
+    points = PICTURES.mean(axis=1)[:, ::2]
+    system = PosthocClassifier(**TOTAL, embedder="identity", classifier=nn.Linear(3, 3))
+    with pytest.raises(InvalidInput, match="requires y to be passed"):
+        system.fit(points, None)  # type: ignore[arg-type]
+
+
+def test_an_embedder_that_is_trained_further_changes_no_fitted_system() -> None:
+    part = BetaVAE(latent_dimension=2, epochs=1, width=8, random_state=0).fit(PICTURES)
+    for embedder in (part.network(), nn.Sequential(nn.Flatten(), nn.Linear(24, 2))):
+        encoder = PosthocEncoder(**TOTAL, embedder=embedder, obfuscator=nn.Linear(2, 1))
+        before = encoder.fit(PICTURES).embed(PICTURES)
+        with torch.no_grad():
+            for weight in embedder.parameters():
+                weight.mul_(2)
+        np.testing.assert_array_equal(encoder.embed(PICTURES), before)
+
+
+def test_foreign_parts_go_by_what_their_networks_are() -> None:
+    class Wrong(ClassDirections):
+        def network(self) -> Any:
+            return from_torch(nn.Linear(7, 2), (7,))
+
+    with pytest.raises(InvalidInput, match=r"expected a network of 3 inputs, .* got 7"):
+        PosthocEncoder(**TOTAL, embedder=ColumnMeans(), obfuscator=Wrong()).fit(PICTURES, WORDS)
+    with pytest.raises(InvalidInput, match="one logit for each of 3 labels of y, got 2"):
+        PosthocClassifier(**TOTAL, embedder=ColumnMeans(), classifier=ClassDirections()).fit(
+            PICTURES, WORDS
+        )
+
+
+@pytest.mark.parametrize("kind", [PosthocEncoder, PosthocClassifier])
+def test_at_most_twelve_arguments_and_no_instance_for_a_default(kind: type) -> None:
+    parameters = inspect.signature(kind).parameters
+    assert len(parameters) <= 12
+    for name in ("epsilon", "delta", "radius"):
+        assert parameters[name].default is inspect.Parameter.empty
+    for parameter in parameters.values():
+        assert parameter.default is inspect.Parameter.empty or isinstance(
+            parameter.default, str | bool | type(None)
+        )
+
+
+def test_nested_parameters_are_read_set_and_cloned() -> None:
+    encoder = PosthocEncoder(
+        **TOTAL,
+        embedder=Named(BetaVAE(latent_dimension=3), "clinic encoder"),
+        obfuscator=NoiseAware(hidden=(7,)),
+    )
+    parameters = encoder.get_params()
+    assert parameters["embedder__embedder__latent_dimension"] == 3
+    assert parameters["obfuscator__hidden"] == (7,)
+    copy = clone(encoder).set_params(obfuscator__hidden=(9,), embedder__name="other")
+    assert copy.obfuscator.hidden == (9,)
+    assert (encoder.obfuscator.hidden, encoder.embedder.name) == ((7,), "clinic encoder")
+    changed = copy.set_params(obfuscator=Published(), obfuscator__hidden=(11,))
+    assert changed.obfuscator.hidden == (11,)
+
+
+def test_a_name_has_no_parameters_and_says_so() -> None:
+    encoder = PosthocEncoder(**TOTAL)
+    with pytest.raises(
+        InvalidParameter,
+        match=r"obfuscator__hidden: obfuscator='noise-aware' stands for .* obfuscator=NoiseAware",
+    ):
+        encoder.set_params(obfuscator__hidden=(4,))
+    with pytest.raises(InvalidParameter, match=r"calibration=None .* calibration=Calibration"):
+        encoder.set_params(calibration__share=0.5)
+    assert encoder.set_params(obfuscator=NoiseAware(), obfuscator__hidden=(4,)) is encoder
+    with pytest.raises(ValueError, match="Invalid parameter 'magic'"):
+        encoder.set_params(magic=1)
+
+
+def test_a_search_over_the_parameters_of_a_part() -> None:
+    def accuracy(encoder: PosthocEncoder, X: Any, y: Any) -> float:
+        values = encoder.simulate(X, seed=0).values
+        return float((encoder.classes_[encoder.head_.predict(values)] == y).mean())
+
+    obfuscator = NoiseAware(outputs=2, epochs=3)
+    encoder = PosthocEncoder(
+        **TOTAL,
+        embedder=ColumnMeans(),
+        obfuscator=obfuscator,
+        mechanism="laplace",
+        calibration=Calibration(head_epochs=1),
+    )
+    search = GridSearchCV(
+        encoder, {"obfuscator__hidden": [(2,), (12,)]}, scoring=accuracy, cv=2, error_score="raise"
+    ).fit(PICTURES, WORDS)
+    fitted = search.best_estimator_
+    assert (
+        fitted.obfuscator_.network()[0].out_features == search.best_params_["obfuscator__hidden"][0]
+    )
+    assert len(search.cv_results_["params"]) == 2
+    assert obfuscator.hidden == (64,)
+
+
+def test_calibration_chooses_among_sizes_and_keeps_the_part_that_it_chose() -> None:
+    encoder = PosthocEncoder(
+        **TOTAL,
+        embedder="identity",
+        obfuscator=NoiseAware(outputs=(1, 2, 3), hidden=(8,), epochs=2),
+        calibration=Calibration(head_epochs=1),
+    ).fit(PICTURES.reshape(240, 24)[:, ::8], WORDS)
+    chosen = encoder.obfuscator_.outputs
+    assert encoder.release(PICTURES.reshape(240, 24)[:5, ::8]).values.shape == (5, chosen)
+    weight = encoder.obfuscator_.network()[-1].weight.detach().numpy()
+    np.testing.assert_array_equal(encoder.query_.network.linear_layers()[-1].dense(), weight)
+
+
+def test_the_identity_as_embedder_and_as_obfuscator() -> None:
+    points = PICTURES.mean(axis=1)[:, ::2]
+    encoder = PosthocEncoder(**TOTAL, embedder=Identity(), obfuscator="identity").fit(points)
+    assert isinstance(encoder.query_.embedding, IdentityEmbedding)
+    np.testing.assert_array_equal(encoder.exact(points), encoder.embed(points))
+    # Noise for a constant of 1 in l-infinity, or of 3 in l1: the embedding is its own release.
+    assert encoder.query_.bound.global_bound() == pytest.approx(
+        {"laplace": 3, "k-norm-linf": 1, "k-norm-l2": np.sqrt(3)}[encoder.query_.plan.mechanism]
+    )
+
+
+def test_a_module_without_labels_repeats_under_a_seed() -> None:
+    module = nn.Linear(3, 2)
+    points = PICTURES.mean(axis=1)[:, ::2]
+    identities = set()
+    for state in (1, 2):
+        torch.manual_seed(state)
+        encoder = PosthocEncoder(**TOTAL, embedder="identity", obfuscator=module)
+        identities.add(encoder.fit(points).bundle_identity_)
+    assert len(identities) == 1
+
+
+class OwnBound(IntervalBound):
+    """Intervals by another name: the bound of another package."""
+
+    kind = "own"
+
+
+def test_a_bound_of_ones_own_is_named_on_the_card_and_needed_to_load(tmp_path: Path) -> None:
+    settings = {**TOTAL, "embedder": "identity", "obfuscator": nn.Linear(3, 2)}
+    points = PICTURES.mean(axis=1)[:, ::2]
+    encoder = PosthocEncoder(**settings, certificate=OwnBound).fit(points)
+    assert encoder.query_.bound.kind == "own"
+    assert "the user's own bound 'own' holds at every point" in encoder.card().to_markdown()
+    plain = PosthocEncoder(**settings, certificate=IntervalBound).fit(points)
+    assert "own bound" not in plain.card().to_markdown()
+    assert (
+        plain.bundle_identity_
+        == PosthocEncoder(**settings, certificate="interval").fit(points).bundle_identity_
+    )
+    folder = encoder.save(tmp_path / "own")
+    loaded = PosthocEncoder.load(folder, certificate=OwnBound)
+    assert loaded.bundle_identity_ == encoder.bundle_identity_
+    with pytest.raises(InvalidInput, match="pass certificate=<its class>"):
+        PosthocEncoder.load(folder)
+
+    class Other(OwnBound):
+        kind = "other"
+
+    with pytest.raises(InvalidInput, match="by another bound than the Other"):
+        PosthocEncoder.load(folder, certificate=Other)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (3, "got int"),
+        (nn.Linear, "got Linear"),
+        (LipschitzBound, "LipschitzBound has kind=None"),
+        (type("Impostor", (IntervalBound,), {}), "Impostor has kind='interval'"),
+    ],
+)
+def test_what_is_no_bound_is_refused(given: Any, match: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"certificate: .*{match}"):
+        PosthocEncoder(**TOTAL, certificate=given).fit(PICTURES, WORDS)
+
+
+def test_a_calibration_is_a_calibration() -> None:
+    for given, match in (
+        (0.2, "calibration: expected a Calibration or None, got float"),
+        (Calibration(share=1.0), r"share=1\.0"),
+        (Calibration(head_epochs=0), "head_epochs=0"),
+    ):
+        with pytest.raises(InvalidParameter, match=match):
+            PosthocClassifier(**TOTAL, classifier=LabelAware(), calibration=given).fit(
+                PICTURES, WORDS
+            )
+
+
+def test_an_own_module_under_a_name(tmp_path: Path) -> None:
+    module = ColumnMeans().fit(PICTURES).network()
+    settings = {**TOTAL, "obfuscator": nn.Linear(3, 2)}
+    encoder = PosthocEncoder(**settings, embedder=Named(module, "means of columns")).fit(PICTURES)
+    assert isinstance(encoder.query_.embedding, ModuleEmbedding)
+    assert encoder.query_.embedding.name == "means of columns"
+    loaded = PosthocEncoder.load(encoder.save(tmp_path / "named"), embedder=module)
+    assert isinstance(loaded.embedder, Named)
+    assert loaded.guarantee == encoder.guarantee

@@ -1,0 +1,78 @@
+"""``reticent.load``: every bundle as the estimator that wrote it, and what it refuses."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import reticent
+from reticent.bundles.bundle import Bundle
+from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
+from reticent.systems.loading import SYSTEMS, load
+
+SOURCES = Path(reticent.__file__).parent / "systems"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certified linear classifier: the estimator that is fitted fastest."""
+    X, y = load_iris(return_X_y=True)
+    fitted = reticent.CertifiedClassifier(
+        epsilon=1.0, delta=0.0, epochs=1, k_max=2, classes=range(3), random_state=0, input_bound=8.0
+    )
+    return fitted.fit(X, y).save(tmp_path_factory.mktemp("loading") / "bundle")
+
+
+def test_a_bundle_becomes_the_estimator_that_wrote_it(bundle: Path) -> None:
+    loaded = reticent.load(bundle)
+    assert type(loaded) is reticent.CertifiedClassifier
+    assert loaded.bundle_identity_ == Bundle.read(bundle).identity
+    X = load_iris().data[:20]
+    again = reticent.CertifiedClassifier.load(bundle)
+    assert np.array_equal(loaded.simulate(X, seed=3).values, again.simulate(X, seed=3).values)
+
+
+def test_every_estimator_that_is_saved_can_be_loaded() -> None:
+    """Found in the sources: a class with ``fit`` and ``load`` of its own or of its base."""
+    defined = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        | {method.name for method in node.body if isinstance(method, ast.FunctionDef)}
+        for path in SOURCES.glob("*/*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def has(name: str, method: str) -> bool:
+        inside = defined.get(name, set())
+        return method in inside or any(has(base, method) for base in inside & set(defined))
+
+    stored = {name for name in reticent.__all__ if has(name, "fit") and has(name, "load")}
+    assert stored == set(SYSTEMS)
+
+
+def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="expected a bundle folder, found none"):
+        load(tmp_path / "none")
+    oracle = Bundle("Oracle", {}, {"w": np.zeros(1)}, "").write(tmp_path / "oracle")
+    with pytest.raises(InvalidInput, match="holds a Oracle, expected one of PosthocEncoder"):
+        load(oracle)
+    damaged = Bundle.read(bundle).write(tmp_path / "damaged")
+    (damaged / "card.md").write_text("a better guarantee", encoding="utf-8")
+    with pytest.raises(CorruptBundle, match=r"card\.md does not match its checksum"):
+        load(damaged)
+
+
+def test_the_trusted_key_is_passed_on(bundle: Path, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public = Ed25519PrivateKey.generate().public_key()
+    path = tmp_path / "key.pub.pem"
+    path.write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    with pytest.raises(UntrustedSignature):
+        reticent.load(bundle, trusted_key=path)

@@ -1,0 +1,128 @@
+"""Noisy gradient descent against plain gradient descent in doubles, where noise is nearly none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+
+from reticent.systems.votes.noisy_gradient import (
+    RESIDUAL,
+    NoisyGradientClassifier,
+    cut_weights,
+    residual_steps,
+)
+from reticent.training.public_space import LENGTH, directions_of
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 4))
+Y = (X[:, 0] + 0.3 * RNG.normal(size=400) > 0).astype(int) + (X[:, 1] > 1)
+PUBLIC = RNG.normal(size=(100, 4))
+
+
+def test_descent_without_noise_is_that_of_doubles() -> None:
+    model = NoisyGradientClassifier(
+        epsilon=1.0,
+        delta=1e-5,
+        classes=(0, 1, 2),
+        steps=12,
+        learning_rate=2.0,
+        step_decay=0.1,
+        penalty=0.01,
+        records=400,
+    )
+    model.simulate_fit(X, Y, public_X=PUBLIC, seed=0, noise_scale=1e-9)
+    unit = directions_of(model._points(X), intercept=0.3) / LENGTH
+    weights, momentum, kept = np.zeros((5, 3)), np.zeros((5, 3)), []
+    for step in range(12):
+        residuals = softmax(unit @ weights, axis=1) - np.eye(3)[Y]
+        residuals /= np.maximum(np.linalg.norm(residuals, axis=1, keepdims=True), 1.0)
+        momentum = 0.9 * momentum + unit.T @ residuals / 400
+        rate = 2.0 / (1 + 0.1 * step)
+        weights = (weights - rate * momentum) / (1 + rate * 0.01 / (1 - 0.9))
+        kept.append(weights)
+    expected = np.mean(kept[6:], axis=0)
+    found = model.weights_ - model.weights_.mean(axis=1, keepdims=True)
+    # Residuals have 13 bits, and cutting them makes their sum over labels differ from 0.
+    expected -= expected.mean(axis=1, keepdims=True)
+    assert np.abs(found - expected).max() < 2e-3 * np.abs(expected).max()
+
+
+def test_residuals_are_those_of_each_record_alone() -> None:
+    directions = directions_of(np.rint(RNG.normal(size=(500, 4)) * 2.0**16), intercept=0.3)
+    codes, weights = RNG.integers(0, 3, 500), RNG.normal(size=(5, 3)) * 20
+    together = residual_steps(directions, codes, weights)
+    alone = [residual_steps(directions[i : i + 1], codes[i : i + 1], weights) for i in range(500)]
+    assert np.array_equal(together, np.concatenate(alone))
+    assert np.linalg.norm(together, axis=1).max() <= RESIDUAL
+    shares = softmax(directions @ weights / LENGTH, axis=1)
+    shares[np.arange(500), codes] -= 1
+    near = np.linalg.norm(shares, axis=1) < 0.99
+    assert np.abs(together[near] / RESIDUAL - shares[near]).max() < 2 / RESIDUAL
+
+
+def test_weights_that_run_away_are_cut() -> None:
+    far = cut_weights(np.array([[1e12, 1.0], [0.0, 2.0]]))
+    assert far.tolist() == [[2.0**16, 1.0], [0.0, 2.0]]
+    model = NoisyGradientClassifier(
+        epsilon=1e-3, delta=1e-5, classes=(0, 1, 2), learning_rate=1e9, steps=5
+    )
+    model.fit(X, Y, public_X=PUBLIC)
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_steps_shrink_where_noise_outweighs_the_public_gradient() -> None:
+    labels = (PUBLIC[:, 0] > 0).astype(int)
+    moved = []
+    for epsilon in (1e-3, 10.0):
+        models = [
+            NoisyGradientClassifier(
+                epsilon=epsilon, delta=1e-5, classes=(0, 1, 2), steps=steps, warm_start=True
+            ).simulate_fit(X, Y, public_X=PUBLIC, public_y=labels, seed=1)
+            for steps in (0, 5)
+        ]
+        moved.append(np.linalg.norm(models[0].weights_ - models[1].weights_))
+        accuracy = (models[1].predict(X) == Y).mean()
+        assert accuracy > 0.6
+    assert moved[0] < 0.1 < moved[1]
+
+
+def test_averaging_and_decay_quieten_the_noise() -> None:
+    def spread(**changes: object) -> float:
+        runs = [
+            NoisyGradientClassifier(
+                epsilon=1.0,
+                delta=1e-5,
+                classes=(0, 1, 2),
+                **changes,  # type: ignore[arg-type]
+            )
+            .simulate_fit(X, Y, public_X=PUBLIC, seed=seed)
+            .weights_
+            for seed in range(6)
+        ]
+        return float(np.std(runs, axis=0).mean())
+
+    plain = spread(average=False)
+    assert spread() < plain
+    assert spread(average=False, step_decay=1.0) < 0.5 * plain
+    assert spread(average=False, penalty=0.5) < plain
+
+
+def test_the_penalty_leads_to_the_penalised_optimum() -> None:
+    """Against scikit-learn's solver; residuals are cut, so where few of them are longer than 1."""
+    model = NoisyGradientClassifier(
+        epsilon=1.0, delta=1e-5, classes=(0, 1, 2), steps=400, penalty=0.05, records=400
+    ).simulate_fit(X, Y, public_X=PUBLIC, seed=0, noise_scale=1e-9)
+    unit = directions_of(model._points(X), intercept=0.3) / LENGTH
+    solver = LogisticRegression(C=1 / (400 * 0.05), fit_intercept=False, tol=1e-8)
+    expected = solver.fit(unit, Y).coef_.T
+    assert np.abs(model.weights_ - expected).max() < 0.05 * np.abs(expected).max()
+
+
+def test_the_penalty_is_checked() -> None:
+    for penalty in (-1.0, float("inf")):
+        with pytest.raises(ValueError, match="penalty"):
+            NoisyGradientClassifier(
+                epsilon=1.0, delta=1e-5, classes=(0, 1, 2), penalty=penalty
+            ).fit(X, Y, public_X=PUBLIC)

@@ -1,0 +1,296 @@
+"""Released models: booking, seeds, bundles, students, frames, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from reticent.core import AddRemove, Guarantee, Replace, Scope, Unit
+from reticent.core.errors import (
+    BudgetExceeded,
+    CorruptBundle,
+    InvalidInput,
+    InvalidParameter,
+    NotFittedYet,
+    UnknownName,
+)
+from reticent.ledger import Ledger
+from reticent.noise import SecureSampler
+from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+from reticent.systems.votes.released_model import ReleasedModel
+from reticent.training.public_features import PatchFeatures, PublicPCA
+
+X, Y = load_digits(return_X_y=True)
+ORDER = np.random.default_rng(0).permutation(len(X))
+X, Y = X[ORDER], Y[ORDER]
+PRIVATE, PUBLIC, TEST = slice(0, 1200), slice(1200, 1500), slice(1500, None)
+SCOPE = Scope(subject="ward 7")
+
+MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
+    "cells": (CellsClassifier, {"cells": 40, "components": 20, "whitening": 0.0}, 0.8),
+    "cells, two resolutions": (CellsClassifier, {"cells": [8, 60], "components": 20}, 0.65),
+    "moments": (MomentClassifier, {"components": 30}, 0.8),
+    "gradient": (NoisyGradientClassifier, {"components": 30, "steps": 20}, 0.8),
+    "warm gradient": (
+        NoisyGradientClassifier,
+        {"components": 30, "steps": 10, "warm_start": True, "records": 1200},
+        0.85,
+    ),
+    "student": (MomentClassifier, {"components": 30, "student_share": 0.8}, 0.8),
+}
+
+
+def made(name: str = "moments", **changes: Any) -> ReleasedModel:
+    kind, settings, _ = MODELS[name]
+    given = {"epsilon": 4.0, "delta": 1e-5, "classes": range(10), **settings, **changes}
+    return kind(**given)
+
+
+def fitted(name: str = "moments", **changes: Any) -> ReleasedModel:
+    model = made(name, **changes)
+    return model.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=Y[PUBLIC])
+
+
+@pytest.fixture(params=MODELS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_models_learn(name: str) -> None:
+    found = fitted(name)
+    assert (found.predict(X[TEST]) == Y[TEST]).mean() > MODELS[name][2]
+    chances = found.predict_proba(X[TEST])
+    assert np.allclose(chances.sum(axis=1), 1)
+    assert np.array_equal(found.classes_[chances.argmax(axis=1)], found.predict(X[TEST]))
+    assert found.guarantee.epsilon == 4.0
+    assert not found.simulated_
+
+
+def test_a_bundle_answers_as_the_model_did(name: str, tmp_path: Path) -> None:
+    model = fitted(name, data_set="ward 7")
+    again = type(model).load(model.save(tmp_path / "bundle"))
+    assert np.array_equal(again.decision_function(X[TEST]), model.decision_function(X[TEST]))
+    assert again.guarantee == model.guarantee
+    assert again.card() == model.card()
+    assert again.bundle().identity == model.bundle().identity
+    with pytest.raises(InvalidInput, match="holds its own"):
+        type(model).load(tmp_path / "bundle", feature_map=Own())
+
+
+def test_a_changed_bundle_is_refused(tmp_path: Path) -> None:
+    bundle = fitted("gradient").bundle()
+    weights = bundle.arrays["model.weights"]
+    for arrays in (
+        {"model.weights": weights[:, :3]},
+        {"model.weights": weights[:3]},
+        {"more": weights},
+        {"space.scales": weights[:2, 0]},
+    ):
+        changed = type(bundle)(
+            bundle.system, bundle.settings, {**bundle.arrays, **arrays}, bundle.card
+        )
+        folder = changed.write(tmp_path / "changed", overwrite=True)
+        with pytest.raises(CorruptBundle):
+            NoisyGradientClassifier.load(folder)
+
+
+def test_seeds_repeat_and_are_labelled(name: str) -> None:
+    runs = [
+        made(name).simulate_fit(
+            X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=Y[PUBLIC], seed=seed
+        )
+        for seed in (1, 1, 2)
+    ]
+    scores = [run.decision_function(X[TEST]) for run in runs]
+    assert np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])
+    assert runs[0].simulated_
+    assert runs[0].receipt_.seeded
+    assert "not private" in runs[0].card().title
+    assert runs[0].card().protected.startswith("Nothing")
+
+
+def test_noise_scale_is_for_experiments() -> None:
+    scores = [
+        made()
+        .simulate_fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], seed=1, noise_scale=scale)
+        .weights_  # type: ignore[attr-defined]
+        for scale in (1e-6, 1.0, 4.0)
+    ]
+    near, far = (np.linalg.norm(one - scores[0]) for one in scores[1:])
+    assert far / near == pytest.approx(4, rel=0.2)
+    with pytest.raises(TypeError, match="noise_scale"):
+        made().fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], noise_scale=0.5)  # type: ignore[call-arg]
+
+
+def test_a_fit_is_charged_before_any_noise_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        model = made(data_set="ward 7", epsilon=1.0)
+        adjacency = AddRemove(1, Unit.RECORD, "ward 7")
+        ledger.grant(SCOPE, Guarantee(1.5, 2e-5, adjacency))
+        spent_when_drawn = []
+        honest = SecureSampler.discrete_gaussian
+
+        def drawn(self: Any, shape: Any, *, sigma: float) -> Any:
+            spent_when_drawn.append(ledger.report().accounts[0].spent_epsilon)
+            return honest(self, shape, sigma=sigma)
+
+        monkeypatch.setattr(SecureSampler, "discrete_gaussian", drawn)
+        give = {"public_X": X[PUBLIC], "ledger": ledger, "scope": SCOPE}
+        model.fit(X[PRIVATE], Y[PRIVATE], **give)
+        assert min(spent_when_drawn) > 0
+        assert model.receipt_.booked
+        assert model.guarantee.adjacency == adjacency
+        before = len(spent_when_drawn)
+        with pytest.raises(BudgetExceeded):
+            model.fit(X[PRIVATE], Y[PRIVATE], **give)
+        assert len(spent_when_drawn) == before
+
+
+def test_a_refused_fit_charges_nothing(tmp_path: Path) -> None:
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(SCOPE, Guarantee(9.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
+        booking = {"ledger": ledger, "scope": SCOPE}
+        model = made(data_set="ward 7")
+        bad = X[PRIVATE].copy()
+        bad[3, 3] = np.nan
+        refused: list[tuple[ReleasedModel, Any, dict[str, Any]]] = [
+            (model, bad, {"public_X": X[PUBLIC], **booking}),
+            (model, X[PRIVATE], {"public_X": bad, **booking}),
+            (model, X[PRIVATE], {"public_X": X[PUBLIC][:, :3], **booking}),
+            (model, X[PRIVATE], {"public_X": X[PUBLIC], "public_y": [77] * 300, **booking}),
+            (model, X[PRIVATE], {"public_y": Y[PUBLIC], **booking}),
+            (model, X[PRIVATE], {"public_X": X[PUBLIC], "keys": [1.5] * 1200, **booking}),
+            (model, X[PRIVATE], {"public_X": X[PUBLIC], "ledger": ledger}),
+            (made(), X[PRIVATE], {"public_X": X[PUBLIC], **booking}),
+            (
+                made("student", student_share=2.0, data_set="ward 7"),
+                X[PRIVATE],
+                {"public_X": X[PUBLIC], **booking},
+            ),
+        ]
+        for estimator, rows, arguments in refused:
+            with pytest.raises((InvalidInput, InvalidParameter)):
+                estimator.fit(rows, Y[PRIVATE], **arguments)
+        assert ledger.report().accounts == ()
+
+
+def test_a_model_of_public_labels_alone_costs_nothing(tmp_path: Path) -> None:
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        model = made("warm gradient", steps=0, data_set="ward 7")
+        public = {"public_X": X[PUBLIC], "public_y": Y[PUBLIC]}
+        model.fit(X[PRIVATE], Y[PRIVATE], **public, ledger=ledger, scope=SCOPE)
+        other = made("warm gradient", steps=0).fit(X[:20], Y[:20], **public)
+        assert not model.receipt_.booked
+        assert np.array_equal(model.predict(X[TEST]), other.predict(X[TEST]))
+        with pytest.raises(InvalidParameter, match="steps=0"):
+            made("gradient", steps=0).fit(X[PRIVATE], Y[PRIVATE], **public)
+
+
+def test_what_is_protected_is_said() -> None:
+    keys = [place // 2 for place in range(1200)]
+    model = made(counting="replace").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], keys=keys)
+    assert isinstance(model.guarantee.adjacency, Replace)
+    assert model.guarantee.adjacency.unit is Unit.PERSON
+    assert "all records of one person are these or any others" in model.card().protected
+    observed = made(classes="observed").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
+    assert any("classes='observed'" in line for line in observed.card().assumptions)
+
+
+def test_a_student_is_post_processing() -> None:
+    model = fitted("student")
+    alone, again = model.with_student(X[PUBLIC], None), model.with_student(X[PUBLIC], 0.8)
+    assert model.student_ is not None
+    assert alone.student_ is None
+    assert np.array_equal(again.decision_function(X[TEST]), model.decision_function(X[TEST]))
+    assert not np.array_equal(alone.predict(X[TEST]), model.predict(X[TEST]))
+
+
+class Own:
+    """A feature map of the caller's own."""
+
+    name = "half of the columns"
+
+    def features(self, inputs: Any) -> np.ndarray:
+        return np.asarray(inputs)[:, ::2]
+
+
+def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) -> None:
+    patches = PatchFeatures(image_shape=(1, 8, 8), filters=20, patch=4, pool=2).fit(X[PUBLIC])
+    reduced = PublicPCA(components=20, of=patches).fit(X[PUBLIC])
+    for feature_map, held in ((patches, True), (reduced, True), (Own(), False)):
+        model = fitted(feature_map=feature_map, components=20)
+        assert (model.predict(X[TEST]) == Y[TEST]).mean() > 0.7
+        folder = model.save(tmp_path / "bundle", overwrite=True)
+        if not held:
+            with pytest.raises(InvalidInput, match="does not hold"):
+                MomentClassifier.load(folder)
+        again = MomentClassifier.load(folder, feature_map=None if held else feature_map)
+        assert np.array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
+    with pytest.raises(InvalidParameter, match="feature_map"):
+        made(feature_map="magic").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
+
+
+def test_a_torch_module_is_a_feature_map() -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    model = fitted(feature_map=torch.nn.Linear(64, 30), components=20)
+    assert (model.predict(X[TEST]) == Y[TEST]).mean() > 0.7
+
+
+def test_a_fitted_model_is_copied_like_anything_public() -> None:
+    model = fitted("gradient")
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"epsilon": 0.0}, InvalidParameter),
+        ({"delta": 0.0}, InvalidParameter),
+        ({"classes": "all"}, InvalidParameter),
+        ({"counting": "swap"}, UnknownName),
+        ({"components": 0}, InvalidParameter),
+        ({"whitening": 2.0}, InvalidParameter),
+        ({"random_state": None}, InvalidParameter),
+        ({"ridge": 0.0}, InvalidParameter),
+        ({"intercept": -1.0}, InvalidParameter),
+    ],
+)
+def test_settings_out_of_range_are_refused(changes: dict[str, Any], error: type) -> None:
+    with pytest.raises(error):
+        fitted(**changes)
+
+
+def test_what_needs_public_rows_says_so() -> None:
+    with pytest.raises(InvalidParameter, match="feature_range"):
+        made().fit(X[PRIVATE], Y[PRIVATE])
+    with pytest.raises(InvalidParameter, match="components"):
+        made(feature_range=(0, 16)).fit(X[PRIVATE], Y[PRIVATE])
+    with pytest.raises(InvalidInput, match="public_X"):
+        made(feature_map=Own()).fit(X[PRIVATE], Y[PRIVATE])
+    with pytest.raises(NotFittedYet):
+        made().predict(X[TEST])
+    with pytest.raises(NotFittedYet):
+        made().card()
+
+
+def test_grids_are_settings_that_fit(name: str) -> None:
+    kind = MODELS[name][0]
+    grid = kind.settings_grid(n_private=300, n_public=200, features=64, classes=10, epsilon=1.0)
+    assert 2 <= len(grid) <= 16
+    for settings in grid:
+        model = kind(epsilon=1.0, delta=1e-5, classes=range(10), **settings)
+        model.simulate_fit(X[:300], Y[:300], public_X=X[300:500], seed=0, noise_scale=0.1)
+        assert (model.predict(X[TEST]) == Y[TEST]).mean() > 0.2

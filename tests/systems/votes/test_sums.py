@@ -1,0 +1,256 @@
+"""Sensitivity of every sum, by brute force over all neighbours of tiny data sets, both ways round:
+distances are symmetric, and every pair is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.systems.votes import cells, noisy_gradient, sums
+from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.estimator import Voters
+from reticent.systems.votes.linear_vote import LinearVoteClassifier
+from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+from reticent.systems.votes.radius_votes import RadiusVotesClassifier
+from tests.systems.votes.tiny import (
+    COMMON,
+    OTHERS,
+    PUBLIC_X,
+    PUBLIC_Y,
+    RECORDS,
+    caught,
+    data_sets,
+    distances,
+    with_one_more,
+)
+
+Make = Callable[..., Any]
+BOUND = 1 + 1e-12
+
+MODELS: dict[str, Make] = {
+    "cells": lambda **more: CellsClassifier(cells=[2, 4], **COMMON, **more),
+    "moments": lambda **more: MomentClassifier(**COMMON, **more),
+    "gradient": lambda **more: NoisyGradientClassifier(steps=3, **COMMON, **more),
+    "gradient, warm": lambda **more: NoisyGradientClassifier(
+        steps=2, warm_start=True, records=3, **COMMON, **more
+    ),
+}
+PUBLIC = {"public_X": PUBLIC_X, "public_y": PUBLIC_Y}
+
+
+@pytest.fixture(params=MODELS)
+def make(request: pytest.FixtureRequest) -> Make:
+    return MODELS[request.param]
+
+
+def state(model: Any) -> dict[str, np.ndarray]:
+    return {**model._model(), **model.space_.arrays()}
+
+
+def test_one_record_more_moves_a_sum_by_at_most_the_bound(make: Make) -> None:
+    largest = 0.0
+    for records in data_sets(2):
+        here = caught(make(), records, None, **PUBLIC)
+        for more in with_one_more(records):
+            found = distances(here, caught(make(), more, None, **PUBLIC)).max()
+            largest = max(largest, found)
+    assert 0.9 < largest <= BOUND
+
+
+def test_a_replaced_record_moves_a_sum_by_at_most_twice_the_bound(make: Make) -> None:
+    largest = 0.0
+    for rest in data_sets(1):
+        made = [
+            caught(make(counting="replace"), [*rest, record], None, **PUBLIC) for record in RECORDS
+        ]
+        for one in made:
+            largest = max(largest, *(distances(one, other).max() for other in made))
+    assert 1.2 < largest <= 2 * BOUND
+    mechanisms = [make(counting=counting) for counting in ("replace", "add-remove")]
+    sigmas = [caught(model, OTHERS, None, **PUBLIC).mechanism.sigmas[0] for model in mechanisms]
+    assert sigmas[0] >= 2 * sigmas[1] * (1 - 0.01)  # the count takes up to a hundredth
+
+
+def test_all_records_of_a_person_move_a_sum_by_at_most_the_bound(make: Make) -> None:
+    largest = 0.0
+    for records in data_sets(1):
+        own = [f"p{place}" for place in range(len(records))]
+        here = caught(make(), records, own, **PUBLIC)
+        for size in (1, 2, 5):
+            for record in RECORDS:
+                more = [*records, *([record] * size), RECORDS[0]]
+                keys = [*own, *(["new"] * (size + 1))]
+                found = distances(here, caught(make(), more, keys, **PUBLIC)).max()
+                largest = max(largest, found)
+    assert 0.9 < largest <= BOUND
+
+
+def test_what_is_learned_depends_on_released_sums_and_public_things_alone(make: Make) -> None:
+    """The stand-in "releases" the same numbers whatever the records are: so must be the model."""
+    models = []
+    for records in ([*OTHERS, RECORDS[0]], [*OTHERS, *RECORDS, *RECORDS]):
+        model = make()
+        caught(model, records, None, **PUBLIC)
+        models.append(state(model))
+    for name, array in models[0].items():
+        assert np.array_equal(array, models[1][name]), name
+
+
+def test_sums_are_the_same_in_any_order(make: Make) -> None:
+    records = [*OTHERS, *RECORDS, *RECORDS[::-1]]
+    one, other = (caught(make(), rows, None, **PUBLIC) for rows in (records, records[::-1]))
+    assert distances(one, other).max() == 0
+
+
+def test_a_contribution_beyond_its_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noisy_gradient, "clipped", lambda rows, bound: rows)
+    here, more = (
+        caught(NoisyGradientClassifier(steps=3, **COMMON), records, None, **PUBLIC)
+        for records in (OTHERS, [*OTHERS, RECORDS[0]])
+    )
+    found = distances(here, more).max()
+    monkeypatch.undo()
+    with_clip = [
+        caught(NoisyGradientClassifier(steps=3, **COMMON), records, None, **PUBLIC)
+        for records in (OTHERS, [*OTHERS, RECORDS[0]])
+    ]
+    assert found > 1.1 > BOUND >= distances(*with_clip).max()
+
+
+@pytest.mark.parametrize("module", [cells, sums])
+def test_persons_that_are_not_clipped_are_caught(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "clipped", lambda rows, bound: rows)
+    make = MODELS["cells" if module is cells else "moments"]
+    here = caught(make(), OTHERS, ["p"], **PUBLIC)
+    more = caught(make(), [*OTHERS, *[RECORDS[0]] * 3], ["p", "q", "q", "q"], **PUBLIC)
+    assert distances(here, more).max() > 2
+
+
+def test_a_centroid_learned_on_private_rows_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = CellsClassifier._learn
+
+    def learn(self: Any, voters: Any, public: Any, session: Any) -> None:
+        self._levels[-1] = np.rint(voters.points[: len(self._levels[-1])])
+        honest(self, voters, public, session)
+
+    monkeypatch.setattr(CellsClassifier, "_learn", learn)
+    found = []
+    for records in ([*OTHERS, *RECORDS], [*OTHERS, *RECORDS[::-1]]):
+        model = CellsClassifier(cells=4, **COMMON)
+        caught(model, records, None, **PUBLIC)
+        found.append(model.centroids_)
+    assert not np.array_equal(*found)
+
+
+def test_a_mean_over_the_private_number_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Private(noisy_gradient.NoisyCount):
+        def add(self, noisy: Any) -> None:
+            self.value = float(size)
+
+    monkeypatch.setattr(noisy_gradient, "NoisyCount", Private)
+    found = []
+    for records in ([*OTHERS, RECORDS[0]], [*OTHERS, *RECORDS]):
+        size = len(records)
+        model = NoisyGradientClassifier(steps=3, **COMMON)
+        caught(model, records, None, **PUBLIC)
+        found.append(model.weights_)
+    assert not np.array_equal(*found)
+
+
+QUERY_VOTES: dict[str, Make] = {
+    "linear": lambda **more: LinearVoteClassifier(answers=3, **COMMON, **more),
+    "radius": lambda **more: RadiusVotesClassifier(answers=3, share=0.5, **COMMON, **more),
+}
+QUERIES = [[0.1, 0.0], [3.0, 1.0], [-1e6, 5.0]]
+
+
+def query_sums(model: Any, records: list[Any], keys: Any = None) -> np.ndarray:
+    rows, labels = ([record[part] for record in records] for part in (0, 1))
+    model.fit(rows, labels, public_X=PUBLIC_X, keys=keys)
+    (weights,) = model._weights_of(model._points(QUERIES))
+    return model.response_.sums(model._voters, weights)
+
+
+def spread(difference: np.ndarray, response: str) -> float:
+    """What the noise of a response is calibrated to, in votes, largest over queries."""
+    if response == "gaussian":
+        return np.linalg.norm(difference, axis=1).max() / (sums.VOTE * sums.centred_length(3))
+    return (difference.max(axis=1) - difference.min(axis=1)).max() / sums.VOTE
+
+
+@pytest.mark.parametrize("response", ["gaussian", "stability"])
+@pytest.mark.parametrize("name", QUERY_VOTES)
+def test_one_record_moves_the_votes_on_a_query_by_one_vote(name: str, response: str) -> None:
+    largest = 0.0
+    for records in data_sets(1):
+        here = query_sums(QUERY_VOTES[name](response=response), records)
+        for more in with_one_more(records):
+            there = query_sums(QUERY_VOTES[name](response=response), more)
+            largest = max(largest, spread(there - here, response))
+    assert 0.99 < largest <= BOUND
+
+
+@pytest.mark.parametrize("response", ["gaussian", "stability"])
+@pytest.mark.parametrize("name", QUERY_VOTES)
+def test_one_person_moves_the_votes_on_a_query_by_one_vote(name: str, response: str) -> None:
+    here = query_sums(QUERY_VOTES[name](response=response), OTHERS, ["p"])
+    largest = 0.0
+    for first in RECORDS:
+        for second in RECORDS:
+            more = [*OTHERS, first, first, second]
+            there = query_sums(QUERY_VOTES[name](response=response), more, ["p", "q", "q", "q"])
+            largest = max(largest, spread(there - here, response))
+    assert 0.9 < largest <= BOUND
+
+
+def test_levels_of_neighbours_differ_by_one_and_are_0_where_labels_differ() -> None:
+    """What the response to the exact margin rests on, for all neighbours, on all queries."""
+
+    def winner(records: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        found = query_sums(QUERY_VOTES["linear"](response="stability"), records)
+        ranked = np.sort(found, axis=1)
+        levels = np.maximum(np.ceil((ranked[:, -1] - ranked[:, -2]) / sums.VOTE) - 1, 0)
+        return found.argmax(axis=1), levels
+
+    flips = 0
+    for records in data_sets(2):
+        labels, levels = winner(records)
+        for more in with_one_more(records):
+            others, other_levels = winner(more)
+            assert np.abs(levels - other_levels).max() <= 1
+            flipped = labels != others
+            flips += int(flipped.sum())
+            assert not levels[flipped].any()
+            assert not other_levels[flipped].any()
+    assert flips > 20
+
+
+def test_centred_labels_are_shorter_than_plain_ones() -> None:
+    labels = sums.centred_labels(np.array([0, 1, 2]), 3)
+    assert labels.tolist() == [[2, -1, -1], [-1, 2, -1], [-1, -1, 2]]
+    lengths = np.linalg.norm(labels, axis=1)
+    assert np.all(lengths <= sums.centred_length(3))
+    assert sums.centred_length(3) == pytest.approx(3 * np.sqrt(1 - 1 / 3))
+
+
+def test_persons_split_over_blocks_are_cut_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    starts = np.array([0, 3, 4, 9])
+    left, right = rng.integers(-9, 9, (12, 2)) * 1.0, rng.integers(-9, 9, (12, 3)) * 1.0
+    voters = Voters(left, np.zeros(12, dtype=np.int64), starts)
+    whole = sums.outer_sum(voters, left, right, lengths=(20.0, 5.0))
+    monkeypatch.setattr(sums, "_AT_ONCE", 6)
+    assert np.array_equal(sums.outer_sum(voters, left, right, lengths=(20.0, 5.0)), whole)
+    ends = [*starts[1:], 12]
+    by_hand = sum(
+        sums.clipped((left[a:b].T @ right[a:b]).reshape(1, -1), 100.0).reshape(2, 3)
+        for a, b in zip(starts, ends, strict=True)
+    )
+    assert np.array_equal(whole, by_hand)

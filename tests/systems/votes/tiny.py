@@ -1,0 +1,95 @@
+"""Tiny data sets, sums caught before their noise, and all neighbours of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from reticent.mechanisms import NoisySums
+
+PUBLIC_X = np.array(
+    [[-3.0, 0.5], [-1.0, 1.0], [0.0, -1.0], [1.0, 0.2], [2.0, -0.7], [4.0, 2.0], [0.5, 3.0]]
+)
+PUBLIC_Y = np.array([0, 0, 1, 1, 2, 2, 0])
+RECORDS = [
+    ((-3.0, 0.0), 0),
+    ((0.2, 0.1), 1),
+    ((0.2, 0.1), 2),
+    ((1e9, -1e9), 2),
+    ((2.0, 2.0), 0),
+]
+"""Points and labels, one of them far outside of whatever is public."""
+
+COMMON: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1, 2)}
+
+OTHERS = [((1.0, -2.0), 1)]
+"""In every data set, so that none is empty."""
+
+
+class Caught:
+    """Stands for a ``SumSession``: keeps the totals, and "releases" the same numbers to everybody,
+    so that what follows can differ only where it depends on records in another way.
+    """
+
+    sampler = None
+    noise_scale = 1.0
+
+    def __init__(self, mechanism: NoisySums) -> None:
+        self.mechanism = mechanism
+        self.totals: list[list[np.ndarray]] = []
+
+    def release(self, totals: Any) -> tuple[np.ndarray, ...]:
+        arrays = [np.array(total, dtype=np.float64) for total in totals]
+        self.totals.append(arrays)
+        rng = np.random.default_rng(len(self.totals))
+        return tuple(
+            np.rint(rng.normal(size=array.shape) * 3.0 * block.bound).astype(np.int64)
+            for array, block in zip(arrays, self.mechanism.blocks, strict=True)
+        )
+
+
+def caught(model: Any, records: list[Any], keys: list[Any] | None, **public: Any) -> Caught:
+    """The sums that ``model`` would release for ``records``; the model is left as it was made of
+    the stand-in's numbers.
+    """
+    rows = np.array([point for point, _ in records])
+    labels = np.array([label for _, label in records])
+    voters, public_rows = model._prepare(
+        rows, labels, public.get("public_X"), public.get("public_y"), keys
+    )
+    model._before(public_rows)
+    session = Caught(model._mechanism())
+    model._learn(voters, public_rows, session)
+    model.student_ = None
+    return session
+
+
+def data_sets(most: int) -> Iterator[list[Any]]:
+    """All multisets of up to ``most`` of ``RECORDS``, beside ``OTHERS``."""
+    for size in range(most + 1):
+        for chosen in combinations_with_replacement(RECORDS, size):
+            yield [*OTHERS, *chosen]
+
+
+def with_one_more(records: list[Any]) -> Iterator[list[Any]]:
+    """All data sets that have one record more, at the end and at the beginning."""
+    for record in RECORDS:
+        yield [*records, record]
+        yield [record, *records]
+
+
+def distances(one: Caught, other: Caught) -> np.ndarray:
+    """Largest distance of two neighbours' sums, over the bound, for every block."""
+    assert len(one.totals) == len(other.totals)
+    return np.array(
+        [
+            [
+                np.linalg.norm((mine - theirs).ravel()) / block.bound
+                for mine, theirs, block in zip(first, second, one.mechanism.blocks, strict=True)
+            ]
+            for first, second in zip(one.totals, other.totals, strict=True)
+        ]
+    )

@@ -1,0 +1,61 @@
+"""Embedders as parts compute what the functions behind them compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.training.embedder import EmbedderConfig, train_embedder
+from reticent.training.parts import BetaVAE, Identity, Named
+
+PICTURES = np.random.default_rng(0).uniform(size=(30, 4, 4))
+SMALL = {"latent_dimension": 2, "epochs": 2, "batch_size": 10, "width": 8}
+
+
+@pytest.mark.parametrize("shape", [(30, 4, 4), (30, 16)])
+def test_a_beta_vae_is_the_one_of_the_training_function(shape: tuple[int, ...]) -> None:
+    state = torch.random.get_rng_state()
+    part = BetaVAE(**SMALL, beta=0.4, random_state=3).fit(PICTURES.reshape(shape), report=_ignore)
+    assert torch.equal(state, torch.random.get_rng_state())
+    config = EmbedderConfig(image_shape=(4, 4), beta=0.4, seed=3, **SMALL)
+    pictures = PICTURES.astype(np.float32)
+    expected = train_embedder(pictures, config)
+    np.testing.assert_array_equal(part.network().embed(pictures), expected.embed(pictures))
+
+
+def _ignore(stage: str, done: int, total: int, loss: float) -> None:
+    assert stage == "embedder"
+    assert 1 <= done <= total == 2
+
+
+def test_what_is_no_square_is_a_row() -> None:
+    part = BetaVAE(**SMALL, random_state=0).fit(PICTURES.reshape(40, 12))
+    assert part.network().config.image_shape == (1, 12)
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInput, match=r"values in \[0, 1\]; scale yours, or use identity"):
+        BetaVAE(**SMALL).fit(PICTURES - 0.1)
+    with pytest.raises(InvalidInput, match="expected grey pictures"):
+        BetaVAE(**SMALL).fit(PICTURES[..., None])
+    with pytest.raises(InvalidInput, match="multiples of 4"):
+        BetaVAE(architecture="convolutional").fit(PICTURES[:, :3, :3])
+    with pytest.raises(NotFittedYet, match="call fit"):
+        BetaVAE().network()
+    with pytest.raises(NotFittedYet, match="call fit"):
+        Identity().network()
+
+
+def test_the_identity_gives_back_its_input_to_the_last_bit() -> None:
+    points = torch.from_numpy(PICTURES.reshape(30, 16))
+    module = Identity().fit(PICTURES).network().double()
+    assert torch.equal(module(points), points)
+
+
+def test_a_name_is_words() -> None:
+    Named("identity", "ward 7").check()
+    for name in ("", "\n", "x" * 201, 3):
+        with pytest.raises(InvalidParameter, match="name: expected 1 to 200 printable"):
+            Named("identity", name).check()  # type: ignore[arg-type]

@@ -1,0 +1,95 @@
+"""Obfuscators as parts compute what the functions behind them compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.norms import Norm
+from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
+from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
+from reticent.training.parts import NoiseAware, PlannedRelease, Published
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(120, 3))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def release(**changes: Any) -> PlannedRelease:
+    settings = {
+        "epsilon": 4.0,
+        "delta": 0.0,
+        "radius": 0.3,
+        "input_norm": Norm.L1,
+        "mechanism": "laplace",
+        "output": Norm.L1,
+    }
+    return PlannedRelease(**{**settings, **changes})
+
+
+def _same(first: torch.nn.Module, second: torch.nn.Module) -> bool:
+    pairs = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_ours_is_trained_for_the_release_that_it_is_told_of() -> None:
+    state = torch.random.get_rng_state()
+    part = NoiseAware(outputs=2, hidden=(5,), epochs=2, random_state=7)
+    trained = part.fit(X, Y, release=release()).network()
+    assert torch.equal(state, torch.random.get_rng_state())
+    config = NoiseAwareConfig(
+        epsilon=4.0,
+        radius=0.3,
+        output_norm=Norm.L1,
+        input_norm=Norm.L1,
+        outputs=2,
+        hidden=(5,),
+        epochs=2,
+        batch_size=32,  # 120 // 24 is less
+        first_noise=0.4,
+        seed=7,
+    )
+    assert _same(trained, train_noise_aware(X, Y, config).network)
+    other = clone(part).fit(X, Y, release=release(epsilon=1.0)).network()
+    assert not _same(trained, other)
+
+
+def test_a_published_one_is_that_of_the_table() -> None:
+    part = Published("arl", "noise", outputs=2, hidden=(5,), epochs=2, random_state=7)
+    config = ObfuscatorConfig(
+        regularisers=("arl", "noise"), hidden=(5,), outputs=2, epochs=2, seed=7
+    )
+    assert _same(part.fit(X, Y).network(), train_obfuscator(X, Y, config))
+
+
+def test_names_of_regularisers_survive_scikit_learn() -> None:
+    part = Published("arl", "noise", epochs=3)
+    copy = clone(part)
+    assert copy is not part
+    assert copy.get_params() == part.get_params()
+    assert copy.regularisers == ("arl", "noise")
+    copy.set_params(regularisers=("contrastive",), epochs=4)
+    assert (copy.regularisers, copy.epochs) == (("contrastive",), 4)
+    assert part.epochs == 3
+    assert repr(part) == "Published(epochs=3, regularisers=('arl', 'noise'))"
+    with pytest.raises(ValueError, match="Invalid parameter 'alpha'"):
+        part.set_params(alpha=0.5)
+
+
+def test_one_fit_is_one_network() -> None:
+    with pytest.raises(InvalidParameter, match="fit trains one network"):
+        NoiseAware(outputs=(4, 6)).fit(X, Y, release=release())
+    with pytest.raises(InvalidParameter, match="outputs: expected at least one number"):
+        Published(outputs=()).check()
+    with pytest.raises(InvalidParameter, match="releases labels"):
+        NoiseAware(outputs=2).fit(X, Y, release=release(mechanism="softmax", output="spread"))
+    with pytest.raises(InvalidInput, match="labels"):
+        Published(outputs=2).fit(X, Y[:-1])
+    for part in (NoiseAware(), Published()):
+        with pytest.raises(NotFittedYet, match="call fit"):
+            part.network()

@@ -1,0 +1,104 @@
+"""The public space: a record's point from that record and public rows alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.training.public_space import (
+    LENGTH,
+    REACH,
+    UNIT,
+    PublicSpace,
+    directions_of,
+    range_of,
+    share_of,
+    whitening_of,
+)
+
+PUBLIC = np.random.default_rng(0).normal(size=(200, 5)) * [5.0, 3.0, 1.0, 0.1, 1e-3]
+
+
+def around(**changes: object) -> PublicSpace:
+    settings = {"components": None, "whitening": 0.0, "lower_upper": None, "alike": True}
+    return PublicSpace.around(PUBLIC, **{**settings, **changes})  # type: ignore[arg-type]
+
+
+def test_points_are_principal_components_on_a_grid() -> None:
+    points = around(components=3).points(PUBLIC) / UNIT
+    centred = PUBLIC - PUBLIC.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    expected = centred @ directions[:3].T
+    expected /= np.sqrt(np.square(expected).sum(axis=1).mean())
+    assert np.abs(np.abs(points) - np.abs(expected)).max() < 1e-3
+
+
+def test_whitening_equalises_spread() -> None:
+    points = around(whitening=1.0, components=4).points(PUBLIC) / UNIT
+    spread = points.std(axis=0)
+    assert spread == pytest.approx(np.full(4, 0.5), rel=0.01)
+
+
+def test_columns_of_different_units_are_scaled_each_by_itself() -> None:
+    apart = around(alike=False).points(PUBLIC * [1e6, 1, 1, 1, 1]) / UNIT
+    assert np.linalg.matrix_rank(apart, tol=1.0) == 5
+
+
+def test_a_point_is_the_same_alone_in_any_order_and_beside_others() -> None:
+    space = around(whitening=0.5)
+    rows = np.random.default_rng(1).normal(size=(9000, 5)) * 3
+    together = space.points(rows)
+    assert np.array_equal(together[::-1], space.points(rows[::-1]))
+    assert np.array_equal(together[:50], np.concatenate([space.points(r[None]) for r in rows[:50]]))
+
+
+def test_far_rows_are_cut_to_public_numbers() -> None:
+    rows = np.array([[1e308, -1e308, 1e308, 0.0, 1e300]])
+    points = around(whitening=1.0).points(rows)
+    assert np.isfinite(points).all()
+    assert np.abs(points).max() <= REACH
+    directions = directions_of(points, intercept=0.3)
+    assert np.linalg.norm(directions) <= LENGTH
+
+
+def test_a_range_in_place_of_rows() -> None:
+    space = PublicSpace.of_range(np.zeros(3), np.array([1.0, 2.0, 4.0]))
+    assert space.points(np.array([[0.5, 1.0, 2.0]])).tolist() == [[0, 0, 0]]
+    corner = space.points(np.array([[1.0, 2.0, 4.0]]))
+    assert np.array_equal(corner, space.points(np.array([[9.0, 9.0, 9.0]])))
+    assert np.ptp(corner) == 0
+
+
+def test_directions_are_of_one_length() -> None:
+    found = directions_of(around().points(PUBLIC), intercept=0.5)
+    lengths = np.linalg.norm(found, axis=1)
+    assert np.all(lengths <= LENGTH)
+    assert np.all(lengths >= LENGTH - 3)
+    assert np.all(found[:, -1] > 0)
+
+
+def test_arrays_give_the_same_space_back() -> None:
+    space = around(whitening=0.5)
+    again = PublicSpace.from_arrays(space.arrays())
+    assert np.array_equal(again.points(PUBLIC), space.points(PUBLIC))
+    with pytest.raises(InvalidInput, match="whole directions"):
+        PublicSpace.from_arrays({**space.arrays(), "directions": space.directions + 0.5})
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0]], [[1.0, 2.0], [1.0, 2.0]]])
+def test_public_rows_that_say_nothing_are_refused(rows: list[list[float]]) -> None:
+    with pytest.raises(InvalidInput, match="public_X"):
+        PublicSpace.around(rows, components=None, whitening=0.0, lower_upper=None, alike=True)
+
+
+def test_numbers_out_of_range_are_refused() -> None:
+    for value in (-0.1, 1.1, "much"):
+        with pytest.raises(InvalidParameter, match="whitening"):
+            whitening_of(value)
+    for ends in ((1, 0), (0, float("inf")), (0,), "both", ([0, 0], [1, 1, 1])):
+        with pytest.raises((InvalidParameter, InvalidInput), match="feature_range"):
+            range_of(ends, 3)
+    with pytest.raises(InvalidParameter, match="share"):
+        share_of(0, name="share")
+    assert share_of(1, name="share") == 1.0

@@ -1,0 +1,88 @@
+"""A pytest plugin for environments without some extras: ``pytest -p tests.without_extras``.
+
+Tests that need a package which is not installed are skipped, with the reason. Without the plugin
+they fail. It is no conftest, since it has to be there when the conftests are imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+OPTIONAL = {
+    "attr",
+    "cryptography",
+    "dp_accounting",
+    "faiss",
+    "highspy",
+    "matplotlib",
+    "mypy",
+    "opacus",
+    "opendp",
+    "psycopg",
+    "skimage",
+    "sympy",
+    "torch",
+    "torchmetrics",
+    "xgboost",
+}
+"""Packages that a test may need and an environment without it has to be without."""
+
+ALWAYS = (
+    "tests/accounting/",
+    "tests/core/",
+    "tests/grids/",
+    "tests/ledger/",
+    "tests/mechanisms/",
+    "tests/noise/",
+    "tests/pages/",
+)
+"""Where a file of tests has to be importable without any extra; a test of it may still need one."""
+
+
+def missing_package(error: BaseException | None) -> str | None:
+    """The optional package that is not installed here and that ``error`` came from, if any."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, ModuleNotFoundError):
+            package = (error.name or "").partition(".")[0]
+            if package in OPTIONAL and find_spec(package) is None:
+                return package
+        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+    return None
+
+
+def skipped_without(node: pytest.Item | pytest.Collector, call: Any, report: Any) -> None:
+    """Turns a failure over a missing package into a skip, unless a whole file of the core fails."""
+    if call is None or call.excinfo is None:
+        return
+    package = missing_package(call.excinfo.value)
+    whole_file = isinstance(report, pytest.CollectReport)
+    if package is None or (whole_file and node.nodeid.startswith(ALWAYS)):
+        return
+    report.outcome = "skipped"
+    report.longrepr = (str(node.path), 0, f"Skipped: needs {package}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Files that cannot be imported for want of a package."""
+    report = yield
+    skipped_without(collector, getattr(report, "call", None), report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tests that find out while they run."""
+    report = yield
+    skipped_without(item, call, report)
+    return report
