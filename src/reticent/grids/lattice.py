@@ -112,7 +112,8 @@ class Lattice:
         coordinates: tuple[int, ...] | None = None,
         offset: float = 0.0,
     ) -> Self:
-        """The lattice of cells as small as ``radius`` and ``reach`` allow, over most of ``points``.
+        """The lattice of cells as small as ``radius`` and ``reach`` allow, as few as cover most of
+        ``points``.
 
         Args:
             points: shape (n, dimension), finite; *public*.
@@ -130,12 +131,14 @@ class Lattice:
         ends = np.rint(
             np.ldexp(np.quantile(array[:, used], [tail, 1.0 - tail], axis=0), -exponent)
         ).astype(np.int64)
-        shift = round(offset * side)
-        first, last = (ends - shift) // side
+        extent = ends[1] - ends[0]
+        number = np.maximum(-(-extent // side), 1)
+        # what the cells have more than they need is shared by both ends
+        first = ends[0] - (number * side - extent) // 2 + round(offset * side)
         return cls(
             exponent=exponent,
-            lower=tuple((first * side + shift).tolist()),
-            shape=tuple((last - first + 1).tolist()),
+            lower=tuple(first.tolist()),
+            shape=tuple(number.tolist()),
             side=int(side),
             reach=reach,
             coordinates=used,
