@@ -22,7 +22,6 @@ from reticent.training.lipschitz_objective import (
 from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.progress import Report, silent
 
-
 PLAIN = ("table", "hop", "response")
 """Mechanisms whose privacy takes nothing from the classifier: its slope is free."""
 

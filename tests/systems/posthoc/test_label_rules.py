@@ -127,7 +127,7 @@ def test_auto_is_never_below_a_rung_on_calibration_rows() -> None:
 
 
 def test_the_table_is_ahead_of_response_for_small_epsilon() -> None:
-    """Stripes five radii wide: knowing where a point lies is worth more than any two inputs' cap."""
+    """Stripes are five radii wide: within a radius there is more to be had than for any two."""
     X, y = rows(3000, seed=4)
     right = {}
     for mechanism in ("table", "response"):

@@ -11,7 +11,8 @@ from scipy.sparse import lil_matrix
 
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.lattice import Lattice
-from reticent.training.label_tables import optimal_table
+from reticent.grids.shares import WHOLE, excess
+from reticent.training.label_tables import exact_table, optimal_table
 from reticent.training.label_tables.optimal import _simplex
 
 
@@ -91,6 +92,18 @@ def test_long_runs_of_cells_have_the_same_bound() -> None:
     best = best_worth(weights, lattice, 1.0)
     found = optimal_table(weights, lattice=lattice, epsilon=1.0, iterations=1000)
     assert best * (1 - 1e-7) <= found.bound <= best * 1.005
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_exact_table_is_nearly_the_best_and_says_what_it_is_worth(epsilon) -> None:
+    lattice = grid((5, 4))
+    weights = random_weights(lattice, 3, seed=3)
+    best = best_worth(weights, lattice, epsilon)
+    found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=600)
+    assert excess(found.shares, found.shares, lattice=lattice, epsilon=epsilon) == 0
+    assert found.worth == pytest.approx(float((weights * found.shares).sum()) / WHOLE)
+    assert 0.985 * best <= found.worth <= best * (1 + 1e-9)
+    assert best * (1 - 1e-7) <= found.bound
 
 
 def test_rows_without_constraints_get_their_best_label() -> None:

@@ -45,7 +45,7 @@ def test_solved_tables_lose_little(epsilon) -> None:
     lattice = grid((5, 4))
     weights = random_weights(lattice, 3, seed=2)
     found = optimal_table(weights, lattice=lattice, epsilon=epsilon, iterations=1500)
-    shares = whole_table(found.probabilities, lattice=lattice, epsilon=epsilon)
+    shares = whole_table(found.probabilities, lattice=lattice, epsilon=epsilon, weights=weights)
     worth = float((weights * shares).sum()) / WHOLE
     best = best_worth(weights, lattice, epsilon)
     assert 0.99 * best <= worth <= best * (1 + 1e-9) <= found.bound * (1 + 1e-6)

@@ -84,8 +84,10 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             ),
             *(
                 (
-                    f"inputs h times {adjacency.radius:g} apart, h a whole number: no more than a "
-                    f"factor e^({guarantee.epsilon:g} h) is promised between them",
+                    (
+                        f"inputs h times {adjacency.radius:g} apart, h a whole number: no more "
+                        f"than a factor e^({guarantee.epsilon:g} h) is promised between them"
+                    ),
                 )
                 if plan.mechanism in ("table", "hop")
                 else ()

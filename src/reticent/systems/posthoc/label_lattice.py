@@ -19,7 +19,7 @@ from reticent.grids.lattice import Lattice
 from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
 from reticent.networks import Network
 from reticent.systems.posthoc.label_rules import LabelRule
-from reticent.training.label_tables import optimal_table, whole_table
+from reticent.training.label_tables import exact_table
 from reticent.training.progress import Report, silent
 
 Array = npt.NDArray[np.float64]
@@ -37,7 +37,6 @@ LARGEST_TABLE_EPSILON = 4.0
 _SPREAD = 0.25  # of the rows that weights are smoothed with, in radii
 _DRAWS = 8
 _ITERATIONS = 200
-_BALANCE = 0.7
 _CELLS_PER_ROW = 4.0
 _WORK = 4e7  # cells times labels times corners of a block: about 100 MiB, and a minute
 
@@ -93,16 +92,10 @@ def fitted_rules(
     lattice = label_lattice(rows, radius=adjacency.radius)
     if mechanism == "table":
         weights = cell_weights(rows, lattice, seed=seed)
-        found = optimal_table(
-            weights,
-            lattice=lattice,
-            epsilon=epsilon,
-            iterations=_ITERATIONS,
-            balance=_BALANCE,
-            report=report,
+        found = exact_table(
+            weights, lattice=lattice, epsilon=epsilon, iterations=_ITERATIONS, report=report
         )
-        shares = whole_table(found.probabilities, lattice=lattice, epsilon=epsilon)
-        yield LabelTable(lattice=lattice, shares=shares, epsilon=epsilon, adjacency=adjacency)
+        yield LabelTable(lattice=lattice, shares=found.shares, epsilon=epsilon, adjacency=adjacency)
         return
     posterior = rows.posterior(_centres(rows, lattice)).T
     best = posterior.max(axis=0)

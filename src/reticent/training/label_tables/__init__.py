@@ -2,7 +2,12 @@
 exact.
 """
 
-from reticent.training.label_tables.optimal import OptimalTable, optimal_table
+from reticent.training.label_tables.optimal import (
+    ExactTable,
+    OptimalTable,
+    exact_table,
+    optimal_table,
+)
 from reticent.training.label_tables.repair import repaired, whole_table
 
-__all__ = ["OptimalTable", "optimal_table", "repaired", "whole_table"]
+__all__ = ["ExactTable", "OptimalTable", "exact_table", "optimal_table", "repaired", "whole_table"]

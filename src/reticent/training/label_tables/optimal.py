@@ -22,6 +22,8 @@ import numpy.typing as npt
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.grids.lattice import Lattice
+from reticent.grids.shares import WHOLE, Shares
+from reticent.training.label_tables.repair import whole_table
 from reticent.training.progress import Report, silent
 
 Array = npt.NDArray[np.float64]
@@ -29,7 +31,24 @@ Singles = npt.NDArray[np.float32]
 
 _RUN = 512  # numbers in a row that numpy adds up at one go, at least where the lattice has them
 _NEVER = np.float32(1e30)
+_CHECKED = 50  # iterations between two bounds
+_BALANCE = 0.7
 _ROUNDOFF = 2.0**-40  # of a bound, relative to the sums it is made of
+
+
+@dataclass(frozen=True, eq=False)
+class ExactTable:
+    """A table in whole shares that keeps its constraints exactly, and a bound on all such tables.
+
+    Attributes:
+        shares: shape (labels, cells), uint32, multiples of 2^-32.
+        worth: sum of the weights times its probabilities.
+        bound: no table that keeps the constraints is worth more.
+    """
+
+    shares: Shares
+    worth: float
+    bound: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +73,7 @@ def optimal_table(
     lattice: Lattice,
     epsilon: float,
     iterations: int,
-    balance: float = 1.0,
+    balance: float = _BALANCE,
     report: Report = silent,
 ) -> OptimalTable:
     """A nearly optimal table for ``weights``, and an upper bound on what any table is worth.
@@ -75,25 +94,60 @@ def optimal_table(
         - Pock and Chambolle (2011), "Diagonal preconditioning for first order primal-dual
           algorithms in convex optimization", doi:10.1109/ICCV.2011.6126441, lemma 2, the steps.
     """
+    best = math.inf
+    solver = _solver(weights, lattice, epsilon, balance)
+    rounds = -(-count(iterations, name="iterations") // _CHECKED)
+    for done in range(rounds):
+        best = min(best, solver.advance())
+        report("label table", done + 1, rounds, best)
+    return OptimalTable(solver.table(), best, rounds * _CHECKED)
+
+
+def exact_table(
+    weights: npt.ArrayLike,
+    *,
+    lattice: Lattice,
+    epsilon: float,
+    iterations: int,
+    balance: float = _BALANCE,
+    report: Report = silent,
+) -> ExactTable:
+    """The most worthy exact table on the solver's way to the optimum, and an upper bound.
+
+    The solver's own tables break their constraints a little. What repairing them costs neither
+    falls nor rises steadily, so the table is repaired every 100 iterations and the best one kept.
+
+    Args:
+        weights, lattice, epsilon, iterations, balance, report: as of ``optimal_table``.
+    """
+    best = math.inf
+    shares, value = None, -math.inf
+    solver = _solver(weights, lattice, epsilon, balance)
+    rounds = -(-count(iterations, name="iterations") // _CHECKED)
+    for done in range(rounds):
+        best = min(best, solver.advance())
+        report("label table", done + 1, rounds, best)
+        if done % 2 == 0 and done != rounds - 1:
+            continue
+        found = whole_table(
+            solver.table(), lattice=lattice, epsilon=epsilon, weights=solver.weights
+        )
+        worth = float((solver.weights * found).sum()) / WHOLE
+        if worth > value:
+            shares, value = found, worth
+    assert shares is not None
+    return ExactTable(shares, value, best)
+
+
+def _solver(weights: npt.ArrayLike, lattice: Lattice, epsilon: float, balance: float) -> _Solver:
     worth = finite_array(weights, name="weights", ndim=2, columns=lattice.size)
     if worth.min() < 0 or worth.max() <= 0 or len(worth) < 2:
         raise InvalidInput(
             "weights: expected two labels or more, numbers of at least 0, and one above 0"
         )
-    solver = _Solver(
+    return _Solver(
         worth, lattice, positive(epsilon, name="epsilon"), positive(balance, name="balance")
     )
-    rounds = -(-count(iterations, name="iterations") // _CHECKED)
-    best = math.inf
-    for done in range(rounds):
-        for _ in range(_CHECKED):
-            solver.step()
-        best = min(best, solver.bound())
-        report("label table", done + 1, rounds, best)
-    return OptimalTable(solver.table(), best, rounds * _CHECKED)
-
-
-_CHECKED = 50
 
 
 class _Solver:
@@ -109,7 +163,8 @@ class _Solver:
             tail += 1
         outer = len(shape) - tail
         strides = [math.prod(shape[axis + 1 :]) * labels for axis in range(len(shape))]
-        self._labels, self._shape = labels, shape
+        self.weights = worth
+        self._labels = labels
         self._view = (*shape[:outer], math.prod(shape[outer:]) * labels)
         blocks = [size - width for size, width in zip(shape[:outer], widths[:outer], strict=True)]
         self._scale = lattice.size / float(worth.sum())
@@ -145,6 +200,12 @@ class _Solver:
         ]
         self._above, self._below = np.zeros_like(self._p), np.zeros_like(self._p)
         self._block_above, self._block_below = np.zeros_like(self._t), np.zeros_like(self._t)
+
+    def advance(self) -> float:
+        """Some more iterations, and the bound that holds after them."""
+        for _ in range(_CHECKED):
+            self.step()
+        return self.bound()
 
     def step(self) -> None:
         """One iteration: tables and levels, then the prices of their constraints."""

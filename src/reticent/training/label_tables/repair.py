@@ -14,25 +14,34 @@ from reticent.grids.shares import WHOLE, Shares, excess
 
 Array = npt.NDArray[np.float64]
 
-_LEAST = 1e-4  # probability of any label, or less where epsilon allows more
-_ROUNDS = 40
-_TIGHTER = 0.995  # of epsilon: what envelopes aim at, so that normalising leaves them below it
+_ROUNDS = 60
+_TIGHTER = 0.9995  # of epsilon: what envelopes aim at, so that normalising leaves them below it
 _PASSES = 60
 _BISECTIONS = 12
+_TRIED = ((0.2, 1e-3), (0.2, 1e-5), (0.0, 1e-5))  # share of the lower envelope, least probability
 
 
-def whole_table(probabilities: npt.ArrayLike, *, lattice: Lattice, epsilon: float) -> Shares:
+def whole_table(
+    probabilities: npt.ArrayLike,
+    *,
+    lattice: Lattice,
+    epsilon: float,
+    weights: npt.ArrayLike | None = None,
+) -> Shares:
     """Whole shares near ``probabilities`` that pass the exact check for ``epsilon``.
 
     Lower and upper envelopes are averaged (see ``repaired``), the result is rounded down to
     multiples of 2^-32, and what is left of each column goes to its largest entry. Should the exact
     check fail then, the table is mixed with the uniform one, with the least weight that a bisection
-    finds to pass; weight 1 passes.
+    finds to pass; weight 1 passes. With ``weights`` a few averages are tried, and the table that is
+    worth most is kept.
 
     Args:
         probabilities: shape (labels, cells), at least 0; columns are normalised.
         lattice: of the cells.
         epsilon: above 0.
+        weights: shape (labels, cells), worth of each answer in each cell; public. None takes the
+            first average.
 
     Returns:
         Shape (labels, cells), uint32, at least 1; columns sum to 2^32 exactly.
@@ -40,15 +49,31 @@ def whole_table(probabilities: npt.ArrayLike, *, lattice: Lattice, epsilon: floa
     Raises:
         InvalidInput: numbers that are negative or not finite.
     """
-    table = repaired(probabilities, lattice=lattice, epsilon=epsilon)
+    tried = _TRIED if weights is not None else _TRIED[:1]
+    tables = [
+        _exact(
+            repaired(probabilities, lattice=lattice, epsilon=epsilon, lower=lower, least=least),
+            lattice,
+            epsilon,
+        )
+        for lower, least in tried
+    ]
+    if weights is None:
+        return tables[0]
+    worth = np.asarray(weights, dtype=np.float64)
+    return max(tables, key=lambda shares: float((worth * shares).sum()))
+
+
+def _exact(table: Array, lattice: Lattice, epsilon: float) -> Shares:
+    """``table`` in whole shares, mixed with the uniform table as little as the check demands."""
     uniform = 1.0 / len(table)
     shares = _rounded(table)
-    low, high = 0.0, 1.0
     if excess(shares, shares, lattice=lattice, epsilon=epsilon) == 0:
         return shares
     found = _rounded(np.full_like(table, uniform))
+    low, high = 0.0, 1.0
     for _ in range(_BISECTIONS):
-        weight = 0.5 * (low + high) if low else 2.0**-10 * high
+        weight = 0.5 * (low + high) if low else 2.0**-8 * high
         shares = _rounded((1.0 - weight) * table + weight * uniform)
         if excess(shares, shares, lattice=lattice, epsilon=epsilon) == 0:
             high, found = weight, shares
@@ -57,7 +82,14 @@ def whole_table(probabilities: npt.ArrayLike, *, lattice: Lattice, epsilon: floa
     return found
 
 
-def repaired(probabilities: npt.ArrayLike, *, lattice: Lattice, epsilon: float) -> Array:
+def repaired(
+    probabilities: npt.ArrayLike,
+    *,
+    lattice: Lattice,
+    epsilon: float,
+    lower: float = 0.2,
+    least: float = 1e-4,
+) -> Array:
     """A table near ``probabilities`` whose logarithms move by at most ``epsilon`` between touching
     cells, as far as floating point and a limited number of rounds go.
 
@@ -69,6 +101,8 @@ def repaired(probabilities: npt.ArrayLike, *, lattice: Lattice, epsilon: float) 
         probabilities: shape (labels, cells), at least 0, a positive sum in each column.
         lattice: of the cells.
         epsilon: above 0.
+        lower: share of the lower envelope in the average, 0 to 1.
+        least: probability that labels start from; less where epsilon allows more.
     """
     positive(epsilon, name="epsilon")
     table = np.asarray(probabilities, dtype=np.float64)
@@ -81,19 +115,18 @@ def repaired(probabilities: npt.ArrayLike, *, lattice: Lattice, epsilon: float) 
             f"probabilities: expected finite numbers of at least 0, of shape (labels, "
             f"{lattice.size}), got shape={table.shape}"
         )
-    labels = len(table)
-    least = min(_LEAST, math.exp(-min(epsilon, 16.0)) / (10.0 * labels))
-    # rounding down moves a share of at least `least` by a relative 1/(least 2^32)
-    aim = epsilon - 4.0 / (least * WHOLE)
-    table = np.maximum(table / table.sum(axis=0), least)
+    start = min(least, math.exp(-min(epsilon, 16.0)) / (10.0 * len(table)))
+    # rounding down moves a share of at least `start` by a relative 1/(start 2^32)
+    aim = epsilon - min(4.0 / (start * WHOLE), 0.5 * epsilon)
+    table = np.maximum(table / table.sum(axis=0), start)
     table /= table.sum(axis=0)
     for _ in range(_ROUNDS):
         logs = np.log(table)
         if _largest_step(logs, lattice) <= aim:
             break
-        below = np.stack([_below(row, lattice, _TIGHTER * aim) for row in logs])
-        above = np.stack([-_below(-row, lattice, _TIGHTER * aim) for row in logs])
-        table = np.exp(below) + np.exp(above)
+        below = [_below(row, lattice, _TIGHTER * aim) if lower else row for row in logs]
+        above = [-_below(-row, lattice, _TIGHTER * aim) for row in logs]
+        table = lower * np.exp(np.stack(below)) + (1.0 - lower) * np.exp(np.stack(above))
         table /= table.sum(axis=0)
     return np.asarray(table)
 
