@@ -4,6 +4,11 @@ caught.
 
 from reticent.audit.certified_cases import binary_response_case, distance_to_instability_case
 from reticent.audit.fitted import AuditedPair, FittedAudit, audit_fitted
+from reticent.audit.label_rule_cases import (
+    argmax_response_case,
+    hop_release_case,
+    label_table_case,
+)
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
 from reticent.audit.noisy_sums_cases import noisy_sums_case
 from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
@@ -25,11 +30,14 @@ __all__ = [
     "AuditedPair",
     "FittedAudit",
     "additive_case",
+    "argmax_response_case",
     "audit_fitted",
     "binary_response_case",
     "binomial_limits",
     "distance_to_instability_case",
     "epsilon_lower_bound",
+    "hop_release_case",
+    "label_table_case",
     "laplace_test_case",
     "logits_case",
     "noisy_argmax_case",

@@ -85,6 +85,8 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
     moves = _moves(here.shape[1], norm, random) * radius
     start = np.repeat(here, len(moves), axis=0)
     end = query.bound.domain.clip(start + np.tile(moves, (len(here), 1)))
+    if query.rule is not None:
+        return [_rule_pair(query, start, end)]
     values = [
         query.network.forward_each(snap(query.bound, points) * query.bound.input_step)
         for points in (start, end)
@@ -124,6 +126,33 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
         )
         for what, index in kept.items()
     ]
+
+
+def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
+    """Of neighbours ``start`` and ``end`` the two whose chances of some label differ most."""
+    from reticent.systems.posthoc.label_rules import chances, labels
+
+    rule = query.rule
+    assert rule is not None
+    logits = [query.network.forward_each(points) for points in (start, end)]
+    laws = [np.log(chances(rule, x, f)) for x, f in zip((start, end), logits, strict=True)]
+    index = int(np.abs(laws[0] - laws[1]).max(axis=1).argmax())
+
+    def draw(point: Array, scores: Array) -> Draw:
+        def run(runs: int, sampler: Sampler) -> Answers:
+            tiled = (np.tile(point, (runs, 1)), np.tile(scores, (runs, 1)))
+            return labels(rule, *tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
+
+        return run
+
+    adjacency = query.requirement.adjacency
+    return Pair(
+        f"embeddings of your rows within {adjacency.metric.value} distance {adjacency.radius:g}: "
+        "largest change of a label's chance",
+        draw(start[index], logits[0][index]),
+        draw(end[index], logits[1][index]),
+        None,
+    )
 
 
 def power_pairs(query: PowerQuery, rows: CodedRows, *, random: np.random.Generator) -> list[Pair]:
