@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from papers.seeds import combined
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
-from reticent.mechanisms import LabelTable
+from reticent.mechanisms import LabelMechanism, LabelTable
 from reticent.networks import Network
 from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
@@ -54,6 +54,8 @@ from reticent.training.progress import Report, bar
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 Results = dict[str, Any]
+Law = Callable[[Array], Array]
+"""From points, shape (n, d), to probabilities of labels, shape (n, classes)."""
 
 TABLE_EPSILONS = (1.0, 2.0)
 """Where a table is solved for; beyond, hop maps are better."""
@@ -105,7 +107,7 @@ class Rungs:
         """Neighbours within ``radius``."""
         return Neighborhood(Norm.LINF, radius, "beta-VAE embedding of the picture")
 
-    def best(self, rules: Iterable[tuple[str, Callable[[Array], Array]]]) -> Results:
+    def best(self, rules: Iterable[tuple[str, Law]]) -> Results:
         """The one that is right most often on the held rows: its accuracies and its name."""
         found: Results = {"held": -math.inf}
         points = self.points
@@ -119,9 +121,11 @@ class Rungs:
     def rule(self, name: str, rules: Iterable[LabelRule]) -> Results:
         """The best of several mechanisms that need no Lipschitz constant."""
         network = self.public.network
-        return self.best(
-            (name, lambda x, rule=rule: chances(rule, x, network.forward(x))) for rule in rules
-        )
+
+        def law(rule: LabelRule) -> Law:
+            return lambda points: chances(rule, points, network.forward(points))
+
+        return self.best((name, law(rule)) for rule in rules)
 
     def slope(self, *, epsilon: float, radius: float) -> Results:
         """The best of the mechanisms that rest on a network's certified slope."""
@@ -143,10 +147,10 @@ class Rungs:
         requirement = Requirement(epsilon=epsilon, delta=0.0, adjacency=self.adjacency(radius))
         proposal = bound.global_bound() * _MARGIN
 
-        def law(name: str) -> Callable[[Array], Array]:
+        def law(name: str) -> Law:
             plan = replace(rule_plan(name, epsilon), proposal=proposal)
             mechanism = inner_mechanism(network, bound, plan, requirement)
-            assert isinstance(mechanism, tuple(LABEL_MECHANISMS.values()))
+            assert isinstance(mechanism, LabelMechanism)
             return lambda x: mechanism.probabilities(network.forward(x))
 
         return self.best((name, law(name)) for name in LABEL_MECHANISMS)
@@ -216,16 +220,14 @@ def run(
     for epsilon in epsilons:
         key = f"{epsilon:g}"
         found = {
-            name: cell(f"{name}-{key}", lambda name=name, epsilon=epsilon: rule(name, epsilon))
+            name: cell(f"{name}-{key}", partial(rule, name, epsilon))
             for name in ("response", "hop")
         }
-        found["slope"] = cell(
-            f"slope-{key}", lambda epsilon=epsilon: rungs.slope(epsilon=epsilon, radius=radius)
-        )
+        slope = partial(rungs.slope, epsilon=epsilon, radius=radius)
+        found["slope"] = cell(f"slope-{key}", slope)
         if epsilon in TABLE_EPSILONS:
-            found["table"] = cell(
-                f"table-{key}", lambda epsilon=epsilon: rungs.table(epsilon=epsilon, radius=radius)
-            )
+            table = partial(rungs.table, epsilon=epsilon, radius=radius)
+            found["table"] = cell(f"table-{key}", table)
         chosen = max(found, key=lambda name: found[name]["held"])
         found["auto"] = {
             "held": found[chosen]["held"],

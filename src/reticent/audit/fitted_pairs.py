@@ -20,7 +20,12 @@ from typing_extensions import TypeIs
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm
 from reticent.lipschitz import snap
-from reticent.mechanisms import AdditiveMechanism, DistanceToInstability, ProposeTestRelease
+from reticent.mechanisms import (
+    AdditiveMechanism,
+    DistanceToInstability,
+    HopRelease,
+    ProposeTestRelease,
+)
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
@@ -109,7 +114,7 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
         def run(runs: int, sampler: Sampler) -> Answers:
             tiled = np.broadcast_to(value, (runs, len(value)))
             if level is None:
-                assert not isinstance(mechanism, ProposeTestRelease)
+                assert not isinstance(mechanism, ProposeTestRelease | HopRelease)
                 return mechanism.release(tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
             assert isinstance(mechanism, ProposeTestRelease)
             return mechanism.release(tiled, np.full(runs, level), sampler=sampler)

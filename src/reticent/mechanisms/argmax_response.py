@@ -94,7 +94,9 @@ class ArgmaxResponse:
         """Probability of each label but the best, in multiples of 2^-32."""
         factor = factor_below(self.epsilon)
         unit = 1 << factor.shift
-        return -(-WHOLE * unit // (factor.numerator + (self.classes - 1) * unit))
+        both: int = factor.numerator + (self.classes - 1) * unit
+        share: int = -(-WHOLE * unit // both)
+        return share
 
     def probabilities(self, logits: npt.ArrayLike) -> Array:
         """Probability of each label for each row of logits, shape (n, classes), exact.

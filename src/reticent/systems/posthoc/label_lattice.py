@@ -185,7 +185,7 @@ def _correlation_ratio(rows: LatticeRows) -> Array:
     for label in np.flatnonzero(counts):
         between += counts[label] * points[rows.labels == label].mean(axis=0) ** 2
     total = np.sum(points**2, axis=0)
-    return np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    return np.asarray(np.divide(between, total, out=np.zeros_like(total), where=total > 0))
 
 
 def worth_trying(mechanisms: Sequence[str], *, epsilon: float) -> tuple[str, ...]:

@@ -210,15 +210,14 @@ class _Solver:
     def step(self) -> None:
         """One iteration: tables and levels, then the prices of their constraints."""
         near, far = np.float32(self._near), np.float32(self._far)
-        ahead = self._p.copy()
-        ahead += self._step * (self._gain - near * self._above + far * self._below)
-        projected = _simplex(ahead.reshape(-1, self._labels)).reshape(self._view)
+        ascent: Singles = self._step * (self._gain - near * self._above + far * self._below)
+        projected = _simplex((self._p + ascent).reshape(-1, self._labels)).reshape(self._view)
         ahead = 2 * projected - self._p
         self._p = projected
         level = self._t + self._step * (far * self._block_above - near * self._block_below)
         np.clip(level, 0, np.float32(self._top), out=level)
         level_ahead = 2 * level - self._t
-        self._t = level
+        self._t = np.asarray(level, dtype=np.float32)
         near_p, far_p = self._dual_step * near * ahead, self._dual_step * far * ahead
         near_t, far_t = self._dual_step * near * level_ahead, self._dual_step * far * level_ahead
         near_t[..., self._invalid], far_t[..., self._invalid] = -_NEVER, _NEVER
@@ -243,8 +242,10 @@ class _Solver:
     def _places(
         self, slab: int, first: int, slices: tuple[slice, ...], flat: int
     ) -> tuple[tuple[int | slice, ...], tuple[int, ...], int]:
-        cell = (slab + first, *slices, slice(flat, None)) if self._outer else (slice(flat, None),)
-        return cell, ((slab,) if self._outer else ()), self._view[-1] - flat
+        size, end = self._view[-1] - flat, slice(flat, None)
+        if not self._outer:
+            return (end,), (), size
+        return (slab + first, *slices, end), (slab,), size
 
     def bound(self) -> float:
         """An upper bound on the worth of every table that keeps the constraints.

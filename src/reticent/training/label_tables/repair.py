@@ -153,4 +153,4 @@ def _rounded(table: Array) -> Shares:
     whole[largest, columns] += WHOLE - whole.sum(axis=0)
     if whole.min() < 1:
         raise InvalidInput("probabilities: columns do not sum to 1")
-    return whole.astype(np.uint32)
+    return np.asarray(whole.astype(np.uint32))
