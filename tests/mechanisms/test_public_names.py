@@ -8,11 +8,14 @@ import reticent.noise
 def test_public_names() -> None:
     assert sorted(reticent.mechanisms.__all__) == [
         "AdditiveMechanism",
+        "ArgmaxResponse",
         "DistanceToInstability",
         "GaussianMechanism",
         "GlobalSensitivityResponse",
+        "HopRelease",
         "KNormMechanism",
         "LabelMechanism",
+        "LabelTable",
         "LaplaceMechanism",
         "LaplaceTestRelease",
         "NoisyArgmax",

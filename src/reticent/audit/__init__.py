@@ -8,6 +8,11 @@ from reticent.audit.certified_cases import (
     signed_distance_case,
 )
 from reticent.audit.fitted import AuditedPair, FittedAudit, audit_fitted
+from reticent.audit.label_rule_cases import (
+    argmax_response_case,
+    hop_release_case,
+    label_table_case,
+)
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
 from reticent.audit.noisy_sums_cases import noisy_sums_case
 from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
@@ -29,11 +34,14 @@ __all__ = [
     "AuditedPair",
     "FittedAudit",
     "additive_case",
+    "argmax_response_case",
     "audit_fitted",
     "binary_response_case",
     "binomial_limits",
     "distance_to_instability_case",
     "epsilon_lower_bound",
+    "hop_release_case",
+    "label_table_case",
     "laplace_test_case",
     "logits_case",
     "noisy_argmax_case",

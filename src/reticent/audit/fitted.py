@@ -23,6 +23,11 @@ from reticent.audit.fitted_pairs import (
     posthoc_pairs,
     power_pairs,
 )
+from reticent.audit.label_rule_cases import (
+    argmax_response_case,
+    hop_release_case,
+    label_table_case,
+)
 from reticent.audit.lower_bounds import AuditResult, binomial_limits
 from reticent.audit.worst_case import (
     AuditCase,
@@ -38,8 +43,11 @@ from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.mechanisms import (
     AdditiveMechanism,
+    ArgmaxResponse,
     DistanceToInstability,
     GaussianMechanism,
+    HopRelease,
+    LabelTable,
     ProposeTestRelease,
 )
 from reticent.noise import AuditSampler, Sampler
@@ -278,6 +286,12 @@ def _known_cases(query: Query, claim: Guarantee) -> list[AuditCase]:
     """
     mechanism = query.mechanism
     epsilon, delta = claim.epsilon, claim.delta
+    if isinstance(mechanism, LabelTable):
+        return [label_table_case(mechanism, epsilon=epsilon)]
+    if isinstance(mechanism, HopRelease):
+        return [hop_release_case(mechanism, epsilon=epsilon)]
+    if isinstance(mechanism, ArgmaxResponse):
+        return [argmax_response_case(mechanism, epsilon=epsilon)]
     if isinstance(mechanism, AdditiveMechanism):
         shift = worst_shift(mechanism) * (_allowed_change(query) / mechanism.sensitivity)
         return [_named(additive_case(mechanism, shift=shift, epsilon=epsilon, delta=delta))]

@@ -20,7 +20,12 @@ from typing_extensions import TypeIs
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm
 from reticent.lipschitz import snap
-from reticent.mechanisms import AdditiveMechanism, DistanceToInstability, ProposeTestRelease
+from reticent.mechanisms import (
+    AdditiveMechanism,
+    DistanceToInstability,
+    HopRelease,
+    ProposeTestRelease,
+)
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
@@ -85,6 +90,8 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
     moves = _moves(here.shape[1], norm, random) * radius
     start = np.repeat(here, len(moves), axis=0)
     end = query.bound.domain.clip(start + np.tile(moves, (len(here), 1)))
+    if query.rule is not None:
+        return [_rule_pair(query, start, end)]
     values = [
         query.network.forward_each(snap(query.bound, points) * query.bound.input_step)
         for points in (start, end)
@@ -107,7 +114,7 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
         def run(runs: int, sampler: Sampler) -> Answers:
             tiled = np.broadcast_to(value, (runs, len(value)))
             if level is None:
-                assert not isinstance(mechanism, ProposeTestRelease)
+                assert not isinstance(mechanism, ProposeTestRelease | HopRelease)
                 return mechanism.release(tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
             assert isinstance(mechanism, ProposeTestRelease)
             return mechanism.release(tiled, np.full(runs, level), sampler=sampler)
@@ -124,6 +131,33 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
         )
         for what, index in kept.items()
     ]
+
+
+def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
+    """Of neighbours ``start`` and ``end`` the two whose chances of some label differ most."""
+    from reticent.systems.posthoc.label_rules import chances, labels
+
+    rule = query.rule
+    assert rule is not None
+    logits = [query.network.forward_each(points) for points in (start, end)]
+    laws = [np.log(chances(rule, x, f)) for x, f in zip((start, end), logits, strict=True)]
+    index = int(np.abs(laws[0] - laws[1]).max(axis=1).argmax())
+
+    def draw(point: Array, scores: Array) -> Draw:
+        def run(runs: int, sampler: Sampler) -> Answers:
+            tiled = (np.tile(point, (runs, 1)), np.tile(scores, (runs, 1)))
+            return labels(rule, *tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
+
+        return run
+
+    adjacency = query.requirement.adjacency
+    return Pair(
+        f"embeddings of your rows within {adjacency.metric.value} distance {adjacency.radius:g}: "
+        "largest change of a label's chance",
+        draw(start[index], logits[0][index]),
+        draw(end[index], logits[1][index]),
+        None,
+    )
 
 
 def power_pairs(query: PowerQuery, rows: CodedRows, *, random: np.random.Generator) -> list[Pair]:

@@ -1,11 +1,14 @@
 """Randomised maps with a proved cost, one file each."""
 
 from reticent.mechanisms.additive import AdditiveMechanism
+from reticent.mechanisms.argmax_response import ArgmaxResponse
 from reticent.mechanisms.distance_to_instability import DistanceToInstability
 from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
 from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
+from reticent.mechanisms.hop_release import HopRelease
 from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
+from reticent.mechanisms.label_table import LabelTable
 from reticent.mechanisms.laplace import LaplaceMechanism
 from reticent.mechanisms.laplace_test import LaplaceTestRelease
 from reticent.mechanisms.noisy_argmax import NoisyArgmax
@@ -24,11 +27,14 @@ from reticent.mechanisms.stability_response import StabilityResponse
 
 __all__ = [
     "AdditiveMechanism",
+    "ArgmaxResponse",
     "DistanceToInstability",
     "GaussianMechanism",
     "GlobalSensitivityResponse",
+    "HopRelease",
     "KNormMechanism",
     "LabelMechanism",
+    "LabelTable",
     "LaplaceMechanism",
     "LaplaceTestRelease",
     "NoisyArgmax",

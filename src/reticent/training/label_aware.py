@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy.typing as npt
 import torch
 from torch import nn
+from torch.nn import functional
 
 from reticent.core.checks import count, positive, probability
 from reticent.core.norms import Norm
@@ -20,6 +22,9 @@ from reticent.training.lipschitz_objective import (
 from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.progress import Report, silent
 
+PLAIN = ("table", "hop", "response")
+"""Mechanisms whose privacy takes nothing from the classifier: its slope is free."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LabelAwareConfig:
@@ -28,7 +33,8 @@ class LabelAwareConfig:
     Attributes:
         epsilon: budget of one label.
         radius: neighbourhood radius R in ``input_norm``.
-        mechanism: ``softmax``, ``stability`` or ``noisy-max``.
+        mechanism: ``softmax``, ``stability`` or ``noisy-max``; or one of ``PLAIN``, for which the
+            best classifier is simply the one that is right most often.
         input_norm: norm in which neighbours are near; linf or l1.
         hidden: widths of the hidden layers.
         epochs: passes over the embeddings.
@@ -56,7 +62,8 @@ class LabelAwareConfig:
             positive(getattr(self, name), name=name)
         for name in ("epochs", "batch_size"):
             count(getattr(self, name), name=name)
-        chance_of(self.mechanism)
+        if self.mechanism not in PLAIN:
+            chance_of(self.mechanism)
         probability(self.warm_up, name="warm_up")
         object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
 
@@ -81,9 +88,9 @@ def train_label_release(
         report: told after every epoch.
 
     Returns:
-        Linear and ReLU layers from d inputs to one logit per class, scaled so that the training
-        bound on their spread is 1, in evaluation mode. Certify it before use: the training bound is
-        float32.
+        Linear and ReLU layers from d inputs to one logit per class, in evaluation mode, scaled so
+        that the training bound on their spread is 1 (not for mechanisms of ``PLAIN``). Certify it
+        before use: the training bound is float32.
 
     Raises:
         InvalidInput: embeddings and labels that do not fit.
@@ -91,21 +98,43 @@ def train_label_release(
             to enumerate.
     """
     points, targets, classes = labelled(embeddings, labels)
+    torch.manual_seed(config.seed)
+    network = relu_network([points.shape[1], *config.hidden, classes])
+    if config.mechanism in PLAIN:
+        _minimise(
+            lambda rows, _: functional.cross_entropy(network(points[rows]), targets[rows]),
+            network,
+            len(points),
+            config,
+            report,
+        )
+        return network.eval()
     directions = input_directions(points.shape[1], config.input_norm)
     functionals = output_functionals(classes, SPREAD)
     chance = chance_of(config.mechanism)
-    torch.manual_seed(config.seed)
-    network = relu_network([points.shape[1], *config.hidden, classes])
 
     def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
         unit = lipschitz_bound(network, directions, functionals) * (config.radius / config.epsilon)
         right = chance(network(points[rows]) / unit, targets[rows], config.epsilon)
         return -(right + 1e-4).log().mean() if done < config.warm_up else -right.mean()
 
+    _minimise(loss, network, len(points), config, report)
+    with torch.no_grad():
+        rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
+    return network.eval()
+
+
+def _minimise(
+    loss: Callable[[torch.Tensor, float], torch.Tensor],
+    network: nn.Sequential,
+    rows: int,
+    config: LabelAwareConfig,
+    report: Report,
+) -> None:
     minimise(
         loss,
         network.parameters(),
-        rows=len(points),
+        rows=rows,
         epochs=config.epochs,
         batch_size=config.batch_size,
         learning_rate=config.learning_rate,
@@ -113,6 +142,3 @@ def train_label_release(
         stage=f"label release, epsilon {config.epsilon:g}",
         report=report,
     )
-    with torch.no_grad():
-        rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
-    return network.eval()

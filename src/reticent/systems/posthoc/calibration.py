@@ -20,14 +20,16 @@ from reticent.core.errors import CalibrationFailed, InvalidInput
 from reticent.lipschitz import LipschitzBound
 from reticent.mechanisms import AdditiveMechanism, optimal_test
 from reticent.networks import Network
+from reticent.systems.posthoc.label_rules import LabelRule, chances
 from reticent.systems.posthoc.plans import (
-    LABEL_MECHANISMS,
     Path,
     Plan,
     Requirement,
     effective_radius,
     inner_mechanism,
     level_test,
+    releases_labels,
+    rule_plan,
     unit_noise,
 )
 from reticent.training.heads import Head, HeadConfig, train_head
@@ -58,12 +60,15 @@ class Candidate:
     Attributes:
         network: the released function, on embeddings.
         mechanism: name of the mechanism.
-        bound: isotone bound in the mechanism's output measure.
+        bound: isotone bound in the mechanism's output measure; where there is a rule, only its box
+            counts.
+        rule: the whole mechanism, for one that needs no Lipschitz constant; else None.
     """
 
     network: Network
     mechanism: str
     bound: LipschitzBound
+    rule: LabelRule | None = None
 
     @cached_property
     def global_bound(self) -> float:
@@ -157,6 +162,8 @@ def _plans(
 ) -> list[tuple[Plan, Array]]:
     """Plans worth scoring, each with the probability of an answer at every held-out point."""
     epsilon, delta = requirement.epsilon, requirement.delta
+    if candidate.rule is not None:
+        return [(rule_plan(candidate.mechanism, epsilon), np.ones(len(held)))]
     gaussian = candidate.mechanism == "gaussian"
     plans: list[tuple[Plan, Array]] = []
     if gaussian and delta == 0:
@@ -250,10 +257,14 @@ class _Utility:
         """Expected accuracy (without labels: share of signal in the variance), withheld answers
         worth nothing.
         """
+        labels, rule = self._data.held_labels, self._candidate.rule
+        if rule is not None:
+            assert labels is not None
+            right = chances(rule, self._data.held, self._held)[np.arange(len(labels)), labels]
+            return float(right.mean())
         inner = inner_mechanism(
             self._candidate.network, self._candidate.bound, plan, self._requirement
         )
-        labels = self._data.held_labels
         if not isinstance(inner, AdditiveMechanism):
             if labels is None:
                 raise InvalidInput(
@@ -281,7 +292,7 @@ class _Utility:
         """The head trained at the grid scale nearest to the plan's; None for labels or without
         labels.
         """
-        if self._data.train_labels is None or plan.mechanism in LABEL_MECHANISMS:
+        if self._data.train_labels is None or releases_labels(plan.mechanism):
             return None
         scale = _noise_per_answer(self._candidate, plan, self._requirement)
         step = round(float(np.log2(scale)) * _SCALES_PER_DOUBLING)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from reticent.core.guarantees import GuaranteeCard
+from reticent.mechanisms import ArgmaxResponse
 from reticent.systems.posthoc.certificates import CERTIFICATES
-from reticent.systems.posthoc.plans import LABEL_MECHANISMS
+from reticent.systems.posthoc.label_rules import LabelRule
+from reticent.systems.posthoc.plans import releases_labels
 from reticent.systems.posthoc.query import PrivateQuery
 
 
@@ -12,7 +16,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     """The card of ``query``: what is protected, from whom, and what is assumed."""
     guarantee = query.mechanism.guarantee
     adjacency, plan = query.requirement.adjacency, query.plan
-    what = "label" if plan.mechanism in LABEL_MECHANISMS else "embedding"
+    what = "label" if releases_labels(plan.mechanism) else "embedding"
     factor = f"a factor {_factor(guarantee.epsilon)}"
     protected = (
         "Which of two inputs an answer came from, whenever the two lie within "
@@ -52,7 +56,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             ),
             *(
                 ()
-                if query.bound.kind in CERTIFICATES
+                if query.rule is not None or query.bound.kind in CERTIFICATES
                 else (
                     (
                         f"the user's own bound {query.bound.kind!r} holds at every point, and its "
@@ -78,6 +82,16 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
                 "which rough kind of input it is may well be visible; look at decoded "
                 "neighbours to see what that means"
             ),
+            *(
+                (
+                    (
+                        f"inputs h times {adjacency.radius:g} apart, h a whole number: no more "
+                        f"than a factor e^({guarantee.epsilon:g} h) is promised between them"
+                    ),
+                )
+                if plan.mechanism in ("table", "hop")
+                else ()
+            ),
             (
                 "several answers about one input without adding them up: two answers cost twice as "
                 "much"
@@ -87,13 +101,18 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
         details=(
             (
                 "path",
-                "bound over the whole public domain"
+                "exact check of the whole mechanism"
+                if query.rule is not None
+                else "bound over the whole public domain"
                 if plan.path == "global"
                 else "propose, test, release",
             ),
             ("mechanism", plan.mechanism),
-            ("Lipschitz proposal", f"{plan.proposal:.6g}"),
-            ("certificate", query.bound.kind),
+            *(
+                (("Lipschitz proposal", f"{plan.proposal:.6g}"), ("certificate", query.bound.kind))
+                if query.rule is None
+                else _rule_details(query.rule)
+            ),
             (
                 "epsilon for the test, for the release",
                 f"{plan.epsilon_test:.6g}, {plan.epsilon_release:.6g}",
@@ -109,3 +128,12 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
 
 def _factor(epsilon: float) -> str:
     return f"e^{epsilon:g}"
+
+
+def _rule_details(rule: LabelRule) -> tuple[tuple[str, str], ...]:
+    if isinstance(rule, ArgmaxResponse):
+        return (("holds for", "any two inputs, however far apart"),)
+    lattice = rule.lattice
+    side = math.ldexp(lattice.side, lattice.exponent)
+    cells = " x ".join(str(size) for size in lattice.shape)
+    return (("lattice", f"{cells} cells of side {side:.6g}, {lattice.size} in all"),)

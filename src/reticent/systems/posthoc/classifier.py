@@ -18,7 +18,8 @@ from reticent.core.releases import Release
 from reticent.noise import Sampler
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.posthoc.certificates import Certificate
-from reticent.systems.posthoc.plans import LABEL_MECHANISMS
+from reticent.systems.posthoc.label_lattice import worth_trying
+from reticent.systems.posthoc.plans import LABEL_MECHANISMS, LABEL_RULES
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import Calibration, PosthocSettings
 from reticent.systems.posthoc.system import Array, PosthocSystem
@@ -46,7 +47,9 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
             mechanism that releases), a part such as ``LabelAware(hidden=(128,))``, or your own
             trained torch module from embeddings to logits, in the order of the sorted labels.
         certificate: which bound; see ``PosthocEncoder``.
-        mechanism: "auto", "noisy-max", "softmax" or "stability".
+        mechanism: "auto" (the best of all on calibration rows), "noisy-max", "softmax" or
+            "stability" (by a network's certified slope); "table" or "hop" (checked cell by cell on
+            a public lattice) or "response" (private for any two inputs). See docs/label-tables.md.
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local"
             (propose-test-release).
         calibration: how utility is measured; None for ``Calibration()``.
@@ -149,7 +152,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         Private: for expected accuracies on public data, never to be sent.
         """
         query = self._fitted()
-        return query.label_mechanism.probabilities(query.exact(self._inputs(X)))
+        return query.label_chances(self._inputs(X))
 
     def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Any, scope: Any) -> Release:
         """As for vectors, with positions turned into the user's own labels; withheld answers
@@ -165,12 +168,19 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
     @override
     def _settings(self) -> PosthocSettings:
         return PosthocSettings.of(
-            self, parameter="classifier", names=CLASSIFIERS, mechanisms=LABEL_MECHANISMS
+            self,
+            parameter="classifier",
+            names=CLASSIFIERS,
+            mechanisms=(*LABEL_MECHANISMS, *LABEL_RULES),
         )
 
     @override
     def _mechanisms(self, settings: PosthocSettings) -> tuple[str, ...]:
-        return tuple(LABEL_MECHANISMS) if settings.mechanism == "auto" else (settings.mechanism,)
+        if settings.mechanism != "auto":
+            return (settings.mechanism,)
+        # a rule withholds nothing, so it is no way to release with a test
+        rules = LABEL_RULES if "global" in settings.paths else ()
+        return (*LABEL_MECHANISMS, *worth_trying(rules, epsilon=settings.epsilon))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,14 @@ from reticent.systems.embedding import (
 )
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
 from reticent.systems.posthoc.certificates import bound_of
-from reticent.systems.posthoc.plans import LABEL_MECHANISMS, Plan, output_of
+from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules
+from reticent.systems.posthoc.plans import (
+    LABEL_RULES,
+    Plan,
+    Requirement,
+    output_of,
+    releases_labels,
+)
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.training.embedder import Embedder
@@ -126,15 +133,18 @@ def fit_release(
             settings,
             X,
             y,
-            labels_needed=any(mechanism in LABEL_MECHANISMS for mechanism in mechanisms),
+            labels_needed=any(releases_labels(mechanism) for mechanism in mechanisms),
             random_state=random_state,
             report=report,
         )
         requirement = settings.requirement(prepared.embedding, prepared.domain)
         trained = _trained(settings, prepared, mechanisms, report)
-        candidates = [
-            _candidate(settings, prepared, part, mechanism) for part, mechanism in trained
+        pairs = [
+            (candidate, part)
+            for part, mechanism in trained
+            for candidate in _candidates(settings, prepared, part, mechanism, requirement, report)
         ]
+        candidates = [candidate for candidate, _ in pairs]
         choice = calibrate(
             candidates,
             requirement,
@@ -144,11 +154,18 @@ def fit_release(
             report=report,
         )
     chosen = choice.candidate
-    place = next(place for place, candidate in enumerate(candidates) if candidate is chosen)
+    part = next(part for candidate, part in pairs if candidate is chosen)
     return FittedRelease(
-        PrivateQuery(prepared.embedding, chosen.network, chosen.bound, requirement, choice.plan),
+        PrivateQuery(
+            prepared.embedding,
+            chosen.network,
+            chosen.bound,
+            requirement,
+            choice.plan,
+            chosen.rule,
+        ),
         prepared.embedder,
-        trained[place][0],
+        part,
         choice.head,
         choice.considered,
         prepared.classes,
@@ -238,9 +255,39 @@ def _trained(
         )
 
     if trains_for_release(settings.released):
-        return [(fit(part, mechanism), mechanism) for mechanism in mechanisms for part in parts]
+        own = [mechanism for mechanism in mechanisms if mechanism not in LABEL_RULES]
+        trained = [(fit(part, mechanism), mechanism) for mechanism in own for part in parts]
+        rules = [mechanism for mechanism in mechanisms if mechanism in LABEL_RULES]
+        # their privacy takes nothing from the network, so one serves all of them
+        plain = [fit(part, rules[0]) for part in parts] if rules else []
+        return trained + [(part, mechanism) for mechanism in rules for part in plain]
     once = [fit(part, None) for part in parts]
     return [(part, mechanism) for part in once for mechanism in mechanisms]
+
+
+def _candidates(
+    settings: PosthocSettings,
+    prepared: Prepared,
+    part: BaseEstimator,
+    mechanism: str,
+    requirement: Requirement,
+    report: Report,
+) -> list[Candidate]:
+    """What calibration scores: one candidate, or every rule that is worth scoring."""
+    candidate = _candidate(settings, prepared, part, mechanism)
+    if mechanism not in LABEL_RULES:
+        return [candidate]
+    assert prepared.data.train_labels is not None
+    rows = LatticeRows(prepared.data.train, prepared.data.train_labels, candidate.network)
+    rules = fitted_rules(
+        mechanism,
+        rows,
+        epsilon=requirement.epsilon,
+        adjacency=requirement.adjacency,
+        seed=prepared.seed,
+        report=report,
+    )
+    return [replace(candidate, rule=rule) for rule in rules]
 
 
 def _candidate(
@@ -253,7 +300,7 @@ def _candidate(
             f"{settings.parameter}: expected a network of {dimension} inputs, as the embedding "
             f"has, got {network.input_dimension}"
         )
-    if mechanism in LABEL_MECHANISMS:
+    if releases_labels(mechanism):
         classes = 0 if prepared.classes is None else len(prepared.classes)
         if network.output_dimension != classes:
             raise InvalidInput(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 
 from reticent.core.errors import InvalidParameter, UnknownName
-from reticent.core.guarantees import Neighborhood
+from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.core.norms import Norm
 from reticent.lipschitz import LevelTest, LipschitzBound, Output, grid_radius
 from reticent.mechanisms import (
@@ -29,6 +29,14 @@ Path = Literal["global", "local"]
 LabelRelease = NoisyMaxRelease | SoftmaxRelease | StabilityRelease
 Mechanism = AdditiveMechanism | LabelRelease | ProposeTestRelease
 
+
+class _HasGuarantee(Protocol):
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+
+_Costed = TypeVar("_Costed", bound=_HasGuarantee)
+
 VECTOR_MECHANISMS: dict[str, Norm] = {
     "laplace": Norm.L1,
     "k-norm-linf": Norm.LINF,
@@ -45,6 +53,9 @@ LABEL_MECHANISMS: dict[
     "stability": StabilityRelease,
 }
 """Mechanisms for labels; differences of two logits must be Lipschitz ("spread")."""
+
+LABEL_RULES = ("table", "hop", "response")
+"""Mechanisms for labels that need no Lipschitz constant: they look at the point itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +81,7 @@ class Plan:
         path: "global" (bound over the whole public domain, no test) or "local"
             (propose-test-release).
         mechanism: name of the mechanism.
-        proposal: P, the Lipschitz constant that the noise covers.
+        proposal: P, the Lipschitz constant that the noise covers; 0 for mechanisms without one.
         epsilon_test, delta_test: cost of the test; 0 on the global path.
         epsilon_release, delta_release: cost of the inner mechanism.
         utility: expected utility on calibration data, withheld answers counted as useless.
@@ -97,6 +108,19 @@ class Plan:
         return asdict(self)
 
 
+def rule_plan(mechanism: str, epsilon: float) -> Plan:
+    """The plan of a mechanism that needs no Lipschitz constant: all of epsilon for the label."""
+    return Plan(
+        path="global",
+        mechanism=mechanism,
+        proposal=0.0,
+        epsilon_test=0.0,
+        delta_test=0.0,
+        epsilon_release=epsilon,
+        delta_release=0.0,
+    )
+
+
 def output_of(mechanism: str) -> Output:
     """The output measure that the mechanism called ``mechanism`` needs a Lipschitz constant in.
 
@@ -105,12 +129,17 @@ def output_of(mechanism: str) -> Output:
     """
     if mechanism in VECTOR_MECHANISMS:
         return VECTOR_MECHANISMS[mechanism]
-    if mechanism in LABEL_MECHANISMS:
+    if releases_labels(mechanism):
         return "spread"
     raise UnknownName(
         f"mechanism={mechanism!r}: expected one of "
-        f"{', '.join([*VECTOR_MECHANISMS, *LABEL_MECHANISMS])}"
+        f"{', '.join([*VECTOR_MECHANISMS, *LABEL_MECHANISMS, *LABEL_RULES])}"
     )
+
+
+def releases_labels(mechanism: str) -> bool:
+    """Whether the mechanism of this name answers labels."""
+    return mechanism in LABEL_MECHANISMS or mechanism in LABEL_RULES
 
 
 def effective_radius(bound: LipschitzBound, radius: float) -> float:
@@ -183,6 +212,15 @@ def plan_mechanism(
         raise InvalidParameter(
             "plan: on the global path the proposal must be at least the bound over the whole domain"
         )
+    return checked_cost(mechanism, requirement)
+
+
+def checked_cost(mechanism: _Costed, requirement: Requirement) -> _Costed:
+    """``mechanism``, if one answer costs no more than is required.
+
+    Raises:
+        InvalidParameter: it costs more.
+    """
     cost = mechanism.guarantee
     if cost.epsilon > requirement.epsilon * (1 + 2.0**-40) or cost.delta > requirement.delta * (
         1 + 2.0**-40

@@ -26,11 +26,16 @@ from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import bound_of, stored_certificate
+from reticent.systems.posthoc.label_rules import LabelRule, chances, labels
+from reticent.systems.posthoc.label_rules import described as described_rule
+from reticent.systems.posthoc.label_rules import rebuilt as rebuilt_rule
 from reticent.systems.posthoc.plans import (
+    LABEL_RULES,
     LabelRelease,
     Mechanism,
     Plan,
     Requirement,
+    checked_cost,
     level_test,
     output_of,
     plan_mechanism,
@@ -49,6 +54,8 @@ class PrivateQuery:
         bound: its certificate.
         requirement: the total that every answer costs.
         plan: path, mechanism, proposal and split.
+        rule: the mechanism itself where it needs no Lipschitz constant (table, hop, response); of
+            ``bound`` only the box counts then.
     """
 
     embedding: Embedding
@@ -56,15 +63,36 @@ class PrivateQuery:
     bound: LipschitzBound
     requirement: Requirement
     plan: Plan
+    rule: LabelRule | None = None
+
+    def __post_init__(self) -> None:
+        if (self.rule is not None) != (self.plan.mechanism in LABEL_RULES):
+            raise InvalidParameter(
+                f"plan: mechanism={self.plan.mechanism!r} with{'' if self.rule else 'out'} a rule"
+            )
 
     @cached_property
-    def mechanism(self) -> Mechanism:
+    def mechanism(self) -> Mechanism | LabelRule:
         """The mechanism that answers."""
+        if self.rule is not None:
+            return checked_cost(self.rule, self.requirement)
         return plan_mechanism(self.network, self.bound, self.plan, self.requirement)
+
+    def label_chances(self, inputs: Array) -> Array:
+        """Probability of every label for each row of checked ``inputs``, given that it is not
+        withheld, shape (n, classes). Private.
+
+        Raises:
+            InvalidParameter: vectors are released.
+        """
+        if self.rule is None:
+            return self.label_mechanism.probabilities(self.exact(inputs))
+        points = self._clipped(inputs)
+        return chances(self.rule, points, self.network.forward_each(points))
 
     @property
     def label_mechanism(self) -> LabelRelease:
-        """The mechanism of released labels.
+        """The mechanism of released labels, where it is one of logits alone.
 
         Raises:
             InvalidParameter: vectors are released.
@@ -76,7 +104,7 @@ class PrivateQuery:
         )
         if not isinstance(inner, LabelRelease):
             raise InvalidParameter(
-                f"mechanism={self.plan.mechanism!r}: releases vectors, not labels"
+                f"mechanism={self.plan.mechanism!r}: expected one of logits alone"
             )
         return inner
 
@@ -97,6 +125,10 @@ class PrivateQuery:
         """Embeddings, clipped to the public domain and moved to its grid, shape (n, d). Private."""
         return self._steps(inputs) * self.bound.input_step
 
+    def _clipped(self, inputs: Array) -> Array:
+        """Embeddings, clipped to the public domain: a rule has a grid of its own."""
+        return self.bound.domain.clip(self.embedding.embed(inputs))
+
     def _steps(self, inputs: Array) -> Array:
         """The same points in whole steps of the grid."""
         return snap(self.bound, self.embedding.embed(inputs))
@@ -112,6 +144,8 @@ class PrivateQuery:
             inputs: shape (n, features), finite.
             sampler: source of randomness.
         """
+        if self.rule is not None:
+            return self._ruled(self._clipped(inputs), sampler)
         return self._released(self._steps(inputs), sampler)
 
     def rehearse(self) -> None:
@@ -123,14 +157,24 @@ class PrivateQuery:
                 its cost has no event.
         """
         _ = self.mechanism.event
+        if self.rule is not None:
+            self._ruled(self.bound.domain.center[None, :], SeededSampler(0))
+            return
         self._released(snap(self.bound, self.bound.domain.center[None, :]), SeededSampler(0))
+
+    def _ruled(
+        self, points: Array, sampler: Sampler
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        assert self.rule is not None
+        answers = labels(self.rule, points, self.network.forward_each(points), sampler=sampler)
+        return answers, np.zeros(len(answers), dtype=bool)
 
     def _released(
         self, steps: Array, sampler: Sampler
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         values = self.network.forward_each(steps * self.bound.input_step)
         if self.test is None:
-            assert not isinstance(self.mechanism, ProposeTestRelease)
+            assert not isinstance(self.mechanism, ProposeTestRelease | LabelRule)
             return self.mechanism.release(values, sampler=sampler), np.zeros(
                 len(values), dtype=bool
             )
@@ -157,7 +201,10 @@ class PrivateQuery:
             },
             "plan": self.plan.to_dict(),
         }
-        return settings, {**arrays, **weights, **domain}
+        if self.rule is None:
+            return settings, {**arrays, **weights, **domain}
+        settings["rule"], table = described_rule(self.rule)
+        return settings, {**arrays, **weights, **domain, **table}
 
     @classmethod
     def from_description(
@@ -210,6 +257,17 @@ class PrivateQuery:
                 input_norm=norm,
                 output=output_of(plan.mechanism),
             )
-            query = cls(embedding, network, bound, requirement, plan)
+            rule = None
+            if plan.mechanism in LABEL_RULES:
+                rule = rebuilt_rule(
+                    plan.mechanism,
+                    settings["rule"],
+                    arrays,
+                    classes=network.output_dimension,
+                    dimension=domain.dimension,
+                    epsilon=plan.epsilon_release,
+                    adjacency=adjacency,
+                )
+            query = cls(embedding, network, bound, requirement, plan, rule)
             _ = query.mechanism, query.test
         return query

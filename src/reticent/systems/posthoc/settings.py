@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.systems.embedding import Embedding
 from reticent.systems.posthoc.certificates import Certificate, check_certificate
-from reticent.systems.posthoc.plans import Path, Requirement, output_of
+from reticent.systems.posthoc.plans import LABEL_RULES, Path, Requirement, output_of
 from reticent.training.heads import HeadConfig
 from reticent.training.parts.contract import PlannedRelease, resolved
 from reticent.training.parts.embedders import EMBEDDERS, Named
@@ -107,7 +107,7 @@ class PosthocSettings:
         *,
         parameter: str,
         names: Mapping[str, Any],
-        mechanisms: Mapping[str, Any],
+        mechanisms: Iterable[str],
     ) -> PosthocSettings:
         """The checked settings of an estimator.
 
@@ -132,6 +132,11 @@ class PosthocSettings:
                 "long an exact search takes depends "
                 "on the private point and has no bound. Use certificate='auto' for a test of "
                 "every point"
+            )
+        if estimator.mechanism in LABEL_RULES and estimator.path == "local":
+            raise InvalidParameter(
+                f"mechanism={estimator.mechanism!r}, path='local': expected path='auto' or "
+                "'global'; this mechanism tests and withholds nothing"
             )
         return cls(
             epsilon=positive(estimator.epsilon, name="epsilon"),

@@ -1,0 +1,106 @@
+"""The worst neighbours of mechanisms that answer labels from a public lattice, or from a
+classifier's best label: two points whose laws differ most, of all touching cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.audit.worst_case import AuditCase, Scores
+from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.noise import Sampler
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+Draw = Callable[[int, Sampler], Labels]
+
+
+def label_table_case(table: LabelTable, *, epsilon: float) -> AuditCase:
+    """The two touching cells, of all, at which one label's shares differ by the largest factor."""
+    points = _points(table)
+    one, other = _worst(table, table.shares.astype(np.float64), table.shares.astype(np.float64))
+
+    def draw(cell: int) -> Draw:
+        return lambda runs, sampler: table.release(
+            np.tile(points[cell], (runs, 1)), sampler=sampler
+        )
+
+    laws = table.probabilities(points[[one, other]])
+    return _case(table.name, epsilon, laws, draw(one), draw(other))
+
+
+def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
+    """The same over cells, and over the labels that the classifier may prefer in either.
+
+    A label's share is largest where the classifier prefers it, and smallest where it prefers
+    another one, as far as the cell allows that.
+    """
+    points, allowed = _points(mechanism), mechanism.allowed
+    laws = []
+    for preferred in range(mechanism.classes):
+        logits = np.tile(np.eye(mechanism.classes)[preferred], (len(points), 1))
+        laws.append(mechanism.probabilities(points, logits))
+    # shape (preferred, cells, labels); where a cell does not allow the preferred label, it counts
+    # as the first that is allowed, which is one of the others
+    each = np.stack(laws)
+    high, low = each.max(axis=0).T, each.min(axis=0).T
+    one, other = _worst(mechanism, high, low)
+    label = int(np.argmax(high[:, one] / low[:, other]))
+    rival = next(
+        (place for place in np.flatnonzero(allowed[:, other]).tolist() if place != label), label
+    )
+
+    def draw(cell: int, preferred: int) -> Draw:
+        logits = np.eye(mechanism.classes)[preferred]
+        return lambda runs, sampler: mechanism.release(
+            np.tile(points[cell], (runs, 1)), np.tile(logits, (runs, 1)), sampler=sampler
+        )
+
+    pair = np.stack([each[label, one], each[rival, other]])
+    return _case(mechanism.name, epsilon, pair, draw(one, label), draw(other, rival))
+
+
+def argmax_response_case(mechanism: ArgmaxResponse, *, epsilon: float) -> AuditCase:
+    """Two inputs whose best labels differ."""
+    logits = np.eye(mechanism.classes)[:2]
+
+    def draw(row: Array) -> Draw:
+        return lambda runs, sampler: mechanism.release(np.tile(row, (runs, 1)), sampler=sampler)
+
+    laws = mechanism.probabilities(logits)
+    return _case(mechanism.name, epsilon, laws, draw(logits[0]), draw(logits[1]))
+
+
+def _worst(mechanism: LabelTable | HopRelease, high: Array, low: Array) -> tuple[int, int]:
+    """The touching cells (c, c') with the largest quotient of ``high`` at c and ``low`` at c'."""
+    lattice = mechanism.lattice
+    best = (0.0, 0, 0)
+    for above, below in zip(high, low, strict=True):
+        quotient = lattice.touching_maximum(above) / below
+        other = int(quotient.argmax())
+        if quotient[other] > best[0]:
+            mark = np.zeros(lattice.size, dtype=np.bool_)
+            mark[other] = True
+            near = np.flatnonzero(lattice.touching_maximum(mark))
+            best = (float(quotient[other]), int(near[above[near].argmax()]), other)
+    return best[1:]
+
+
+def _points(mechanism: LabelTable | HopRelease) -> Array:
+    """The middle of every cell, shape (cells, dimension)."""
+    lattice = mechanism.lattice
+    points = np.zeros((lattice.size, lattice.dimension))
+    points[:, lattice.coordinates] = lattice.center
+    return points
+
+
+def _case(name: str, epsilon: float, laws: Array, first: Draw, second: Draw) -> AuditCase:
+    ratio = np.log(laws[0]) - np.log(laws[1])
+
+    def scores(draw: Draw) -> Scores:
+        return lambda runs, sampler: ratio[draw(runs, sampler)]
+
+    return AuditCase(name, epsilon, 0.0, scores(first), scores(second))

@@ -1,0 +1,119 @@
+"""Probabilities as whole multiples of 2^-32, and an exact test of e^epsilon between touching cells.
+
+No rounding anywhere: e^epsilon is replaced by a rational number below it, and both sides of every
+comparison are integers of 64 bits.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidInput
+from reticent.grids.lattice import Lattice
+
+Shares = npt.NDArray[np.uint32]
+
+BITS = 32
+WHOLE = 2**BITS
+"""What the shares of one answer's distribution add up to."""
+
+_MOST_SHIFT = 31  # a share of at most 2^32 times 2^31 stays below 2^64
+_GUARD = 16
+
+
+class Factor(NamedTuple):
+    """The rational number ``numerator`` / 2^``shift``.
+
+    Attributes:
+        numerator: below 2^32, so that its product with a share stays below 2^64.
+        shift: 0 to 31.
+    """
+
+    numerator: int
+    shift: int
+
+
+def factor_below(epsilon: float) -> Factor:
+    """The largest rational at most e^epsilon with a numerator below 2^32 and a power of two, up to
+    2^31, below it.
+
+    Partial sums of the exponential series lie below e^epsilon; they are added up as exact fractions
+    until the rest is below 2^-48 of the last place. Beyond epsilon = 22.18 the factor is 2^32 - 1,
+    which no quotient of two shares that differ exceeds by more than one unit.
+
+    Args:
+        epsilon: above 0; the exact value of the double counts.
+
+    Example:
+        >>> factor_below(1.0)
+        Factor(numerator=2918732888, shift=30)
+    """
+    exact = Fraction(positive(epsilon, name="epsilon"))
+    if exact >= 23:
+        return Factor(WHOLE - 1, 0)
+    total = term = Fraction(1)
+    order = 0
+    while term > Fraction(1, 2 ** (_MOST_SHIFT + _GUARD)) or order < 2 * exact:
+        order += 1
+        term = term * exact / order
+        total += term
+    shift = _MOST_SHIFT
+    while shift and (total.numerator << shift) // total.denominator >= WHOLE:
+        shift -= 1
+    return Factor(min((total.numerator << shift) // total.denominator, WHOLE - 1), shift)
+
+
+def check_shares(low: Shares, high: Shares, *, lattice: Lattice, epsilon: float, what: str) -> None:
+    """Raises unless in every two touching cells, each with itself included, the larger share of
+    each answer in one is at most e^epsilon times the smaller share in the other.
+
+    A mechanism whose probability of an answer is between ``low`` and ``high`` (times 2^-32) at
+    every point of a cell is then (epsilon, 0)-private for points in touching cells.
+
+    Args:
+        low: shape (answers, cells), at least 1.
+        high: the same shape, at least ``low``.
+        lattice: of the cells.
+        epsilon: above 0.
+        what: the object, for messages.
+
+    Raises:
+        InvalidInput: a share of 0, ``low`` above ``high``, or a pair of cells beyond the factor.
+    """
+    worst = excess(low, high, lattice=lattice, epsilon=epsilon)
+    if worst:
+        raise InvalidInput(
+            f"{what}: {worst} entries are more than e^epsilon (epsilon={epsilon:g}) times an entry "
+            "of a touching cell, or 0; repair it (reticent.training.label_tables) or fit it again"
+        )
+
+
+def excess(low: Shares, high: Shares, *, lattice: Lattice, epsilon: float) -> int:
+    """The number of (answer, cell) entries of ``low`` that break the condition of
+    ``check_shares``.
+
+    Args:
+        low, high: shape (answers, cells).
+        lattice: of the cells.
+        epsilon: above 0.
+    """
+    if low.dtype != np.uint32 or low.shape != high.shape or low.ndim != 2:
+        raise InvalidInput(
+            f"shares: expected uint32 of shape (answers, cells), got {low.dtype} {low.shape} and "
+            f"{high.dtype} {high.shape}"
+        )
+    factor = factor_below(epsilon)
+    numerator, shift = np.uint64(factor.numerator), np.uint64(factor.shift)
+    broken = 0
+    for below, above in zip(low, high, strict=True):
+        largest = lattice.touching_maximum(above).astype(np.uint64)
+        allowed = below.astype(np.uint64) * numerator
+        wrong = (largest << shift) > allowed
+        wrong |= (below == 0) | (below > above)
+        broken += int(np.count_nonzero(wrong))
+    return broken

@@ -1,0 +1,193 @@
+"""Fitting tables, hop maps and responses for labels, on public rows.
+
+The lattice, the table on it and the map of labels come from a classifier's probabilities at
+training rows, which are smoothed: counts of single rows in small cells are fitted too closely.
+Which of the results answers is decided on rows that none of this has seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.guarantees import Neighborhood
+from reticent.grids.lattice import Lattice
+from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.networks import Network
+from reticent.systems.posthoc.label_rules import LabelRule
+from reticent.training.label_tables import exact_table
+from reticent.training.progress import Report, silent
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+TAIL = 0.003
+"""Share of public rows beyond the cells' own ends, on either side of a coordinate."""
+
+THRESHOLDS = (0.02, 0.05, 0.1, 0.2)
+"""Hop maps allow a label where its probability at the cell's centre is at least this."""
+
+LARGEST_TABLE_EPSILON = 4.0
+"""Among all mechanisms, tables are tried up to here; beyond, hop maps are better and cheaper."""
+
+_SPREAD = 0.25  # of the rows that weights are smoothed with, in radii
+_DRAWS = 8
+_ITERATIONS = 200
+_CELLS_PER_ROW = 4.0
+_WORK = 4e7  # cells times labels times corners of a block: about 100 MiB, and a minute
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeRows:
+    """Public rows, and a classifier's probabilities of labels anywhere.
+
+    Attributes:
+        points: clipped embeddings, shape (n, d).
+        labels: shape (n,).
+        network: from embeddings to logits.
+    """
+
+    points: Array
+    labels: Labels
+    network: Network
+
+    @property
+    def classes(self) -> int:
+        """Number of labels."""
+        return self.network.output_dimension
+
+    def posterior(self, points: Array) -> Array:
+        """The classifier's probabilities, shape (n, classes)."""
+        logits = self.network.forward(points)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def fitted_rules(
+    mechanism: str,
+    rows: LatticeRows,
+    *,
+    epsilon: float,
+    adjacency: Neighborhood,
+    seed: int,
+    report: Report = silent,
+) -> Iterator[LabelRule]:
+    """The mechanisms of one name that are worth scoring.
+
+    Args:
+        mechanism: "table", "hop" or "response".
+        rows: public.
+        epsilon: of one label.
+        adjacency: neighbours.
+        seed: of the smoothing.
+        report: told how the table's bound falls.
+    """
+    if mechanism == "response":
+        yield ArgmaxResponse(classes=rows.classes, epsilon=epsilon, adjacency=adjacency)
+        return
+    lattice = label_lattice(rows, radius=adjacency.radius)
+    if mechanism == "table":
+        weights = cell_weights(rows, lattice, seed=seed)
+        found = exact_table(
+            weights, lattice=lattice, epsilon=epsilon, iterations=_ITERATIONS, report=report
+        )
+        yield LabelTable(lattice=lattice, shares=found.shares, epsilon=epsilon, adjacency=adjacency)
+        return
+    posterior = rows.posterior(_centres(rows, lattice)).T
+    best = posterior.max(axis=0)
+    for threshold in THRESHOLDS:
+        allowed = posterior >= np.minimum(threshold, best)
+        yield HopRelease.of(allowed, lattice=lattice, epsilon=epsilon, adjacency=adjacency)
+
+
+def label_lattice(
+    rows: LatticeRows, *, radius: float, cells: float | None = None, offset: float = 0.0
+) -> Lattice:
+    """Cells as small as the radius allows, over the coordinates that tell labels apart best, as
+    many as leave the lattice small enough.
+
+    A coordinate whose rows fit into one cell costs nothing and is left out. The others are taken in
+    the order of the share of their variance that lies between labels (the correlation ratio),
+    until there would be too many cells for the number of rows or for the solver. Leaving
+    coordinates out is 1-Lipschitz, so neighbours stay neighbours.
+
+    Args:
+        rows: public.
+        radius: of neighbours.
+        cells: the most there may be; None for four times the number of rows, or fewer where the
+            solver would take minutes.
+        offset: of all cells, in sides.
+    """
+    used: tuple[int, ...] = ()
+    chosen = None
+    for place in np.argsort(-_correlation_ratio(rows), kind="stable").tolist():
+        wider = tuple(sorted((*used, place)))
+        lattice = Lattice.over(
+            rows.points, radius=radius, tail=TAIL, coordinates=wider, offset=offset
+        )
+        if chosen is not None and lattice.size == chosen.size:
+            continue  # one cell along this coordinate
+        axes = sum(size > 1 for size in lattice.shape)
+        most = min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes))
+        if chosen is None or lattice.size <= (most if cells is None else cells):
+            used, chosen = wider, lattice
+    assert chosen is not None
+    return chosen
+
+
+def cell_weights(
+    rows: LatticeRows, lattice: Lattice, *, seed: int, spread: float = _SPREAD
+) -> Array:
+    """What each answer is worth in each cell, shape (classes, cells), summing to 1: the
+    classifier's probabilities at the rows, moved by a quarter of a radius at random.
+
+    Args:
+        rows: public.
+        lattice: of the cells.
+        seed: of the moves.
+        spread: standard deviation of the moves, in cell sides.
+    """
+    random = np.random.default_rng(seed)
+    side = math.ldexp(lattice.side * lattice.reach, lattice.exponent)
+    weights = np.zeros((rows.classes, lattice.size))
+    used = list(lattice.coordinates)
+    for _ in range(_DRAWS):
+        moved = rows.points.copy()
+        moved[:, used] += spread * side * random.standard_normal((len(moved), len(used)))
+        cells, chances = lattice.cells(moved), rows.posterior(moved)
+        for label in range(rows.classes):
+            weights[label] += np.bincount(cells, chances[:, label], lattice.size)
+    return np.asarray(weights / weights.sum())
+
+
+def _centres(rows: LatticeRows, lattice: Lattice) -> Array:
+    """A point in each cell; coordinates that the lattice does not use, or does not divide, at
+    their median.
+    """
+    points = np.tile(np.median(rows.points, axis=0), (lattice.size, 1))
+    for place, (coordinate, size) in enumerate(
+        zip(lattice.coordinates, lattice.shape, strict=True)
+    ):
+        if size > 1:
+            points[:, coordinate] = lattice.center[:, place]
+    return points
+
+
+def _correlation_ratio(rows: LatticeRows) -> Array:
+    """Share of each coordinate's variance that lies between labels, shape (d,)."""
+    points = rows.points - rows.points.mean(axis=0)
+    counts = np.bincount(rows.labels, minlength=rows.classes)
+    between = np.zeros(points.shape[1])
+    for label in np.flatnonzero(counts):
+        between += counts[label] * points[rows.labels == label].mean(axis=0) ** 2
+    total = np.sum(points**2, axis=0)
+    return np.asarray(np.divide(between, total, out=np.zeros_like(total), where=total > 0))
+
+
+def worth_trying(mechanisms: Sequence[str], *, epsilon: float) -> tuple[str, ...]:
+    """Of the mechanisms that "auto" may choose from, those that can win at ``epsilon``."""
+    return tuple(name for name in mechanisms if name != "table" or epsilon <= LARGEST_TABLE_EPSILON)

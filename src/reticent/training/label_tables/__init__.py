@@ -1,0 +1,13 @@
+"""Tables of label probabilities on a public lattice: fitted on public rows, nearly optimal, made
+exact.
+"""
+
+from reticent.training.label_tables.optimal import (
+    ExactTable,
+    OptimalTable,
+    exact_table,
+    optimal_table,
+)
+from reticent.training.label_tables.repair import repaired, whole_table
+
+__all__ = ["ExactTable", "OptimalTable", "exact_table", "optimal_table", "repaired", "whole_table"]

@@ -1,0 +1,118 @@
+"""Audits of tables, hop maps and response at their worst pair: never above the claim, close below
+it; planted faults above. 10^4 runs here, 10^6 from the operating system's words with --soak.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.audit import (
+    AuditCase,
+    argmax_response_case,
+    hop_release_case,
+    label_table_case,
+)
+from reticent.core import Neighborhood, Norm
+from reticent.grids.lattice import Lattice
+from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.noise import AuditSampler, SecureSampler
+from reticent.training.label_tables import whole_table
+
+NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
+CELLS = Lattice.over([[0.0, 0.0], [3.4, 1.4]], radius=0.5, tail=0.0)
+STRIPES = np.arange(2)[:, None] == (CELLS.center[:, 0] > 1.7)
+
+
+def table(epsilon: float) -> LabelTable:
+    shares = whole_table(STRIPES.astype(float), lattice=CELLS, epsilon=epsilon)
+    return LabelTable(lattice=CELLS, shares=shares, epsilon=epsilon, adjacency=NEAR)
+
+
+def hop(epsilon: float) -> HopRelease:
+    both = STRIPES | (np.abs(CELLS.center[:, 0] - 1.7) < 0.3)
+    return HopRelease.of(both, lattice=CELLS, epsilon=epsilon, adjacency=NEAR)
+
+
+def response(epsilon: float) -> ArgmaxResponse:
+    return ArgmaxResponse(classes=2, epsilon=epsilon, adjacency=NEAR)
+
+
+CASES = {
+    "table": lambda built, claimed: label_table_case(table(built), epsilon=claimed),
+    "hop": lambda built, claimed: hop_release_case(hop(built), epsilon=claimed),
+    "response": lambda built, claimed: argmax_response_case(response(built), epsilon=claimed),
+}
+
+
+def unchecked(shares: np.ndarray, epsilon: float) -> AuditCase:
+    """A table whose entries were changed behind the constructor's back."""
+    mechanism = table(epsilon)
+    object.__setattr__(mechanism, "shares", shares)
+    return label_table_case(mechanism, epsilon=epsilon)
+
+
+def sharp_table() -> AuditCase:
+    """One cell in the left stripe answers as if nothing touched it."""
+    shares = table(1.0).shares.copy()
+    cell = int(np.flatnonzero(STRIPES[0])[-1])  # next to the other stripe
+    shares[:, cell] = [2**32 - 2**28, 2**28]
+    return unchecked(shares, 1.0)
+
+
+def narrow_cells() -> AuditCase:
+    """Cells of half a radius: neighbours may skip one, and the factor is e^(2 epsilon)."""
+    mechanism = table(1.0)
+    wide = Lattice(**{**CELLS.to_dict(), "reach": 2})
+    object.__setattr__(mechanism, "lattice", wide)
+    return label_table_case(mechanism, epsilon=1.0)
+
+
+def eager_classifier() -> AuditCase:
+    """Other labels weigh a quarter of what the map needs."""
+    mechanism = hop(1.0)
+    others = np.maximum(mechanism._others // 4, 1)
+    object.__setattr__(mechanism, "_others", others)
+    return hop_release_case(mechanism, epsilon=1.0)
+
+
+FAULTS = {
+    "sharp table": sharp_table,
+    "narrow cells": narrow_cells,
+    "eager classifier": eager_classifier,
+    "response built for twice epsilon": lambda: CASES["response"](2.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("name", CASES)
+def test_no_claim_is_refuted_and_most_of_it_is_seen(name, epsilon) -> None:
+    case = CASES[name](epsilon, epsilon)
+    result = case.run(runs=10_000, confidence=0.999, sampler=AuditSampler(0))
+    assert not result.refutes(epsilon)
+    assert result.epsilon_lower > 0.55 * epsilon
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_faults_are_caught(name) -> None:
+    case = FAULTS[name]()
+    assert case.run(runs=10_000, confidence=0.999, sampler=AuditSampler(0)).refutes(case.epsilon)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("name", CASES)
+def test_a_million_releases_refute_no_claim(name, epsilon) -> None:
+    case = CASES[name](epsilon, epsilon)
+    result = case.run(runs=1_000_000, confidence=1 - 1e-9, sampler=SecureSampler())
+    assert not result.refutes(epsilon)
+    assert result.epsilon_lower > 0.9 * epsilon
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_million_releases_catch_every_planted_fault(name) -> None:
+    case = FAULTS[name]()
+    assert case.run(runs=1_000_000, confidence=1 - 1e-9, sampler=SecureSampler()).refutes(
+        case.epsilon
+    )

@@ -1,0 +1,139 @@
+"""Lattices: neighbours lie in touching cells, maxima and hops against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.grids.lattice import Lattice
+
+SMALL = {
+    "exponent": 0,
+    "lower": (0, -3),
+    "shape": (4, 3),
+    "side": 2,
+    "reach": 1,
+    "coordinates": (0, 2),
+    "dimension": 3,
+}
+
+
+def indices(lattice: Lattice, points) -> np.ndarray:
+    return np.stack(np.unravel_index(lattice.cells(points), lattice.shape), axis=1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    radius=st.floats(1e-6, 1e6),
+    reach=st.integers(1, 4),
+    offset=st.floats(0, 1),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_neighbours_lie_in_touching_cells(radius, reach, offset, seed) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(50, 2)) * radius * 5
+    lattice = Lattice.over(points, radius=radius, tail=0.1, reach=reach, offset=offset)
+    assert lattice.covers(radius)
+    step = rng.choice([-1.0, 0.0, 1.0, 0.999], size=points.shape) * radius
+    # only steps that stay within the radius in exact arithmetic count
+    other = points + step
+    within = np.abs(other - points).max(axis=1) <= radius * (1 - 2.0**-40)
+    apart = np.abs(indices(lattice, points) - indices(lattice, other)).max(axis=1)
+    assert apart[within].max(initial=0) <= reach
+
+
+def test_the_least_side_is_needed() -> None:
+    """With a side one step smaller some pair within the radius skips a cell."""
+    lattice = Lattice(**{**SMALL, "lower": (0, 0), "side": 3, "shape": (9, 9)})
+    assert lattice.covers(2.0)
+    assert not lattice.covers(2.5)
+    narrow = Lattice(**{**SMALL, "lower": (0, 0), "side": 2, "shape": (9, 9)})
+    pair = np.array([[1.49, 0, 0], [3.51, 0, 0]])  # 2.02 apart, 1 and 4 after rounding
+    assert np.ptp(indices(narrow, pair)[:, 0]) == 2
+    assert not narrow.covers(2.02)
+
+
+def test_points_outside_count_for_the_outermost_cells() -> None:
+    lattice = Lattice(**SMALL)
+    far = [[-1e300, 0.0, 1e300], [1e308, 5.0, -1e308], [-0.0, 1.0, -3.0]]
+    assert indices(lattice, far).tolist() == [[0, 2], [3, 0], [0, 0]]
+
+
+def test_centres_lie_in_their_cells() -> None:
+    lattice = Lattice.over(
+        np.random.default_rng(0).normal(size=(100, 3)), radius=0.3, tail=0.0, coordinates=(0, 2)
+    )
+    points = np.zeros((lattice.size, 3))
+    points[:, lattice.coordinates] = lattice.center
+    assert lattice.cells(points).tolist() == list(range(lattice.size))
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (1, 6), (2, 3, 4)])
+@pytest.mark.parametrize("reach", [1, 2, 5])
+def test_maxima_and_hops_are_those_of_brute_force(shape, reach) -> None:
+    rng = np.random.default_rng(0)
+    axes = tuple(range(len(shape)))
+    lattice = Lattice(
+        exponent=0,
+        lower=(0,) * len(shape),
+        shape=shape,
+        side=1,
+        reach=reach,
+        coordinates=axes,
+        dimension=len(shape),
+    )
+    index = np.stack(np.unravel_index(np.arange(lattice.size), shape), axis=1)
+    apart = np.abs(index[:, None] - index[None]).max(axis=2)
+    values = rng.integers(0, 1000, lattice.size)
+    touching = apart <= reach
+    expected = np.where(touching, values[None], -1).max(axis=1)
+    assert np.array_equal(lattice.touching_maximum(values), expected)
+    marked = rng.random(lattice.size) < 0.2
+    marked[0] = True
+    hops = np.where(marked[None], -(-apart // reach), 99).min(axis=1)
+    for most in (1, 2, 9):
+        assert np.array_equal(lattice.hops(marked, most=most), np.minimum(hops, most))
+
+
+def test_nothing_marked_is_as_far_as_can_be() -> None:
+    lattice = Lattice(**SMALL)
+    assert set(lattice.hops(np.zeros(12, dtype=bool), most=3).tolist()) == {3}
+
+
+def test_plain_values_are_read_back() -> None:
+    lattice = Lattice(**SMALL)
+    assert Lattice(**lattice.to_dict()) == lattice
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"side": 0}, "side=0"),
+        ({"reach": 0}, "reach=0"),
+        ({"shape": (4,)}, "as many lower ends"),
+        ({"shape": (4, 0)}, "shape=0"),
+        ({"coordinates": (2, 0)}, "increasing places"),
+        ({"coordinates": (0, 3)}, "increasing places"),
+        ({"shape": (2**20, 2**20)}, "cells that end"),
+        ({"exponent": 901}, "exponent=901"),
+        ({"lower": (0.5, 0)}, "lower=0.5"),
+    ],
+)
+def test_refusals(changes, said) -> None:
+    with pytest.raises(InvalidParameter, match=said):
+        Lattice(**{**SMALL, **changes})
+
+
+def test_points_that_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="NaN"):
+        Lattice(**SMALL).cells([[math.nan, 0.0, 0.0]])
+    with pytest.raises(InvalidInput, match="features"):
+        Lattice(**SMALL).cells([[0.0, 0.0]])
+    assert Lattice(**SMALL).cells(np.zeros((0, 3))).shape == (0,)
+    with pytest.raises(InvalidInput, match="values"):
+        Lattice(**SMALL).touching_maximum(np.zeros(3))

@@ -1,0 +1,165 @@
+"""Tables, hop maps and responses in ``PosthocClassifier``: fitted, released, stored, refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from reticent import PosthocClassifier
+from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
+from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.systems.posthoc.label_lattice import LatticeRows, cell_weights, label_lattice
+from reticent.training.parts.label_classifiers import LabelAware
+
+RULES = {"table": LabelTable, "hop": HopRelease, "response": ArgmaxResponse}
+
+
+def rows(count: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Three labels in stripes along the first of two coordinates; the third is dead."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1, (count, 3)) * [3.0, 1.0, 0.01]
+    return X, np.minimum(X[:, 0].astype(int), 2)
+
+
+def classifier(mechanism: str, epsilon: float = 2.0, **changes) -> PosthocClassifier:
+    return PosthocClassifier(
+        **{
+            "epsilon": epsilon,
+            "delta": 0.0,
+            "radius": 0.2,
+            "embedder": "identity",
+            "classifier": LabelAware(hidden=(16,), epochs=10),
+            "mechanism": mechanism,
+            "random_state": 0,
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(scope="module", params=RULES)
+def fitted(request) -> PosthocClassifier:
+    return classifier(request.param).fit(*rows())
+
+
+def test_released_labels_follow_the_stated_chances(fitted) -> None:
+    X, y = rows(4000, seed=1)
+    chances = fitted.probabilities(X)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    released = fitted.release(X).values
+    expected = chances[np.arange(len(y)), y]
+    spread = 5 * np.sqrt((expected * (1 - expected)).sum())
+    assert abs((released == y).sum() - expected.sum()) < spread
+    assert not np.isin(released, [0, 1, 2], invert=True).any()
+
+
+def test_the_rule_and_its_guarantee(fitted) -> None:
+    query = fitted.query_
+    assert isinstance(query.mechanism, RULES[query.plan.mechanism])
+    guarantee = fitted.guarantee
+    assert (guarantee.epsilon, guarantee.delta) == (2.0, 0.0)
+    assert guarantee.adjacency.identity == query.requirement.adjacency.identity
+
+
+def test_neighbours_have_close_chances(fitted) -> None:
+    X, _ = rows(3000, seed=2)
+    moved = X + np.random.default_rng(0).choice([-0.2, 0.2], X.shape)
+    ratio = np.log(fitted.probabilities(X)) - np.log(fitted.probabilities(moved))
+    assert 0.5 < np.abs(ratio).max() <= 2.0 + 1e-9
+
+
+def test_card_says_what_holds_beyond_the_radius(fitted) -> None:
+    card = fitted.card().to_markdown()
+    if fitted.query_.plan.mechanism == "response":
+        assert "any two inputs" in card
+    else:
+        assert "h times 0.2 apart" in card
+        assert "factor e^(2 h)" in card
+        assert "cells of side 0.2" in card
+    assert "Lipschitz" not in card
+    assert "No answer is ever withheld." in card
+
+
+def test_bundles_are_read_back(fitted, tmp_path) -> None:
+    fitted.save(tmp_path / "bundle")
+    loaded = PosthocClassifier.load(tmp_path / "bundle")
+    X, _ = rows(50, seed=3)
+    np.testing.assert_array_equal(loaded.probabilities(X), fitted.probabilities(X))
+    assert loaded.bundle_identity_ == fitted.bundle_identity_
+
+
+@pytest.mark.parametrize("change", ["entry", "column", "side"])
+def test_a_changed_table_in_a_bundle_is_refused(change) -> None:
+    """Past the bundle's digests, as somebody would who writes bundles: the check is made anew."""
+    from reticent.systems.posthoc.query import PrivateQuery
+
+    table = classifier("table").fit(*rows())
+    settings, arrays = table.query_.describe()
+    shares = arrays["label_table.shares"].astype(np.int64)
+    if change == "entry":
+        shares[:, 0] = [1, 2, 2**32 - 3]
+    if change == "column":
+        shares[1, 4] += 1
+    if change == "side":
+        settings["rule"]["lattice"]["side"] -= 1
+    arrays = {**arrays, "label_table.shares": shares.astype(np.uint32)}
+    with pytest.raises(CorruptBundle, match=r"e\^epsilon|do not sum|does not cover"):
+        PrivateQuery.from_description(settings, arrays, None)
+
+
+def test_a_damaged_file_is_refused(tmp_path) -> None:
+    classifier("table").fit(*rows()).save(tmp_path / "bundle")
+    (file,) = (tmp_path / "bundle").glob("*.safetensors")
+    arrays = load_file(file)
+    arrays["label_table.shares"][0, 0] += 1
+    save_file(arrays, file)
+    with pytest.raises(ReticentError):
+        PosthocClassifier.load(tmp_path / "bundle")
+
+
+def test_auto_is_never_below_a_rung_on_calibration_rows() -> None:
+    for epsilon in (0.5, 6.0):
+        auto = classifier("auto", epsilon).fit(*rows())
+        names = {plan.mechanism for plan in auto.considered_}
+        assert {"hop", "response", "softmax", "stability", "noisy-max"} <= names
+        assert ("table" in names) == (epsilon <= 4.0)
+        assert auto.query_.plan.utility == max(plan.utility for plan in auto.considered_)
+
+
+def test_the_table_is_ahead_of_response_for_small_epsilon() -> None:
+    """Stripes are five radii wide: within a radius there is more to be had than for any two."""
+    X, y = rows(3000, seed=4)
+    right = {}
+    for mechanism in ("table", "response"):
+        chances = classifier(mechanism, 1.0).fit(*rows(2000)).probabilities(X)
+        right[mechanism] = chances[np.arange(len(y)), y].mean()
+    assert right["table"] > right["response"] + 0.1
+
+
+def test_tests_and_rules_do_not_go_together() -> None:
+    for mechanism in RULES:
+        with pytest.raises(InvalidParameter, match="path='local'"):
+            classifier(mechanism, path="local").fit(*rows())
+
+
+def test_lattice_uses_the_coordinates_that_tell_labels_apart() -> None:
+    X, y = rows()
+    network = classifier("response").fit(X, y).query_.network
+    public = LatticeRows(X, y, network)
+    lattice = label_lattice(public, radius=0.2)
+    assert lattice.coordinates == (0, 1)  # the third would be one cell
+    assert lattice.shape[0] >= 14
+    assert label_lattice(public, radius=0.2, cells=20).coordinates == (0,)
+    weights = cell_weights(public, lattice, seed=0)
+    assert weights.shape == (3, lattice.size)
+    assert weights.sum() == pytest.approx(1.0)
+
+
+def test_fitted_rules_are_audited_at_neighbours_of_rows(fitted) -> None:
+    from reticent.audit import audit_fitted
+
+    X, _ = rows(30, seed=5)
+    audit = audit_fitted(fitted, X, runs=2000, confidence=0.99, seed=0)
+    assert not audit.refuted
+    assert any("largest change of a label's chance" in str(pair) for pair in audit.pairs)
+    assert len(audit.pairs) == 2  # neighbours of rows, and the worst cells of all
