@@ -81,7 +81,12 @@ def pate(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
     steps, share = steps_of(records, threshold)
     votes = _teachers(near.private, rows.codes, near, records, ridge).votes(near.public[asked])
     right = [
-        taught_right(rows, asked, noisy_winners(votes * share, steps, share, seed), seed)
+        taught_right(
+            rows,
+            asked,
+            noisy_winners(np.asarray(votes * share, dtype=np.float64), steps, share, seed),
+            seed,
+        )
         for seed in seeds
     ]
     return Found(right, {"records": records, "ridge": ridge, "threshold": threshold})

@@ -65,7 +65,7 @@ def released(
     """A released model with the settings that do best on two halves of the public rows; with a
     share, the student of each model in its place.
     """
-    models, settings = _models(kind, rows, epsilon, seeds)
+    models, settings = _models(kind, rows, epsilon, seeds)  # type: ignore[arg-type]
     if student_share is not None:
         models = [model.with_student(rows.public, student_share) for model in models]
         settings = {**settings, "student_share": student_share}

@@ -130,7 +130,7 @@ def named_rows(X: Any) -> tuple[Any, Names | None]:
     return (plain_rows(X) if names is None else ordered_rows(X, names.tolist())), names
 
 
-def rows_named_alike(X: Any, names: Names | None, *, of: str, name: str) -> Any:
+def rows_named_alike(X: Any, names: Iterable[str] | None, *, of: str, name: str) -> Any:
     """Rows that go with others: by the same names, in the order of the others, or both by position.
 
     Args:
@@ -147,8 +147,9 @@ def rows_named_alike(X: Any, names: Names | None, *, of: str, name: str) -> Any:
         raise InvalidInput(f"{name}: expected column names as {of} have them, or none in both")
     if names is None or given is None:
         return plain_rows(X)
-    check_columns(given.tolist(), names.tolist(), by=of, name=name)
-    return ordered_rows(X, names.tolist())
+    wanted = list(names)
+    check_columns(given.tolist(), wanted, by=of, name=name)
+    return ordered_rows(X, wanted)
 
 
 def check_columns(given: Sequence[str], expected: Sequence[str], *, by: str, name: str) -> None:
