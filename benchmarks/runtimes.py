@@ -38,6 +38,7 @@ from reticent.accounting import (
     smallest_epsilon,
 )
 from reticent.core import AddRemove, Box, Guarantee, Neighborhood, Norm
+from reticent.grids.lattice import Lattice
 from reticent.lipschitz import (
     EnumerationBound,
     ExactBound,
@@ -51,10 +52,13 @@ from reticent.lipschitz import (
     stability_radius,
 )
 from reticent.mechanisms import (
+    ArgmaxResponse,
     DistanceToInstability,
     GaussianMechanism,
     GlobalSensitivityResponse,
+    HopRelease,
     KNormMechanism,
+    LabelTable,
     LaplaceMechanism,
     LaplaceTestRelease,
     NoisyArgmax,
@@ -153,6 +157,19 @@ def mechanisms() -> None:
         paid="fails",
         adjacency=RECORDS,
     )
+    lattice = Lattice.over(
+        rng.uniform(0, 5, (9, 8)), radius=0.5, tail=0.0, coordinates=(0, 1, 2, 3, 4)
+    )
+    shares = np.full((10, lattice.size), 2**32 // 10, dtype=np.uint32)
+    shares[0] += 2**32 % 10
+    cells = {"lattice": lattice, "epsilon": 1.0, "adjacency": NEAR}
+    table = partial(LabelTable, shares=shares, **cells)
+    allowed = rng.random((10, lattice.size)) < 0.2
+    allowed[0] |= ~allowed.any(axis=0)
+    hop = HopRelease.of(allowed, **cells)
+    hop_again = partial(HopRelease, allowed=allowed, weights=hop.weights, **cells)
+    show(f"LabelTable, check of {lattice.size:,} cells", fastest(table), "table")
+    show(f"HopRelease, check of {lattice.size:,} cells", fastest(hop_again), "map")
     attributes = NoisyAttributes(attributes=10, tau=2, sigma=25.0, steps=256, **sampled)
     answers: list[tuple[Any, tuple[Integers | Array, ...]]] = [
         (LaplaceMechanism(**added), (vectors,)),
@@ -161,6 +178,9 @@ def mechanisms() -> None:
         (GaussianMechanism(**added, delta=1e-5), (vectors,)),
         (StabilityRelease(**labelled), (logits,)),
         (SoftmaxRelease(**labelled), (logits,)),
+        (table(), (vectors,)),
+        (hop, (vectors, logits)),
+        (ArgmaxResponse(classes=10, epsilon=1.0, adjacency=NEAR), (logits,)),
         (NoisyMaxRelease(**labelled), (logits,)),
         (ProposeTestRelease(**test, inner=inner), (vectors, levels)),
         (LaplaceTestRelease(**test, tolerance=0.01, inner=inner), (vectors, radii)),

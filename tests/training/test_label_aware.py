@@ -8,7 +8,7 @@ import torch
 
 from reticent.core import Norm
 from reticent.core.errors import InvalidParameter, UnknownName
-from reticent.training.label_aware import LabelAwareConfig, train_label_release
+from reticent.training.label_aware import PLAIN, LabelAwareConfig, train_label_release
 from reticent.training.label_chances import CHANCES, chance_of
 from reticent.training.lipschitz_objective import (
     SPREAD,
@@ -55,3 +55,18 @@ def test_bad_settings() -> None:
         LabelAwareConfig(epsilon=-1.0, radius=0.3, mechanism="softmax")
     with pytest.raises(InvalidParameter, match="warm_up"):
         LabelAwareConfig(epsilon=1.0, radius=0.3, mechanism="softmax", warm_up=-0.1)
+
+
+@pytest.mark.parametrize("mechanism", PLAIN)
+def test_a_free_slope_is_used_and_faint_coordinates_are_seen(mechanism: str) -> None:
+    """Labels hang on a coordinate a thousand times fainter than the other."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(2000, 2)) * [1.0, 1e-3] + [5.0, -2.0]
+    labels = (points[:, 1] > -2.0).astype(int)
+    config = LabelAwareConfig(
+        epsilon=1.0, radius=0.5, mechanism=mechanism, hidden=(16,), epochs=20, batch_size=100
+    )
+    network = train_label_release(points, labels, config)
+    with torch.no_grad():
+        found = network(torch.from_numpy(points.astype(np.float32))).argmax(dim=1).numpy()
+    assert (found == labels).mean() > 0.95

@@ -101,14 +101,7 @@ def train_label_release(
     torch.manual_seed(config.seed)
     network = relu_network([points.shape[1], *config.hidden, classes])
     if config.mechanism in PLAIN:
-        _minimise(
-            lambda rows, _: functional.cross_entropy(network(points[rows]), targets[rows]),
-            network,
-            len(points),
-            config,
-            report,
-        )
-        return network.eval()
+        return _plain(network, points, targets, config, report)
     directions = input_directions(points.shape[1], config.input_norm)
     functionals = output_functionals(classes, SPREAD)
     chance = chance_of(config.mechanism)
@@ -121,6 +114,34 @@ def train_label_release(
     _minimise(loss, network, len(points), config, report)
     with torch.no_grad():
         rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
+    return network.eval()
+
+
+def _plain(
+    network: nn.Sequential,
+    points: torch.Tensor,
+    targets: torch.Tensor,
+    config: LabelAwareConfig,
+    report: Report,
+) -> nn.Sequential:
+    """``network`` trained by cross entropy on standardised embeddings: one that hardly varies may
+    say much about the label. The standardisation goes into the first layer.
+    """
+    center = points.mean(dim=0)
+    spread = points.std(dim=0, correction=0).clamp(min=1e-6)
+    standard = (points - center) / spread
+    _minimise(
+        lambda rows, _: functional.cross_entropy(network(standard[rows]), targets[rows]),
+        network,
+        len(points),
+        config,
+        report,
+    )
+    first = network[0]
+    assert isinstance(first, nn.Linear)
+    with torch.no_grad():
+        first.weight.div_(spread)
+        first.bias.sub_(first.weight @ center)
     return network.eval()
 
 

@@ -28,8 +28,8 @@ Labels = npt.NDArray[np.int64]
 TAIL = 0.003
 """Share of public rows beyond the cells' own ends, on either side of a coordinate."""
 
-THRESHOLDS = (0.02, 0.05, 0.1, 0.2)
-"""Hop maps allow a label where its probability at the cell's centre is at least this."""
+THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2)
+"""Hop maps allow a label where its share of a cell is at least this."""
 
 LARGEST_TABLE_EPSILON = 4.0
 """Among all mechanisms, tables are tried up to here; beyond, hop maps are better and cheaper."""
@@ -38,6 +38,7 @@ _SPREAD = 0.25  # of the rows that weights are smoothed with, in radii
 _DRAWS = 8
 _ITERATIONS = 200
 _CELLS_PER_ROW = 4.0
+_CENTRE_ROWS = 0.5  # rows that a classifier's word at a cell's centre counts for
 _WORK = 4e7  # cells times labels times corners of a block: about 100 MiB, and a minute
 
 
@@ -97,7 +98,10 @@ def fitted_rules(
         )
         yield LabelTable(lattice=lattice, shares=found.shares, epsilon=epsilon, adjacency=adjacency)
         return
-    posterior = rows.posterior(_centres(rows, lattice)).T
+    # rows where there are some, the classifier at the cell's centre where there are few
+    seen = cell_weights(rows, lattice, seed=seed) * len(rows.points)
+    posterior = seen + _CENTRE_ROWS * rows.posterior(_centres(rows, lattice)).T
+    posterior /= posterior.sum(axis=0)
     best = posterior.max(axis=0)
     for threshold in THRESHOLDS:
         allowed = posterior >= np.minimum(threshold, best)
