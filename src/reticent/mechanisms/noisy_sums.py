@@ -100,7 +100,7 @@ class NoisySums:
         much for several sums.
 
     Runtime:
-        O(m) a sum of m coordinates; 0.15 microseconds a coordinate on one core
+        O(m) a sum of m coordinates; 0.16 microseconds a coordinate on one core
         (benchmarks/runtimes.py). The noise is found once, in 0.2 milliseconds.
 
     References:

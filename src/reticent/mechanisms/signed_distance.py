@@ -98,13 +98,13 @@ class SignedDistanceRelease:
         [1, 0]
 
     Utility:
-        With 11,200 answers for epsilon = 10 and delta = 1e-5 in total, two labels are right with
-        probability 0.58, 0.83 and 0.97 at levels 10, 50 and 100; ten labels with 0.14, 0.34 and
-        0.67. One answer at epsilon = 1 is right with probability 0.56, 0.83 and 0.93 at levels 0, 3
-        and 5: less than ``StabilityResponse``, which needs no delta there.
+        Of two labels the right one comes out with probability Phi((k + 1/2) / sigma) at level k.
+        With 11,200 answers for epsilon = 10 and delta = 1e-5 in total that is 0.58, 0.83 and 0.97
+        at levels 10, 50 and 100. One answer at epsilon = 1 is right with probability 0.55, 0.83 and
+        0.93 at levels 0, 3 and 5: less than ``StabilityResponse``, which needs no delta there.
 
     Runtime:
-        O(c) an answer; 0.2 microseconds for two labels and 2 for ten on one core
+        O(c) an answer; 0.5 microseconds for two labels and 2.4 for ten on one core
         (benchmarks/runtimes.py).
 
     References:

@@ -63,7 +63,7 @@ class ConvexSettings:
             regularization that double precision proves nothing for 2^22 records.
 
     Utility:
-        Distances grow with ``regularization``, and accuracy falls: docs/certified.md, section 8.
+        Distances grow with ``regularization`` (the formula: ``ConvexModel``), and accuracy falls.
 
     Runtime:
         Checked in O(1).
@@ -167,11 +167,11 @@ class ConvexModel:
         eigenvalue: of the Hessian of the sum of losses at ``weights``, the least one; at least 0.
 
     Utility:
-        For 50,000 Gaussian rows of 64 features, labelled by the first of them, half of new rows
-        have a distance of 37 records or more, at a regularization of 10.
+        A row at a = |w.z|/|z| from the boundary has the distance ceil(r) - 1, half of that where
+        records are replaced, with r = eigenvalue (1 - e^-a) + regularization a.
 
     Runtime:
-        O(features^2) a row; 1 microsecond for 64 features on one core (benchmarks/runtimes.py).
+        O(features) a row; 0.6 microseconds for 64 features on one core (benchmarks/runtimes.py).
 
     References:
         - Bach (2010), "Self-concordant analysis for logistic regression", arXiv:0910.4627,
@@ -258,8 +258,8 @@ def convex_model(X: npt.ArrayLike, labels: npt.ArrayLike, settings: ConvexSettin
         but by ``regularization``.
 
     Runtime:
-        A few Newton steps of O(n features^2) each; 25 milliseconds for 10,000 rows of 20 features
-        on one core, 0.5 seconds for 50,000 of 64 (benchmarks/runtimes.py).
+        A few Newton steps of O(n features^2) each; 12 milliseconds for 10,000 rows of 20 features
+        on one core, 0.4 seconds for 50,000 of 64 (benchmarks/runtimes.py).
 
     References:
         - Sun and Tran-Dinh (2019), "Generalized self-concordant functions: a recipe for Newton-type
