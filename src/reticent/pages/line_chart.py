@@ -189,6 +189,9 @@ def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str
 
 
 def _top(cluster: list[int], order: Sequence[tuple[float, str, str]]) -> float:
-    """Height of a cluster's first label when its labels are centred on their lines."""
+    """Height of a cluster's first label when its labels are centred on their lines, as far as the
+    frame has room.
+    """
     mean = sum(order[index][0] for index in cluster) / len(cluster)
-    return mean - _LABEL_GAP * (len(cluster) - 1) / 2
+    length = _LABEL_GAP * (len(cluster) - 1)
+    return max(_TOP, min(mean - length / 2, _HEIGHT - _BOTTOM - length))

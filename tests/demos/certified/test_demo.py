@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.demos.certified.demo import CertifiedOutcome, run_certified_demo
 from reticent.demos.certified.expected_accuracy import GLOBAL, OURS, PUBLISHED
 from reticent.demos.certified.page import figure, page
+from reticent.demos.certified.rungs import CONSTANT, DESCENT, PUBLIC, VOTE
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +43,43 @@ def test_fraction_is_that_of_the_classifier(blobs: CertifiedOutcome) -> None:
 
 
 def test_page_and_picture(blobs: CertifiedOutcome, read_page) -> None:
-    assert sum(tag == "svg" for tag, _ in read_page(page(blobs))) == 2
+    assert sum(tag == "svg" for tag, _ in read_page(page(blobs))) == 3
     html = page(blobs).replace("\u00a0", " ")
     assert blobs.classifier.card().protected.split(":")[0] in html
     assert f"{100 * blobs.results['accuracy_released']:.0f} %" in html
     assert figure(blobs).startswith(b"\x89PNG")
+
+
+def test_every_rival_is_on_page_and_picture(blobs: CertifiedOutcome) -> None:
+    html = page(blobs)
+    for chart in (blobs.accuracy, blobs.many):
+        assert {VOTE, DESCENT} <= set(chart.series)
+        assert {PUBLIC, CONSTANT} <= set(chart.levels)
+        for value in [y for points in chart.series.values() for _, y in points]:
+            assert f"<td>{100 * value:.1f}</td>" in html
+    assert {VOTE, DESCENT, PUBLIC, CONSTANT} <= set(blobs.results["accuracy_at_epsilon"])
+    # 3,000 overlapping points in two columns are easy for all of them
+    at = blobs.results["accuracy_at_epsilon"]
+    assert min(at[OURS], at[VOTE], at[PUBLIC]) > 0.88 > 0.55 > at[CONSTANT]
+
+
+def test_the_first_sentence_says_who_is_protected_from_whom(blobs: CertifiedOutcome) -> None:
+    first = re.search(r'<p class="lead">(.*?)\.', page(blobs), flags=re.DOTALL)
+    assert first is not None
+    words = " ".join(first.group(1).split())
+    assert words.startswith("Every single training record is protected from whoever receives")
+
+
+def test_it_does_not_import_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from reticent.demos.certified.demo import run_certified_demo\n"
+        "from reticent.demos.certified.page import page\n"
+        "print(len(page(run_certified_demo('digits'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10_000
 
 
 @pytest.mark.browser
@@ -53,7 +89,8 @@ def test_it_opens_in_a_browser(blobs: CertifiedOutcome, open_page) -> None:
 
 def test_ten_classes_have_no_published_line() -> None:
     outcome = run_certified_demo("digits")
-    assert list(outcome.accuracy.series) == [OURS]
+    assert list(outcome.accuracy.series) == [OURS, VOTE, DESCENT]
+    assert outcome.results["data"]["records"] == 1238  # 200 of them count as public
     assert "nothing published to compare with" in page(outcome)
     assert outcome.results["accuracy_released"] > 0.5
 

@@ -10,7 +10,15 @@ from reticent.pages.drawings import empty_drawing, png
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLOURS = {"ours": "#0b63a5", "published": "#b8480c", "PATE": "#00755a", "DP-SGD": "#7a3b8f"}
+_COLOURS = {
+    "ours": "#0b63a5",
+    "published": "#b8480c",
+    "PATE": "#00755a",
+    "linear vote": "#00755a",
+    "DP-SGD": "#7a3b8f",
+    "noisy gradient descent": "#7a3b8f",
+}
+_LEVELS = {"noise-free": (0, (2, 3)), "public rows alone": "--", "constant": "-."}
 _STYLES = {"members": "-.", "global": "--", "by place": "--", "free": ":"}
 _QUIET = "#58646c"
 
@@ -102,7 +110,7 @@ class Chart:
             axes.axhline(
                 value,
                 color=colour,
-                linestyle=(0, (2, 3)),
+                linestyle=_LEVELS.get(name, (0, (2, 3))),
                 linewidth=1.2,
                 label=f"{name} ({value:.3f})",
             )

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.guarantees import AddRemove
-from reticent.mechanisms import StabilityResponse
+from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
 from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy
+from reticent.systems.certified.choosing import calibrated_choice
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -61,6 +62,22 @@ def ours(answers: Answers, epsilon: float) -> float:
     given = np.where(
         answers.right, response.right_probabilities[level], response.wrong_probabilities[level]
     )
+    return float(given.mean())
+
+
+def certified(answers: Answers, epsilon: float, delta: float, asked: int) -> float:
+    """Expected accuracy where ``asked`` answers cost (``epsilon``, ``delta``) together: by the
+    stability response or by Gaussian noise on the signed distance, whichever the number asks for.
+    """
+    choice = calibrated_choice(
+        "auto", classes=answers.classes, epsilon=epsilon, delta=delta, answers=asked
+    )
+    if choice.name == "stability":
+        return ours(answers, choice.epsilon)
+    release = choice.mechanism(answers.classes, ADJACENCY)
+    assert isinstance(release, SignedDistanceRelease)
+    told = release.right_probabilities(answers.distances)
+    given = np.where(answers.right, told, (1.0 - told) / (answers.classes - 1))
     return float(given.mean())
 
 

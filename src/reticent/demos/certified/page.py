@@ -8,15 +8,33 @@ from typing import Any
 from reticent.demos.certified.chart import Chart, figure_of
 from reticent.demos.certified.demo import CertifiedOutcome
 from reticent.demos.certified.expected_accuracy import GLOBAL, OURS, PUBLISHED
+from reticent.demos.certified.explanations import (
+    on_accuracy,
+    on_facts,
+    on_fraction,
+    on_many,
+    on_total,
+)
+from reticent.demos.certified.rungs import CERTIFIED, CONSTANT, DESCENT, PUBLIC, VOTE
 from reticent.pages.line_chart import Level, Series, line_chart
 from reticent.pages.parts import card_section, document, figure_table, percent
 
 _STYLES = {
     OURS: ("ours", "circle"),
-    PUBLISHED: ("best", "square"),
-    GLOBAL: ("published", "triangle"),
+    CERTIFIED: ("ours", "circle"),
+    VOTE: ("label", "diamond"),
+    DESCENT: ("best", "square"),
+    PUBLISHED: ("published", "triangle"),
+    GLOBAL: ("published", "circle"),
 }
-_SHORT = {OURS: "ours", PUBLISHED: "published: Cauchy", GLOBAL: "published: Laplace"}
+_SHORT = {
+    OURS: "ours",
+    CERTIFIED: "ours",
+    VOTE: "linear vote",
+    DESCENT: "gradient descent",
+    PUBLISHED: "published: Cauchy",
+    GLOBAL: "published: Laplace",
+}
 _ABOUT = (
     "Labels of a model that was trained without noise, released with a proved "
     "guarantee for its training records"
@@ -24,8 +42,10 @@ _ABOUT = (
 
 
 def figure(outcome: CertifiedOutcome) -> bytes:
-    """PNG: accuracy against epsilon, and the share of labels that survive k changed records."""
-    return figure_of([outcome.accuracy, outcome.fraction])
+    """PNG: accuracy against epsilon and against the number of answers, and the share of labels that
+    survive k changed records.
+    """
+    return figure_of([outcome.accuracy, outcome.many, outcome.fraction])
 
 
 def page(outcome: CertifiedOutcome) -> str:
@@ -36,6 +56,7 @@ def page(outcome: CertifiedOutcome) -> str:
         "<main>",
         _facts(results),
         _accuracy_section(outcome.accuracy, results),
+        _many_section(outcome.many, results),
         _fraction_section(outcome.fraction, results),
         _total_section(results),
         card_section(outcome.classifier.card()),
@@ -53,9 +74,10 @@ def _header(results: dict[str, Any]) -> str:
     return f"""<header>
 <p class="name-of">reticent · {escape(results["data"]["name"])}</p>
 <h1>A label that one record cannot change</h1>
-<p class="lead">A model was trained on private records, without any noise. What it answers could
-give a record away. Here a proof says how many records would have to come or go before an answer
-could change, and the answer is randomised only as much as that number leaves necessary.</p>
+<p class="lead">Every single training record is protected from whoever receives the answers,
+whatever else they know. A model was trained on the records without any noise, and what it answers
+could give one of them away. Here a proof says how many records would have to come or go before an
+answer could change, and the answer is randomised only as much as that number leaves necessary.</p>
 </header>"""
 
 
@@ -68,14 +90,12 @@ def _facts(results: dict[str, Any]) -> str:
             f"of the released labels are right, at ε = {epsilon:g} each",
         )
     ]
-    for name, style in ((PUBLISHED, "best"), (GLOBAL, "published")):
-        if name in at:
-            what = (
-                "the published smooth sensitivity, same model and certificates"
-                if style == "best"
-                else "global sensitivity"
-            )
-            facts.append((style, at[name], f"would be right with {what}, at the same ε"))
+    best = max((VOTE, DESCENT), key=lambda name: at[name])
+    facts.append(("label", at[best], f"would be right with {best}, at the same ε"))
+    facts.append(("best", at[PUBLIC], "are right by the labelled public rows alone"))
+    if PUBLISHED in at:
+        what = "would be right with the published smooth sensitivity, same model and certificates"
+        facts.append(("published", at[PUBLISHED], what))
     facts.append(("", results["accuracy_noise_free"], "are right without any protection"))
     items = [
         f'<li class="{style}"><b>{percent(value)}</b><span>{escape(text)}</span></li>'
@@ -85,10 +105,9 @@ def _facts(results: dict[str, Any]) -> str:
         '<ul class="facts" aria-label="Main '
         f'results">{"".join(items)}</ul><p>{escape(results["data"]["about"])} '
         f"{results['data']['records']:,} private records, {results['data']['queries']:,} "
-        "held-out queries; always naming the "
-        f"most frequent label is right for {percent(results['accuracy_by_chance'])}. The "
-        "released labels were drawn with "
-        "randomness from the operating system.</p>"
+        "held-out queries. Always naming the label that is most frequent among the public rows is "
+        f"right for {percent(at[CONSTANT])}. The released labels were drawn with randomness from "
+        f"the operating system.</p>{_explained(on_facts(results))}"
     )
 
 
@@ -105,7 +124,7 @@ def _accuracy_section(chart: Chart, results: dict[str, Any]) -> str:
     )
     drawn = line_chart(
         series,
-        [Level("noise-free", chart.levels["noise-free"])],
+        _levels(chart),
         title="Accuracy against epsilon",
         description=f"Expected accuracy on held-out queries. {summary}.",
         x_name=chart.x_name,
@@ -121,7 +140,7 @@ def _accuracy_section(chart: Chart, results: dict[str, Any]) -> str:
         for name in reversed(names)
     ]
     table = figure_table(
-        "Expected accuracy in percent.", "mechanism", [f"ε = {x:g}" for x in values], rows
+        "Accuracy in percent.", "method", [f"ε = {x:g}" for x in values], [*rows, *_flat(chart)]
     )
     closing = (
         "The published mechanism reads the same certificates; its error falls as "
@@ -133,10 +152,67 @@ def _accuracy_section(chart: Chart, results: dict[str, Any]) -> str:
     )
     return f"""<section aria-labelledby="accuracy">
 <h2 id="accuracy">What protection costs in accuracy</h2>
-<p>Exact expectations over the randomness of each mechanism. {closing}</p>
+<p>One answer. Exact expectations over the randomness of each mechanism; for the linear vote and
+noisy gradient descent means of three draws, with settings chosen on the public rows. {closing}</p>
+{_explained(on_accuracy(results))}
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{drawn}</div>
 <details><summary>The same as a table</summary>{table}</details>
 </section>"""
+
+
+def _many_section(chart: Chart, results: dict[str, Any]) -> str:
+    names = [name for name in reversed(list(_STYLES)) if name in chart.series]
+    summary = "; ".join(
+        f"{_SHORT[name]}: "
+        + ", ".join(f"{percent(y)} at {x:,.0f} answers" for x, y in chart.series[name])
+        for name in names
+    )
+    drawn = line_chart(
+        [
+            Series(_SHORT[name], tuple((x, y, 0.0) for x, y in chart.series[name]), *_STYLES[name])
+            for name in names
+        ],
+        _levels(chart),
+        title="Accuracy against the number of answers",
+        description=f"Accuracy on held-out queries. {summary}.",
+        x_name=chart.x_name,
+        y_name="accuracy",
+        name="many",
+    )
+    rows = [
+        (
+            name,
+            [f"{100 * y:.1f}" for _, y in chart.series[name]],
+            "strong ours" if name == CERTIFIED else "",
+        )
+        for name in reversed(names)
+    ]
+    heads = [f"{x:,.0f}" for x, _ in chart.series[CERTIFIED]]
+    table = figure_table("Accuracy in percent.", "answers", heads, [*rows, *_flat(chart)])
+    return f"""<section aria-labelledby="many-answers">
+<h2 id="many-answers">Many answers at one total</h2>
+<p>All answers together cost the same, so each is noisier the more there are. Certified answers are
+randomised or moved by Gaussian noise, whichever the number asks for.</p>
+{_explained(on_many(results))}
+<div class="scroll" role="region" aria-label="Chart of many answers" tabindex="0">{drawn}</div>
+<details><summary>The same as a table</summary>{table}</details>
+</section>"""
+
+
+def _levels(chart: Chart) -> list[Level]:
+    return [Level(name, value) for name, value in chart.levels.items()]
+
+
+def _flat(chart: Chart) -> list[tuple[str, list[str], str]]:
+    """Rows of a table for what no epsilon and no number of answers changes."""
+    [points, *_] = chart.series.values()
+    return [
+        (name, [f"{100 * value:.1f}"] * len(points), "") for name, value in chart.levels.items()
+    ]
+
+
+def _explained(sentences: list[str]) -> str:
+    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
 
 
 def _fraction_section(chart: Chart, results: dict[str, Any]) -> str:
@@ -158,6 +234,7 @@ def _fraction_section(chart: Chart, results: dict[str, Any]) -> str:
 records been added or removed. A label survives k changes if all those models agree on it. Half of
 the queries survive {results["median_distance"]:g} changes or more; nothing beyond
 {results["k_max"]} was looked at.</p>
+{_explained(on_fraction(results))}
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{drawn}</div>
 </section>"""
 
@@ -173,6 +250,7 @@ def _total_section(results: dict[str, Any]) -> str:
 <p>Every answer spends ε = {results["epsilon"]:g}. Together they spend less than the sum, by optimal
 composition; a ledger enforces the total.</p>
 {table}
+{_explained(on_total(results))}
 </section>"""
 
 

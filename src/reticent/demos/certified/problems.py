@@ -8,7 +8,7 @@ settings; held-out parts never did.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ Labels = npt.NDArray[np.int64]
 
 _PUBLIC_REVIEWS = 2000
 _PUBLIC_PICTURES = 20_000
+_PUBLIC_POINTS = 200
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +39,8 @@ class Problem:
         training: arguments of ``CertifiedClassifier`` that decide the run.
         k_max: largest certified distance.
         about: what it is and what was public, in words.
+        public_rows, public_labels: labelled public rows in the same features, shapes (p, d) and
+            (p,); none where no part is public yet.
     """
 
     name: str
@@ -49,6 +52,25 @@ class Problem:
     training: dict[str, Any] = field(default_factory=dict)
     k_max: int = 300
     about: str = ""
+    public_rows: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    public_labels: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def opened(self, rows: int) -> Problem:
+        """The same problem whose last ``rows`` records are public, and private no more.
+
+        Example:
+            >>> opened = problem_of("digits").opened(200)
+            >>> len(opened.X), len(opened.public_rows)
+            (1238, 200)
+        """
+        return replace(
+            self,
+            X=self.X[:-rows],
+            y=self.y[:-rows],
+            public_rows=self.X[-rows:],
+            public_labels=self.y[-rows:],
+            about=f"{self.about} The last {rows} records count as public.",
+        )
 
     def system(self, members: int = 1) -> CertifiedClassifier | CertifiedEnsemble:
         """An unfitted estimator with this problem's settings; its epsilon is a placeholder that no
@@ -101,6 +123,7 @@ def whitening(public: Array, components: int, *, floor: float) -> Callable[[Arra
 
 def _blobs(kind: str, points: int) -> Problem:
     data = load_blobs(kind, points=points)
+    other = load_blobs(kind, points=_PUBLIC_POINTS, seed=10_000)
     return Problem(
         name="blobs" if kind == "separable" else f"blobs-{kind}",
         X=data.train_rows,
@@ -109,10 +132,12 @@ def _blobs(kind: str, points: int) -> Problem:
         truth=data.test_labels,
         k_max=600,
         training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.6, "clip": 0.06},
+        public_rows=other.train_rows,
+        public_labels=other.train_labels,
         about=(
             f"{points:,} points, {data.origin}; {kind}. Logistic regression from zero weights "
             "with the paper's settings: "
-            "4 epochs, full batch."
+            f"4 epochs, full batch. {_PUBLIC_POINTS} more points, with labels, are public."
         ),
     )
 
@@ -160,6 +185,8 @@ def _pneumonia() -> Problem:
         truth=data.test_labels,
         k_max=300,
         training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.0, "clip": 0.1},
+        public_rows=white(network.features(public.test_images)),
+        public_labels=public.test_labels,
         about=(
             "PneumoniaMNIST: 4,708 private X-rays, 624 official test pictures as queries. Two "
             "frozen convolutions of 16 and 32 "
@@ -184,6 +211,8 @@ def _imdb() -> Problem:
         truth=data.test_labels,
         k_max=300,
         training={"epochs": 3, "learning_rate": 1.0, "rate_decay": 0.5, "clip": 0.05},
+        public_rows=white(data.train_rows[public]),
+        public_labels=data.train_labels[public],
         about=(
             "IMDB reviews as frozen public sentence embeddings (all-MiniLM-L6-v2): 17,924 "
             "private records, 4,980 held-out "
