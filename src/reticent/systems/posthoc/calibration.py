@@ -59,11 +59,13 @@ class Candidate:
         network: the released function, on embeddings.
         mechanism: name of the mechanism.
         bound: isotone bound in the mechanism's output measure.
+        rung: what the function is called in plans.
     """
 
     network: Network
     mechanism: str
     bound: LipschitzBound
+    rung: str = ""
 
     @cached_property
     def global_bound(self) -> float:
@@ -169,6 +171,7 @@ def _plans(
         delta_test=0.0,
         epsilon_release=epsilon,
         delta_release=delta if gaussian else 0.0,
+        rung=candidate.rung,
     )
     if "global" in paths:
         plans.append((top, np.ones(len(held))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
 from reticent.core.seeds import training_generator
 from reticent.networks import Network, from_torch
+from reticent.networks.serial import same_network
 from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import (
     BetaVaeEmbedding,
@@ -27,7 +28,7 @@ from reticent.systems.embedding import (
 )
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
 from reticent.systems.posthoc.certificates import bound_of
-from reticent.systems.posthoc.plans import LABEL_MECHANISMS, Plan, output_of
+from reticent.systems.posthoc.plans import LABEL_MECHANISMS, Plan, output_of, serves
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.training.embedder import Embedder
@@ -45,6 +46,7 @@ from reticent.training.parts.embedders import Identity
 from reticent.training.progress import Report, progress
 
 Array = npt.NDArray[np.float64]
+Mechanisms = Callable[[BaseEstimator, int], tuple[str, ...]]
 Labels = npt.NDArray[np.int64]
 
 # share of fitted embeddings that may lie outside the public domain on either side of a coordinate
@@ -102,7 +104,7 @@ def fit_release(
     X: npt.ArrayLike,
     y: npt.ArrayLike | None,
     *,
-    mechanisms: Sequence[str],
+    mechanisms: Mechanisms,
     random_state: Any,
     verbose: Any,
 ) -> FittedRelease:
@@ -112,7 +114,7 @@ def fit_release(
         settings: checked settings.
         X: shape (n, features) or (n, height, width).
         y: shape (n,), labels, or None.
-        mechanisms: those that are tried.
+        mechanisms: those that are tried with a part, given how many values an embedding has.
         random_state: seed of training.
         verbose: whether progress bars are shown.
 
@@ -126,15 +128,13 @@ def fit_release(
             settings,
             X,
             y,
-            labels_needed=any(mechanism in LABEL_MECHANISMS for mechanism in mechanisms),
+            labels_needed=settings.parameter == "classifier",
             random_state=random_state,
             report=report,
         )
         requirement = settings.requirement(prepared.embedding, prepared.domain)
         trained = _trained(settings, prepared, mechanisms, report)
-        candidates = [
-            _candidate(settings, prepared, part, mechanism) for part, mechanism in trained
-        ]
+        trained, candidates = _candidates(settings, prepared, trained)
         choice = calibrate(
             candidates,
             requirement,
@@ -222,10 +222,9 @@ def prepare(
 
 
 def _trained(
-    settings: PosthocSettings, prepared: Prepared, mechanisms: Sequence[str], report: Report
+    settings: PosthocSettings, prepared: Prepared, mechanisms: Mechanisms, report: Report
 ) -> list[tuple[BaseEstimator, str]]:
     """Fitted parts, each with a mechanism to try it with."""
-    parts = variants(settings.released)
 
     def fit(part: BaseEstimator, mechanism: str | None) -> BaseEstimator:
         return fitted(
@@ -237,15 +236,59 @@ def _trained(
             report=report,
         )
 
-    if trains_for_release(settings.released):
-        return [(fit(part, mechanism), mechanism) for mechanism in mechanisms for part in parts]
-    once = [fit(part, None) for part in parts]
-    return [(part, mechanism) for part in once for mechanism in mechanisms]
+    trained: list[tuple[BaseEstimator, str]] = []
+    for part in variants(settings.released):
+        if prepared.data.train_labels is None and needs_labels(part):
+            continue
+        tried = mechanisms(part, prepared.domain.dimension)
+        if trains_for_release(part):
+            trained += [(fit(part, mechanism), mechanism) for mechanism in tried]
+        else:
+            once = fit(part, None)
+            trained += [(once, mechanism) for mechanism in tried]
+    if not trained:
+        raise InvalidInput(
+            f"{settings.parameter}: all of its parts need labels; expected y, or a part that does "
+            "without"
+        )
+    return trained
 
 
-def _candidate(
+def _candidates(
+    settings: PosthocSettings, prepared: Prepared, trained: list[tuple[BaseEstimator, str]]
+) -> tuple[list[tuple[BaseEstimator, str]], list[Candidate]]:
+    """The fitted parts whose functions differ, and their certificates. A mechanism that nobody has
+    asked for is left out where it does not take as many values.
+    """
+    kept: list[tuple[BaseEstimator, str]] = []
+    candidates: list[Candidate] = []
+    for part, mechanism in trained:
+        network = _network(settings, prepared, part, mechanism)
+        if any(
+            other.mechanism == mechanism and same_network(other.network, network)
+            for other in candidates
+        ):
+            continue
+        if settings.mechanism == "auto" and not serves(
+            mechanism, network.output_dimension, delta=settings.delta
+        ):
+            continue
+        bound = bound_of(
+            settings.certificate,
+            network,
+            domain=prepared.domain,
+            input_norm=settings.input_norm,
+            output=output_of(mechanism),
+        )
+        rung = f"{type(part).__name__}(outputs={network.output_dimension})"
+        kept.append((part, mechanism))
+        candidates.append(Candidate(network, mechanism, bound, rung))
+    return kept, candidates
+
+
+def _network(
     settings: PosthocSettings, prepared: Prepared, part: BaseEstimator, mechanism: str
-) -> Candidate:
+) -> Network:
     found, dimension = network_of(part, parameter=settings.parameter), prepared.domain.dimension
     network = found if isinstance(found, Network) else from_torch(found, (dimension,))
     if network.input_dimension != dimension:
@@ -260,14 +303,7 @@ def _candidate(
                 f"{settings.parameter}: expected one logit for each of {classes} labels of y, got "
                 f"{network.output_dimension} outputs"
             )
-    bound = bound_of(
-        settings.certificate,
-        network,
-        domain=prepared.domain,
-        input_norm=settings.input_norm,
-        output=output_of(mechanism),
-    )
-    return Candidate(network, mechanism, bound)
+    return network
 
 
 def _embedding(

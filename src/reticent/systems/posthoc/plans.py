@@ -22,6 +22,7 @@ from reticent.mechanisms import (
     StabilityRelease,
     optimal_test,
 )
+from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
 from reticent.networks import Network
 from reticent.training.noise import training_noise
 
@@ -75,6 +76,8 @@ class Plan:
         epsilon_release, delta_release: cost of the inner mechanism.
         utility: expected utility on calibration data, withheld answers counted as useless.
         released: expected share of answers on calibration data.
+        rung: which released function, as the part that made it and its number of outputs; "" where
+            nobody said.
     """
 
     path: Path
@@ -86,6 +89,7 @@ class Plan:
     delta_release: float
     utility: float = 0.0
     released: float = 1.0
+    rung: str = ""
 
     def __post_init__(self) -> None:
         output_of(self.mechanism)
@@ -111,6 +115,18 @@ def output_of(mechanism: str) -> Output:
         f"mechanism={mechanism!r}: expected one of "
         f"{', '.join([*VECTOR_MECHANISMS, *LABEL_MECHANISMS])}"
     )
+
+
+def serves(mechanism: str, outputs: int, *, delta: float) -> bool:
+    """Whether a mechanism for vectors takes that many values at that delta.
+
+    Example:
+        >>> serves("k-norm-l2", 384, delta=0.0), serves("laplace", 384, delta=0.0)
+        (False, True)
+    """
+    if mechanism == "gaussian":
+        return delta > 0
+    return mechanism != "k-norm-l2" or outputs <= MOST_L2_COORDINATES
 
 
 def effective_radius(bound: LipschitzBound, radius: float) -> float:
