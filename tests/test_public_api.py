@@ -60,7 +60,7 @@ PUBLIC = {
     ),
     "reticent.lipschitz": (
         "EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest Limits "
-        "LipschitzBound MilpResult Output "
+        "LipschitzBound MilpResult OperatorNormBound Output "
         "Violation grid_radius lipschitz_constant milp_lipschitz milp_nearest_violation "
         "nearest_violation snap stability_radius"
     ),

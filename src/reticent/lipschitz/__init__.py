@@ -13,6 +13,7 @@ from reticent.lipschitz.exact_search import Limits
 from reticent.lipschitz.interval import IntervalBound
 from reticent.lipschitz.layered import LayeredBound
 from reticent.lipschitz.milp import MilpResult, milp_lipschitz, milp_nearest_violation
+from reticent.lipschitz.operator_norms import OperatorNormBound
 from reticent.lipschitz.radius import LevelTest, grid_radius, snap, stability_radius
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Limits",
     "LipschitzBound",
     "MilpResult",
+    "OperatorNormBound",
     "Output",
     "Violation",
     "grid_radius",

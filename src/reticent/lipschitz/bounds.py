@@ -164,7 +164,7 @@ class LipschitzBound(ABC):
         self.input_norm = Norm.parse(input_norm)
         self.output = parse_output(output)
         self.functionals = Functionals.of(self.output, network.output_dimension)
-        self.ceiling = _norm_product(network, self.input_norm, self.output)
+        self.ceiling = self._ceiling()
         self._diameter = 4.0 * float(
             self.input_norm.of(domain.half_width)
         )  # twice, to be far from any rounding
@@ -182,6 +182,10 @@ class LipschitzBound(ABC):
     @abstractmethod
     def _rows_at_once(self) -> int:
         """How many balls fit in the working memory of one pass."""
+
+    def _ceiling(self) -> float:
+        """A public constant that no region can exceed."""
+        return _norm_product(self.network, self.input_norm, self.output)
 
     def bound(self, centers: npt.ArrayLike, radius: float | npt.ArrayLike) -> Array:
         """Upper bounds on the Lipschitz constant over balls, shape (n,).

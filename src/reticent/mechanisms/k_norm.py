@@ -16,6 +16,9 @@ from reticent.noise import Sampler, k_norm, l2_epsilon_margin
 
 _ROUND_UP = 1.0 + 2.0**-50
 
+MOST_L2_COORDINATES = 64
+"""Up to this many coordinates noise in l2 is sampled."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class KNormMechanism(AdditiveMechanism):
@@ -84,9 +87,10 @@ class KNormMechanism(AdditiveMechanism):
                 "LaplaceMechanism"
             )
         if self.output_norm is Norm.L2:
-            if self.dimension > 64:
+            if self.dimension > MOST_L2_COORDINATES:
                 raise UnsupportedNorm(
-                    f"dimension={self.dimension}: expected at most 64 for l2; use GaussianMechanism"
+                    f"dimension={self.dimension}: expected at most {MOST_L2_COORDINATES} for "
+                    "l2; use GaussianMechanism"
                 )
             least = 4.0 * l2_epsilon_margin(self.dimension)
             if self.epsilon < least:

@@ -36,6 +36,22 @@ def describe(network: Network, prefix: str) -> tuple[dict[str, Any], Arrays]:
     return {"input_shape": list(network.input_shape), "layers": layers}, arrays
 
 
+def same_network(first: Network, second: Network) -> bool:
+    """Whether two networks have the same layers and weights, to the last bit.
+
+    Example:
+        >>> from reticent.networks import affine_chain
+        >>> line = affine_chain([[[1.0]]], [[0.0]])
+        >>> same_network(line, line), same_network(line, affine_chain([[[2.0]]], [[0.0]]))
+        (True, False)
+    """
+    structure, arrays = describe(first, "network")
+    other, others = describe(second, "network")
+    return structure == other and all(
+        np.array_equal(array, others[name]) for name, array in arrays.items()
+    )
+
+
 def rebuild(structure: dict[str, Any], arrays: Arrays, prefix: str) -> Network:
     """The network that ``describe`` took apart.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reticent.networks.layers import Activation, ActivationKind, Affine, Residual
+from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, Residual
 
 
 def pair_sort(width: int) -> Residual:
@@ -27,3 +27,29 @@ def pair_sort(width: int) -> Residual:
             Affine(spread, np.zeros(width)),
         )
     )
+
+
+def is_pair_sort(layer: Layer) -> bool:
+    """Whether ``layer`` is what ``pair_sort`` makes, to the last bit.
+
+    Example:
+        >>> is_pair_sort(pair_sort(4)), is_pair_sort(Activation(ActivationKind.RELU))
+        (True, False)
+    """
+    if not isinstance(layer, Residual) or not layer.branch:
+        return False
+    last = layer.branch[-1]
+    if not isinstance(last, Affine) or last.outputs % 2:
+        return False
+    expected = pair_sort(last.outputs).branch
+    return len(layer.branch) == len(expected) and all(
+        _same(found, wanted) for found, wanted in zip(layer.branch, expected, strict=True)
+    )
+
+
+def _same(found: Layer, wanted: Layer) -> bool:
+    if isinstance(found, Affine) and isinstance(wanted, Affine):
+        return np.array_equal(found.weight, wanted.weight) and np.array_equal(
+            found.bias, wanted.bias
+        )
+    return found == wanted

@@ -62,6 +62,7 @@ class Candidate:
         mechanism: name of the mechanism.
         bound: isotone bound in the mechanism's output measure; where there is a rule, only its box
             counts.
+        rung: what the function is called in plans.
         rule: the whole mechanism, for one that needs no Lipschitz constant; else None.
     """
 
@@ -69,6 +70,7 @@ class Candidate:
     mechanism: str
     bound: LipschitzBound
     rule: LabelRule | None = None
+    rung: str = ""
 
     @cached_property
     def global_bound(self) -> float:
@@ -176,6 +178,7 @@ def _plans(
         delta_test=0.0,
         epsilon_release=epsilon,
         delta_release=delta if gaussian else 0.0,
+        rung=candidate.rung,
     )
     if "global" in paths:
         plans.append((top, np.ones(len(held))))

@@ -20,13 +20,17 @@ from reticent.lipschitz import (
     IntervalBound,
     LayeredBound,
     LipschitzBound,
+    OperatorNormBound,
     Output,
 )
+from reticent.lipschitz.enumeration import MAX_INPUTS
+from reticent.lipschitz.operator_norms import is_sorting_network
 from reticent.networks import Network
 
-CERTIFICATES = ("auto", "exact", "layered", "enumeration", "interval")
+CERTIFICATES = ("auto", "exact", "layered", "enumeration", "interval", "operator-norm")
 """``auto`` is enumeration for ReLU networks with one hidden layer and layered for deeper ones
-(few inputs, l1 and l-infinity balls), and intervals elsewhere. ``exact`` is the constant itself,
+(few inputs, l1 and l-infinity balls), operator norms for affine maps of many inputs or in l2 and
+for sorted pairs, and intervals elsewhere. ``exact`` is the constant itself,
 by complete search: milliseconds a point for small networks and far more for others, with no
 bound, so that a release takes it on the global path alone."""
 
@@ -37,6 +41,7 @@ _KINDS: dict[str, type[LipschitzBound]] = {
     "layered": LayeredBound,
     "enumeration": EnumerationBound,
     "interval": IntervalBound,
+    "operator-norm": OperatorNormBound,
 }
 
 
@@ -105,6 +110,9 @@ def bound_of(
         return name(network, domain=domain, input_norm=input_norm, output=output)
     if one_of(name, CERTIFICATES, name="certificate") != "auto":
         return _KINDS[name](network, domain=domain, input_norm=input_norm, output=output)
+    wide = input_norm is Norm.L2 or network.input_dimension > MAX_INPUTS
+    if is_sorting_network(network) and (wide or not network.is_relu_chain()):
+        return OperatorNormBound(network, domain=domain, input_norm=input_norm, output=output)
     deep = network.is_relu_chain() and len(network.linear_layers()) > 2
     try:
         return _KINDS["layered" if deep else "enumeration"](

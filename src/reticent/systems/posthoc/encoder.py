@@ -9,15 +9,16 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from typing_extensions import override
 
+from reticent.core.norms import MAX_SIGN_BITS, Norm
 from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.plans import VECTOR_MECHANISMS
 from reticent.systems.posthoc.settings import Calibration, PosthocSettings
 from reticent.systems.posthoc.system import PosthocSystem
 from reticent.training.parts.contract import needs_labels, trains_for_release
-from reticent.training.parts.obfuscators import OBFUSCATORS
+from reticent.training.parts.ladder import OBFUSCATORS
 
 Array = npt.NDArray[np.float64]
 
@@ -37,16 +38,19 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         epsilon: total epsilon of one answer, above 0.
         delta: total delta of one answer, in [0, 1). With 0 only the global path can be used.
         radius: neighbourhood radius R in the units of the embedding, above 0.
-        input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
+        input_norm: norm of the neighbourhood, "linf", "l1" or "l2".
         embedder: what makes embeddings: "dense" or "convolutional" (a beta-VAE, trained on X),
             "identity" (X is the embedding), a part such as ``BetaVAE(latent_dimension=4)``, or your
             own trained torch module from inputs to vectors, which is copied. ``Named`` gives it a
             name, which answers of two systems need to share a budget where the code of a module
             cannot be read (docs/guarantees.md).
         obfuscator: what makes released values of embeddings: "noise-aware" (ours), "encoder" (the
-            plain encoder of the papers), "identity", a part such as
+            plain encoder of the papers), "identity", "live" (the coordinates that vary), "pca",
+            "discriminants", "auto" (all of these but the published ones, scored on calibration
+            rows; ``considered_`` has every score), a part such as
             ``Published("arl", "contrastive")``, or your own trained torch module.
-        certificate: "auto", "interval", "enumeration", "layered", "exact" (the constant itself, by
+        certificate: "auto", "interval", "enumeration", "layered", "operator-norm" (affine maps and
+            sorted pairs of any number of inputs), "exact" (the constant itself, by
             complete search; small ReLU networks and l-infinity only, and ``path="global"``: the
             time of a search depends on the point), or your own subclass of ``LipschitzBound``, for
             whose soundness you vouch.
@@ -168,15 +172,25 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
     def _mechanisms(self, settings: PosthocSettings) -> tuple[str, ...]:
         if settings.mechanism != "auto":
             return (settings.mechanism,)
-        if trains_for_release(settings.released):
-            # One network is trained for each mechanism. K-norm noise in l-infinity wins at small
-            # delta, Gaussian noise may at large.
-            return ("k-norm-linf", *(["gaussian"] if settings.delta >= _LARGE_DELTA else []))
         return tuple(
             mechanism
             for mechanism in VECTOR_MECHANISMS
             if mechanism != "gaussian" or settings.delta > 0
         )
+
+    @override
+    def _mechanisms_of(
+        self, part: BaseEstimator, inputs: int, settings: PosthocSettings
+    ) -> tuple[str, ...]:
+        if settings.mechanism != "auto" or not trains_for_release(part):
+            return self._mechanisms(settings)
+        # One network is trained for each mechanism: for the K-norm noise that fits its constant,
+        # and for Gaussian noise where delta is large enough for it to win.
+        sorted_pairs = settings.input_norm is Norm.L2 or (
+            settings.input_norm is Norm.LINF and inputs > MAX_SIGN_BITS
+        )
+        pure = "k-norm-l2" if sorted_pairs else "k-norm-linf"
+        return (pure, *(["gaussian"] if settings.delta >= _LARGE_DELTA else []))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
 from reticent.core.seeds import training_generator
 from reticent.networks import Network, from_torch
+from reticent.networks.serial import same_network
 from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import (
     BetaVaeEmbedding,
@@ -34,6 +35,7 @@ from reticent.systems.posthoc.plans import (
     Requirement,
     output_of,
     releases_labels,
+    serves,
 )
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
@@ -52,6 +54,7 @@ from reticent.training.parts.embedders import Identity
 from reticent.training.progress import Report, progress
 
 Array = npt.NDArray[np.float64]
+Mechanisms = Callable[[BaseEstimator, int], tuple[str, ...]]
 Labels = npt.NDArray[np.int64]
 
 # share of fitted embeddings that may lie outside the public domain on either side of a coordinate
@@ -109,7 +112,7 @@ def fit_release(
     X: npt.ArrayLike,
     y: npt.ArrayLike | None,
     *,
-    mechanisms: Sequence[str],
+    mechanisms: Mechanisms,
     random_state: Any,
     verbose: Any,
 ) -> FittedRelease:
@@ -119,7 +122,7 @@ def fit_release(
         settings: checked settings.
         X: shape (n, features) or (n, height, width).
         y: shape (n,), labels, or None.
-        mechanisms: those that are tried.
+        mechanisms: those that are tried with a part, given how many values an embedding has.
         random_state: seed of training.
         verbose: whether progress bars are shown.
 
@@ -133,7 +136,7 @@ def fit_release(
             settings,
             X,
             y,
-            labels_needed=any(releases_labels(mechanism) for mechanism in mechanisms),
+            labels_needed=settings.parameter == "classifier",
             random_state=random_state,
             report=report,
         )
@@ -141,8 +144,10 @@ def fit_release(
         trained = _trained(settings, prepared, mechanisms, report)
         pairs = [
             (candidate, part)
-            for part, mechanism in trained
-            for candidate in _candidates(settings, prepared, part, mechanism, requirement, report)
+            for part, mechanism, network in _different(settings, prepared, trained)
+            for candidate in _candidates(
+                settings, prepared, part, mechanism, network, requirement, report
+            )
         ]
         candidates = [candidate for candidate, _ in pairs]
         choice = calibrate(
@@ -239,10 +244,9 @@ def prepare(
 
 
 def _trained(
-    settings: PosthocSettings, prepared: Prepared, mechanisms: Sequence[str], report: Report
+    settings: PosthocSettings, prepared: Prepared, mechanisms: Mechanisms, report: Report
 ) -> list[tuple[BaseEstimator, str]]:
     """Fitted parts, each with a mechanism to try it with."""
-    parts = variants(settings.released)
 
     def fit(part: BaseEstimator, mechanism: str | None) -> BaseEstimator:
         return fitted(
@@ -254,15 +258,45 @@ def _trained(
             report=report,
         )
 
-    if trains_for_release(settings.released):
-        own = [mechanism for mechanism in mechanisms if mechanism not in LABEL_RULES]
-        trained = [(fit(part, mechanism), mechanism) for mechanism in own for part in parts]
-        rules = [mechanism for mechanism in mechanisms if mechanism in LABEL_RULES]
-        # their privacy takes nothing from the network, so one serves all of them
-        plain = [fit(part, rules[0]) for part in parts] if rules else []
-        return trained + [(part, mechanism) for mechanism in rules for part in plain]
-    once = [fit(part, None) for part in parts]
-    return [(part, mechanism) for part in once for mechanism in mechanisms]
+    trained: list[tuple[BaseEstimator, str]] = []
+    for part in variants(settings.released):
+        if prepared.data.train_labels is None and needs_labels(part):
+            continue
+        tried = mechanisms(part, prepared.domain.dimension)
+        if trains_for_release(part):
+            own = [mechanism for mechanism in tried if mechanism not in LABEL_RULES]
+            trained += [(fit(part, mechanism), mechanism) for mechanism in own]
+            rules = [mechanism for mechanism in tried if mechanism in LABEL_RULES]
+            if rules:  # their privacy takes nothing from the network, so one serves all of them
+                plain = fit(part, rules[0])
+                trained += [(plain, mechanism) for mechanism in rules]
+        else:
+            once = fit(part, None)
+            trained += [(once, mechanism) for mechanism in tried]
+    if not trained:
+        raise InvalidInput(
+            f"{settings.parameter}: all of its parts need labels; expected y, or a part that does "
+            "without"
+        )
+    return trained
+
+
+def _different(
+    settings: PosthocSettings, prepared: Prepared, trained: list[tuple[BaseEstimator, str]]
+) -> list[tuple[BaseEstimator, str, Network]]:
+    """The fitted parts whose functions differ, and these. A mechanism that nobody has asked for is
+    left out where it does not take as many values.
+    """
+    kept: list[tuple[BaseEstimator, str, Network]] = []
+    for part, mechanism in trained:
+        network = _network(settings, prepared, part, mechanism)
+        again = any(known == mechanism and same_network(other, network) for _, known, other in kept)
+        asked = settings.mechanism != "auto" or releases_labels(mechanism)
+        if not again and (
+            asked or serves(mechanism, network.output_dimension, delta=settings.delta)
+        ):
+            kept.append((part, mechanism, network))
+    return kept
 
 
 def _candidates(
@@ -270,15 +304,24 @@ def _candidates(
     prepared: Prepared,
     part: BaseEstimator,
     mechanism: str,
+    network: Network,
     requirement: Requirement,
     report: Report,
 ) -> list[Candidate]:
     """What calibration scores: one candidate, or every rule that is worth scoring."""
-    candidate = _candidate(settings, prepared, part, mechanism)
+    bound = bound_of(
+        settings.certificate,
+        network,
+        domain=prepared.domain,
+        input_norm=settings.input_norm,
+        output=output_of(mechanism),
+    )
+    rung = f"{type(part).__name__}(outputs={network.output_dimension})"
+    candidate = Candidate(network, mechanism, bound, rung=rung)
     if mechanism not in LABEL_RULES:
         return [candidate]
     assert prepared.data.train_labels is not None
-    rows = LatticeRows(prepared.data.train, prepared.data.train_labels, candidate.network)
+    rows = LatticeRows(prepared.data.train, prepared.data.train_labels, network)
     rules = fitted_rules(
         mechanism,
         rows,
@@ -290,9 +333,9 @@ def _candidates(
     return [replace(candidate, rule=rule) for rule in rules]
 
 
-def _candidate(
+def _network(
     settings: PosthocSettings, prepared: Prepared, part: BaseEstimator, mechanism: str
-) -> Candidate:
+) -> Network:
     found, dimension = network_of(part, parameter=settings.parameter), prepared.domain.dimension
     network = found if isinstance(found, Network) else from_torch(found, (dimension,))
     if network.input_dimension != dimension:
@@ -307,14 +350,7 @@ def _candidate(
                 f"{settings.parameter}: expected one logit for each of {classes} labels of y, got "
                 f"{network.output_dimension} outputs"
             )
-    bound = bound_of(
-        settings.certificate,
-        network,
-        domain=prepared.domain,
-        input_norm=settings.input_norm,
-        output=output_of(mechanism),
-    )
-    return Candidate(network, mechanism, bound)
+    return network
 
 
 def _embedding(

@@ -22,6 +22,7 @@ from reticent.mechanisms import (
     StabilityRelease,
     optimal_test,
 )
+from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
 from reticent.networks import Network
 from reticent.training.noise import training_noise
 
@@ -86,6 +87,8 @@ class Plan:
         epsilon_release, delta_release: cost of the inner mechanism.
         utility: expected utility on calibration data, withheld answers counted as useless.
         released: expected share of answers on calibration data.
+        rung: which released function, as the part that made it and its number of outputs; "" where
+            nobody said.
     """
 
     path: Path
@@ -97,6 +100,7 @@ class Plan:
     delta_release: float
     utility: float = 0.0
     released: float = 1.0
+    rung: str = ""
 
     def __post_init__(self) -> None:
         output_of(self.mechanism)
@@ -140,6 +144,18 @@ def output_of(mechanism: str) -> Output:
 def releases_labels(mechanism: str) -> bool:
     """Whether the mechanism of this name answers labels."""
     return mechanism in LABEL_MECHANISMS or mechanism in LABEL_RULES
+
+
+def serves(mechanism: str, outputs: int, *, delta: float) -> bool:
+    """Whether a mechanism for vectors takes that many values at that delta.
+
+    Example:
+        >>> serves("k-norm-l2", 384, delta=0.0), serves("laplace", 384, delta=0.0)
+        (False, True)
+    """
+    if mechanism == "gaussian":
+        return delta > 0
+    return mechanism != "k-norm-l2" or outputs <= MOST_L2_COORDINATES
 
 
 def effective_radius(bound: LipschitzBound, radius: float) -> float:

@@ -176,6 +176,12 @@ class PosthocSystem(ReleasingSystem):
     def _mechanisms(self, settings: PosthocSettings) -> tuple[str, ...]:
         """The mechanisms that are tried."""
 
+    def _mechanisms_of(
+        self, part: BaseEstimator, inputs: int, settings: PosthocSettings
+    ) -> tuple[str, ...]:
+        """The mechanisms that are tried with ``part``, for embeddings of ``inputs`` values."""
+        return self._mechanisms(settings)
+
     def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> FittedRelease:
         """Fits everything, and becomes it."""
         settings = self._settings()
@@ -184,7 +190,7 @@ class PosthocSystem(ReleasingSystem):
             settings,
             rows,
             y,
-            mechanisms=self._mechanisms(settings),
+            mechanisms=lambda part, inputs: self._mechanisms_of(part, inputs, settings),
             random_state=self.random_state,
             verbose=self.verbose,
         )

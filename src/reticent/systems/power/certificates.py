@@ -17,8 +17,8 @@ import numpy.typing as npt
 from reticent.core.errors import CertificationFailed, UnsupportedNetwork
 from reticent.core.regions import Box
 from reticent.core.rounding import spectral_norm_bound, sum_error
-from reticent.networks import Affine, Network, Residual
-from reticent.networks.sorting import pair_sort
+from reticent.networks import Affine, Network
+from reticent.networks.sorting import is_pair_sort
 
 if TYPE_CHECKING:
     from reticent.training.power.published import PowerNetwork
@@ -119,7 +119,7 @@ def sorting_bound(network: Network) -> EncoderBound:
             factor, power = _scaled_spectral_bound(layer.weight)
             constant, carry = math.frexp(constant * factor * (1.0 + 4.0 * _ROUNDOFF))
             exponent += power + carry
-        elif not (isinstance(layer, Residual) and _is_pair_sort(layer)):
+        elif not is_pair_sort(layer):
             raise UnsupportedNetwork("encoder: expected affine layers and pair sorts")
     if constant == 0.0 or abs(exponent) > _LARGEST_EXPONENT:
         raise CertificationFailed(
@@ -203,21 +203,3 @@ def power_bound(network: PowerNetwork, domain: Box) -> EncoderBound:
             "smaller power"
         )
     return EncoderBound("power", constant)
-
-
-def _is_pair_sort(layer: Residual) -> bool:
-    last = layer.branch[-1]
-    if not isinstance(last, Affine) or last.outputs % 2:
-        return False
-    expected = pair_sort(last.outputs).branch
-    return len(layer.branch) == len(expected) and all(
-        _same(found, wanted) for found, wanted in zip(layer.branch, expected, strict=True)
-    )
-
-
-def _same(found: object, wanted: object) -> bool:
-    if isinstance(found, Affine) and isinstance(wanted, Affine):
-        return np.array_equal(found.weight, wanted.weight) and np.array_equal(
-            found.bias, wanted.bias
-        )
-    return found == wanted

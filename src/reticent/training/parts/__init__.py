@@ -3,14 +3,20 @@
 from reticent.training.parts.contract import PlannedRelease
 from reticent.training.parts.embedders import BetaVAE, Identity, Named
 from reticent.training.parts.label_classifiers import LabelAware
+from reticent.training.parts.ladder import Ladder
+from reticent.training.parts.linear_maps import LiveCoordinates, PublicDiscriminants, PublicPCA
 from reticent.training.parts.obfuscators import NoiseAware, Published
 
 __all__ = [
     "BetaVAE",
     "Identity",
     "LabelAware",
+    "Ladder",
+    "LiveCoordinates",
     "Named",
     "NoiseAware",
     "PlannedRelease",
+    "PublicDiscriminants",
+    "PublicPCA",
     "Published",
 ]

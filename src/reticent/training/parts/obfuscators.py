@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,11 +15,13 @@ from typing_extensions import override
 
 from reticent.core.checks import count, counts, positive
 from reticent.core.errors import InvalidParameter, NotFittedYet
-from reticent.core.norms import Norm
+from reticent.core.norms import MAX_SIGN_BITS, Norm
+from reticent.mechanisms import analytic_sigma
+from reticent.networks import Network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.parts.contract import Part, PlannedRelease, seed_of
-from reticent.training.parts.embedders import Identity
+from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 from reticent.training.progress import Report, silent
 
 Outputs = int | tuple[int, ...]
@@ -33,7 +36,7 @@ class Obfuscator(Part):
 
     needs_labels: ClassVar[bool] = True
 
-    network_: nn.Sequential
+    network_: nn.Sequential | Network
     outputs: Outputs
     hidden: tuple[int, ...]
 
@@ -42,8 +45,10 @@ class Obfuscator(Part):
         """One part for each number of outputs."""
         return [clone(self).set_params(outputs=size) for size in self._sizes()]
 
-    def network(self) -> nn.Sequential:
-        """Linear and ReLU layers in turn, from embeddings to released values."""
+    def network(self) -> nn.Sequential | Network:
+        """Linear and ReLU layers in turn, or affine layers and pair sorts, from embeddings to
+        released values.
+        """
         if not hasattr(self, "network_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
         return self.network_
@@ -70,9 +75,14 @@ class Obfuscator(Part):
 class NoiseAware(Obfuscator):
     """Ours: an obfuscator trained through the very noise that its release will add.
 
+    Up to 20 inputs, l-infinity and l1 neighbours: linear and ReLU layers, charged their sign
+    enumeration. Neighbours in l2, and more inputs: orthonormal layers with sorted pairs, which have
+    constant 1 in l2 at any width; l-infinity neighbours within R are l2 neighbours within
+    sqrt(inputs) R.
+
     Args:
         outputs: released values per row; a tuple is tried out on calibration data.
-        hidden: widths of the hidden layers.
+        hidden: widths of the hidden layers; even ones where pairs are sorted.
         epochs: passes over the embeddings.
         batch_size: embeddings per step; None for 1000, or fewer so that one pass over few
             embeddings is still 24 steps.
@@ -160,15 +170,49 @@ class NoiseAware(Obfuscator):
             raise InvalidParameter(
                 f"mechanism={release.mechanism!r}: releases labels; expected one for vectors"
             )
+        settings = self._training(self._size(), len(np.asarray(X)), release.epsilon)
+        inputs = int(np.shape(X)[-1])
+        if release.input_norm is Norm.L2 or (
+            release.input_norm is Norm.LINF and inputs > MAX_SIGN_BITS
+        ):
+            return self._fit_sorting(X, y, release, settings, report)
         config = NoiseAwareConfig(
             epsilon=release.epsilon,
             radius=release.radius,
             output_norm=release.output,
             input_norm=release.input_norm,
-            **self._training(self._size(), len(np.asarray(X)), release.epsilon),
+            **settings,
         )
         with torch.random.fork_rng(devices=[]):
             self.network_ = train_noise_aware(X, y, config, report=report).network
+        return self
+
+    def _fit_sorting(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        release: PlannedRelease,
+        settings: dict[str, Any],
+        report: Report,
+    ) -> Self:
+        inputs = int(np.shape(X)[-1])
+        # The largest l2 distance of neighbours.
+        radius = release.radius * (math.sqrt(inputs) if release.input_norm is Norm.LINF else 1.0)
+        gaussian = release.mechanism == "gaussian"
+        sigma = (
+            analytic_sigma(sensitivity=radius, epsilon=release.epsilon, delta=release.delta)
+            if gaussian
+            else radius / release.epsilon
+        )
+        config = LipschitzEncoderConfig(
+            epsilon=release.epsilon,
+            delta=release.delta if gaussian else 0.0,
+            radius=radius,
+            **settings,
+        )
+        with torch.random.fork_rng(devices=[]):
+            trained = train_lipschitz_encoder(X, y, config, sigma=sigma, report=report)
+        self.network_ = trained.network
         return self
 
     def _training(self, outputs: int, rows: int, epsilon: float) -> dict[str, Any]:
@@ -274,10 +318,6 @@ class Published(Obfuscator):
             learning_rate=positive(self.learning_rate, name="learning_rate"),
             seed=seed_of(self.random_state),
         )
-
-
-OBFUSCATORS = {"noise-aware": NoiseAware, "encoder": Published, "identity": Identity}
-"""Obfuscators by name; ``encoder`` is the plain encoder of the published table."""
 
 
 def batch_size_for(rows: int) -> int:

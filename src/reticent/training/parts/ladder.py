@@ -1,0 +1,94 @@
+"""``Ladder``: every obfuscator that is worth trying, simplest first."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from torch import nn
+from typing_extensions import override
+
+from reticent.core.errors import InvalidParameter, NotFittedYet
+from reticent.training.parts.contract import Part, resolved, variants
+from reticent.training.parts.embedders import Identity
+from reticent.training.parts.linear_maps import LiveCoordinates, PublicDiscriminants, PublicPCA
+from reticent.training.parts.obfuscators import NoiseAware, Published
+
+
+class Ladder(Part):
+    """Several obfuscators, all scored on calibration rows, of which the best is released.
+
+    Each is certified for the *original* embedding, in the metric of its neighbours, and costs the
+    same; what does not win is never released. Without labels, rungs that need them are left out.
+
+    Args:
+        rungs: names, parts or torch modules that are tried; None for the embedding itself, its live
+            coordinates, principal components of several sizes, class discriminants, and networks
+            that are trained through the noise.
+
+    Example:
+        >>> ladder = Ladder(("identity", PublicPCA(outputs=(1, 2))))
+        >>> [type(rung).__name__ for rung in ladder.variants()]
+        ['Identity', 'PublicPCA', 'PublicPCA']
+
+    See Also:
+        NoiseAware, PublicPCA, PublicDiscriminants, LiveCoordinates, Identity: its rungs.
+    """
+
+    def __init__(self, rungs: tuple[Any, ...] | None = None) -> None:
+        self.rungs = rungs
+
+    @override
+    def check(self) -> None:
+        if not self._rungs():
+            raise InvalidParameter("rungs: expected at least one part")
+
+    @override
+    def variants(self) -> list[Part]:
+        """All parts that are tried, those of several sizes once for each."""
+        return [part for rung in self._rungs() for part in variants(rung)]
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
+        """Refused: an estimator fits and scores the rungs one by one.
+
+        Raises:
+            InvalidParameter: always.
+        """
+        raise InvalidParameter(
+            "Ladder: an estimator scores its rungs; expected obfuscator=Ladder(...) of one"
+        )
+
+    def network(self) -> nn.Module:
+        """Refused, as ``fit`` is: the rung that was chosen has the network.
+
+        Raises:
+            NotFittedYet: always.
+        """
+        raise NotFittedYet("Ladder: has no network of its own; take that of the chosen rung")
+
+    def _rungs(self) -> list[BaseEstimator]:
+        if self.rungs is None:
+            return [Identity(), LiveCoordinates(), PublicPCA(), PublicDiscriminants(), NoiseAware()]
+        if not isinstance(self.rungs, tuple | list):
+            raise InvalidParameter(
+                f"rungs: expected a tuple of parts, got {type(self.rungs).__name__}"
+            )
+        found = [resolved(rung, parameter="rungs", names=RUNGS) for rung in self.rungs]
+        if any(isinstance(rung, Ladder) for rung in found):
+            raise InvalidParameter("rungs: expected parts that are no ladders themselves")
+        return found
+
+
+RUNGS = {
+    "noise-aware": NoiseAware,
+    "encoder": Published,
+    "identity": Identity,
+    "live": LiveCoordinates,
+    "pca": PublicPCA,
+    "discriminants": PublicDiscriminants,
+}
+"""Obfuscators by name; ``encoder`` is the plain encoder of the published table."""
+
+OBFUSCATORS = {"auto": Ladder, **RUNGS}
+"""Obfuscators by name, all of them together included."""
