@@ -36,11 +36,11 @@ PUBLIC = {
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
     ),
     "reticent.audit": (
-        "AuditCase AuditResult AuditedPair FittedAudit additive_case audit_fitted "
-        "binary_response_case binomial_limits distance_to_instability_case epsilon_lower_bound "
-        "laplace_test_case logits_case noisy_argmax_case noisy_screening_case noisy_sums_case "
-        "propose_test_release_case signed_distance_case stability_release_case "
-        "stability_response_case worst_levels worst_shift"
+        "AuditCase AuditResult AuditedPair FittedAudit additive_case argmax_response_case "
+        "audit_fitted binary_response_case binomial_limits distance_to_instability_case "
+        "epsilon_lower_bound hop_release_case label_table_case laplace_test_case logits_case "
+        "noisy_argmax_case noisy_screening_case noisy_sums_case propose_test_release_case "
+        "stability_release_case stability_response_case worst_levels worst_shift"
     ),
     "reticent.bundles": "Bundle",
     "reticent.core": (
