@@ -180,8 +180,9 @@ def _own() -> list[Candidate]:
     from reticent.planning.query_votes import query_votes
     from reticent.planning.released_models import released_models
 
-    quick = [Constant(), PublicRows(), *released_models(), *query_votes()]
-    slow = [PrivateKNN(), IndividualKNN(), Pate(), ConvexCertified(), Certified(), DpSgd()]
+    quick: list[Candidate] = [Constant(), PublicRows(), *released_models(), *query_votes()]
+    slow: list[Candidate] = [PrivateKNN(), IndividualKNN(), Pate()]
+    slow += [ConvexCertified(), Certified(), DpSgd()]
     return [*quick, *slow]
 
 
