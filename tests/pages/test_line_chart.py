@@ -34,6 +34,16 @@ def test_labels_never_overlap(heights):
     assert min(after - before for before, after in pairwise(ends)) >= 16.9
 
 
+def test_labels_stay_inside_the_picture():
+    """Eight lines that end at the top, or at the bottom, as accuracies near 1 or 0 do."""
+    for height in (0.0, 1.0):
+        series = [Series(f"line {at}", ((1.0, height, 0.0),), "ours") for at in range(8)]
+        drawn = line_chart(series, [], title="t", description="d", x_name="x", y_name="y")
+        ends = [float(y) for y in re.findall(r'class="end ours" x="[^"]*" y="([^"]*)"', drawn)]
+        assert len(ends) == 8
+        assert 12 < min(ends) < max(ends) < 360  # the picture is 400 high, its axis at 348
+
+
 def test_every_marker_is_drawn_and_words_are_escaped():
     for marker, tag in (
         ("square", "rect"),

@@ -181,14 +181,8 @@ def _own() -> list[Candidate]:
     from reticent.planning.released_models import released_models
 
     quick: list[Candidate] = [Constant(), PublicRows(), *released_models(), *query_votes()]
-    slow: list[Candidate] = [
-        PrivateKNN(),
-        IndividualKNN(),
-        Pate(),
-        ConvexCertified(),
-        Certified(),
-        DpSgd(),
-    ]
+    slow: list[Candidate] = [PrivateKNN(), IndividualKNN(), Pate()]
+    slow += [ConvexCertified(), Certified(), DpSgd()]
     return [*quick, *slow]
 
 

@@ -190,7 +190,7 @@ def _descent(problem: Problem, epsilons: Sequence[float]) -> list[float]:
         [_descents_right(small, one, epsilons, _CHOICE_SEEDS, noise_scale=scale) for one in grid]
     )
     best = tried.argmax(axis=0)
-    found: dict[int, Any] = {}
+    found: dict[int, float] = {}
     for place in set(best.tolist()):
         own = [at for at, chosen in enumerate(best.tolist()) if chosen == place]
         right = _descents_right(
@@ -223,4 +223,4 @@ def _descents_right(
         public_X=problem.public_rows,
     )
     right = [float((model.predict(problem.queries) == problem.truth).mean()) for model in models]
-    return np.asarray(np.reshape(right, (len(epsilons), len(seeds))).mean(axis=1))
+    return np.asarray(np.array(right).reshape(len(epsilons), len(seeds)).mean(axis=1))
