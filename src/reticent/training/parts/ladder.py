@@ -47,7 +47,7 @@ class Ladder(Part):
     @override
     def variants(self) -> list[Part]:
         """All parts that are tried, those of several sizes once for each."""
-        return [part for rung in self._rungs() for part in variants(rung)]  # type: ignore[misc]
+        return [part for rung in self._rungs() for part in variants(rung)]
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
         """Refused: an estimator fits and scores the rungs one by one.
