@@ -11,9 +11,12 @@ from sklearn.base import clone
 
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.norms import Norm
+from reticent.networks import Network
+from reticent.networks.serial import same_network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.parts import NoiseAware, PlannedRelease, Published
+from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(120, 3))
@@ -93,3 +96,51 @@ def test_one_fit_is_one_network() -> None:
     for part in (NoiseAware(), Published()):
         with pytest.raises(NotFittedYet, match="call fit"):
             part.network()
+
+
+@pytest.mark.parametrize(
+    ("norm", "width", "radius"), [(Norm.L2, 3, 0.3), (Norm.L2, 30, 0.3), (Norm.LINF, 25, 1.5)]
+)
+def test_in_l2_and_above_20_inputs_ours_sorts_pairs_through_l2_noise(
+    norm: Norm, width: int, radius: float
+) -> None:
+    points = np.random.default_rng(2).normal(size=(120, width))
+    labels = (points[:, 0] > 0).astype(int)
+    part = NoiseAware(outputs=2, hidden=(6,), epochs=2, random_state=7)
+    part.fit(
+        points, labels, release=release(input_norm=norm, mechanism="k-norm-l2", output=Norm.L2)
+    )
+    config = LipschitzEncoderConfig(
+        epsilon=4.0,
+        delta=0.0,
+        radius=radius,  # l-infinity neighbours are sqrt(25) times as far apart in l2
+        outputs=2,
+        hidden=(6,),
+        epochs=2,
+        batch_size=32,
+        learning_rate=1e-2,
+        first_noise=0.4,
+        seed=7,
+    )
+    expected = train_lipschitz_encoder(points, labels, config, sigma=radius / 4.0).network
+    found = part.network()
+    assert isinstance(found, Network)
+    assert same_network(found, expected)
+
+
+def test_sorted_pairs_for_gaussian_noise_are_trained_through_it() -> None:
+    points = np.random.default_rng(3).normal(size=(120, 4))
+    labels = (points[:, 0] > 0).astype(int)
+    part = NoiseAware(outputs=2, hidden=(6,), epochs=1, random_state=7)
+    told = {"input_norm": Norm.L2, "output": Norm.L2, "delta": 1e-3}
+    gaussian = clone(part).fit(
+        points, labels, release=release(mechanism="gaussian", unit_sigma=2.0, **told)
+    )
+    pure = clone(part).fit(points, labels, release=release(mechanism="k-norm-l2", **told))
+    assert not same_network(gaussian.network(), pure.network())
+    with pytest.raises(InvalidParameter, match="needs delta above 0"):
+        clone(part).fit(points, labels, release=release(mechanism="gaussian", **told))
+    with pytest.raises(InvalidParameter, match="even widths"):
+        NoiseAware(hidden=(5,), outputs=2).fit(
+            points, labels, release=release(mechanism="k-norm-l2", **told)
+        )

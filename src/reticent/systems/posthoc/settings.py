@@ -13,6 +13,7 @@ from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
+from reticent.mechanisms import analytic_sigma
 from reticent.systems.embedding import Embedding
 from reticent.systems.posthoc.certificates import Certificate, check_certificate
 from reticent.systems.posthoc.plans import LABEL_RULES, Path, Requirement, output_of
@@ -171,6 +172,9 @@ class PosthocSettings:
             input_norm=self.input_norm,
             mechanism=mechanism,
             output=output_of(mechanism),
+            unit_sigma=analytic_sigma(sensitivity=1.0, epsilon=self.epsilon, delta=self.delta)
+            if mechanism == "gaussian" and self.delta > 0
+            else None,
         )
 
 

@@ -42,6 +42,8 @@ class PlannedRelease:
         input_norm: norm in which neighbours are near.
         mechanism: name of the mechanism.
         output: what it needs a Lipschitz constant in: a norm, or "spread" for labels.
+        unit_sigma: of Gaussian noise, its standard deviation for a sensitivity of 1; None for other
+            mechanisms.
     """
 
     epsilon: float
@@ -50,6 +52,7 @@ class PlannedRelease:
     input_norm: Norm
     mechanism: str
     output: Norm | Literal["spread"]
+    unit_sigma: float | None = None
 
 
 class Part(BaseEstimator):

@@ -16,7 +16,6 @@ from typing_extensions import override
 from reticent.core.checks import count, counts, positive
 from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.core.norms import MAX_SIGN_BITS, Norm
-from reticent.mechanisms import analytic_sigma
 from reticent.networks import Network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
@@ -199,11 +198,11 @@ class NoiseAware(Obfuscator):
         # The largest l2 distance of neighbours.
         radius = release.radius * (math.sqrt(inputs) if release.input_norm is Norm.LINF else 1.0)
         gaussian = release.mechanism == "gaussian"
-        sigma = (
-            analytic_sigma(sensitivity=radius, epsilon=release.epsilon, delta=release.delta)
-            if gaussian
-            else radius / release.epsilon
-        )
+        unit = release.unit_sigma if gaussian else 1.0 / release.epsilon
+        if unit is None:
+            raise InvalidParameter(
+                "mechanism='gaussian': needs delta above 0; raise delta or choose another mechanism"
+            )
         config = LipschitzEncoderConfig(
             epsilon=release.epsilon,
             delta=release.delta if gaussian else 0.0,
@@ -211,7 +210,7 @@ class NoiseAware(Obfuscator):
             **settings,
         )
         with torch.random.fork_rng(devices=[]):
-            trained = train_lipschitz_encoder(X, y, config, sigma=sigma, report=report)
+            trained = train_lipschitz_encoder(X, y, config, sigma=unit * radius, report=report)
         self.network_ = trained.network
         return self
 
