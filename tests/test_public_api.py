@@ -40,7 +40,8 @@ PUBLIC = {
         "audit_fitted binary_response_case binomial_limits distance_to_instability_case "
         "epsilon_lower_bound hop_release_case label_table_case laplace_test_case logits_case "
         "noisy_argmax_case noisy_screening_case noisy_sums_case propose_test_release_case "
-        "stability_release_case stability_response_case worst_levels worst_shift"
+        "signed_distance_case stability_release_case stability_response_case worst_levels "
+        "worst_shift"
     ),
     "reticent.bundles": "Bundle",
     "reticent.core": (

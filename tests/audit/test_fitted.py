@@ -17,17 +17,23 @@ from reticent.audit import audit_fitted, epsilon_lower_bound
 from reticent.audit.fitted import stated_guarantee
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import StabilityResponse
-from reticent.systems import CertifiedClassifier, PosthocClassifier, PosthocEncoder, PowerEncoder
+from reticent.systems import (
+    CertifiedClassifier,
+    LabelAware,
+    NoiseAware,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+)
 
 X, Y = load_iris(return_X_y=True)
 RUNS, CONFIDENCE = 20_000, 0.999
 POSTHOC: dict[str, Any] = {
     "radius": 0.2,
     "embedder": "identity",
-    "hidden": (8,),
-    "epochs": 2,
     "random_state": 0,
 }
+OBFUSCATOR = NoiseAware(outputs=2, hidden=(8,), epochs=2)
 
 
 def _power(mechanism: str, delta: float = 0.0) -> PowerEncoder:
@@ -57,15 +63,26 @@ def _certified(mechanism: str, delta: float = 0.0) -> CertifiedClassifier:
 
 SYSTEMS: dict[str, Callable[[], Any]] = {
     "laplace": lambda: PosthocEncoder(
-        epsilon=1.0, delta=0.0, mechanism="laplace", outputs=2, **POSTHOC
+        epsilon=1.0, delta=0.0, mechanism="laplace", obfuscator=OBFUSCATOR, **POSTHOC
     ),
     "local path": lambda: PosthocEncoder(
-        epsilon=2.0, delta=1e-2, mechanism="laplace", path="local", outputs=2, **POSTHOC
+        epsilon=2.0, delta=1e-2, mechanism="laplace", path="local", obfuscator=OBFUSCATOR, **POSTHOC
     ),
     "gaussian": lambda: PosthocEncoder(
-        epsilon=1.0, delta=1e-2, mechanism="gaussian", path="global", outputs=2, **POSTHOC
+        epsilon=1.0,
+        delta=1e-2,
+        mechanism="gaussian",
+        path="global",
+        obfuscator=OBFUSCATOR,
+        **POSTHOC,
     ),
-    "softmax": lambda: PosthocClassifier(epsilon=1.0, delta=0.0, mechanism="softmax", **POSTHOC),
+    "softmax": lambda: PosthocClassifier(
+        epsilon=1.0,
+        delta=0.0,
+        mechanism="softmax",
+        classifier=LabelAware(hidden=(8,), epochs=2),
+        **POSTHOC,
+    ),
     "codes": lambda: _power("code"),
     "k-norm": lambda: _power("k-norm-l2"),
     "certified": lambda: _certified("stability"),

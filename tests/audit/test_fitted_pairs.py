@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from reticent.audit.fitted_pairs import certified_pairs, posthoc_pairs, power_pairs
 from reticent.core import Norm
 from reticent.noise import AuditSampler
-from reticent.systems import CertifiedClassifier, PosthocEncoder, PowerEncoder
+from reticent.systems import CertifiedClassifier, NoiseAware, PosthocEncoder, PowerEncoder
 
 X, Y = load_iris(return_X_y=True)
 
@@ -24,9 +24,7 @@ def test_embeddings_change_as_far_as_the_radius_lets_them(norm: Norm) -> None:
         input_norm=norm.value,
         embedder="identity",
         mechanism="laplace",
-        outputs=2,
-        hidden=(8,),
-        epochs=1,
+        obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=1),
         random_state=0,
     ).fit(X, Y)
     query = encoder.query_
