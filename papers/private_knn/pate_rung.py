@@ -57,7 +57,7 @@ def pate(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
         steps, share = steps_of(choice[0], None)
         right = []
         for votes, (_, other) in zip(found[choice], pairs, strict=True):
-            shares = votes / votes.sum(axis=1).max()
+            shares = np.asarray(votes / votes.sum(axis=1).max(), dtype=np.float64)
             for seed in seeds:
                 labels = noisy_winners(shares, steps, share, seed)
                 right.append((labels == rows.public_codes[other]).mean())

@@ -29,6 +29,7 @@ from papers.private_knn.rung_rows import (
     MAPS,
     Found,
     Rows,
+    ScaledAlready,
     asked_places,
     rows_of,
     taught_right,
@@ -44,6 +45,10 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 SEEDS = (0, 1, 2)
+RELEASED: dict[str, type[ReleasedModel]] = {
+    "cells": CellsClassifier,
+    "noisy gradient descent": NoisyGradientClassifier,
+}
 Way = Callable[[Rows, float, tuple[int, ...]], Found]
 
 
@@ -55,7 +60,7 @@ def public_rows_alone(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Fou
 
 
 def released(
-    kind: type[ReleasedModel],
+    name: str,
     rows: Rows,
     epsilon: float,
     seeds: tuple[int, ...],
@@ -65,7 +70,8 @@ def released(
     """A released model with the settings that do best on two halves of the public rows; with a
     share, the student of each model in its place.
     """
-    models, settings = _models(kind, rows, epsilon, seeds)
+    rows = rows.scaled
+    models, settings = _models(name, rows, epsilon, seeds)
     if student_share is not None:
         models = [model.with_student(rows.public, student_share) for model in models]
         settings = {**settings, "student_share": student_share}
@@ -75,10 +81,16 @@ def released(
 
 @lru_cache(maxsize=1)
 def _models(
-    kind: type[ReleasedModel], rows: Rows, epsilon: float, seeds: tuple[int, ...]
+    name: str, rows: Rows, epsilon: float, seeds: tuple[int, ...]
 ) -> tuple[list[ReleasedModel], dict[str, Any]]:
     """A model for each seed, and the settings of all of them; kept for the row of the student."""
-    total: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "classes": range(rows.classes)}
+    kind = RELEASED[name]
+    total: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "classes": range(rows.classes),
+        "feature_map": ScaledAlready(),
+    }
     half = len(rows.public) // 2
     grid = kind.settings_grid(
         n_private=len(rows.private),
@@ -191,14 +203,14 @@ def _box(points: Array) -> tuple[Array, Array]:
 
 WAYS: dict[str, tuple[str, Way]] = {
     "public rows alone": ("no private record", public_rows_alone),
-    "cells": ("for good", lambda *given: released(CellsClassifier, *given)),
+    "cells": ("for good", lambda *given: released("cells", *given)),
     "noisy gradient descent": (
         "for good",
-        lambda *given: released(NoisyGradientClassifier, *given),
+        lambda *given: released("noisy gradient descent", *given),
     ),
     "noisy gradient descent, support vector machine on the surest labels": (
         "for good",
-        lambda *given: released(NoisyGradientClassifier, *given, student_share=0.88),
+        lambda *given: released("noisy gradient descent", *given, student_share=0.88),
     ),
     "Private-kNN, support vector machine on the surest labels": ("for good", private_knn),
     "PATE, support vector machine on the surest labels": ("for good", pate),
