@@ -79,10 +79,12 @@ def pate(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
 
     threshold = max(THRESHOLDS, key=lessons_right)
     steps, share = steps_of(records, threshold)
-    votes = _teachers(near.private, rows.codes, near, records, ridge).votes(near.public[asked])
+    asked_votes = _teachers(near.private, rows.codes, near, records, ridge).votes(
+        near.public[asked]
+    )
+    shares = np.asarray(asked_votes * share, dtype=np.float64)
     right = [
-        taught_right(rows, asked, noisy_winners(votes * share, steps, share, seed), seed)
-        for seed in seeds
+        taught_right(rows, asked, noisy_winners(shares, steps, share, seed), seed) for seed in seeds
     ]
     return Found(right, {"records": records, "ridge": ridge, "threshold": threshold})
 

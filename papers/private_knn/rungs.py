@@ -35,6 +35,7 @@ from papers.private_knn.rung_rows import (
     taught_right,
 )
 from papers.result_files import write_result
+from reticent.datasets import load
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -254,15 +255,15 @@ def run(data: str, epsilon: float, ways: list[str], *, folder: Path, seeds: tupl
     kept = folder / f"rungs-{data}-{epsilon:g}.json"
     written = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
     found = {name: Found(**row) for name, row in written.items()}
-    rows = rows_of(data, folder)
-    for name in ways:
-        if name not in found:
+    if missing := [name for name in ways if name not in found]:
+        rows = rows_of(data, folder)
+        for name in missing:
             found[name] = WAYS[name][1](rows, epsilon, seeds)
             write_result(
                 kept,
                 json.dumps({way: asdict(row) for way, row in found.items()}, indent=1) + "\n",
             )
-    return table(data, epsilon, found, len(rows.scored))
+    return table(data, epsilon, found, len(load(data).test_labels))
 
 
 def main(arguments: list[str] | None = None) -> None:
