@@ -57,7 +57,7 @@ def pate(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
         steps, share = steps_of(choice[0], None)
         right = []
         for votes, (_, other) in zip(found[choice], pairs, strict=True):
-            shares = votes / votes.sum(axis=1).max()
+            shares = np.asarray(votes / votes.sum(axis=1).max(), dtype=np.float64)
             for seed in seeds:
                 labels = noisy_winners(shares, steps, share, seed)
                 right.append((labels == rows.public_codes[other]).mean())
@@ -79,15 +79,12 @@ def pate(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
 
     threshold = max(THRESHOLDS, key=lessons_right)
     steps, share = steps_of(records, threshold)
-    votes = _teachers(near.private, rows.codes, near, records, ridge).votes(near.public[asked])
+    asked_votes = _teachers(near.private, rows.codes, near, records, ridge).votes(
+        near.public[asked]
+    )
+    shares = np.asarray(asked_votes * share, dtype=np.float64)
     right = [
-        taught_right(
-            rows,
-            asked,
-            noisy_winners(np.asarray(votes * share, dtype=np.float64), steps, share, seed),
-            seed,
-        )
-        for seed in seeds
+        taught_right(rows, asked, noisy_winners(shares, steps, share, seed), seed) for seed in seeds
     ]
     return Found(right, {"records": records, "ridge": ridge, "threshold": threshold})
 

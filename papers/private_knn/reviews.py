@@ -107,10 +107,11 @@ def table(
     """
     command = "python -m papers.private_knn.reviews"
     command += "" if centred else " --as-they-are"
+    totals = " ".join(f"{epsilon:g}" for epsilon in dict.fromkeys(row[0] for row in found))
     lines = [
         "# Film reviews labelled by their neighbours",
         "",
-        f"`{command} --queries {queries}`",
+        f"`{command} --queries {queries} --epsilons {totals}`",
         "",
         f"IMDB embeddings{', centred by public ones' if centred else ''}; delta {DELTA:g}; one",
         f"record more or less; the first {queries} held-out reviews, each asked once, which",

@@ -4,7 +4,7 @@ part, the pictures that teachers label, and the student of their labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ Integers = npt.NDArray[np.int64]
 DELTA = 1e-5
 PUBLIC = 2000
 DIMENSION = 40
+MOST_DIRECTIONS = 400
 ANSWERS = 600
 """Labels that the students' teachers give; a number that was fixed beforehand."""
 
@@ -48,13 +49,43 @@ class Rows:
     @cached_property
     def near(self) -> Rows:
         """The same in the first principal directions of the public rows, for distances."""
+        return self._turned(np.ones(self.public.shape[1]), DIMENSION)
+
+    @cached_property
+    def scaled(self) -> Rows:
+        """The same, each feature over its spread among the public rows, in their first principal
+        directions, as many as a released model keeps at most.
+        """
+        spread = self.public.std(axis=0)
+        return self._turned(np.where(spread > 0, spread, 1.0), MOST_DIRECTIONS)
+
+    def _turned(self, units: Array, dimension: int) -> Rows:
         centre = self.public.mean(axis=0)
-        _, _, directions = np.linalg.svd(self.public - centre, full_matrices=False)
-        kept = directions[:DIMENSION].T
-        parts = [(part - centre) @ kept for part in (self.private, self.public, self.scored)]
-        return Rows(
-            parts[0], self.codes, parts[1], self.public_codes, parts[2], self.truth, self.classes
+        seen = (self.public - centre) / units
+        # Fewer public rows than features as a rule, so their products with each other are smaller.
+        squares, turned = np.linalg.eigh(
+            seen @ seen.T if len(seen) < seen.shape[1] else seen.T @ seen
         )
+        kept = np.argsort(-squares, kind="stable")[: min(dimension, seen.shape[1], len(seen) - 1)]
+        directions = turned[:, kept]
+        if len(seen) < seen.shape[1]:
+            directions = seen.T @ directions / np.sqrt(squares[kept])
+        directions /= units[:, None]
+        parts = [
+            part @ directions - centre @ directions
+            for part in (self.private, self.public, self.scored)
+        ]
+        return replace(self, private=parts[0], public=parts[1], scored=parts[2])
+
+
+class ScaledAlready:
+    """A feature map that leaves features as they are, in their common unit."""
+
+    name = "patch features in principal directions of public rows"
+
+    def features(self, inputs: npt.ArrayLike) -> Array:
+        """The inputs."""
+        return np.asarray(inputs, dtype=np.float64)
 
 
 def rows_of(data: str, folder: Path) -> Rows:

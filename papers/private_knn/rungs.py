@@ -29,11 +29,13 @@ from papers.private_knn.rung_rows import (
     MAPS,
     Found,
     Rows,
+    ScaledAlready,
     asked_places,
     rows_of,
     taught_right,
 )
 from papers.result_files import write_result
+from reticent.datasets import load
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -44,6 +46,10 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 SEEDS = (0, 1, 2)
+RELEASED: dict[str, type[ReleasedModel]] = {
+    "cells": CellsClassifier,
+    "noisy gradient descent": NoisyGradientClassifier,
+}
 Way = Callable[[Rows, float, tuple[int, ...]], Found]
 
 
@@ -55,7 +61,7 @@ def public_rows_alone(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Fou
 
 
 def released(
-    kind: type[ReleasedModel],
+    name: str,
     rows: Rows,
     epsilon: float,
     seeds: tuple[int, ...],
@@ -65,7 +71,8 @@ def released(
     """A released model with the settings that do best on two halves of the public rows; with a
     share, the student of each model in its place.
     """
-    models, settings = _models(kind, rows, epsilon, seeds)  # type: ignore[arg-type]
+    rows = rows.scaled
+    models, settings = _models(name, rows, epsilon, seeds)
     if student_share is not None:
         models = [model.with_student(rows.public, student_share) for model in models]
         settings = {**settings, "student_share": student_share}
@@ -75,10 +82,16 @@ def released(
 
 @lru_cache(maxsize=1)
 def _models(
-    kind: type[ReleasedModel], rows: Rows, epsilon: float, seeds: tuple[int, ...]
+    name: str, rows: Rows, epsilon: float, seeds: tuple[int, ...]
 ) -> tuple[list[ReleasedModel], dict[str, Any]]:
     """A model for each seed, and the settings of all of them; kept for the row of the student."""
-    total: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "classes": range(rows.classes)}
+    kind = RELEASED[name]
+    total: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "classes": range(rows.classes),
+        "feature_map": ScaledAlready(),
+    }
     half = len(rows.public) // 2
     grid = kind.settings_grid(
         n_private=len(rows.private),
@@ -191,14 +204,14 @@ def _box(points: Array) -> tuple[Array, Array]:
 
 WAYS: dict[str, tuple[str, Way]] = {
     "public rows alone": ("no private record", public_rows_alone),
-    "cells": ("for good", lambda *given: released(CellsClassifier, *given)),
+    "cells": ("for good", lambda *given: released("cells", *given)),
     "noisy gradient descent": (
         "for good",
-        lambda *given: released(NoisyGradientClassifier, *given),
+        lambda *given: released("noisy gradient descent", *given),
     ),
     "noisy gradient descent, support vector machine on the surest labels": (
         "for good",
-        lambda *given: released(NoisyGradientClassifier, *given, student_share=0.88),
+        lambda *given: released("noisy gradient descent", *given, student_share=0.88),
     ),
     "Private-kNN, support vector machine on the surest labels": ("for good", private_knn),
     "PATE, support vector machine on the surest labels": ("for good", pate),
@@ -242,15 +255,15 @@ def run(data: str, epsilon: float, ways: list[str], *, folder: Path, seeds: tupl
     kept = folder / f"rungs-{data}-{epsilon:g}.json"
     written = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
     found = {name: Found(**row) for name, row in written.items()}
-    rows = rows_of(data, folder)
-    for name in ways:
-        if name not in found:
+    if missing := [name for name in ways if name not in found]:
+        rows = rows_of(data, folder)
+        for name in missing:
             found[name] = WAYS[name][1](rows, epsilon, seeds)
             write_result(
                 kept,
                 json.dumps({way: asdict(row) for way, row in found.items()}, indent=1) + "\n",
             )
-    return table(data, epsilon, found, len(rows.scored))
+    return table(data, epsilon, found, len(load(data).test_labels))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -26,7 +26,7 @@ def test_a_row_has_a_mean_and_its_standard_error() -> None:
     lines = table(50, centred=False, alone=0.75, found=found).splitlines()
     assert lines[-1] == "| 2 | Private-kNN | 0.7000 | 0.0577 |"
     assert lines[-2] == "| none | public rows alone | 0.7500 | no noise |"
-    assert "`python -m papers.private_knn.reviews --as-they-are --queries 50`" in lines
+    assert "`python -m papers.private_knn.reviews --as-they-are --queries 50 --epsilons 2`" in lines
 
 
 def test_all_ways_learn_what_is_easy() -> None:

@@ -11,7 +11,6 @@ from papers.private_knn import rungs
 from papers.private_knn.pate_rung import pate
 from papers.private_knn.rung_rows import Found, Rows
 from papers.private_knn.rungs import public_rows_alone, radius_votes, released, run, table
-from reticent.systems.votes.cells import CellsClassifier
 
 
 def test_rows_are_ordered_and_carry_their_errors_and_settings() -> None:
@@ -33,10 +32,10 @@ def test_ways_score_what_nobody_learned_from(clusters: Rows) -> None:
 
 
 def test_seeds_reach_the_noise_of_released_models(clusters: Rows) -> None:
-    quiet = released(CellsClassifier, clusters, 50.0, (0, 1))
+    quiet = released("cells", clusters, 50.0, (0, 1))
     assert min(quiet.right) > 0.9
     assert set(quiet.settings) == {"cells", "components", "whitening"}
-    models, _ = rungs._models(CellsClassifier, clusters, 0.5, (0, 1))
+    models, _ = rungs._models("cells", clusters.scaled, 0.5, (0, 1))
     assert not np.array_equal(models[0].votes_, models[1].votes_)
 
 

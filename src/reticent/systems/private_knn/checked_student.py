@@ -5,7 +5,6 @@ Everything here is public or released, so the choice is post-processing, and cos
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from reticent.core.errors import InvalidInput
 from reticent.systems.private_knn.inputs import input_rows
 from reticent.systems.record_labels import record_labels
-from reticent.tables.frames import rows_named_alike
+from reticent.tables.frames import Names, rows_named_alike
 from reticent.training.features import FeatureMap
 from reticent.training.nearest_labels import NearestLabels
 from reticent.training.students import Student
@@ -61,7 +60,7 @@ def validation_rows(
     y: npt.ArrayLike | None,
     *,
     classes: npt.NDArray[np.generic],
-    names: Iterable[str] | None,
+    names: Names | None,
     shape: tuple[int, ...],
 ) -> ValidationRows | None:
     """The rows, checked; None where there are none.
