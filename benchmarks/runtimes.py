@@ -63,6 +63,7 @@ from reticent.mechanisms import (
     NoisyScreening,
     ProposeTestRelease,
     PublishedPosthoc,
+    RecordChannel,
     SmoothCauchy,
     SoftmaxRelease,
     SparseVectorScreening,
@@ -95,6 +96,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 ROWS = 2000
+SHARES = np.array([[3 * 2**30, 2**30], [3 * 2**29, 5 * 2**29]])
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 RECORDS = AddRemove()
 
@@ -162,6 +164,7 @@ def mechanisms() -> None:
         (published, (vectors, radii)),
         (DistanceToInstability(**record, delta=1e-5), (labels, levels)),
         (StabilityResponse(**record, classes=10), (labels, levels)),
+        (RecordChannel(**record, shares=SHARES), (two,)),
         (SmoothCauchy(**record), (two, levels)),
         (GlobalSensitivityResponse(**record), (two, levels)),
         (NoisyArgmax(classes=10, sigma=25.0, **sampled), (votes,)),

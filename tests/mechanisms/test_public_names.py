@@ -21,6 +21,7 @@ def test_public_names() -> None:
         "NoisyScreening",
         "ProposeTestRelease",
         "PublishedPosthoc",
+        "RecordChannel",
         "SmoothCauchy",
         "SoftmaxRelease",
         "SparseVectorScreening",

@@ -15,6 +15,7 @@ from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.published_posthoc import PublishedPosthoc
+from reticent.mechanisms.record_channel import RecordChannel
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.mechanisms.softmax_release import SoftmaxRelease
 from reticent.mechanisms.sparse_vector import SparseVectorScreening
@@ -37,6 +38,7 @@ __all__ = [
     "NoisySums",
     "ProposeTestRelease",
     "PublishedPosthoc",
+    "RecordChannel",
     "SmoothCauchy",
     "SoftmaxRelease",
     "SparseVectorScreening",
