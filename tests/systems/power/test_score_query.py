@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.audit import audit_fitted, epsilon_lower_bound
+from reticent.audit import epsilon_lower_bound
 from reticent.bundles.bundle import Bundle
 from reticent.core import Guarantee, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, UnknownName
@@ -66,8 +66,9 @@ def test_plans_are_ranked_and_scoring_is_the_users() -> None:
     found = {}
     for scoring in ("information", "accuracy"):
         encoder = fitted(scoring=scoring)
-        utilities = [plan.utility for plan in encoder.considered_]
-        assert utilities == sorted(utilities, reverse=True)
+        utilities = np.array([plan.utility for plan in encoder.considered_])
+        assert len(utilities) >= 4
+        assert (np.diff(utilities) <= 1e-8).all()
         assert encoder.query_.plan == encoder.considered_[0]
         found[scoring] = encoder.query_.plan
     assert found["information"].information >= found["accuracy"].information - 1e-9
@@ -120,8 +121,6 @@ def test_the_audit_is_near_the_claim_and_refutes_half_of_it(encoder: PowerEncode
         scores(rows[1], 1), scores(rows[0], 2), delta=0.0, confidence=0.999
     ).epsilon_lower
     assert 1.0 < found <= 2.0  # planted: whoever claims half the cost is refuted
-    report = audit_fitted(encoder, table_of(300, 5)[0], runs=RUNS, seed=0)
-    assert not report.refuted
 
 
 def test_servers_know_the_channel(encoder: PowerEncoder) -> None:
