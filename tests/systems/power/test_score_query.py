@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.audit import epsilon_lower_bound
+from reticent.audit import audit_fitted, epsilon_lower_bound
 from reticent.bundles.bundle import Bundle
 from reticent.core import Guarantee, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, UnknownName
@@ -121,6 +121,10 @@ def test_the_audit_is_near_the_claim_and_refutes_half_of_it(encoder: PowerEncode
         scores(rows[1], 1), scores(rows[0], 2), delta=0.0, confidence=0.999
     ).epsilon_lower
     assert 1.0 < found <= 2.0  # planted: whoever claims half the cost is refuted
+    report = audit_fitted(encoder, table_of(300, 5)[0], runs=RUNS, confidence=0.99, seed=0)
+    assert (
+        0.5 < max(pair.result.epsilon_lower for pair in report.pairs) <= report.claim.epsilon == 2.0
+    )
 
 
 def test_servers_know_the_channel(encoder: PowerEncoder) -> None:
