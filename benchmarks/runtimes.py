@@ -68,6 +68,7 @@ from reticent.mechanisms import (
     NoisySums,
     ProposeTestRelease,
     PublishedPosthoc,
+    RecordChannel,
     SignedDistanceRelease,
     SmoothCauchy,
     SoftmaxRelease,
@@ -104,6 +105,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 ROWS = 2000
+SHARES = np.array([[3 * 2**30, 2**30], [3 * 2**29, 5 * 2**29]])
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 RECORDS = AddRemove()
 
@@ -187,6 +189,7 @@ def mechanisms() -> None:
         (published, (vectors, radii)),
         (DistanceToInstability(**record, delta=1e-5), (labels, levels)),
         (StabilityResponse(**record, classes=10), (labels, levels)),
+        (RecordChannel(**record, shares=SHARES), (two,)),
         (SmoothCauchy(**record), (two, levels)),
         (GlobalSensitivityResponse(**record), (two, levels)),
         (NoisyArgmax(classes=10, sigma=25.0, **sampled), (votes,)),

@@ -39,7 +39,6 @@ NEED_TORCH = (
     "reticent.systems.module_structure",
     "reticent.systems.posthoc",
     "reticent.systems.power.fitting",
-    "reticent.systems.power.servers",
     "reticent.systems.private_knn.student",
     "reticent.training",
 )
@@ -211,7 +210,6 @@ def test_what_needs_torch_says_in_one_line_what_to_install(tmp_path: Path) -> No
         "reticent.PosthocEncoder",
         "reticent.PosthocClassifier",
         "reticent.PrivateKNNStudent",
-        "reticent.systems.train_server",
         "reticent.systems.embedding.ModuleEmbedding",
         "reticent.networks.from_torch",
         "reticent.attacks.train_hijacker",

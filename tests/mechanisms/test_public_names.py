@@ -24,6 +24,7 @@ def test_public_names() -> None:
         "NoisyScreening",
         "ProposeTestRelease",
         "PublishedPosthoc",
+        "RecordChannel",
         "SignedDistanceRelease",
         "SmoothCauchy",
         "SoftmaxRelease",

@@ -81,7 +81,10 @@ FRESH_FIT = {
 def expected_failures(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, CellsClassifier | MomentClassifier | NoisyGradientClassifier):
         return {**EXPECTED, **FRESH_FIT}
-    fresh = isinstance(estimator, PowerEncoder) and estimator.mechanism != "code"
+    fresh = isinstance(estimator, PowerEncoder) and estimator.mechanism not in (
+        "code",
+        "score-code",
+    )
     if fresh or isinstance(estimator, PosthocEncoder):
         return {**EXPECTED, **FRESH_NOISE}
     return EXPECTED
@@ -125,6 +128,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         NoisyGradientClassifier(**VOTES, steps=20),
         RadiusVotesClassifier(**VOTES, answers=1000, share=None, radius=0.4),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="code"),
+        PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="score-code"),
         PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, mechanism="k-norm-l2"),
     ],
     expected_failed_checks=expected_failures,

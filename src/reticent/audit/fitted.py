@@ -53,12 +53,14 @@ from reticent.mechanisms import (
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.power.query import PowerQuery
+from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.releasing_system import ReleasingSystem
 from reticent.training.progress import Report, silent
 
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = PrivateQuery | PowerQuery | CertifiedQuery
+    Query = PrivateQuery | PowerQuery | ScoreCodeQuery | CertifiedQuery
 
 Array = npt.NDArray[np.float64]
 
@@ -231,7 +233,6 @@ def auditable_query(system: Any) -> Query:
     """
     # Late: both bring scikit-learn, which the audits of mechanisms do without.
     from reticent.systems.power.encoder import PowerEncoder
-    from reticent.systems.releasing_system import ReleasingSystem
 
     if type(system).__name__ in _VOTES:
         raise InvalidInput(
@@ -246,7 +247,7 @@ def auditable_query(system: Any) -> Query:
             f"{type(system).__name__}; no audit of it is known"
         )
     query = system._fitted()
-    if is_posthoc(query) or isinstance(query, PowerQuery | CertifiedQuery):
+    if is_posthoc(query) or isinstance(query, PowerQuery | ScoreCodeQuery | CertifiedQuery):
         return query
     raise InvalidInput("system: mode='published' has no guarantee that an audit could examine")
 
@@ -258,7 +259,7 @@ def stated_guarantee(query: Query) -> Guarantee:
     if is_posthoc(query):
         stated = query.requirement
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
-    stated_by = query.plan if isinstance(query, PowerQuery) else query.choice
+    stated_by = query.plan if isinstance(query, PowerQuery | ScoreCodeQuery) else query.choice
     delta = stated_by.delta if isinstance(query.mechanism, _WITH_DELTA) else 0.0
     return Guarantee(stated_by.epsilon, delta, query.adjacency)
 
@@ -271,7 +272,7 @@ def _pairs(
     if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
         return posthoc_pairs(query, rows, random=directions), (searched,)
-    if isinstance(query, PowerQuery):
+    if isinstance(query, PowerQuery | ScoreCodeQuery):
         assert isinstance(rows, CodedRows)
         return power_pairs(query, rows, random=directions), (searched,)
     assert not isinstance(rows, CodedRows)

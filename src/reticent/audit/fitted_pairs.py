@@ -30,6 +30,7 @@ from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.power.query import PowerQuery
+from reticent.systems.power.score_query import ScoreCodeQuery
 
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
@@ -160,7 +161,9 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
     )
 
 
-def power_pairs(query: PowerQuery, rows: CodedRows, *, random: np.random.Generator) -> list[Pair]:
+def power_pairs(
+    query: PowerQuery | ScoreCodeQuery, rows: CodedRows, *, random: np.random.Generator
+) -> list[Pair]:
     """Rows of the table against each other: any two, or those within the radius.
 
     Args:
@@ -186,7 +189,7 @@ def power_pairs(query: PowerQuery, rows: CodedRows, *, random: np.random.Generat
         return lambda runs, sampler: query.answer(np.tile(row, (runs, 1)), sampler=sampler)
 
     near = "" if query.plan.radius is None else f" within {query.plan.radius:g}"
-    coded = query.plan.mechanism == "code"
+    coded = query.plan.mechanism in ("code", "score-code")
     return [
         Pair(
             f"two of your rows{near}: largest change of the released value",

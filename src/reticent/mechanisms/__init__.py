@@ -18,6 +18,7 @@ from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.published_posthoc import PublishedPosthoc
+from reticent.mechanisms.record_channel import RecordChannel
 from reticent.mechanisms.signed_distance import SignedDistanceRelease
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.mechanisms.softmax_release import SoftmaxRelease
@@ -44,6 +45,7 @@ __all__ = [
     "NoisySums",
     "ProposeTestRelease",
     "PublishedPosthoc",
+    "RecordChannel",
     "SignedDistanceRelease",
     "SmoothCauchy",
     "SoftmaxRelease",

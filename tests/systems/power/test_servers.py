@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput, MissingExtra, UnknownName
+from reticent.core.errors import InvalidInput, InvalidParameter, MissingExtra, UnknownName
 from reticent.systems.power.servers import train_server
 
 
@@ -34,6 +34,14 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
         train_server("svm", values, labels, seed=0)
     with pytest.raises(InvalidInput, match="at least two released rows"):
         train_server("boosted", np.full_like(values, np.nan), labels, seed=0)
+    with pytest.raises(InvalidParameter, match="for the server 'channel'"):
+        train_server("boosted", values, labels, seed=0, channel=np.eye(2))
+    with pytest.raises(InvalidParameter, match="without one"):
+        train_server("channel", values, labels, seed=0)
+    with pytest.raises(InvalidInput, match="probabilities above 0"):
+        train_server("channel", values, labels, seed=0, channel=np.eye(2))
+    with pytest.raises(InvalidInput, match="one-hot rows of 2 outputs"):
+        train_server("channel", values, labels, seed=0, channel=np.full((2, 2), 0.5))
     with pytest.raises(InvalidInput, match=r"expected shape \(3, m\)"):
         train_server("boosted", values, labels[:3], seed=0)
     monkeypatch.setitem(sys.modules, "xgboost", None)
@@ -59,3 +67,37 @@ def test_xgboost_keeps_labels_that_leave_gaps() -> None:
     values, labels = released()
     server = train_server("xgboost", values, 3 * labels + 1, seed=0)
     assert set(server.predict(values).tolist()) == {1, 4}
+
+
+@pytest.mark.parametrize("name", ["network", "forest", "boosted", "xgboost"])
+@pytest.mark.parametrize(
+    ("names", "withheld"), [(np.array(["no", "yes"]), ""), (np.array([False, True]), None)]
+)
+def test_labels_may_be_words_or_truth_values(
+    name: str, names: np.ndarray, withheld: object
+) -> None:
+    values, labels = released()
+    server = train_server(name, values, names[labels], seed=0)
+    assert (server.predict(values) == names[labels]).mean() > 0.95
+    p = server.predict_proba(np.vstack([values, [[np.nan, np.nan]]]))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_allclose(p[-1], 0.5)  # nothing is known: the shares of labels
+    assert (p[:-1].argmax(axis=1) == labels).mean() > 0.95
+    assert server.predict([[np.nan, np.nan]]).tolist() == [withheld]
+
+
+def test_the_channel_is_inverted_before_labels_are_counted() -> None:
+    random = np.random.default_rng(0)
+    channel = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
+    shares = np.array([[0.8, 0.15, 0.05], [0.1, 0.2, 0.7]])  # of bins, for each label
+    labels = (random.random(40_000) < 0.3).astype(int)
+    bins = (random.random(40_000)[:, None] > shares.cumsum(axis=1)[labels]).sum(axis=1)
+    outputs = (random.random(40_000)[:, None] > channel.cumsum(axis=1)[bins]).sum(axis=1)
+    server = train_server("channel", np.eye(3)[outputs], labels, seed=0, channel=channel)
+    together = (np.array([[0.7], [0.3]]) * (shares @ channel)).T
+    np.testing.assert_allclose(
+        server.predict_proba(np.eye(3)), together / together.sum(axis=1, keepdims=True), atol=0.01
+    )
+    assert server.predict(np.eye(3)).tolist() == together.argmax(axis=1).tolist()
+    wanted = (together / together.sum(axis=0)).argmax(axis=1).tolist()
+    assert server.predict(np.eye(3), balanced=True).tolist() == wanted

@@ -9,6 +9,7 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import KNormMechanism
 from reticent.systems.power.published import PublishedQuery
 from reticent.systems.power.query import PowerQuery
+from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.tables.attributes import Numeric
 from reticent.tables.schema import TabularSchema
 
@@ -27,7 +28,7 @@ _ASSUMED = (
 )
 
 
-def power_card(query: PowerQuery) -> GuaranteeCard:
+def power_card(query: PowerQuery | ScoreCodeQuery) -> GuaranteeCard:
     """The card of ``query``: what is protected, from whom, and what is assumed."""
     plan, guarantee = query.plan, query.mechanism.guarantee
     factor = (
@@ -72,6 +73,7 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
         )
     mechanism = {
         "code": "randomised response on a code",
+        "score-code": f"{plan.response} on bins of a public {plan.model} model's score",
         "k-norm-l2": "K-norm noise in l2",
         "gaussian": "Gaussian noise",
     }[plan.mechanism]
@@ -99,7 +101,10 @@ def power_card(query: PowerQuery) -> GuaranteeCard:
                 "Lipschitz constant",
                 "not needed" if bound.kind == "none" else f"{bound.constant:.9g} ({bound.kind})",
             ),
-            ("expected accuracy on calibration rows", f"{plan.utility:.4f}"),
+            (
+                f"expected {plan.scoring.replace('_', ' ')} on calibration rows",
+                f"{plan.utility:.4f}" + (" nats" if plan.scoring == "information" else ""),
+            ),
             *details,
         ),
     )

@@ -4,6 +4,7 @@ proved guarantee.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -24,8 +25,17 @@ from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card, published_card
+from reticent.systems.power.mechanism_choice import (
+    ANY_TWO_RECORDS,
+    FitSettings,
+    PublicRows,
+    fit_mechanisms,
+    stored_query,
+)
 from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import MECHANISMS, PowerPlan, PowerQuery
+from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.scoring import SCORINGS
 from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
 from reticent.tables.frames import Names, framed, names_of, plain_rows
@@ -69,9 +79,12 @@ class PowerEncoder(
         schema: public description of the columns, or a pair (lower, upper): one public range for
             numeric columns.
         mode: "private" or "published".
-        mechanism: "auto" (the best on calibration rows), or one of "k-norm-l2", "gaussian", "code".
-            Codes hide any two records from each other whatever the radius, and win where the radius
-            is large.
+        mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
+            "gaussian", "code", "score-code". The last two hide any two records from each other
+            whatever the radius, and win where the radius is large; with ``radius=None`` they are
+            what "auto" compares. "score-code" needs no torch.
+        scoring: what mechanisms are chosen by: "information" (nats about the label), "accuracy",
+            "balanced_accuracy" or "auc"; ties are broken by information.
         outputs: numbers of released values that are tried for vectors.
         hidden: hidden widths of the encoder, even numbers.
         epochs: passes of training over the rows.
@@ -122,7 +135,7 @@ class PowerEncoder(
         reticent.tables.TabularSchema: the public description of a table.
     """
 
-    query_: PowerQuery | PublishedQuery
+    query_: PowerQuery | ScoreCodeQuery | PublishedQuery
     considered_: tuple[PowerPlan, ...]
     training_: PowerTraining | None
 
@@ -135,6 +148,7 @@ class PowerEncoder(
         schema: TabularSchema | tuple[float, float],
         mode: str = "private",
         mechanism: str = "auto",
+        scoring: str = "information",
         outputs: int | tuple[int, ...] = (1, 2),
         hidden: tuple[int, ...] = (64, 64),
         epochs: int = 20,
@@ -152,6 +166,7 @@ class PowerEncoder(
         self.schema = schema
         self.mode = mode
         self.mechanism = mechanism
+        self.scoring = scoring
         self.outputs = outputs
         self.hidden = hidden
         self.epochs = epochs
@@ -176,10 +191,10 @@ class PowerEncoder(
             CalibrationFailed: no mechanism meets the requirement.
             MissingExtra: torch, which encoders are trained with, is not installed.
         """
-        torch = require("torch", extra="networks")
-        from reticent.systems.power.fitting import FitSettings, PublicRows, fit_query
-
         plan, mechanisms = self._required(), self._mechanisms()
+        trained = self.mode == "published" or mechanisms != ("score-code",)
+        if trained:
+            require("torch", extra="networks", instead="use mechanism='score-code'")
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
         settings = FitSettings(
             outputs=counts(sizes, name="outputs"),
@@ -201,7 +216,7 @@ class PowerEncoder(
         random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         with (
-            torch.random.fork_rng(devices=[]),
+            _own_generator() if trained else nullcontext(),
             progress(flag(self.verbose, name="verbose")) as report,
         ):
             if self.mode == "published":
@@ -209,16 +224,13 @@ class PowerEncoder(
                 self.considered_ = ()
             else:
                 held = max(1, round(share * len(rows)))
-                train = order[held:]
-                if len(train) < 2 or len(np.unique(labels[train])) < 2:
-                    raise InvalidInput(
-                        f"X: n_samples={len(rows)} is too few to train and calibrate on; "
-                        "expected rows of two classes"
-                    )
                 public = PublicRows(
-                    rows[train], rows[order[:held]], labels[train], labels[order[:held]]
+                    rows[order[held:]],
+                    rows[order[:held]],
+                    labels[order[held:]],
+                    labels[order[:held]],
                 )
-                self.query_, self.considered_ = fit_query(
+                self.query_, self.considered_ = fit_mechanisms(
                     schema,
                     plan,
                     public,
@@ -327,7 +339,7 @@ class PowerEncoder(
             UntrustedSignature: not signed by ``trusted_key``.
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
-        query = PowerQuery.from_description(bundle.settings, bundle.arrays)
+        query = stored_query(bundle.settings, bundle.arrays)
         plan = query.plan
         loaded = cls(
             epsilon=plan.epsilon,
@@ -335,6 +347,7 @@ class PowerEncoder(
             radius=plan.radius,
             schema=query.schema,
             mechanism=plan.mechanism,
+            scoring=plan.scoring,
         )
         loaded.query_, loaded.considered_, loaded.training_ = query, (), None
         with rebuilding():
@@ -346,7 +359,7 @@ class PowerEncoder(
 
     def _become(self) -> None:
         query = self._fitted()
-        if isinstance(query, PowerQuery):
+        if not isinstance(query, PublishedQuery):
             query.rehearse()
         self.n_features_in_ = query.schema.columns
         self.bundle_identity_ = "" if isinstance(query, PublishedQuery) else self.bundle().identity
@@ -356,10 +369,15 @@ class PowerEncoder(
         epsilon = positive(self.epsilon, name="epsilon")
         delta = probability(self.delta, name="delta", allow_zero=self.mode == "private")
         radius = None if self.radius is None else positive(self.radius, name="radius")
-        return PowerPlan(mechanism="k-norm-l2", epsilon=epsilon, delta=delta, radius=radius)
+        scoring = one_of(self.scoring, SCORINGS, name="scoring")
+        return PowerPlan(
+            mechanism="k-norm-l2", epsilon=epsilon, delta=delta, radius=radius, scoring=scoring
+        )
 
     def _mechanisms(self) -> tuple[str, ...]:
         if one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism") == "auto":
+            if self.radius is None:
+                return ANY_TWO_RECORDS
             return tuple(
                 mechanism for mechanism in MECHANISMS if mechanism != "gaussian" or self.delta > 0
             )
@@ -409,7 +427,23 @@ class PowerEncoder(
             return query.network.dimension
         return query.outputs
 
-    def _fitted(self) -> PowerQuery | PublishedQuery:
+    @property
+    def channel_(self) -> Array:
+        """Probability of each released output given the bin, shape (bins, outputs), exact: what
+        ``train_server("channel", ..., channel=encoder.channel_)`` takes.
+
+        Raises:
+            NotFittedYet: before ``fit``.
+            InvalidInput: the release has no channel: its mechanism is not "score-code".
+        """
+        query = self._fitted()
+        if not isinstance(query, ScoreCodeQuery):
+            raise InvalidInput(
+                "channel_: expected a release of score bins; fit with mechanism='score-code'"
+            )
+        return query.mechanism.matrix
+
+    def _fitted(self) -> PowerQuery | ScoreCodeQuery | PublishedQuery:
         if not hasattr(self, "query_"):
             raise NotFittedYet(
                 "this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle"
@@ -433,3 +467,11 @@ class PowerEncoder(
         tags.target_tags.required = True
         tags.non_deterministic = True
         return tags
+
+
+def _own_generator() -> AbstractContextManager[None]:
+    """Leaves torch's generator as it was."""
+    import torch
+
+    context: AbstractContextManager[None] = torch.random.fork_rng(devices=[])
+    return context

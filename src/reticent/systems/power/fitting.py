@@ -5,7 +5,7 @@ total, on public rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ import torch
 from reticent.core.errors import CalibrationFailed, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.mechanisms import analytic_sigma
-from reticent.systems.power.query import PowerPlan, PowerQuery
+from reticent.systems.power.channels import randomised_response
+from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
+from reticent.systems.power.query import PowerPlan, PowerQuery, rank
+from reticent.systems.power.scoring import Scores, channel_scores, joint_of, prediction_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.noise import training_noise
@@ -29,41 +32,6 @@ _DRAWS = 4  # noise draws per calibration row
 _CODE_EPOCHS = 10  # without noise, longer training learns the rows by heart
 
 
-@dataclass(frozen=True, eq=False)
-class PublicRows:
-    """Encoded rows that are public, cut in two.
-
-    Attributes:
-        train, held: shapes (n, d) and (k, d); encoders are trained on the first and scored on the
-            second.
-        train_labels, held_labels: shapes (n,) and (k,).
-    """
-
-    train: Array
-    held: Array
-    train_labels: Labels
-    held_labels: Labels
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitSettings:
-    """What the user may set about training.
-
-    Attributes:
-        outputs: numbers of released values that are tried for vectors.
-        hidden: widths of the hidden layers of encoder and classifier.
-        epochs: passes over the rows.
-        head_epochs: passes of the models that utility is measured with.
-        seed: of training.
-    """
-
-    outputs: tuple[int, ...]
-    hidden: tuple[int, ...]
-    epochs: int
-    head_epochs: int
-    seed: int
-
-
 def fit_query(
     schema: TabularSchema,
     required: PowerPlan,
@@ -73,14 +41,14 @@ def fit_query(
     settings: FitSettings,
     report: Report,
 ) -> tuple[PowerQuery, tuple[PowerPlan, ...]]:
-    """The query of the highest expected accuracy among ``mechanisms``, and every plan that was
-    scored, best first.
+    """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
+    first.
 
     Args:
         schema: the public description of rows.
-        required: budget and radius; mechanism and codes are replaced.
+        required: budget, radius and scoring; mechanism, codes and utility are replaced.
         rows: public rows.
-        mechanisms: names of mechanisms that may be chosen.
+        mechanisms: names of mechanisms that may be chosen, without "score-code".
         settings: of training.
         report: told after every epoch.
 
@@ -103,8 +71,8 @@ def fit_query(
         raise CalibrationFailed(
             "mechanism='gaussian': needs delta above 0; raise delta or allow another mechanism"
         )
-    best = max(queries, key=lambda query: query.plan.utility)
-    return best, tuple(sorted((query.plan for query in queries), key=lambda plan: -plan.utility))
+    ranked = sorted(queries, key=lambda query: rank(query.plan))
+    return ranked[0], tuple(query.plan for query in ranked)
 
 
 def _codes(
@@ -124,11 +92,13 @@ def _codes(
         seed=settings.seed,
     )
     network = train_classifier(rows.train, rows.train_labels, config, report=report)
-    codes, accuracy = best_codes(
-        network.forward(rows.held), rows.held_labels, epsilon=required.epsilon
-    )
-    plan = replace(required, mechanism="code", delta=0.0, codes=codes, utility=accuracy)
-    return PowerQuery(schema, network, plan)
+    codes, _ = best_codes(network.forward(rows.held), rows.held_labels, epsilon=required.epsilon)
+    plan = replace(required, mechanism="code", delta=0.0, codes=codes)
+    query = PowerQuery(schema, network, plan)
+    members = query.exact(rows.held).argmax(axis=1)
+    joint = joint_of(members, rows.held_labels, bins=len(codes))
+    response = randomised_response(len(codes), epsilon=required.epsilon)
+    return replace(query, plan=worth(plan, channel_scores(response.T @ joint)))
 
 
 def _vectors(
@@ -166,13 +136,19 @@ def _vectors(
     mechanism = query.mechanism
     if not hasattr(mechanism, "scale"):
         raise UnsupportedNorm(f"mechanism={name!r}: expected an additive mechanism")
-    return replace(
-        query, plan=replace(query.plan, utility=_utility(query, mechanism.scale, rows, settings))
-    )
+    scores = _vector_scores(query, mechanism.scale, rows, settings)
+    return replace(query, plan=worth(query.plan, scores))
 
 
-def _utility(query: PowerQuery, scale: float, rows: PublicRows, settings: FitSettings) -> float:
-    """Accuracy on held-out rows of a head that was trained with the noise of the release."""
+def worth(plan: PowerPlan, scores: Scores) -> PowerPlan:
+    """``plan`` with its utility."""
+    return replace(plan, utility=scores.of(plan.scoring), information=scores.information)
+
+
+def _vector_scores(
+    query: PowerQuery, scale: float, rows: PublicRows, settings: FitSettings
+) -> Scores:
+    """Scores on held-out rows of a head that was trained with the noise of the release."""
     gaussian = query.plan.mechanism == "gaussian"
 
     def noisy(values: torch.Tensor) -> torch.Tensor:
@@ -189,4 +165,10 @@ def _utility(query: PowerQuery, scale: float, rows: PublicRows, settings: FitSet
     held = torch.from_numpy(
         np.repeat(query.network.forward(rows.held), _DRAWS, axis=0).astype(np.float32)
     )
-    return float((head.predict(noisy(held).numpy()) == np.repeat(rows.held_labels, _DRAWS)).mean())
+    head.eval()
+    with torch.no_grad():
+        found = torch.softmax(head(noisy(held)).double(), dim=1).numpy()
+    seen = np.unique(rows.held_labels)
+    right = (np.repeat(rows.held_labels, _DRAWS)[:, None] == seen).astype(np.float64)
+    found = np.maximum(found[:, seen], np.finfo(np.float64).tiny)
+    return prediction_scores(found / found.sum(axis=1, keepdims=True), right)

@@ -8,7 +8,7 @@ response; they are released as one-hot vectors, so that every model can read eit
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.bundles.bundle import rebuilding
-from reticent.core.checks import count, positive, probability, real
+from reticent.core.checks import count, one_of, positive, probability, real
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
 from reticent.core.guarantees import Adjacency, Neighborhood, Replace
@@ -31,15 +31,21 @@ from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.systems.power.certificates import EncoderBound, sorting_bound
+from reticent.systems.power.channels import RESPONSES
+from reticent.systems.power.public_models import PUBLIC_MODELS
+from reticent.systems.power.scoring import SCORINGS
 from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
-MECHANISMS = ("k-norm-l2", "gaussian", "code")
+MECHANISMS = ("k-norm-l2", "gaussian", "code", "score-code")
 """Release mechanisms: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised
-response on codes (pure).
+response on what a network says (pure), a channel on bins of a public model's score (pure).
 """
+
+TIE = 1e-9
+"""Utilities no farther apart than this count as equal."""
 
 SPACE = "encoded record, in public units: a change of any one attribute moves it by at most 1"
 """The space of neighbours within a radius, in words. Distance means nothing without the schema
@@ -58,7 +64,11 @@ class PowerPlan:
         radius: l2 distance of neighbours; None: any two records are neighbours.
         codes: with the mechanism "code", the classes that are told apart, two or more; ()
             otherwise.
-        utility: expected accuracy of a server's model on calibration rows.
+        utility: what calibration rows expect of the release by ``scoring``.
+        information: nats about the label that they expect of it; ties of utility are broken by it.
+        scoring: one of ``SCORINGS``.
+        model: with the mechanism "score-code", the kind of public model; "" otherwise.
+        response: with the mechanism "score-code", how its channel was made; "" otherwise.
     """
 
     mechanism: str
@@ -67,6 +77,10 @@ class PowerPlan:
     radius: float | None
     codes: tuple[int, ...] = ()
     utility: float = 0.0
+    information: float = 0.0
+    scoring: str = "information"
+    model: str = ""
+    response: str = ""
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
@@ -77,8 +91,9 @@ class PowerPlan:
         probability(self.delta, name="delta")
         if self.radius is not None:
             positive(self.radius, name="radius")
-        if not math.isfinite(real(self.utility, name="utility")):
-            raise InvalidParameter(f"utility={self.utility!r}: expected a finite number")
+        for name in ("utility", "information"):
+            if not math.isfinite(real(getattr(self, name), name=name)):
+                raise InvalidParameter(f"{name}={getattr(self, name)!r}: expected a finite number")
         if not isinstance(self.codes, (list, tuple)):
             raise InvalidParameter(f"codes={self.codes!r}: expected a list of classes")
         object.__setattr__(
@@ -91,6 +106,34 @@ class PowerPlan:
                 f"codes={self.codes!r}: expected two or more for the mechanism code, none for "
                 "others"
             )
+        one_of(self.scoring, SCORINGS, name="scoring")
+        scored = self.mechanism == "score-code"
+        if (self.model in PUBLIC_MODELS) != scored or (self.response in RESPONSES) != scored:
+            raise InvalidParameter(
+                f"model={self.model!r}, response={self.response!r}: expected both for the "
+                "mechanism score-code, none for others"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, the constructor's arguments."""
+        return {**asdict(self), "codes": list(self.codes)}
+
+
+def rank(plan: PowerPlan) -> tuple[float, float]:
+    """What plans are sorted by, best first: utility, and information where utilities tie."""
+    return -round(plan.utility / TIE) * TIE, -plan.information
+
+
+def neighbours_within(radius: float | None, schema: TabularSchema) -> Adjacency:
+    """Records at most ``radius`` apart under this schema, or one record replaced by any other.
+
+    The latter holds for any two records whatever the schema, so costs of bundles with different
+    schemas add up. It has no data set: the records are those that a release is given, and whose
+    they are is said by its scope.
+    """
+    if radius is None:
+        return Replace(1)
+    return Neighborhood(Norm.L2, radius, SPACE, schema.digest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +152,8 @@ class PowerQuery:
 
     @property
     def adjacency(self) -> Adjacency:
-        """Records at most ``radius`` apart under this schema, or one record replaced by any other.
-
-        The latter holds for any two records whatever the schema, so costs of bundles with
-        different schemas add up. It has no data set: the records are those that a release is
-        given, and whose they are is said by its scope.
-        """
-        if self.plan.radius is None:
-            return Replace(1)
-        return Neighborhood(Norm.L2, self.plan.radius, SPACE, self.schema.digest)
+        """What neighbours are: see ``neighbours_within``."""
+        return neighbours_within(self.plan.radius, self.schema)
 
     @cached_property
     def bound(self) -> EncoderBound:
@@ -215,18 +251,10 @@ class PowerQuery:
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
         structure, weights = describe(self.network, "encoder")
-        plan = self.plan
         settings = {
             "schema": self.schema.to_dict(),
             "network": structure,
-            "plan": {
-                "mechanism": plan.mechanism,
-                "epsilon": plan.epsilon,
-                "delta": plan.delta,
-                "radius": plan.radius,
-                "codes": list(plan.codes),
-                "utility": plan.utility,
-            },
+            "plan": self.plan.to_dict(),
         }
         return settings, dict(weights)
 

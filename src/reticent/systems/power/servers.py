@@ -6,25 +6,28 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
-from reticent.core.errors import InvalidInput, UnknownName
+from reticent.core.checks import as_array
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import require
-from reticent.training.heads import Head, HeadConfig, train_head
+from reticent.systems.power.channel_server import ChannelServer
+
+if TYPE_CHECKING:
+    from reticent.training.heads import Head
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 _LEAVES = (10, 100, 1000)  # least rows in a forest's leaf
 
-SERVERS = ("network", "forest", "boosted", "xgboost")
+SERVERS = ("network", "forest", "boosted", "xgboost", "channel")
 """``boosted`` is scikit-learn's histogram gradient boosting with XGBoost's default shape;
-``xgboost`` needs that package.
+``xgboost`` needs that package, ``network`` torch. ``channel`` reads outputs of a known channel.
 """
 
 
@@ -34,7 +37,9 @@ class Server:
 
     Attributes:
         name: one of ``SERVERS``.
-        model: the fitted classifier.
+        model: the fitted classifier, of places in ``classes``.
+        classes: shape (labels,), the labels it learnt, in rising order.
+        shares: shape (labels,), how frequent each was.
 
     References:
         - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
@@ -46,32 +51,84 @@ class Server:
 
     name: str
     model: Any
+    classes: npt.NDArray[Any]
+    shares: Array
 
-    def predict(self, released: npt.ArrayLike) -> Labels:
-        """Labels, shape (n,), of released values (shape (n, m)); -1 for a withheld row (NaN),
-        wrong under every accuracy.
+    def predict(self, released: npt.ArrayLike, *, balanced: bool = False) -> npt.NDArray[Any]:
+        """Labels, shape (n,), of released values (shape (n, m)).
+
+        A withheld row (NaN) gets what no accuracy counts as right: -1, an empty word, or None where
+        labels are truth values.
+
+        Args:
+            released: shape (n, m).
+            balanced: False: the likeliest label. True: the label whose probability exceeds its
+                share of the training labels by the largest factor, which serves rare labels.
         """
-        values = np.asarray(released, dtype=np.float64)
-        known = np.isfinite(values).all(axis=1)
-        labels = np.full(len(values), -1, dtype=np.int64)
+        values, known = _rows(released)
+        places = np.zeros(len(values), dtype=np.int64)
         if known.any():
-            labels[known] = self.model.predict(values[known])
-        return labels
+            places[known] = (
+                (self._probabilities(values[known]) / self.shares).argmax(axis=1)
+                if balanced
+                else self.model.predict(values[known])
+            )
+        labels = self.classes[places]
+        if not known.all():
+            kind = labels.dtype.kind
+            labels = labels.astype(
+                np.int64 if kind == "u" else object if kind == "b" else labels.dtype
+            )
+            labels[~known] = {"U": "", "S": b"", "b": None, "O": ""}.get(kind, -1)
+        return np.asarray(labels)
+
+    def predict_proba(self, released: npt.ArrayLike) -> Array:
+        """Probability of each of ``classes``, shape (n, labels); for a withheld row their shares.
+
+        Those of the server "channel" are calibrated by what they are; those of others as far as
+        their model is.
+        """
+        values, known = _rows(released)
+        found = np.tile(self.shares, (len(values), 1))
+        if known.any():
+            found[known] = self._probabilities(values[known])
+        return found
+
+    def _probabilities(self, values: Array) -> Array:
+        return np.asarray(self.model.predict_proba(values), dtype=np.float64)
 
 
-def train_server(name: str, released: npt.ArrayLike, labels: npt.ArrayLike, *, seed: int) -> Server:
+def train_server(
+    name: str,
+    released: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    seed: int,
+    channel: npt.ArrayLike | None = None,
+) -> Server:
     """A model trained on released values as they are; withheld rows (NaN) are left out.
 
     Args:
         name: one of ``SERVERS``.
         released: shape (n, m).
-        labels: shape (n,), integers from 0.
+        labels: shape (n,), whole numbers, words or truth values.
         seed: of the model.
+        channel: for the server "channel", and no other: shape (bins, m), probability of each
+            released output given the bin, such as ``PowerEncoder.channel_``.
 
     Raises:
         UnknownName: no such server.
-        MissingExtra: ``xgboost`` is not installed.
+        MissingExtra: what the server is made with is not installed.
+        InvalidParameter: a channel for another server, or none for "channel".
         InvalidInput: shapes that do not fit, or fewer than two released rows.
+
+    Example:
+        >>> one_hot = np.eye(2)[[0, 0, 0, 1, 1, 1]]
+        >>> server = train_server(
+        ...     "channel", one_hot, list("nnyyyy"), seed=0, channel=[[0.9, 0.1], [0.1, 0.9]]
+        ... )
+        >>> server.predict(np.eye(2)).tolist()
+        ['n', 'y']
 
     References:
         - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
@@ -83,7 +140,13 @@ def train_server(name: str, released: npt.ArrayLike, labels: npt.ArrayLike, *, s
     """
     if name not in SERVERS:
         raise UnknownName(f"server={name!r}: expected one of {', '.join(SERVERS)}")
-    values, targets = np.asarray(released, dtype=np.float64), np.asarray(labels)
+    if (channel is not None) != (name == "channel"):
+        raise InvalidParameter(
+            f"channel: expected for the server 'channel', and for no other, got server={name!r} "
+            f"{'without' if channel is None else 'with'} one"
+        )
+    targets = as_array(labels, name="labels")
+    values = np.asarray(released, dtype=np.float64)
     if values.ndim != 2 or targets.shape != values.shape[:1]:
         raise InvalidInput(
             f"released: expected shape ({len(targets)}, m) as there are labels, got "
@@ -92,9 +155,15 @@ def train_server(name: str, released: npt.ArrayLike, labels: npt.ArrayLike, *, s
     known = np.isfinite(values).all(axis=1)
     if known.sum() < 2:
         raise InvalidInput("released: expected at least two released rows")
-    model = _model(name, seed)
-    model.fit(values[known], targets[known])
-    return Server(name, model)
+    classes, places, counts = np.unique(targets[known], return_inverse=True, return_counts=True)
+    model = _model(name, seed) if channel is None else ChannelServer(channel)
+    model.fit(values[known], places)
+    return Server(name, model, classes, np.asarray(counts / counts.sum()))
+
+
+def _rows(released: npt.ArrayLike) -> tuple[Array, npt.NDArray[np.bool_]]:
+    values = np.asarray(released, dtype=np.float64)
+    return values, np.asarray(np.isfinite(values).all(axis=1))
 
 
 class _Network:
@@ -106,12 +175,23 @@ class _Network:
         self.seed = seed
 
     def fit(self, released: Array, labels: Labels) -> None:
+        torch = require("torch", extra="networks", instead="use server='boosted'")
+        from reticent.training.heads import HeadConfig, train_head
+
         config = HeadConfig(hidden=(64, 64), epochs=15, seed=self.seed)
         with torch.random.fork_rng(devices=[]):
             self.head = train_head(released, labels, config, noise=None)
 
     def predict(self, released: Array) -> Labels:
         return self.head.predict(released)
+
+    def predict_proba(self, released: Array) -> Array:
+        import torch
+
+        self.head.eval()
+        with torch.no_grad():
+            logits = self.head(torch.from_numpy(released.astype(np.float32)))
+        return np.asarray(torch.softmax(logits.double(), dim=1).numpy())
 
 
 class _Forest:
@@ -131,6 +211,9 @@ class _Forest:
 
     def predict(self, released: Array) -> Labels:
         return np.asarray(self.model.predict(released))
+
+    def predict_proba(self, released: Array) -> Array:
+        return np.asarray(self.model.predict_proba(released))
 
     def _grown(self, released: Array, labels: Labels, size: int) -> RandomForestClassifier:
         forest = RandomForestClassifier(
@@ -162,20 +245,25 @@ class _XGBoost:
         )
 
     def fit(self, released: Array, labels: Labels) -> None:
-        self.classes, codes = np.unique(labels, return_inverse=True)
         order = np.random.default_rng(self.seed).permutation(len(released))
         held = order[: max(1, len(order) // 10)]
         learnt = np.setdiff1d(order, held)
-        if len(np.unique(codes[learnt])) < len(
-            self.classes
+        if len(np.unique(labels[learnt])) < len(
+            np.unique(labels)
         ):  # a class of one row: nothing can be held out
             held = learnt = order
         self.model.fit(
-            released[learnt], codes[learnt], eval_set=[(released[held], codes[held])], verbose=False
+            released[learnt],
+            labels[learnt],
+            eval_set=[(released[held], labels[held])],
+            verbose=False,
         )
 
     def predict(self, released: Array) -> Labels:
-        return np.asarray(self.classes[np.asarray(self.model.predict(released), dtype=np.int64)])
+        return np.asarray(self.model.predict(released), dtype=np.int64)
+
+    def predict_proba(self, released: Array) -> Array:
+        return np.asarray(self.model.predict_proba(released))
 
 
 def _model(name: str, seed: int) -> Any:

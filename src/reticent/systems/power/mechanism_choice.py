@@ -1,0 +1,127 @@
+"""Which mechanism releases table rows: all that may be chosen are fitted on public rows, and the
+best by the user's scoring answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import InvalidInput
+from reticent.systems.power.query import PowerPlan, PowerQuery, rank
+from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.tables.schema import TabularSchema
+from reticent.training.progress import Report
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+PrivateQuery = PowerQuery | ScoreCodeQuery
+
+ANY_TWO_RECORDS = ("score-code", "code")
+"""What "auto" compares where any two records are neighbours. Noise on vectors would have to cover
+the diameter of the encoded box; it stays available by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublicRows:
+    """Encoded rows that are public, cut in two.
+
+    Attributes:
+        train, held: shapes (n, d) and (k, d); encoders are trained on the first and scored on the
+            second.
+        train_labels, held_labels: shapes (n,) and (k,).
+    """
+
+    train: Array
+    held: Array
+    train_labels: Labels
+    held_labels: Labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """What the user may set about training.
+
+    Attributes:
+        outputs: numbers of released values that are tried for vectors.
+        hidden: widths of the hidden layers of encoder and classifier.
+        epochs: passes over the rows.
+        head_epochs: passes of the models that utility is measured with.
+        seed: of training.
+    """
+
+    outputs: tuple[int, ...]
+    hidden: tuple[int, ...]
+    epochs: int
+    head_epochs: int
+    seed: int
+
+
+def fit_mechanisms(
+    schema: TabularSchema,
+    required: PowerPlan,
+    rows: PublicRows,
+    *,
+    mechanisms: Sequence[str],
+    settings: FitSettings,
+    report: Report,
+) -> tuple[PrivateQuery, tuple[PowerPlan, ...]]:
+    """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
+    first.
+
+    Args:
+        schema: the public description of rows.
+        required: budget, radius and scoring.
+        rows: public rows.
+        mechanisms: names of mechanisms that may be chosen.
+        settings: of training.
+        report: told after every epoch and every public model.
+
+    Raises:
+        InvalidInput: too few rows.
+        CalibrationFailed: no mechanism meets the requirement.
+    """
+    if len(rows.train) < 2 or len(np.unique(rows.train_labels)) < 2:
+        raise InvalidInput(
+            f"X: n_samples={len(rows.train) + len(rows.held)} is too few to train and calibrate "
+            "on; expected rows of two classes"
+        )
+    found: list[tuple[PrivateQuery, tuple[PowerPlan, ...]]] = []
+    if "score-code" in mechanisms:
+        from reticent.systems.power.score_fitting import fit_score_code
+
+        found.append(
+            fit_score_code(
+                schema,
+                required,
+                np.concatenate([rows.train, rows.held]),
+                np.concatenate([rows.train_labels, rows.held_labels]),
+                seed=settings.seed,
+                report=report,
+            )
+        )
+    others = [name for name in mechanisms if name != "score-code"]
+    if others:
+        from reticent.systems.power.fitting import fit_query
+
+        found.append(
+            fit_query(schema, required, rows, mechanisms=others, settings=settings, report=report)
+        )
+    best, _ = min(found, key=lambda part: rank(part[0].plan))
+    return best, tuple(sorted((plan for _, plans in found for plan in plans), key=rank))
+
+
+def stored_query(settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> PrivateQuery:
+    """The query that a bundle describes.
+
+    Raises:
+        CorruptBundle: fields or arrays that are missing or do not fit together.
+    """
+    plan = settings.get("plan")
+    scored = isinstance(plan, dict) and plan.get("mechanism") == "score-code"
+    kind = ScoreCodeQuery if scored else PowerQuery
+    return kind.from_description(settings, arrays)

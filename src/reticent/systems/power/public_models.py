@@ -1,0 +1,248 @@
+"""Public models of encoded rows as plain arrays: boosted trees and linear models, which a bundle
+can hold and numpy can evaluate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.coded_rows import CodedRows
+from reticent.core.errors import CorruptBundle, UnknownName
+
+Array = npt.NDArray[np.float64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+_BLOCK = 2**11
+_LARGEST = 2.0**100
+_LEAF = -1
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """Sums of regression trees, one sum for each class (one sum, of the second class, for two).
+
+    Nodes of all trees stand one after another; those of one tree are consecutive, its root first.
+
+    Attributes:
+        feature: shape (nodes,), int32: encoded coordinate that is compared, -1 in a leaf.
+        threshold: shape (nodes,): rows whose coordinate is at most this go left.
+        left, right: shape (nodes,), int32: children, further on in the arrays; 0 in a leaf.
+        value: shape (nodes,): what a leaf adds to the score, 0 elsewhere.
+        roots: shape (rounds, scores), int32: where each tree begins.
+        start: shape (scores,): scores before the first tree.
+        dimension: coordinates of an encoded row.
+
+    References:
+        - Friedman (2001), "Greedy function approximation: a gradient boosting machine",
+          doi:10.1214/aos/1013203451.
+
+    See Also:
+        reticent.PowerEncoder: chooses among public models.
+    """
+
+    feature: npt.NDArray[np.int32]
+    threshold: Array
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    value: Array
+    roots: npt.NDArray[np.int32]
+    start: Array
+    dimension: int
+
+    kind: ClassVar[str] = "boosted"
+
+    def __post_init__(self) -> None:
+        nodes, places = len(self.feature), np.arange(len(self.feature))
+        inner = self.feature != _LEAF
+        whole = (
+            all(
+                part.dtype == np.int32 for part in (self.feature, self.left, self.right, self.roots)
+            )
+            and all(part.dtype == np.float64 for part in (self.threshold, self.value, self.start))
+            and all(
+                part.shape == (nodes,)
+                for part in (self.threshold, self.left, self.right, self.value)
+            )
+            and self.roots.ndim == 2
+            and self.start.shape == self.roots.shape[1:]
+            and len(self.start) >= 1
+        )
+        if not whole:
+            raise CorruptBundle("bundle: arrays of its boosted trees do not fit together")
+        # Children further on than their parent: every walk ends.
+        walks = all(
+            ((part > places) & (part < nodes))[inner].all() for part in (self.left, self.right)
+        )
+        known = ((self.feature >= _LEAF) & (self.feature < self.dimension)).all()
+        rooted = ((self.roots >= 0) & (self.roots < nodes)).all()
+        if not (walks and known and rooted and _bounded(self.threshold, self.value, self.start)):
+            raise CorruptBundle("bundle: its boosted trees have no end, or weights beyond 2^100")
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return max(len(self.start), 2)
+
+    @cached_property
+    def depth(self) -> int:
+        """Comparisons on the longest way from a root to a leaf."""
+        depth = np.zeros(len(self.feature), dtype=np.int64)
+        for node in np.flatnonzero(self.feature != _LEAF):
+            below = depth[node] + 1
+            depth[self.left[node]] = depth[self.right[node]] = below
+        return int(depth.max(initial=0))
+
+    def scores(self, rows: CodedRows) -> Array:
+        """Scores before the logistic function or softmax, shape (n, scores); each row's depends on
+        that row alone.
+        """
+        found = np.empty((len(rows), len(self.start)))
+        for begin in range(0, len(rows), _BLOCK):
+            part = slice(begin, min(begin + _BLOCK, len(rows)))
+            found[part] = self._block(rows.part(part).dense())
+        return found
+
+    def _block(self, dense: Array) -> Array:
+        found = np.tile(self.start, (len(dense), 1))
+        places = np.arange(len(dense))
+        for trees in self.roots:
+            for score, root in enumerate(trees):
+                node = np.full(len(dense), root, dtype=np.int32)
+                for _ in range(self.depth):
+                    feature = self.feature[node]
+                    inner = feature != _LEAF
+                    if not inner.any():
+                        break
+                    goes_left = dense[places, feature] <= self.threshold[node]
+                    below = np.where(goes_left, self.left[node], self.right[node])
+                    node = np.where(inner, below, node)
+                found[:, score] += self.value[node]
+        return found
+
+    def describe(self) -> Arrays:
+        """Named arrays that ``model_from`` reads."""
+        names = ("feature", "threshold", "left", "right", "value", "roots", "start")
+        return {f"model.{name}": np.asarray(getattr(self, name)) for name in names}
+
+    @classmethod
+    def from_sklearn(cls, model: Any) -> BoostedTrees:
+        """The trees of a fitted ``HistGradientBoostingClassifier`` without categorical columns.
+
+        Numbers that are missing do not occur in encoded rows, so where they would go is left out.
+        """
+        parts: list[Any] = []
+        roots = np.zeros((len(model._predictors), model.n_trees_per_iteration_), dtype=np.int32)
+        begin = 0
+        for round_, trees in enumerate(model._predictors):
+            for score, tree in enumerate(trees):
+                nodes = tree.nodes
+                inner = nodes["is_leaf"] == 0
+                parts.append(
+                    (
+                        np.where(inner, nodes["feature_idx"], _LEAF).astype(np.int32),
+                        np.where(inner, nodes["num_threshold"], 0.0),
+                        np.where(inner, nodes["left"] + begin, 0).astype(np.int32),
+                        np.where(inner, nodes["right"] + begin, 0).astype(np.int32),
+                        np.where(inner, 0.0, nodes["value"]),
+                    )
+                )
+                roots[round_, score] = begin
+                begin += len(nodes)
+        feature, threshold, left, right, value = (
+            np.concatenate(part) for part in zip(*parts, strict=True)
+        )
+        start = np.asarray(model._baseline_prediction, dtype=np.float64).ravel()
+        columns = int(model.n_features_in_)
+        return cls(feature, threshold, left, right, value, roots, start, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """Affine scores of encoded rows, one for each class (one, of the second class, for two).
+
+    Attributes:
+        weight: shape (dimension, scores).
+        start: shape (scores,).
+
+    References:
+        - Cox (1958), "The regression analysis of binary sequences",
+          doi:10.1111/j.2517-6161.1958.tb00292.x.
+
+    See Also:
+        reticent.PowerEncoder: chooses among public models.
+    """
+
+    weight: Array
+    start: Array
+
+    kind: ClassVar[str] = "linear"
+
+    def __post_init__(self) -> None:
+        fits = (
+            self.weight.ndim == 2
+            and self.weight.dtype == self.start.dtype == np.float64
+            and self.start.shape == self.weight.shape[1:]
+            and len(self.start) >= 1
+        )
+        if not (fits and _bounded(self.weight, self.start)):
+            raise CorruptBundle("bundle: weights of its linear model do not fit together")
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of an encoded row."""
+        return len(self.weight)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return max(len(self.start), 2)
+
+    def scores(self, rows: CodedRows) -> Array:
+        """Scores before the logistic function or softmax, shape (n, scores); each row's depends on
+        that row alone.
+        """
+        return np.asarray(rows.times(self.weight) + self.start)
+
+    def describe(self) -> Arrays:
+        """Named arrays that ``model_from`` reads."""
+        return {"model.weight": self.weight, "model.start": self.start}
+
+    @classmethod
+    def from_sklearn(cls, model: Any) -> LinearModel:
+        """The weights of a fitted ``LogisticRegression``."""
+        return cls(
+            np.ascontiguousarray(model.coef_.T, dtype=np.float64),
+            np.asarray(model.intercept_, dtype=np.float64),
+        )
+
+
+PublicModel = BoostedTrees | LinearModel
+
+PUBLIC_MODELS = (BoostedTrees.kind, LinearModel.kind)
+"""Kinds of public models whose scores are cut into bins."""
+
+
+def model_from(kind: str, arrays: Arrays, *, dimension: int) -> PublicModel:
+    """The model that ``describe`` took apart.
+
+    Raises:
+        CorruptBundle: arrays that are missing or do not fit.
+        UnknownName: no such kind.
+    """
+    if kind == BoostedTrees.kind:
+        names = ("feature", "threshold", "left", "right", "value", "roots", "start")
+        parts: Any = {name: arrays[f"model.{name}"] for name in names}
+        return BoostedTrees(**parts, dimension=dimension)
+    if kind == LinearModel.kind:
+        return LinearModel(arrays["model.weight"], arrays["model.start"])
+    raise UnknownName(f"model={kind!r}: expected one of {', '.join(PUBLIC_MODELS)}")
+
+
+def _bounded(*parts: Array) -> bool:
+    """Whether all entries are finite and of a size whose sums are finite as well."""
+    return all(bool((np.abs(part) <= _LARGEST).all()) for part in parts)

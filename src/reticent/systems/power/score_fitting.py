@@ -1,0 +1,285 @@
+"""How a release of score bins is fitted: public models, bins of their scores and channels, compared
+exactly on public rows.
+
+Scores that bins and channels are chosen by are those of models that did not learn from the row
+(cross-fitting), so all public rows count for both.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from reticent.core.coded_rows import CodedRows
+from reticent.systems.power.channels import Channel, channels
+from reticent.systems.power.public_models import BoostedTrees, LinearModel, PublicModel
+from reticent.systems.power.query import TIE, PowerPlan
+from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery
+from reticent.systems.power.scoring import Scores, joint_of
+from reticent.tables.schema import TabularSchema
+from reticent.training.progress import Report
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+FOLDS = 4
+MOST_BINS = 24
+LEAST_ROWS = 50
+"""Public rows in a bin, at least, where bins are equal parts of them."""
+
+_SETTINGS: tuple[dict[str, Any], ...] = (
+    {"learning_rate": 0.1, "max_leaf_nodes": 8, "max_iter": 150},
+    {"learning_rate": 0.05, "max_leaf_nodes": 16, "max_iter": 150},
+    {"learning_rate": 0.1, "max_leaf_nodes": 4, "max_iter": 250},
+)
+_PENALTIES = (0.1, 10.0)
+_CUTS = 32  # places where two bins may be cut
+_SMOOTHING = 0.5
+_PASSES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class FittedScores:
+    """A public model and the scores that it, or its like, gives rows it did not learn from.
+
+    Attributes:
+        model: learnt from all public rows.
+        scores: shape (n, scores), of models that learnt from the other folds.
+    """
+
+    model: PublicModel
+    scores: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCode:
+    """One complete choice.
+
+    Attributes:
+        fitted: the model.
+        bins: of its scores.
+        channel: from bins to outputs, with its exact scores.
+    """
+
+    fitted: FittedScores
+    bins: ScoreBins
+    channel: Channel
+
+
+def fit_score_code(
+    schema: TabularSchema,
+    required: PowerPlan,
+    rows: Array,
+    labels: Labels,
+    *,
+    seed: int,
+    report: Report,
+) -> tuple[ScoreCodeQuery, tuple[PowerPlan, ...]]:
+    """The best release of score bins, and the best plan of each kind of model and channel, best
+    first.
+
+    Args:
+        schema: the public description of rows.
+        required: budget, radius and scoring.
+        rows: shape (n, dimension), encoded public rows.
+        labels: shape (n,), integers from 0 to classes - 1.
+        seed: of folds and models.
+        report: told after every model.
+    """
+    best: dict[tuple[str, str], ScoreCode] = {}
+    for fitted in public_models(rows, labels, seed=seed, report=report):
+        for code in score_codes(fitted, labels, epsilon=required.epsilon, scoring=required.scoring):
+            key = (fitted.model.kind, code.channel.response)
+            if key not in best or better(code, best[key], scoring=required.scoring):
+                best[key] = code
+    chosen: list[ScoreCode] = []
+    for code in best.values():
+        place = sum(not better(code, other, scoring=required.scoring) for other in chosen)
+        chosen.insert(place, code)
+    plans = [
+        PowerPlan(
+            mechanism="score-code",
+            epsilon=required.epsilon,
+            delta=0.0,
+            radius=required.radius,
+            utility=code.channel.scores.of(required.scoring),
+            information=code.channel.scores.information,
+            scoring=required.scoring,
+            model=code.fitted.model.kind,
+            response=code.channel.response,
+        )
+        for code in chosen
+    ]
+    first = chosen[0]
+    query = ScoreCodeQuery(schema, first.fitted.model, first.bins, first.channel.shares, plans[0])
+    return query, tuple(plans)
+
+
+def better(code: ScoreCode, other: ScoreCode, *, scoring: str) -> bool:
+    """Whether ``code`` is worth more; ties are broken by information."""
+    return _above(code.channel.scores, other.channel.scores, scoring=scoring)
+
+
+def _above(scores: Scores, others: Scores, *, scoring: str) -> bool:
+    gain = scores.of(scoring) - others.of(scoring)
+    return gain > TIE or (gain > -TIE and scores.information > others.information + TIE)
+
+
+def public_models(
+    rows: Array, labels: Labels, *, seed: int, report: Report
+) -> Iterator[FittedScores]:
+    """A linear model and boosted trees, each with the settings that lose least on one fold.
+
+    Args:
+        rows: shape (n, dimension).
+        labels: shape (n,), integers from 0.
+        seed: of folds and models.
+        report: told after every model that is learnt.
+    """
+    folds = _folds(labels, seed)
+    families: tuple[tuple[Any, ...], ...] = (
+        tuple(LogisticRegression(C=size, max_iter=300) for size in _PENALTIES),
+        tuple(
+            HistGradientBoostingClassifier(
+                **settings, l2_regularization=1.0, early_stopping=False, random_state=seed
+            )
+            for settings in _SETTINGS
+        ),
+    )
+    total, done = sum(len(family) + FOLDS for family in families), 0
+    for family in families:
+        firsts = []
+        for estimator in family:
+            scores = _held_scores(estimator, rows, labels, folds == 0)
+            loss = _log_loss(scores, labels[folds == 0])
+            firsts.append((loss, scores))
+            done += 1
+            report("public models", done, total, loss)
+        place = min(range(len(family)), key=lambda index: firsts[index][0])
+        loss, first = firsts[place]
+        scores = np.empty((len(rows), first.shape[1]))
+        scores[folds == 0] = first
+        for fold in range(1, FOLDS):
+            scores[folds == fold] = _held_scores(family[place], rows, labels, folds == fold)
+            done += 1
+            report("public models", done, total, loss)
+        model = _learnt(family[place], rows, labels)
+        done += 1
+        report("public models", done, total, loss)
+        yield FittedScores(model, scores)
+
+
+def _held_scores(estimator: Any, rows: Array, labels: Labels, held: npt.NDArray[np.bool_]) -> Array:
+    """Scores of the rows ``held``, from a model that learnt from the others."""
+    classes = int(labels.max()) + 1
+    # A class whose only rows are held out cannot be learnt without them.
+    rest = ~held if len(np.unique(labels[~held])) == classes else np.ones_like(held)
+    return _learnt(estimator, rows[rest], labels[rest]).scores(CodedRows.of(rows[held]))
+
+
+def label_shares(scores: Array) -> Array:
+    """Probabilities of labels that scores stand for, shape (n, classes): their softmax, or logistic
+    function where there is one.
+    """
+    full = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
+    top = np.exp(full - full.max(axis=1, keepdims=True))
+    return np.asarray(top / top.sum(axis=1, keepdims=True))
+
+
+def _log_loss(scores: Array, labels: Labels) -> float:
+    """Mean negative logarithm of the probability of the right label."""
+    right = label_shares(scores)[np.arange(len(labels)), labels]
+    return -float(np.log(np.maximum(right, np.finfo(np.float64).tiny)).mean())
+
+
+def _folds(labels: Labels, seed: int) -> Labels:
+    """A fold for each row, every class spread over all of them."""
+    random = np.random.default_rng(seed)
+    order = np.lexsort((random.random(len(labels)), labels))
+    folds = np.empty(len(labels), dtype=np.int64)
+    folds[order] = np.arange(len(labels)) % FOLDS
+    return folds
+
+
+def _learnt(estimator: Any, rows: Array, labels: Labels) -> PublicModel:
+    if isinstance(estimator, LogisticRegression):
+        with warnings.catch_warnings():
+            # Weights after 300 steps are as public, and valid, as any others.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return LinearModel.from_sklearn(estimator.fit(rows, labels))
+    return BoostedTrees.from_sklearn(estimator.fit(rows, labels))
+
+
+def score_codes(
+    fitted: FittedScores, labels: Labels, *, epsilon: float, scoring: str
+) -> Iterator[ScoreCode]:
+    """Bins and channels for one model, of which the best is to be taken.
+
+    Args:
+        fitted: the model.
+        labels: shape (n,), integers from 0.
+        epsilon: above 0.
+        scoring: what staircase channels are made for.
+    """
+    cuts = (
+        _threshold_bins(fitted.scores[:, 0], labels)
+        if fitted.scores.shape[1] == 1
+        else _prototype_bins(fitted.scores, labels)
+    )
+    for bins in cuts:
+        joint = joint_of(bins.of(fitted.scores), labels, bins=bins.count)
+        for channel in channels(joint, epsilon=epsilon, scoring=scoring):
+            yield ScoreCode(fitted, bins, channel)
+
+
+def _threshold_bins(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
+    """Two bins cut at many places, among them even odds and the share of the second label; and
+    equal parts of the rows, up to 24.
+    """
+    share = float((labels == 1).mean())
+    places = np.quantile(scores, np.arange(1, _CUTS) / _CUTS)
+    for place in np.unique([*places, 0.0, np.log(share / (1.0 - share))]):
+        yield ScoreBins(np.array([[place]]), 1)
+    for size in range(3, MOST_BINS + 1):
+        if size > 8 and size % 4:
+            continue
+        if size * LEAST_ROWS > max(len(scores), 3 * LEAST_ROWS):
+            return
+        ends = np.unique(np.quantile(scores, np.arange(1, size) / size))
+        if len(ends) >= 2:
+            yield ScoreBins(ends[None, :], 1)
+
+
+def _prototype_bins(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
+    """The likeliest class; and distributions of labels that lose least, in nats, when they stand
+    for the scores nearest to them.
+    """
+    shares = label_shares(scores)
+    classes = shares.shape[1]
+    if classes <= MOST_BINS:
+        yield ScoreBins(np.eye(classes), classes)
+    frequent = np.argsort(-np.bincount(labels, minlength=classes), kind="stable")
+    for size in range(2, min(classes + 1, MOST_BINS, max(2, len(labels) // LEAST_ROWS)) + 1):
+        # Start from the most frequent labels, the last bin standing for all others.
+        started = np.full(classes, size - 1)
+        started[frequent[: size - 1]] = np.arange(size - 1)
+        members = started[shares.argmax(axis=1)]
+        prototypes = np.zeros((size, classes))
+        for _ in range(_PASSES):
+            sums = np.zeros((size, classes))
+            np.add.at(sums, members, shares)
+            sums = sums + _SMOOTHING / classes
+            prototypes = np.log(sums / sums.sum(axis=1, keepdims=True))
+            moved = ScoreBins(prototypes, classes).of(scores)
+            if np.array_equal(moved, members):
+                break
+            members = moved
+        yield ScoreBins(prototypes, classes)

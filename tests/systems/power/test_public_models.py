@@ -1,0 +1,73 @@
+"""Public models as arrays: scikit-learn's own scores, rows alone and together, and arrays that are
+refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from reticent.core.coded_rows import CodedRows
+from reticent.core.errors import CorruptBundle, UnknownName
+from reticent.systems.power.public_models import BoostedTrees, LinearModel, model_from
+
+
+def fitted(kind: str, classes: int) -> tuple[Any, Any, np.ndarray]:
+    random = np.random.default_rng(classes)
+    rows = random.random((600, 5)).round(2)
+    labels = np.floor(classes * rows[:, :2].mean(axis=1)).astype(int)
+    labels = np.where(random.random(600) < 0.2, random.integers(0, classes, 600), labels)
+    if kind == "linear":
+        model: Any = LogisticRegression().fit(rows, labels)
+        return model, LinearModel.from_sklearn(model), rows
+    model = HistGradientBoostingClassifier(max_iter=20, max_leaf_nodes=9).fit(rows, labels)
+    return model, BoostedTrees.from_sklearn(model), rows
+
+
+@pytest.mark.parametrize("kind", ["boosted", "linear"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_are_scikit_learns_and_every_row_alone(kind: str, classes: int) -> None:
+    model, arrays, rows = fitted(kind, classes)
+    scores = arrays.scores(CodedRows.of(rows))
+    wanted = model.decision_function(rows).reshape(len(rows), -1)
+    tolerance = 1e-9 if kind == "linear" else 0.0  # trees are added in the same order
+    np.testing.assert_allclose(scores, wanted, rtol=0, atol=tolerance)
+    alone = np.concatenate([arrays.scores(CodedRows.of(row[None])) for row in rows[:50]])
+    np.testing.assert_array_equal(alone, scores[:50])
+    assert (arrays.classes, arrays.dimension) == (classes, 5)
+    again = model_from(kind, arrays.describe(), dimension=5)
+    np.testing.assert_array_equal(again.scores(CodedRows.of(rows)), scores)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda trees: {"left": np.zeros_like(trees.left)},
+        lambda trees: {"right": trees.right + 10_000},
+        lambda trees: {"feature": trees.feature + 9},
+        lambda trees: {"roots": trees.roots - 1},
+        lambda trees: {"value": trees.value * np.nan},
+        lambda trees: {"threshold": trees.threshold[:-1]},
+        lambda trees: {"start": np.zeros(3)},
+        lambda trees: {"roots": trees.roots.astype(np.int64)},
+    ],
+    ids=["loop", "beyond", "feature", "root", "nan", "short", "start", "type"],
+)
+def test_trees_that_cannot_be_walked_are_refused(spoil: Any) -> None:
+    trees = fitted("boosted", 2)[1]
+    with pytest.raises(CorruptBundle):
+        replace(trees, **spoil(trees))
+
+
+def test_weights_and_kinds_are_checked() -> None:
+    linear = fitted("linear", 2)[1]
+    for changes in ({"weight": linear.weight * np.inf}, {"start": np.zeros(2)}):
+        with pytest.raises(CorruptBundle):
+            replace(linear, **changes)
+    with pytest.raises(UnknownName, match="model='forest'"):
+        model_from("forest", {}, dimension=1)
