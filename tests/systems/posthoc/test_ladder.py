@@ -78,6 +78,15 @@ def test_gaussian_noise_serves_all_384_values_where_delta_allows_it() -> None:
     assert encoder.query_.plan.proposal == pytest.approx(1.0, rel=1e-6)
 
 
+def test_at_a_large_delta_a_network_is_trained_for_gaussian_noise_too() -> None:
+    X, y = sentences(40)
+    encoder = PosthocEncoder(
+        radius=0.05, input_norm="l2", obfuscator=FAST, **{**SETTINGS, "delta": 1e-2}
+    ).fit(X, y)
+    assert {plan.mechanism for plan in encoder.considered_} == {"k-norm-l2", "gaussian"}
+    assert encoder.guarantee.delta <= 1e-2
+
+
 def test_a_mechanism_that_was_asked_for_is_refused_by_name_where_it_does_not_fit() -> None:
     X, y = sentences(384)
     with pytest.raises(UnsupportedNorm, match="at most 64"):
