@@ -54,7 +54,6 @@ from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.power.query import PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
-from reticent.systems.releasing_system import ReleasingSystem
 from reticent.training.progress import Report, silent
 
 if TYPE_CHECKING:
