@@ -232,8 +232,8 @@ def auditable_query(system: Any) -> Query:
     """
     # Late: both bring scikit-learn, which the audits of mechanisms do without.
     from reticent.systems.power.encoder import PowerEncoder
-
     from reticent.systems.releasing_system import ReleasingSystem
+
     if type(system).__name__ in _VOTES:
         raise InvalidInput(
             f"system: a {type(system).__name__} cannot be audited by itself. Its labels are "
