@@ -3,9 +3,9 @@
 
 Each seed trains an embedder, a classifier and a network of certified slope on training pictures,
 fits tables and hop maps on nine tenths of them, and chooses thresholds, mechanisms and "auto" on
-the last tenth. The held-out part is looked at once, for the accuracies of the table: expectations
-over the mechanism's own randomness, which is known exactly. Every cell is cached in the folder, so
-an interrupted run continues.
+the last tenth. The command uses the held-out part for the accuracies of the table alone. These are
+expectations over the mechanism's own randomness, whose law is known exactly. Every cell is cached
+in the folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -253,8 +253,8 @@ def markdown(data: str, seeds: int, by_radius: dict[float, tuple[Results, Result
         f"# Labels at a proved epsilon: {data}",
         "",
         f"Printed by `python -m papers.posthoc.label_tables --data {data}`. Accuracy on the",
-        f"held-out part, mean over {seeds} seeds (each with an embedder of its own) and its",
-        "standard error. Delta is 0 and nothing is withheld. Neighbours lie within R (l-infinity)",
+        f"held-out part: {_over(seeds)}",
+        "Delta is 0 and nothing is withheld. Neighbours lie within R (l-infinity)",
         "in the beta-VAE embedding. Everything is fitted on nine tenths of the training part and",
         "chosen on the last tenth.",
         "",
@@ -323,6 +323,12 @@ def main(arguments: list[str] | None = None) -> None:
     )
     write_result(folder / "table.md", markdown(chosen.data, len(chosen.seeds), by_radius))
     print(folder / "table.md")
+
+
+def _over(seeds: int) -> str:
+    if seeds == 1:
+        return "of one seed, so without a standard error."
+    return f"mean over {seeds} seeds (each with an embedder of its own) ± its standard error."
 
 
 def _right(probabilities: Array, labels: Labels) -> float:
