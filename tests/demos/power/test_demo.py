@@ -121,8 +121,9 @@ def test_attacks_are_measured_against_the_words_of_the_table(adult: PowerDemo) -
         name
     ) in OURS:  # not better than the floor by much: the whole record is hidden, or all but its kind
         assert qualities[name]["categories"] < qualities[NOTHING]["categories"] + 0.15
-    mechanism = adult.results["rows"][0]["mechanism"]
-    assert attacks["different_guesses"][OURS[0]] == (2 if mechanism == "code" else 160)
+    row = adult.results["rows"][0]
+    letters = {"code": 2, "score-code": row["values"]}.get(row["mechanism"], 160)
+    assert 2 <= attacks["different_guesses"][OURS[0]] <= letters
 
 
 def test_examples_are_real_rows_and_marked_right(adult: PowerDemo) -> None:

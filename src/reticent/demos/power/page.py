@@ -16,6 +16,7 @@ _MODELS = {"boosted": "boosted trees", "forest": "a random forest", "network": "
 _FEW = 10  # so few different guesses are worth a sentence
 _MECHANISMS = {
     "code": "randomised response",
+    "score-code": "randomised response on score bins",
     "k-norm-l2": "K-norm noise",
     "gaussian": "Gaussian noise",
 }
@@ -362,7 +363,7 @@ def _within(results: dict[str, Any], reach: dict[str, Any]) -> str:
     codes = [
         f"ε = {row['epsilon']:g}"
         for row in results["rows"]
-        if row["radius"] == radius and row["mechanism"] == "code"
+        if row["radius"] == radius and row["mechanism"] in ("code", "score-code")
     ]
     covered = (
         f" Where calibration chose randomised response ({', '.join(codes)}), any two records "

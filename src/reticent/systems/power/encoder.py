@@ -471,7 +471,6 @@ class PowerEncoder(
 
 def _own_generator() -> AbstractContextManager[None]:
     """Leaves torch's generator as it was."""
-    import torch
-
+    torch = require("torch", extra="networks")
     context: AbstractContextManager[None] = torch.random.fork_rng(devices=[])
     return context

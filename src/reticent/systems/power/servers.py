@@ -186,8 +186,7 @@ class _Network:
         return self.head.predict(released)
 
     def predict_proba(self, released: Array) -> Array:
-        import torch
-
+        torch = require("torch", extra="networks")
         self.head.eval()
         with torch.no_grad():
             logits = self.head(torch.from_numpy(released.astype(np.float32)))
