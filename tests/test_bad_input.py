@@ -221,7 +221,7 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
         "obfuscator of another kind",
         _with(obfuscator=7),
         InvalidParameter,
-        "obfuscator: expected one of noise-aware",
+        "obfuscator: expected one of auto, noise-aware",
     ),
     (
         "no outputs",
@@ -461,7 +461,7 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
         "certified: unknown mechanism",
         _certified(mechanism="magic"),
         UnknownName,
-        "mechanism='magic': expected one of stability, distance",
+        "mechanism='magic': expected one of auto, stability",
     ),
     (
         "certified: exact answers without delta",

@@ -344,7 +344,7 @@ def read_inputs(
 
     An .npy file holds them by position; the columns of any other file are found by name.
     """
-    from reticent.cli.arrays import NPY, read_rows_by_position, starts_with
+    from reticent.cli.arrays import NPY, read_array, read_rows_by_position, starts_with
     from reticent.systems.streaming import columns_of
     from reticent.tables.batches import read_whole
 
@@ -357,6 +357,8 @@ def read_inputs(
             )
         schema = getattr(system.query_, "schema", None)
         return read_rows_by_position(path, schema, name=name), None
+    if not path.exists() or path.is_dir():
+        read_array(path, name=name)  # which says why it cannot be read
     columns = columns_of(system, name=name)
     found = read_whole(path, columns, ignore=ignore, subject_column=subject_column, name=name)
     return found.rows, found.subjects

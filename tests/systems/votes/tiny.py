@@ -41,6 +41,10 @@ class Caught:
         self.mechanism = mechanism
         self.totals: list[list[np.ndarray]] = []
 
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        return self.mechanism.sigmas
+
     def release(self, totals: Any) -> tuple[np.ndarray, ...]:
         arrays = [np.array(total, dtype=np.float64) for total in totals]
         self.totals.append(arrays)

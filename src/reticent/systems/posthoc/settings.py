@@ -134,9 +134,10 @@ class PosthocSettings:
                 "on the private point and has no bound. Use certificate='auto' for a test of "
                 "every point"
             )
-        if estimator.mechanism in LABEL_RULES and estimator.path == "local":
+        mechanism = one_of(estimator.mechanism, ("auto", *mechanisms), name="mechanism")
+        if mechanism in LABEL_RULES and estimator.path == "local":
             raise InvalidParameter(
-                f"mechanism={estimator.mechanism!r}, path='local': expected path='auto' or "
+                f"mechanism={mechanism!r}, path='local': expected path='auto' or "
                 "'global'; this mechanism tests and withholds nothing"
             )
         return cls(
@@ -148,7 +149,7 @@ class PosthocSettings:
             embedder_name=name,
             released=resolved(getattr(estimator, parameter), parameter=parameter, names=names),
             parameter=parameter,
-            mechanism=one_of(estimator.mechanism, ("auto", *mechanisms), name="mechanism"),
+            mechanism=mechanism,
             paths=_PATHS[estimator.path],
             certificate=certificate,
             calibration=_calibration(estimator.calibration),

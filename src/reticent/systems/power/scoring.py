@@ -69,12 +69,15 @@ def prediction_scores(
         1.0
     """
     p, w = np.asarray(probabilities, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    if p.ndim != 2 or p.shape != w.shape or not p.shape[1] >= 2:
+    if p.ndim != 2 or p.shape != w.shape or not p.shape[1] >= 1:
         raise InvalidInput(
-            f"weights: expected the shape of probabilities, {p.shape}, with two columns or more, "
-            f"got {w.shape}"
+            f"weights: expected the shape of probabilities, {p.shape}, with a column for each "
+            f"label, got {w.shape}"
         )
     w = w / w.sum()
+    if p.shape[1] == 1:  # where only one label occurs there is nothing to tell apart
+        lost = float((w * np.log(np.maximum(p, _FLOOR))).sum())
+        return Scores(information=lost, accuracy=1.0, balanced_accuracy=1.0, auc=0.5)
     prior = w.sum(axis=0)
     if not (prior > 0).all():
         raise InvalidInput("weights: expected every label to occur")
@@ -115,8 +118,8 @@ def channel_scores(joint: npt.ArrayLike) -> Scores:
 
 
 def joint_of(members: Labels, labels: Labels, *, bins: int) -> Array:
-    """Shares of rows in each bin with each label, shape (bins, labels that occur), each label's
-    smoothed by half a row spread evenly over the bins.
+    """Shares of rows in each bin with each label, shape (bins, labels that occur, at least 2), each
+    label's smoothed by half a row spread evenly over the bins.
 
     Args:
         members: shape (n,), the bin of each row, from 0 to bins - 1.
@@ -124,7 +127,7 @@ def joint_of(members: Labels, labels: Labels, *, bins: int) -> Array:
         bins: how many there are.
     """
     classes, places = np.unique(labels, return_inverse=True)
-    joint = np.full((bins, len(classes)), _SMOOTHING / bins)
+    joint = np.full((bins, max(2, len(classes))), _SMOOTHING / bins)
     np.add.at(joint, (members, places), 1.0)
     return np.asarray(joint / joint.sum())
 
