@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -150,3 +151,39 @@ def test_what_does_not_fit_together_is_refused(wine: pd.DataFrame, tmp_path: Pat
     assert positional.status == 2
     assert "X: has no column names" in positional.err
     assert not (tmp_path / "answers.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--part-format", "csv"], "part_format='csv': expected together with --rows-per-part"),
+        (["--rows-per-part", "50", "--overwrite"], "overwrite: parts are never replaced"),
+        (["--rows-per-part", "50", "--part-format", "xlsx"], "format='xlsx': expected one of"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    wine: pd.DataFrame, tmp_path: Path, command, words: list[str], message: str
+) -> None:
+    wine.to_csv(tmp_path / "public.csv", index=False)
+    (tmp_path / "fit.toml").write_text(FIT_CERTIFIED)
+    assert command("fit", tmp_path / "fit.toml").status == 0
+    call = ["release", tmp_path / "certified", "--input", tmp_path / "public.csv"]
+    refused = command(*call, "--ignore-column", "kind", "--output", tmp_path / "out", *words)
+    assert refused.status in (2, 4)
+    assert message in refused.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_cannot_be_written_is_known_before_the_charge(
+    wine: pd.DataFrame, tmp_path: Path, command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wine.to_csv(tmp_path / "public.csv", index=False)
+    (tmp_path / "fit.toml").write_text(FIT_CERTIFIED)
+    assert command("fit", tmp_path / "fit.toml").status == 0
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    call = ["release", tmp_path / "certified", "--input", tmp_path / "public.csv"]
+    call += ["--ignore-column", "kind", "--output", tmp_path / "answers.parquet"]
+    monkeypatch.setattr("reticent.systems.CertifiedClassifier.release", None)  # is not reached
+    refused = command(*call)
+    assert 'pip install "reticent[arrow]"' in refused.err
+    assert refused.status not in (0, 70)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reticent.bundles.parts import STATE
-from reticent.core.errors import BudgetExceeded, InvalidInput
+from reticent.core.errors import BudgetExceeded, InvalidInput, MissingExtra
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
@@ -220,6 +220,25 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     with pytest.raises(InvalidInput, match=message):
         list(encoder.release_stream(source, out, **{**call, **change}))
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == before
+
+
+@pytest.mark.parametrize("what", ["pyarrow", "key"])
+def test_what_is_missing_is_said_before_anything_is_charged(
+    encoder: PowerEncoder, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = ledger_at(tmp_path / "ledger.db", encoder, 100)
+    more: dict[str, Any] = {"ledger": ledger, "scope": PARTNER}
+    expected: type[Exception] = InvalidInput
+    if what == "pyarrow":
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        expected = MissingExtra
+    else:
+        more["key"] = tmp_path / "none.pem"
+    rows = TABLE.drop(columns=IGNORED)
+    with pytest.raises(expected):
+        encoder.release_stream([rows], tmp_path / "out", **more)  # at the call, not when iterated
+    assert not (tmp_path / "out").exists()
+    assert ledger.report().budgets[0].spent_epsilon == 0
 
 
 def test_a_folder_of_something_else_and_a_second_run_are_refused(

@@ -70,7 +70,7 @@ class Parts:
     identity: dict[str, Any]
 
     def __post_init__(self) -> None:
-        one_of(self.format, FORMATS, name="format")
+        check_format(self.format)
         count(self.rows, name="rows")
 
     def name(self, part: int) -> Path:
@@ -169,6 +169,17 @@ def release_parts(
         yield release
 
 
+def check_format(format: str) -> None:
+    """Nothing, if answers can be written in a format; to be asked before they are paid for.
+
+    Raises:
+        UnknownName: none of ``FORMATS``.
+        MissingExtra: pyarrow is not installed, for "parquet" and "arrow".
+    """
+    if one_of(format, FORMATS, name="format") != "csv":
+        require("pyarrow", extra="arrow")
+
+
 def encoded(release: Release, format: str) -> bytes:
     """A release as the bytes of a file: its columns, ``withheld`` and ``receipt``.
 
@@ -179,7 +190,7 @@ def encoded(release: Release, format: str) -> bytes:
     Raises:
         MissingExtra: pyarrow is not installed, for the first and the last.
     """
-    one_of(format, FORMATS, name="format")
+    check_format(format)
     if format == "csv":
         return _csv(release)
     buffer = io.BytesIO()

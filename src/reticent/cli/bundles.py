@@ -96,8 +96,9 @@ def release(
         ),
     ] = None,
     part_format: Annotated[
-        str, typer.Option(help="Of the parts: parquet, csv or arrow.")
-    ] = "parquet",
+        str | None,
+        typer.Option(help="With --rows-per-part: parquet (the default), csv or arrow."),
+    ] = None,
 ) -> None:
     """Answer every input row with the bundle's guarantee, and write the answers whole or not at
     all.
@@ -119,6 +120,16 @@ def release(
             "subject, subject_column: expected one of them, for one subject of all rows or for "
             "one of each row"
         )
+    if rows_per_part is None and part_format is not None:
+        raise InvalidInput(
+            f"part_format={part_format!r}: expected together with --rows-per-part; a single file "
+            "has the format that its name ends with"
+        )
+    if rows_per_part is not None and overwrite:
+        raise InvalidInput(
+            "overwrite: parts are never replaced; choose a new folder for --output, or repeat the "
+            "call without --overwrite to go on with an interrupted run"
+        )
     with ExitStack() as stack:
         book = scope = None
         if ledger is not None:
@@ -133,7 +144,7 @@ def release(
                 input_,
                 output,
                 rows=rows_per_part,
-                format=part_format,
+                format=part_format or "parquet",
                 ledger=book,
                 scope=scope,
                 ignore=ignore_column or (),
@@ -175,7 +186,7 @@ def _whole(
     """All answers at once, in one file; and the subject of each row."""
     import numpy as np
 
-    from reticent.bundles.parts import FORMATS, encoded
+    from reticent.bundles.parts import FORMATS, check_format, encoded
     from reticent.cli.arrays import release_content, release_size
 
     kind = output.suffix.removeprefix(".")
@@ -184,6 +195,8 @@ def _whole(
             f"key: a signature has its place in an .npz file, or beside parts (--rows-per-part); "
             f"got output={str(output)!r}"
         )
+    if kind in FORMATS:
+        check_format(kind)
     inputs, subjects = read_inputs(source, system, ignore=ignore, subject_column=subject_column)
     rows = len(inputs) if hasattr(inputs, "columns") else len(np.atleast_1d(inputs))
     room = release_size(rows, _numbers_per_answer(system)) * (4 if kind in FORMATS else 1)
@@ -344,9 +357,9 @@ def read_inputs(
 
     An .npy file holds them by position; the columns of any other file are found by name.
     """
-    from reticent.cli.arrays import NPY, read_array, read_rows_by_position, starts_with
+    from reticent.cli.arrays import NPY, read_rows_by_position, starts_with
     from reticent.systems.streaming import columns_of
-    from reticent.tables.batches import read_whole
+    from reticent.tables.batches import file_kind, read_whole
 
     if starts_with(path, NPY) or path.suffix == ".npy":
         where = f"{name}={str(path)!r}"
@@ -357,8 +370,8 @@ def read_inputs(
             )
         schema = getattr(system.query_, "schema", None)
         return read_rows_by_position(path, schema, name=name), None
-    if not path.exists() or path.is_dir():
-        read_array(path, name=name)  # which says why it cannot be read
+    if not path.exists() or path.is_dir():  # a pipe may be read once, and is not looked at here
+        file_kind(path, name=name)
     columns = columns_of(system, name=name)
     found = read_whole(path, columns, ignore=ignore, subject_column=subject_column, name=name)
     return found.rows, found.subjects

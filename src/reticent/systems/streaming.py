@@ -12,6 +12,7 @@ from reticent.bundles.parts import Parts, opened, release_parts
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
+from reticent.core.signatures import check_signing_key
 from reticent.ledger.ledger import Ledger
 from reticent.tables.batches import LARGEST_BATCH, Batch, read_batches
 from reticent.tables.feature_names import kept_names
@@ -55,11 +56,12 @@ class ReleasesStreams:
             key: private key file that signs every receipt.
             report: called with the number of rows after each part.
 
-        Yields:
-            The answers of every part that this run wrote, once they are on the disk.
+        Returns:
+            An iterator over the answers of every part that this run writes, each once it is on the
+            disk. Nothing is answered before it is asked for: iterate, or call ``list``.
 
         Raises:
-            NotFittedYet: nothing is answered.
+            NotFittedYet, UnknownName, MissingExtra: nothing is answered.
             InvalidInput: rows that do not fit, or a folder of something else. Parts written before
                 stay, as for every error.
             BudgetExceeded, LedgerUnavailable, WriteFailed: see ``release``.
@@ -68,34 +70,41 @@ class ReleasesStreams:
             raise InvalidInput("ledger and scope: expected both or neither")
         if subject_column is not None and ledger is None:
             raise InvalidInput("subject_column: expected together with ledger and scope")
+        if key is not None:
+            check_signing_key(Path(key))
         path = Path(source) if isinstance(source, str | Path) else None
+        columns = None if path is None else columns_of(self)
         bundle = str(getattr(self, "bundle_identity_", ""))
         identity = {"bundle": bundle, "source": _identity(path)}
         parts = Parts(Path(output), format, rows, identity)
-        with opened(parts) as start:
-            if path is None:
-                batches = _frames(source, start)  # type: ignore[arg-type]
-            else:
-                batches = read_batches(
-                    path,
-                    columns_of(self),
-                    rows=rows,
-                    ignore=ignore,
-                    subject_column=subject_column,
-                    skip=start * rows,
-                    name="source",
+
+        def answers() -> Iterator[Release]:
+            with opened(parts) as start:
+                if path is None or columns is None:
+                    batches = _frames(source, start)  # type: ignore[arg-type]
+                else:
+                    batches = read_batches(
+                        path,
+                        columns,
+                        rows=rows,
+                        ignore=ignore,
+                        subject_column=subject_column,
+                        skip=start * rows,
+                        name="source",
+                    )
+                yield from release_parts(
+                    self,  # type: ignore[arg-type]
+                    batches,
+                    parts,
+                    start=start,
+                    ledger=ledger,
+                    scope=scope,
+                    sampler=sampler,
+                    key=None if key is None else Path(key),
+                    report=report,
                 )
-            yield from release_parts(
-                self,  # type: ignore[arg-type]
-                batches,
-                parts,
-                start=start,
-                ledger=ledger,
-                scope=scope,
-                sampler=sampler,
-                key=None if key is None else Path(key),
-                report=report,
-            )
+
+        return answers()
 
 
 def columns_of(system: Any, *, name: str = "source") -> TabularSchema | list[str]:

@@ -24,7 +24,7 @@ from reticent.tables.schema import TabularSchema
 LARGEST_BATCH = 100_000
 """Rows of a batch at most: with more, 10^7 rows of Parquet no longer fit into 1 GiB."""
 
-_ARROW_FILE, _PARQUET, _GZIP = b"ARROW1", b"PAR1", b"\x1f\x8b"
+_ARROW_FILE, _PARQUET = b"ARROW1", b"PAR1"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,20 @@
-"""Cells of a table: which are missing, and how numbers, instants and truth values are read."""
+"""Cells of a table: which are missing, how numbers, instants and truth values are read, and what is
+refused.
+"""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import InvalidInput
+from reticent.core.checks import shown
+from reticent.core.coded_rows import Codes
+from reticent.core.errors import InvalidInput, InvalidParameter
 
 Array = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
@@ -131,6 +136,68 @@ def truth_of_word(word: str) -> bool | None:
     """What "true", "yes", "1", "false", "no", "0" say, in upper or lower case, or None."""
     low = word.lower()
     return True if low in _TRUE else False if low in _FALSE else None
+
+
+def positions_of(cells: npt.NDArray[Any], positions: dict[str, int]) -> Codes:
+    """The position of every cell's word, -1 for one that has none."""
+
+    def found(values: list[Any]) -> Codes:
+        # One by one: an array of words would be as wide as the longest one, and drop NULs at
+        # their ends.
+        words = values if set(map(type, values)) <= {str} else map(word_of, values)
+        return np.fromiter(map(positions.get, words, repeat(-1)), dtype=np.int32, count=len(values))
+
+    if cells.dtype.kind in "fiub":  # few different numbers, mostly
+        different, where = np.unique(cells, return_inverse=True)
+        return np.asarray(found(different.tolist())[where])
+    return found(cells.tolist())
+
+
+def beyond(
+    values: Array, empty: npt.NDArray[np.bool_], lower: float, upper: float
+) -> dict[str, int]:
+    """How many values are missing, below and above a range."""
+    return {
+        "missing": int(empty.sum()),
+        "below": int((~empty & (values < lower)).sum()),
+        "above": int((~empty & (values > upper)).sum()),
+    }
+
+
+def refuse_missing(name: str, empty: npt.NDArray[np.bool_]) -> None:
+    """Refuses a column with cells that hold no value.
+
+    Raises:
+        InvalidInput: says how many.
+    """
+    if empty.any():
+        raise InvalidInput(
+            f"column {name!r}: {int(empty.sum())} of {len(empty)} values are missing (NaN, None or "
+            "NaT), and the schema has no code for a missing value; declare one"
+        )
+
+
+def refuse_unknown(name: str, codes: npt.NDArray[np.integer[Any]], what: str) -> None:
+    """Refuses a column with codes below 0, which stand for unknown values.
+
+    Raises:
+        InvalidInput: says how many; values are never shown.
+    """
+    unknown = int((codes < 0).sum())
+    if unknown:
+        raise InvalidInput(
+            f"column {name!r}: {unknown} of {len(codes)} values are not among {what}"
+        )
+
+
+def check_name(name: Any) -> None:
+    """Refuses what is no name of a column.
+
+    Raises:
+        InvalidParameter: it is no text.
+    """
+    if not isinstance(name, str):
+        raise InvalidParameter(f"name={shown(name)}: expected the name of a column")
 
 
 def _instant(value: Any) -> float | None:

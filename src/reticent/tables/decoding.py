@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from reticent.core.checks import finite_array
 from reticent.tables.attributes import (
+    Attribute,
     Categorical,
     Instant,
     Numeric,
@@ -19,7 +20,7 @@ from reticent.tables.attributes import (
     Ordered,
     Truth,
 )
-from reticent.tables.schema import Attribute, TabularSchema
+from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]
 

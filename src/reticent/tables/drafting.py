@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
-from reticent.tables.attributes import Categorical, Hashed, Instant, Numeric, Truth
+from reticent.tables.attributes import Attribute, Categorical, Hashed, Instant, Numeric, Truth
 from reticent.tables.cells import absent, instants, word_of
 from reticent.tables.frames import named_rows
-from reticent.tables.schema import Attribute, TabularSchema
+from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]
 

@@ -38,12 +38,11 @@ from reticent.tables.attributes import (
     Truth,
 )
 from reticent.tables.cells import word_of
-from reticent.tables.frames import NamedRows
+from reticent.tables.frames import NamedRows, listed
 from reticent.tables.schema import Array, TabularSchema
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 4096  # lines that are held as text at a time
-_SHOWN = 5
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
@@ -561,34 +560,28 @@ def _order(
     if missing:
         raise InvalidInput(
             f"{where}: its first line names {len(wanted) - len(missing)} of {len(wanted)} "
-            f"columns, and not {_listed(missing)}; "
+            f"columns, and not {listed(missing)}; "
             "expected a header line, comma-separated, with the names in the schema"
         )
     both = sorted(ignored.intersection(wanted))
     if both:
         raise InvalidInput(
-            f"{where}: the schema needs {_listed(both)}; ignore only columns that it does not name"
+            f"{where}: the schema needs {listed(both)}; ignore only columns that it does not name"
         )
     absent = sorted(ignored.difference(found))
     if absent:
-        raise InvalidInput(f"{where}: has no column {_listed(absent)} to ignore")
+        raise InvalidInput(f"{where}: has no column {listed(absent)} to ignore")
     extra = [name for name in found if name not in ignored and name not in wanted]
     if extra:
         raise InvalidInput(
-            f"{where}: the schema does not name {_listed(extra)}; take such columns out, or "
+            f"{where}: the schema does not name {listed(extra)}; take such columns out, or "
             "ignore each by name "
             "(ignore=[...], --ignore-column)"
         )
     repeated = [name for name, count in found.items() if count > 1]
     if repeated:
         raise InvalidInput(
-            f"{where}: has more than one column {_listed(repeated)}; every name may stand "
-            "there once"
+            f"{where}: has more than one column {listed(repeated)}; every name may stand there once"
         )
     places = {name: place for place, name in enumerate(header)}
     return tuple(places[name] for name in wanted)
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(repr(name) for name in names[:_SHOWN]) + rest

@@ -7,8 +7,8 @@ from __future__ import annotations
 from reticent.datasets.adult import COLUMNS
 from reticent.datasets.covertype import QUANTITIES, SOIL, WILDERNESS
 from reticent.datasets.higgs import MISSING
-from reticent.tables.attributes import Categorical, Numeric, OneHot
-from reticent.tables.schema import Attribute, TabularSchema
+from reticent.tables.attributes import Attribute, Categorical, Numeric, OneHot
+from reticent.tables.schema import TabularSchema
 
 _ADULT_NUMBERS = {
     "age": Numeric("age", 17, 90),

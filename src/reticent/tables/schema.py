@@ -27,13 +27,12 @@ from reticent.core.files import output_file
 from reticent.core.regions import Box
 from reticent.tables.attributes import (
     HALF_ROOT,
-    Categorical,
-    Hashed,
+    KINDS,
+    Attribute,
     Instant,
     Numeric,
     OneHot,
     Ordered,
-    Truth,
 )
 from reticent.tables.frames import check_columns, names_of, ordered_rows, plain_rows
 
@@ -44,11 +43,7 @@ ENCODING_VERSION = 1
 changes with it.
 """
 
-Attribute = Numeric | Categorical | OneHot | Instant | Truth | Ordered | Hashed
-_KINDS: dict[str, type[Attribute]] = {
-    kind.kind: kind for kind in (Numeric, Categorical, OneHot, Instant, Truth, Ordered, Hashed)
-}
-_NAMES = [kind.__name__ for kind in _KINDS.values()]
+_NAMES = [kind.__name__ for kind in KINDS.values()]
 
 
 @dataclass(frozen=True)
@@ -65,6 +60,7 @@ class TabularSchema:
         note: where it comes from, for whoever reads the file; it changes nothing.
 
     Example:
+        >>> from reticent.tables import Categorical
         >>> schema = TabularSchema((Numeric("age", 0, 100), Categorical("sex", ("Female", "Male"))))
         >>> schema.encode([[50, "Male"]]).round(3).tolist()
         [[0.5, 0.0, 0.707]]
@@ -236,13 +232,13 @@ class TabularSchema:
             attributes = []
             for fields in values["attributes"]:
                 rest = dict(fields)
-                attributes.append(_KINDS[rest.pop("kind")](**rest))
+                attributes.append(KINDS[rest.pop("kind")](**rest))
             return cls(tuple(attributes), note=str(values.get("note", "")))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, ReticentError):
                 raise
             raise InvalidInput(
-                f"schema: expected attributes of kind {', '.join(_KINDS)} ({error})"
+                f"schema: expected attributes of kind {', '.join(KINDS)} ({error})"
             ) from error
 
     @classmethod

@@ -21,9 +21,9 @@ from reticent.attacks.hijacking import (
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
-from reticent.tables.attributes import Numeric, OneHot
+from reticent.tables.attributes import Attribute, Numeric, OneHot
 from reticent.tables.decoding import decode
-from reticent.tables.schema import Attribute, TabularSchema
+from reticent.tables.schema import TabularSchema
 from reticent.training.power.published import PowerConfig
 
 Array = npt.NDArray[np.float64]
