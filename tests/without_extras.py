@@ -6,6 +6,7 @@ they fail. It is no conftest, since it has to be there when the conftests are im
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from importlib.util import find_spec
 from typing import Any
@@ -22,7 +23,10 @@ OPTIONAL = {
     "mypy",
     "opacus",
     "opendp",
+    "pandas",
+    "polars",
     "psycopg",
+    "pyarrow",
     "skimage",
     "sympy",
     "torch",
@@ -66,6 +70,19 @@ def skipped_without(node: pytest.Item | pytest.Collector, call: Any, report: Any
         return
     report.outcome = "skipped"
     report.longrepr = (str(node.path), 0, f"Skipped: needs {package}")
+    if whole_file:
+        _forget(node)
+
+
+def _forget(node: pytest.Item | pytest.Collector) -> None:
+    """Takes a module that could not be executed out of ``sys.modules``, as ``import`` does.
+
+    pytest's importlib mode leaves it there half made, and whoever imports it next would find no
+    names in it, instead of hearing which package is missing.
+    """
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) == str(node.path):
+            del sys.modules[name]
 
 
 @pytest.hookimpl(wrapper=True)
