@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
+from doctest import UnexpectedException
 from importlib.util import find_spec
 from typing import Any
 
@@ -49,6 +50,10 @@ ALWAYS = (
 
 def missing_package(error: BaseException | None) -> str | None:
     """The optional package that is not installed here and that ``error`` came from, if any."""
+    # A failing example of a docstring wraps what it raised, and several are wrapped once more.
+    error = next(iter(getattr(error, "failures", ())), error)
+    if isinstance(error, UnexpectedException):
+        error = error.exc_info[1]
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
