@@ -12,14 +12,14 @@ import pytest
 
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.datasets import load_digits
-from reticent.demos.posthoc.demo import LABEL, OURS, at, best_published, inked, run_demo
+from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, at, best_published, inked, run_demo
 from reticent.demos.posthoc.settings import suggested
 
 
 def test_every_row_carries_the_same_proved_total(tiny_outcome):
     rows = tiny_outcome.results["rows"]
     assert {(row["name"], row["epsilon"]) for row in rows} == {
-        (name, epsilon) for name in (OURS, LABEL, "Encoder", "C-N") for epsilon in (2.0, 8.0)
+        (name, epsilon) for name in (OURS, PLAIN, LABEL, "Encoder", "C-N") for epsilon in (2.0, 8.0)
     }
     for row in rows:
         assert row["guarantee"]["epsilon"] == pytest.approx(row["epsilon"])

@@ -32,6 +32,7 @@ from reticent.systems import (
 from reticent.training.embedder import train_embedder
 from reticent.training.heads import train_head
 from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
+from reticent.training.parts.linear_maps import LiveCoordinates
 from reticent.training.progress import Report, silent
 
 Images = npt.NDArray[np.float32]
@@ -39,6 +40,7 @@ Floats = npt.NDArray[np.float64]
 
 OURS = "ours, embedding"
 LABEL = "ours, label only"
+PLAIN = "noise on the embedding"
 
 NEIGHBOURS = 4
 """Decoded neighbours that are shown per picture."""
@@ -166,6 +168,10 @@ class _Demo:
             quality, attacked[epsilon] = self._attack(copies, released.values, shown)
             attacks.append({"sees": "our release", "epsilon": epsilon, **quality.to_dict()})
             kept = encoder if epsilon == config.bundle_epsilon else kept
+            with self._timed("noise on the embedding: certify, calibrate"):
+                plain = self._encoder(epsilon, LiveCoordinates())
+            seen, taught = self._released(plain)
+            rows.append(self._row(PLAIN, epsilon, plain, seen, self._learn(taught, seen)))
             for name, module in published.items():
                 with self._timed("published obfuscators: certify, calibrate"):
                     other = self._encoder(epsilon, module)
@@ -218,7 +224,9 @@ class _Demo:
         config = self.config
         return NoiseAware(outputs=config.outputs, hidden=config.hidden, epochs=config.epochs)
 
-    def _encoder(self, epsilon: float, obfuscator: NoiseAware | nn.Module) -> PosthocEncoder:
+    def _encoder(
+        self, epsilon: float, obfuscator: NoiseAware | LiveCoordinates | nn.Module
+    ) -> PosthocEncoder:
         config = self.config
         return PosthocEncoder(
             epsilon=epsilon,
@@ -226,7 +234,7 @@ class _Demo:
             radius=config.radius,
             embedder=self.embedder,
             obfuscator=obfuscator,
-            mechanism="auto" if isinstance(obfuscator, nn.Module) else config.mechanism,
+            mechanism=config.mechanism if isinstance(obfuscator, NoiseAware) else "auto",
             calibration=Calibration(head_epochs=config.head.epochs),
             random_state=config.seed,
         ).fit(self.images, self.labels)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.demos.posthoc.demo import LABEL, OURS, DemoOutcome, best_published, inked
+from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, DemoOutcome, best_published, inked
 from reticent.pages.drawings import empty_drawing, png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_COLOURS = {OURS: "#0b63a5", LABEL: "#00755a"}
+_COLOURS = {OURS: "#0b63a5", LABEL: "#00755a", PLAIN: "#6b3fa0"}
 _BEST, _PUBLISHED, _QUIET = "#b8480c", "#8a8f93", "#58646c"
 _SHOWN = 5
 
@@ -36,7 +36,7 @@ def figure(outcome: DemoOutcome) -> bytes:
 def _accuracy(axes: Axes, results: dict[str, Any]) -> None:
     best = best_published(results)
     others = [name for name in results["settings"]["published"] if name != best]
-    for name in (*others, best, OURS, LABEL):
+    for name in (*others, best, PLAIN, OURS, LABEL):
         rows = [row for row in results["rows"] if row["name"] == name]
         colour = _COLOURS.get(name, _BEST if name == best else _PUBLISHED)
         plain = name in others

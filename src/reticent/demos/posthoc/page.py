@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from reticent.demos.posthoc.demo import LABEL, OURS, DemoOutcome, at, best_published, inked
+from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, DemoOutcome, at, best_published, inked
 from reticent.pages.line_chart import Level, Series, line_chart
 from reticent.pages.parts import card_section, document, figure_table, percent
 
@@ -70,6 +70,11 @@ def _facts(results: dict[str, Any]) -> str:
         ),
         ("label", at(results, LABEL, epsilon), "correct, when the device releases only the label"),
         (
+            "plain",
+            at(results, PLAIN, epsilon),
+            "correct with noise on the embedding itself, untrained, under the same proof",
+        ),
+        (
             "best",
             at(results, best, epsilon),
             f"correct with {best}, the best published obfuscator here, under the same proof",
@@ -87,7 +92,7 @@ def _facts(results: dict[str, Any]) -> str:
     held_out = results["data"]["held_out"]
     return (
         f'<ul class="facts" aria-label="Main results">{"".join(items)}</ul>'
-        f"<p>The first three carry the same proved total, {_total(results, epsilon)} per "
+        f"<p>The first four carry the same proved total, {_total(results, epsilon)} per "
         "picture, for embeddings within distance "
         f"{results['settings']['radius']:g} of each other. Measured on {held_out:,} held-out "
         "pictures; "
@@ -219,6 +224,7 @@ def _accuracy_section(results: dict[str, Any]) -> str:
     series = [_series(results, name, "published", markers[name]) for name in others]
     series += [
         _series(results, best, "best", markers[best]),
+        _series(results, PLAIN, "plain", "triangle"),
         _series(results, LABEL, "label", "diamond"),
         _series(results, OURS, "ours", "circle"),
     ]
@@ -232,7 +238,7 @@ def _accuracy_section(results: dict[str, Any]) -> str:
             f"{percent(at(results, name, epsilon)['accuracy'])} at epsilon {epsilon:g}"
             for epsilon in settings["epsilons"]
         )
-        for name in (OURS, LABEL, best)
+        for name in (OURS, LABEL, PLAIN, best)
     )
     chart = line_chart(
         series,
@@ -243,7 +249,7 @@ def _accuracy_section(results: dict[str, Any]) -> str:
         y_name="held-out accuracy",
     )
     rows = []
-    for name in (LABEL, OURS, best, *others):
+    for name in (LABEL, OURS, PLAIN, best, *others):
         entries = [at(results, name, epsilon) for epsilon in settings["epsilons"]]
         cells = [
             f"{100 * row['accuracy']:.1f} ± {196 * row['standard_error']:.1f}" for row in entries
