@@ -92,6 +92,18 @@ def test_public_rows_that_say_nothing_are_refused(rows: list[list[float]]) -> No
         PublicSpace.around(rows, components=None, whitening=0.0, lower_upper=None, alike=True)
 
 
+def test_a_spread_without_a_grid_is_refused() -> None:
+    """A step of the grid would be 0, and a record in the middle would have no point."""
+    with pytest.raises(InvalidInput, match="spread"):
+        PublicSpace.around(
+            np.array([[0.0], [2e-310]]),
+            components=None,
+            whitening=0.5,
+            lower_upper=None,
+            alike=True,
+        )
+
+
 def test_numbers_out_of_range_are_refused() -> None:
     for value in (-0.1, 1.1, "much"):
         with pytest.raises(InvalidParameter, match="whitening"):
