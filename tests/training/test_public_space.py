@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.training import public_space
 from reticent.training.public_space import (
     LENGTH,
     REACH,
@@ -53,6 +56,23 @@ def test_a_point_is_the_same_alone_in_any_order_and_beside_others() -> None:
     assert np.array_equal(together[:50], np.concatenate([space.points(r[None]) for r in rows[:50]]))
 
 
+def test_what_is_multiplied_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding at the end would hide a product that depends on the batch, most of the time."""
+    rows = np.random.default_rng(4).normal(size=(50, 9))
+    space = PublicSpace.around(rows, components=4, whitening=0.5, lower_upper=None, alike=True)
+    honest, seen = public_space.exact_product, []
+
+    def checked(left: Any, right: Any, *, bound: float) -> Any:
+        seen.append(np.array_equal(left, np.rint(left)) and np.array_equal(right, np.rint(right)))
+        assert (np.abs(left) @ np.abs(right)).max() <= bound
+        return honest(left, right, bound=bound)
+
+    monkeypatch.setattr(public_space, "exact_product", checked)
+    space.points(np.concatenate([rows, 1e9 * rows]))
+    assert seen
+    assert all(seen)
+
+
 def test_far_rows_are_cut_to_public_numbers() -> None:
     rows = np.array([[1e308, -1e308, 1e308, 0.0, 1e300]])
     points = around(whitening=1.0).points(rows)
@@ -90,18 +110,6 @@ def test_arrays_give_the_same_space_back() -> None:
 def test_public_rows_that_say_nothing_are_refused(rows: list[list[float]]) -> None:
     with pytest.raises(InvalidInput, match="public_X"):
         PublicSpace.around(rows, components=None, whitening=0.0, lower_upper=None, alike=True)
-
-
-def test_a_spread_without_a_grid_is_refused() -> None:
-    """A step of the grid would be 0, and a record in the middle would have no point."""
-    with pytest.raises(InvalidInput, match="spread"):
-        PublicSpace.around(
-            np.array([[0.0], [2e-310]]),
-            components=None,
-            whitening=0.5,
-            lower_upper=None,
-            alike=True,
-        )
 
 
 def test_numbers_out_of_range_are_refused() -> None:

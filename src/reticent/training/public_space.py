@@ -114,10 +114,7 @@ class PublicSpace:
             raise InvalidInput("public_X: expected rows that differ")
         weights = np.maximum(spread, floor) ** -power
         size = math.sqrt(float(np.square(spread * weights).sum()))
-        with np.errstate(over="ignore", divide="ignore"):
-            per_unit = _INPUT_REACH / (reach * units)
-        if not bool(np.isfinite(per_unit).all()):
-            raise InvalidInput("public_X: expected columns that spread by more than 1e-300")
+        per_unit = _INPUT_REACH / (reach * units)
         whole = np.rint(directions * _DIRECTION_STEPS)
         scales = weights * UNIT / size * reach / (_INPUT_REACH * _DIRECTION_STEPS)
         return cls(center, per_unit, whole, scales)
