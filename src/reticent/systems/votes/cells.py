@@ -237,9 +237,10 @@ class CellsClassifier(ReleasedModel):
                 np.arange(len(starts)), np.diff(starts, append=records.stop - records.start)
             )
             np.add.at(persons, (owners, places[records]), labels[records])
-            persons = persons.reshape(len(starts), -1)
             # Cut on the fine grid, where rounding towards 0 costs a millionth of a vote.
-            total += clipped(VOTE * persons, VOTE * centred_length(classes)).sum(axis=0)
+            total += clipped(
+                VOTE * persons.reshape(len(starts), -1), VOTE * centred_length(classes)
+            ).sum(axis=0)
         return total.reshape(cells, classes) / VOTE
 
     def _public_votes(self, places: Integers, cells: int, codes: Integers | None) -> Array | None:

@@ -22,7 +22,7 @@ from reticent.systems.releasing_system import with_class_names
 from reticent.systems.streaming import ReleasesStreams
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator, Voters
-from reticent.systems.votes.responses import response_of
+from reticent.systems.votes.responses import Response, response_of
 from reticent.systems.votes.sums import VOTE, check_exact
 from reticent.tables.frames import framed
 
@@ -58,6 +58,10 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
 
     answers: int
     response: str
+
+    response_: Response
+    _voters: Voters
+    _prepaid: PrepaidAnswers
 
     def fit(
         self,
