@@ -49,6 +49,15 @@ def test_noise_is_that_of_the_exact_composition(epsilon: float, delta: float, su
     assert expected <= mechanism.multipliers[0] < expected * (1 + 1e-5)
 
 
+def test_discreteness_is_paid_for_where_coordinates_are_many_and_the_grid_is_coarse() -> None:
+    mechanism = made(blocks=(SumBlock(1000, 2.0**11),), sums=4)
+    rough = needed(1.0, 1e-5) * 2.0
+    eta = 4 * 1000 * 1300 / (8 * (rough * 2.0**11) ** 2)
+    assert eta > 2e-3
+    expected = needed(1.0 - 2 * eta, 1e-5 * math.exp(-eta)) * 2.0
+    assert mechanism.multipliers[0] == pytest.approx(expected, rel=1e-6)
+
+
 def test_blocks_share_the_precision() -> None:
     mechanism = made(blocks=(SumBlock(3, STEP, 0.75), SumBlock(1, 5 * STEP, 0.25)), sums=7)
     spent = [7 / multiplier**2 for multiplier in mechanism.multipliers]
@@ -108,6 +117,9 @@ def test_other_noise_is_for_experiments_only() -> None:
     mechanism = made()
     with pytest.raises(InvalidInput, match="expected 1 in a release"):
         mechanism.noisy(([0],), sampler=SecureSampler(), noise_scale=0.5)
+    assert SumSession(mechanism, sampler=SeededSampler(3), noise_scale=0.5).sigmas == (
+        pytest.approx(0.5 * mechanism.sigmas[0]),
+    )
     with pytest.raises(InvalidInput, match="expected 1 in a release"):
         mechanism.noisy_rows([[0]], sampler=SecureSampler(), noise_scale=0.5)
     one, half = (

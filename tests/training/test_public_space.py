@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.training import public_space
 from reticent.training.public_space import (
     LENGTH,
     REACH,
@@ -51,6 +54,23 @@ def test_a_point_is_the_same_alone_in_any_order_and_beside_others() -> None:
     together = space.points(rows)
     assert np.array_equal(together[::-1], space.points(rows[::-1]))
     assert np.array_equal(together[:50], np.concatenate([space.points(r[None]) for r in rows[:50]]))
+
+
+def test_what_is_multiplied_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding at the end would hide a product that depends on the batch, most of the time."""
+    rows = np.random.default_rng(4).normal(size=(50, 9))
+    space = PublicSpace.around(rows, components=4, whitening=0.5, lower_upper=None, alike=True)
+    honest, seen = public_space.exact_product, []
+
+    def checked(left: Any, right: Any, *, bound: float) -> Any:
+        seen.append(np.array_equal(left, np.rint(left)) and np.array_equal(right, np.rint(right)))
+        assert (np.abs(left) @ np.abs(right)).max() <= bound
+        return honest(left, right, bound=bound)
+
+    monkeypatch.setattr(public_space, "exact_product", checked)
+    space.points(np.concatenate([rows, 1e9 * rows]))
+    assert seen
+    assert all(seen)
 
 
 def test_far_rows_are_cut_to_public_numbers() -> None:

@@ -6,6 +6,7 @@ last bit. Both are transformers of scikit-learn as well.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ _WHITENING = 0.1
 _LARGEST = 2.0**60
 
 
-class _PublicMap(TransformerMixin, BaseEstimator):
+class _PublicMap(TransformerMixin, BaseEstimator, ABC):
     """What both maps share: rows in, rows out, and a description for bundles."""
 
     name: str
@@ -46,13 +47,13 @@ class _PublicMap(TransformerMixin, BaseEstimator):
         """Values in one input row; None before ``fit``."""
         return getattr(self, "n_features_in_", None)
 
+    @abstractmethod
     def features(self, inputs: npt.ArrayLike) -> Array:
         """Features, shape (n, d), float64, finite, each row's from that row alone.
 
         Args:
             inputs: shape (n, p), or pictures with the axes that ``fit`` saw.
         """
-        raise NotImplementedError
 
     def transform(self, X: npt.ArrayLike) -> Array:
         """The same as ``features``."""

@@ -72,6 +72,16 @@ def test_weights_that_run_away_are_cut() -> None:
     assert np.isfinite(model.decision_function(X)).all()
 
 
+def test_a_start_from_public_labels_is_cut() -> None:
+    """A label that no public row has is kept low by the constant column, however short that is."""
+    model = NoisyGradientClassifier(
+        epsilon=1.0, delta=1e-5, classes=(0, 1, 2), warm_start=True, intercept=1e-5
+    )
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    model._ready(rows, np.arange(60) % 3, rows, (rows[:, 0] > 0).astype(int), None)
+    assert 2.0**15 < np.linalg.norm(model._start, axis=0).max() <= 2.0**16 * (1 + 1e-12)
+
+
 def test_steps_shrink_where_noise_outweighs_the_public_gradient() -> None:
     labels = (PUBLIC[:, 0] > 0).astype(int)
     moved = []

@@ -22,6 +22,9 @@ from reticent.core.errors import (
     UnknownName,
 )
 from reticent.ledger import Ledger
+from reticent.mechanisms import analytic_sigma
+from reticent.noise import SecureSampler
+from reticent.systems.votes import sums
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.query_votes import QueryVotes
 from reticent.systems.votes.radius_votes import RadiusVotesClassifier
@@ -165,6 +168,45 @@ def test_simulations_repeat_and_scale() -> None:
     assert right[0] > right[1] > right[2]
 
 
+@pytest.mark.parametrize("response", ["gaussian", "stability"])
+def test_a_release_has_the_noise_that_was_paid_for(response: str) -> None:
+    system = fitted(response=response)
+    with pytest.raises(InvalidInput, match="expected 1 in a release"):
+        system._scores(system._points(X[TEST][:3]), SecureSampler(), 0.5)
+
+
+def test_more_records_than_votes_are_exact_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums, "EXACT", 2.0 * sums.VOTE * 10 * 1199.5)
+    with pytest.raises(InvalidInput, match="fewer records"):
+        fitted()
+    made("radius").fit(X[PRIVATE][1:], Y[PRIVATE][1:], public_X=X[PUBLIC])
+
+
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+def test_noise_is_that_of_all_answers_together(counting: str) -> None:
+    """The multiplier of T answers is sqrt(T) times that of one, and a replaced record moves twice
+    as much.
+    """
+    system = fitted(answers=49, response="gaussian", counting=counting)
+    alone = analytic_sigma(sensitivity=1.0, epsilon=system.epsilon, delta=system.delta)
+    moved = sums.VOTE * np.sqrt(90.0) * (2 if counting == "replace" else 1)
+    mechanism = system.response_.mechanism  # type: ignore[attr-defined]
+    assert mechanism.sigmas[0] == pytest.approx(alone * 7 * moved, rel=1e-4)
+    cost = system.response_.event.cost
+    assert cost.rho == pytest.approx(0.5 / alone**2, rel=1e-4)  # type: ignore[attr-defined]
+
+
+def test_a_refused_fit_leaves_the_earlier_one() -> None:
+    system = fitted(answers=5)
+    card, labels = system.card(), system.predict(X[TEST])
+    system.response = "loud"
+    with pytest.raises(UnknownName):
+        system.fit(X[TEST], Y[TEST], public_X=X[PUBLIC], keys=["p"] * len(X[TEST]))
+    assert system.card() == card
+    assert np.array_equal(system.predict(X[TEST]), labels)
+    assert system.remaining_ == 5
+
+
 def test_noise_is_as_large_as_stated() -> None:
     system = fitted(epsilon=5.0)
     exact = system.simulate_scores(X[TEST], seed=6, noise_scale=1e-9)
@@ -183,6 +225,7 @@ def test_noise_is_as_large_as_stated() -> None:
         ("radius", {"share": None, "radius": -1.0}),
         ("radius", {"answers": 0}),
         ("linear", {"ridge": 0.0}),
+        ("linear", {"ridge": 1e-320, "intercept": 0.0}),
         ("linear", {"clip_quantile": 1.5}),
         ("linear", {"intercept": 99.0}),
     ],

@@ -22,6 +22,7 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler
+from reticent.systems.votes import sums
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -129,6 +130,10 @@ def test_noise_scale_is_for_experiments() -> None:
     assert far / near == pytest.approx(4, rel=0.2)
     with pytest.raises(TypeError, match="noise_scale"):
         made().fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], noise_scale=0.5)  # type: ignore[call-arg]
+    model = made()
+    with pytest.raises(InvalidInput, match="expected 1 in a release"):
+        model._fit(X[PRIVATE], Y[PRIVATE], X[PUBLIC], None, None, SecureSampler(), 0.5, None, None)
+    assert not hasattr(model, "receipt_")
 
 
 def test_a_fit_is_charged_before_any_noise_is_drawn(
@@ -183,6 +188,64 @@ def test_a_refused_fit_charges_nothing(tmp_path: Path) -> None:
             with pytest.raises((InvalidInput, InvalidParameter)):
                 estimator.fit(rows, Y[PRIVATE], **arguments)
         assert ledger.report().accounts == ()
+
+
+def test_more_records_than_sums_are_exact_for_are_refused_on_every_path(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (X[PRIVATE], Y[PRIVATE])
+    public = {"public_X": X[PUBLIC], "public_y": Y[PUBLIC]}
+    model = made(name, data_set="ward 7", epsilon=1.0)
+    model._ready(*data, X[PUBLIC], Y[PUBLIC], None)
+    bound = max(block.bound for block in model._blocks()[0])
+    monkeypatch.setattr(sums, "EXACT", 2.0 * bound * (len(data[0]) - 0.5))
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(SCOPE, Guarantee(9.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
+        with pytest.raises(InvalidInput, match="fewer records"):
+            model.fit(*data, **public, ledger=ledger, scope=SCOPE)
+        assert ledger.report().accounts == ()
+    with pytest.raises(InvalidInput, match="fewer records"):
+        model.simulate_fit(*data, **public, seed=1)
+    with pytest.raises(InvalidInput, match="fewer records"):
+        next(model.simulate_fits(*data, **public, totals=[(1.0, 1e-5)], seeds=[1]))
+    model.simulate_fit(X[PRIVATE][1:], Y[PRIVATE][1:], **public, seed=1)
+
+
+def test_a_refused_fit_leaves_the_earlier_one(tmp_path: Path) -> None:
+    model = made(data_set="ward 7").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
+    card, scores = model.card(), model.decision_function(X[TEST])
+    other = {"public_X": X[TEST], "keys": [str(place // 2) for place in range(1200)]}
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(SCOPE, Guarantee(0.1, 1e-6, AddRemove(1, Unit.PERSON, "ward 7")))
+        with pytest.raises(BudgetExceeded):
+            model.fit(X[PRIVATE], Y[PRIVATE], **other, ledger=ledger, scope=SCOPE)
+    list(
+        model.simulate_fits(
+            X[PRIVATE], Y[PRIVATE], totals=[(9.0, 0.1)], seeds=[1], public_X=X[TEST]
+        )
+    )
+    assert model.card() == card
+    assert np.array_equal(model.decision_function(X[TEST]), scores)
+
+
+def test_a_record_without_features_is_a_record_all_the_same(tmp_path: Path) -> None:
+    """A map of one's own that fails on a record must not fail the fit after the charge."""
+
+    class Halves:
+        name = "halves"
+
+        def features(self, inputs: Any) -> Any:
+            return np.where(inputs[:, :1] > 1e6, np.nan, inputs / 2)
+
+    records = X[PRIVATE].copy()
+    records[3, 0] = 1e9
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(SCOPE, Guarantee(900.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
+        model = made(data_set="ward 7", feature_map=Halves())
+        model.fit(records, Y[PRIVATE], public_X=X[PUBLIC], ledger=ledger, scope=SCOPE)
+    assert np.isfinite(model.decision_function(records[:5])).all()
+    with pytest.raises(InvalidInput, match="public_X"):
+        model.fit(X[PRIVATE], Y[PRIVATE], public_X=records)
 
 
 def test_a_model_of_public_labels_alone_costs_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ distances are symmetric, and every pair is looked at.
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -210,26 +211,33 @@ def test_one_person_moves_the_votes_on_a_query_by_one_vote(name: str, response: 
     assert 0.9 < largest <= BOUND
 
 
-def test_levels_of_neighbours_differ_by_one_and_are_0_where_labels_differ() -> None:
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+def test_levels_of_neighbours_differ_by_one_and_are_0_where_labels_differ(counting: str) -> None:
     """What the response to the exact margin rests on, for all neighbours, on all queries."""
+    system = QUERY_VOTES["linear"](response="stability", counting=counting)
 
     def winner(records: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-        found = query_sums(QUERY_VOTES["linear"](response="stability"), records)
-        ranked = np.sort(found, axis=1)
-        levels = np.maximum(np.ceil((ranked[:, -1] - ranked[:, -2]) / sums.VOTE) - 1, 0)
-        return found.argmax(axis=1), levels
+        found = query_sums(system, records)
+        return found.argmax(axis=1), system.response_.levels(found)
 
-    flips = 0
+    crowd = [*RECORDS[1:3], RECORDS[1], RECORDS[0]]
+    flips, steps = 0, 0
     for records in data_sets(2):
-        labels, levels = winner(records)
-        for more in with_one_more(records):
-            others, other_levels = winner(more)
-            assert np.abs(levels - other_levels).max() <= 1
-            flipped = labels != others
-            flips += int(flipped.sum())
-            assert not levels[flipped].any()
-            assert not other_levels[flipped].any()
+        if counting == "replace":
+            near = [winner([*records, *crowd, record]) for record in RECORDS]
+        else:
+            near = [winner(records), *map(winner, with_one_more(records))]
+        here = near if counting == "replace" else near[:1]
+        for labels, levels in here:
+            for others, other_levels in near:
+                assert np.abs(levels - other_levels).max() <= 1
+                steps += int(np.abs(levels - other_levels).sum())
+                flipped = labels != others
+                flips += int(flipped.sum())
+                assert not levels[flipped].any()
+                assert not other_levels[flipped].any()
     assert flips > 20
+    assert steps > 5
 
 
 def test_centred_labels_are_shorter_than_plain_ones() -> None:
@@ -238,6 +246,24 @@ def test_centred_labels_are_shorter_than_plain_ones() -> None:
     lengths = np.linalg.norm(labels, axis=1)
     assert np.all(lengths <= sums.centred_length(3))
     assert sums.centred_length(3) == pytest.approx(3 * np.sqrt(1 - 1 / 3))
+
+
+def test_one_person_with_many_records_takes_no_more_memory_than_many_persons() -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(-9, 9, (3000, 100)) * 1.0, rng.integers(-9, 9, (3000, 50)) * 1.0
+    voters = Voters(left, np.zeros(3000, dtype=np.int64), np.array([0]))
+    model = CellsClassifier(cells=500, **COMMON)
+    model.classes_ = np.arange(3)
+    tracemalloc.start()
+    found = sums.outer_sum(voters, left, right, lengths=(1e3, 1e3))
+    votes = model._votes(voters, rng.integers(0, 500, 3000), 500)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**24  # the products of 3,000 records take 120 MB, their cells 36 MB
+    assert np.array_equal(
+        found, sums.clipped((left.T @ right).reshape(1, -1), 1e6)[0].reshape(100, 50)
+    )
+    assert 0.99 < np.linalg.norm(votes) / sums.centred_length(3) <= BOUND
 
 
 def test_persons_split_over_blocks_are_cut_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,11 +231,16 @@ class CellsClassifier(ReleasedModel):
         labels = centred_labels(voters.codes, classes)
         total = np.zeros(cells * classes)
         for records, starts in person_blocks(voters, cells * classes):
-            parts = np.zeros((records.stop - records.start, cells, classes))
-            parts[np.arange(len(parts)), places[records]] = labels[records]
-            persons = np.add.reduceat(parts.reshape(len(parts), -1), starts, axis=0)
+            # By person, not by record: one person's records may be more than memory is for.
+            persons = np.zeros((len(starts), cells, classes))
+            owners = np.repeat(
+                np.arange(len(starts)), np.diff(starts, append=records.stop - records.start)
+            )
+            np.add.at(persons, (owners, places[records]), labels[records])
             # Cut on the fine grid, where rounding towards 0 costs a millionth of a vote.
-            total += clipped(VOTE * persons, VOTE * centred_length(classes)).sum(axis=0)
+            total += clipped(
+                VOTE * persons.reshape(len(starts), -1), VOTE * centred_length(classes)
+            ).sum(axis=0)
         return total.reshape(cells, classes) / VOTE
 
     def _public_votes(self, places: Integers, cells: int, codes: Integers | None) -> Array | None:

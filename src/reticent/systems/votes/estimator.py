@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from reticent.core.checks import count, one_each, one_of
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Replace, Unit, data_set_name
+from reticent.core.rows import finite_or_zero
 from reticent.neighbours.records import key_bytes
 from reticent.systems.input_rows import input_rows
 from reticent.systems.record_labels import Classes, record_labels
@@ -143,7 +144,7 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
                     "principal components are meant"
                 )
             return PublicSpace.of_range(*ends), None
-        features = _features(row_map, public_inputs)
+        features = _mapped(row_map, public_inputs)
         space = PublicSpace.around(
             features,
             components=self.components,
@@ -172,7 +173,25 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
 
 
 def _features(row_map: RowMap | None, inputs: Array) -> Array:
-    return inputs if row_map is None else row_map.features(inputs)
+    """Of each row, finite: zeros where a map gives none, which would fail after the charge."""
+    return finite_or_zero(_mapped(row_map, inputs))
+
+
+def _mapped(row_map: RowMap | None, inputs: Array) -> Array:
+    """What the map gives for each row.
+
+    Raises:
+        InvalidInput: a map that gives no row of numbers for each input.
+    """
+    if row_map is None:
+        return inputs
+    found = np.asarray(row_map.features(inputs), dtype=np.float64)
+    if found.ndim != 2 or len(found) != len(inputs):
+        raise InvalidInput(
+            f"feature_map: expected one row of features for each of {len(inputs)} inputs, got "
+            f"shape={found.shape}"
+        )
+    return found
 
 
 def _row_map(choice: Any, shape: tuple[int, ...]) -> RowMap | None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.checks import finite_array, positive
+from reticent.core.errors import InvalidParameter
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows, Voters
@@ -159,10 +160,21 @@ def inverse_moments(directions: Array | None, width: int, *, ridge: float) -> Ar
         directions: shape (n, width), of length ``LENGTH``, or None.
         width: number of columns.
         ridge: added to the moments, as a share of their mean.
+
+    Raises:
+        InvalidParameter: a ridge with which they have no inverse in doubles.
     """
     if directions is None:
         return np.eye(width)
     unit = directions / LENGTH
     moments = unit.T @ unit / len(unit)
     moments += ridge * np.trace(moments) / width * np.eye(width)
-    return np.asarray(np.linalg.inv(moments))
+    try:
+        inverse = np.asarray(np.linalg.inv(moments))
+    except np.linalg.LinAlgError:
+        inverse = np.full_like(moments, np.nan)
+    if not bool(np.isfinite(inverse).all()):
+        raise InvalidParameter(
+            f"ridge={ridge!r}: expected one with which public second moments have an inverse"
+        )
+    return inverse

@@ -29,6 +29,8 @@ RESIDUAL = 2.0**13
 
 _WEIGHT_STEPS = 2.0**20
 _LONGEST_WEIGHTS = 2.0**16
+_LARGEST_RATE = 2.0**60  # a step stays finite, whatever the noise
+_MOST_RECORDS = 2**53
 
 
 class NoisyGradientClassifier(ReleasedModel):
@@ -137,7 +139,10 @@ class NoisyGradientClassifier(ReleasedModel):
     @override
     def _check_settings(self) -> None:
         count(self.steps, name="steps", minimum=0)
-        positive(self.learning_rate, name="learning_rate")
+        if positive(self.learning_rate, name="learning_rate") > _LARGEST_RATE:
+            raise InvalidParameter(
+                f"learning_rate={self.learning_rate!r}: expected at most {_LARGEST_RATE:g}"
+            )
         probability(self.momentum, name="momentum")
         for name in ("step_decay", "penalty"):
             value = real(getattr(self, name), name=name)
@@ -148,6 +153,8 @@ class NoisyGradientClassifier(ReleasedModel):
         intercept_of(self.intercept)
         if self.records is not None:
             count(self.records, name="records")
+            if self.records > _MOST_RECORDS:
+                raise InvalidParameter(f"records: expected at most {_MOST_RECORDS}")
         if self.steps == 0 and not self.warm_start:
             raise InvalidParameter("steps=0: expected warm_start=True, or at least one step")
 
@@ -161,7 +168,8 @@ class NoisyGradientClassifier(ReleasedModel):
         if public is None or public.codes is None:
             raise InvalidInput("public_y: expected labels of public rows for warm_start, got none")
         unit = directions_of(public.points, intercept=self.intercept) / LENGTH
-        self._start = public_softmax_regression(unit, public.codes, classes)
+        # Absent labels have an intercept as large as the constant column is short.
+        self._start = cut_weights(public_softmax_regression(unit, public.codes, classes))
         self._signal = _first_gradient(unit, public.codes, classes)
 
     @override

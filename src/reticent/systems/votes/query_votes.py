@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,8 @@ from reticent.systems.releasing_system import with_class_names
 from reticent.systems.streaming import ReleasesStreams
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator, Voters
-from reticent.systems.votes.responses import response_of
+from reticent.systems.votes.responses import Response, response_of
+from reticent.systems.votes.sums import VOTE, check_exact
 from reticent.tables.frames import framed
 
 Array = npt.NDArray[np.float64]
@@ -57,6 +59,10 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
     answers: int
     response: str
 
+    response_: Response
+    _voters: Voters
+    _prepaid: PrepaidAnswers
+
     def fit(
         self,
         X: npt.ArrayLike,
@@ -78,18 +84,22 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
         probability(self.delta, name="delta")
         count(self.answers, name="answers")
         self._check_settings()
-        voters, public = self._prepare(X, y, public_X, public_y, keys)
+        fresh = copy(self)  # a fit that is refused leaves an earlier one, and its card, whole
+        voters, public = fresh._prepare(X, y, public_X, public_y, keys)
+        # A vote is centred by multiplying with the number of labels.
+        check_exact(voters, VOTE * len(fresh.classes_))
         response = response_of(
             self.response,
             epsilon=self.epsilon,
             delta=self.delta,
             answers=self.answers,
-            classes=len(self.classes_),
-            adjacency=self._adjacency,
+            classes=len(fresh.classes_),
+            adjacency=fresh._adjacency,
         )
-        self._before(public)
-        self._voters, self.response_ = voters, response
-        self._prepaid = PrepaidAnswers(response.event, answers=self.answers)
+        fresh._before(public)
+        fresh._voters, fresh.response_ = voters, response
+        fresh._prepaid = PrepaidAnswers(response.event, answers=self.answers)
+        self.__dict__ = fresh.__dict__
         return self
 
     def release(

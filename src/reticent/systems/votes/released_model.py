@@ -18,7 +18,7 @@ from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
-from reticent.grids.whole_numbers import EXACT, softmax
+from reticent.grids.whole_numbers import softmax
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.reservations import Reservation
 from reticent.mechanisms import NoisySums, SumBlock, SumSession
@@ -26,6 +26,7 @@ from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.votes.bundles import common_settings, restore_common
 from reticent.systems.votes.cards import released_model_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator, Voters
+from reticent.systems.votes.sums import check_exact
 from reticent.systems.votes.surest_labels import SurestLabels, surest_labels
 from reticent.training.public_space import share_of
 
@@ -157,12 +158,11 @@ class ReleasedModel(VoteEstimator):
             probability(delta, name="delta", allow_zero=False)
         for seed in seeds:
             count(seed, name="seed", minimum=0)
-        self._check_settings()
-        voters, public = self._prepare(X, y, public_X, public_y, None)
-        self._before(public)
+        fresh = copy(self)
+        voters, public = fresh._ready(X, y, public_X, public_y, None)
         for epsilon, delta in totals:
             for seed in seeds:
-                one = copy(self)  # shallow: what was prepared is read, and never written
+                one = copy(fresh)  # shallow: what was prepared is read, and never written
                 one.epsilon, one.delta = epsilon, delta
                 one._release(voters, public, SeededSampler(seed), noise_scale, None)
                 yield one
@@ -309,22 +309,35 @@ class ReleasedModel(VoteEstimator):
         probability(self.delta, name="delta", allow_zero=False)
         if self.student_share is not None:
             share_of(self.student_share, name="student_share")
-        self._check_settings()
-        voters, public = self._prepare(X, y, public_X, public_y, keys)
-        self._before(public)
-        mechanism = self._mechanism()
-        if len(voters) * max(block.bound for block in mechanism.blocks) > EXACT / 2:
-            raise InvalidInput(
-                f"X: expected fewer records, got {len(voters)}; beyond that sums are not exact"
-            )
+        fresh = copy(self)  # a fit that is refused leaves an earlier one, and its card, whole
+        voters, public = fresh._ready(X, y, public_X, public_y, keys)
+        mechanism = fresh._mechanism()
         booked = None
-        if ledger is not None and scope is not None and self._blocks()[1]:
-            check_bookable(self._adjacency)
+        if ledger is not None and scope is not None and fresh._blocks()[1]:
+            check_bookable(fresh._adjacency)
             booked = ledger.reserve(scope, mechanism.event, answers=1)
-        self._release(voters, public, sampler, noise_scale, booked)
+        fresh._release(voters, public, sampler, noise_scale, booked)
+        self.__dict__ = fresh.__dict__
         if booked is not None:
             booked.commit(self.receipt_.identifier)
         return self
+
+    def _ready(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        public_X: npt.ArrayLike | None,
+        public_y: npt.ArrayLike | None,
+        keys: Sequence[Any] | None,
+    ) -> tuple[Voters, PublicRows | None]:
+        """Records and public rows as points, and what public rows decide; refuses what does not
+        fit, before any charge.
+        """
+        self._check_settings()
+        voters, public = self._prepare(X, y, public_X, public_y, keys)
+        self._before(public)
+        check_exact(voters, *(block.bound for block in self._blocks()[0]))
+        return voters, public
 
     def _release(
         self,

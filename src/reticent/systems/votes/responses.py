@@ -198,14 +198,18 @@ class MarginResponse:
         cut = np.trunc(parts * ((VOTE - 2.0) / np.maximum(spread, 1.0)))
         return np.asarray(np.where(spread <= VOTE, parts, cut).sum(axis=0))
 
+    def levels(self, sums: Array) -> npt.NDArray[np.int64]:
+        """How many units each winner's margin outlasts, shape (q,); private."""
+        ranked = np.sort(sums, axis=1)
+        vote = VOTE * (2.0 if isinstance(self.adjacency, Replace) else 1.0)
+        levels = np.maximum(np.ceil((ranked[:, -1] - ranked[:, -2]) / vote) - 1.0, 0.0)
+        return np.asarray(levels.astype(np.int64))
+
     def scores(
         self, voters: Voters, weights: Array, *, sampler: Sampler, noise_scale: float
     ) -> Array:
         """See ``Response``: 1 for the answer, 0 for all others."""
         sums = self.sums(voters, weights)
-        ranked = np.sort(sums, axis=1)
-        vote = VOTE * (2.0 if isinstance(self.adjacency, Replace) else 1.0)
-        levels = np.maximum(np.ceil((ranked[:, -1] - ranked[:, -2]) / vote) - 1.0, 0.0)
         response = self._response
         if noise_scale != 1:
             if not sampler.seeded:
@@ -216,7 +220,7 @@ class MarginResponse:
                 epsilon=self.per_answer / noise_scale,
                 adjacency=self.adjacency,
             )
-        labels = response.release(sums.argmax(axis=1), levels.astype(np.int64), sampler=sampler)
+        labels = response.release(sums.argmax(axis=1), self.levels(sums), sampler=sampler)
         found = np.zeros(sums.shape)
         found[np.arange(len(labels)), labels] = 1.0
         return found

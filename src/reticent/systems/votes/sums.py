@@ -13,7 +13,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from reticent.grids.whole_numbers import clipped, exact_product
+from reticent.core.errors import InvalidInput
+from reticent.grids.whole_numbers import EXACT, clipped, exact_product
 from reticent.systems.votes.estimator import Voters
 
 Array = npt.NDArray[np.float64]
@@ -43,6 +44,22 @@ def centred_length(classes: int) -> float:
     return math.nextafter(math.sqrt(classes * (classes - 1)), math.inf)
 
 
+def check_exact(voters: Voters, *bounds: float) -> None:
+    """Refuses more records than sums are exact for; called before any charge.
+
+    Args:
+        voters: whose records they are.
+        bounds: of what one record adds to a sum, in grid steps.
+
+    Raises:
+        InvalidInput: a sum of all of them could leave what doubles hold exactly.
+    """
+    if len(voters) * max(bounds) > EXACT / 2:
+        raise InvalidInput(
+            f"X: expected fewer records, got {len(voters)}; beyond that sums are not exact"
+        )
+
+
 def outer_sum(voters: Voters, left: Array, right: Array, *, lengths: tuple[float, float]) -> Array:
     """The sum over units of left_i (x) right_i, shape (m, k); each unit's part has an l2 norm of at
     most the product of ``lengths``.
@@ -58,8 +75,13 @@ def outer_sum(voters: Voters, left: Array, right: Array, *, lengths: tuple[float
         return exact_product(left.T, right, bound=bound)
     total = np.zeros((left.shape[1], right.shape[1]))
     for records, starts in person_blocks(voters, left.shape[1] * right.shape[1]):
-        parts = left[records][:, :, None] * right[records][:, None, :]
-        persons = np.add.reduceat(parts.reshape(len(parts), -1), starts, axis=0)
+        if len(starts) == 1:  # whose records may be more than their products would fit memory
+            bound = (records.stop - records.start) * lengths[0] * lengths[1]
+            alone = exact_product(left[records].T, right[records], bound=bound)
+            persons = alone.reshape(1, -1)
+        else:
+            parts = left[records][:, :, None] * right[records][:, None, :]
+            persons = np.add.reduceat(parts.reshape(len(parts), -1), starts, axis=0)
         total += clipped(persons, lengths[0] * lengths[1]).sum(axis=0).reshape(total.shape)
     return total
 
