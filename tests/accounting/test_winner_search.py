@@ -115,3 +115,20 @@ def test_no_pair_is_missed_where_blocks_are_not_divided_down_to_pairs(
     worst = _worst_pair(sigma, box, rate)
     found = largest_winner_divergence.__wrapped__(sigma, box, rate, ORDERS)
     assert np.all(found > worst)
+
+
+@pytest.mark.parametrize(("sigma", "side"), [(2.5, 2), (2.5, 8), (9.0, 2)])
+@pytest.mark.parametrize("between", [False, True])
+def test_a_block_is_bounded_by_no_less_than_each_of_its_pairs(
+    sigma: float, side: int, between: bool
+) -> None:
+    box = 2 * side * round(3 * sigma / side) + side - 1  # whole blocks from -box - 1 on
+    search = winner_search._Search(sigma, box, 0.3, np.array(ORDERS, dtype=float), between)
+    starts = np.arange(-box, box - side + 2, side)
+    blocks = np.stack(np.meshgrid(starts, starts, indexing="ij"), axis=-1).reshape(-1, 2)
+    inside = np.stack(np.meshgrid(*[np.arange(side)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    pairs = (blocks[:, None, :] + inside).reshape(-1, 2)
+    each, _ = search.bounds(pairs, 1)
+    _, above = search.bounds(blocks, side)
+    worst = each.reshape(len(ORDERS), len(blocks), -1).max(axis=2)
+    assert np.all(above >= worst * (1 - 1e-9) - 1e-15)
