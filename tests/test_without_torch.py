@@ -40,7 +40,9 @@ NEED_TORCH = (
     "reticent.systems.posthoc",
     "reticent.systems.power.fitting",
     "reticent.systems.private_knn.checked_student",
+    "reticent.systems.private_knn.stored_network",
     "reticent.systems.private_knn.student",
+    "reticent.systems.private_knn.student_configs",
     "reticent.training",
 )
 """Modules, or packages with modules, that are built on torch. No other module may need it, at any

@@ -42,6 +42,19 @@ def test_a_cost_near_the_end_of_int64_does_not_wrap() -> None:
     assert budget.admit(numbers, np.array([0])).tolist() == [True]
 
 
+def test_a_number_counts_once_in_an_answer_and_costs_give_nothing_back() -> None:
+    budget = IndividualFilter(cap=10)
+    numbers = budget.more(3)
+    for records, costs, message in (
+        (numbers[[0, 1, 0]], np.array([6, 6, 6]), "at most once"),
+        (numbers, np.array([1, 1, -1]), "at least 0"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            budget.admit(records, costs)
+    assert budget.room(numbers).tolist() == [10, 10, 10]
+    assert budget.admit(numbers[[2, 0]], np.array([10, 11])).tolist() == [True, False]
+
+
 @pytest.mark.parametrize(
     "way", [copy.copy, copy.deepcopy, lambda budget: pickle.loads(pickle.dumps(budget))]
 )

@@ -47,6 +47,20 @@ def test_finer_noise_costs_more_by_its_distance_to_rounded_noise() -> None:
     assert BUDGET.epsilon(delta=1e-5) < coarse.epsilon(delta=1e-5) < fine.epsilon(delta=1e-5)
 
 
+def test_the_distance_counts_for_every_answer_at_its_own_noise() -> None:
+    """Fifty answers of one coordinate are one answer of fifty; and twice the noise at a precision
+    of 4 is the same noise.
+    """
+    coarse = IndividualGaussianBudget(sigma=4096.0, cap=1024**2, least=1024**2, coordinates=50)
+    many = replace(coarse, least=1024**2 // 50, coordinates=1)
+    assert many.most_answers == 50
+    precise = replace(coarse, sigma=8192.0, cap=4 * 1024**2, least=4 * 1024**2, precision=4)
+    alone = replace(coarse, coordinates=1)
+    for one in (many, precise):
+        assert one.epsilon(delta=1e-5) == pytest.approx(coarse.epsilon(delta=1e-5), rel=1e-12)
+        assert one.epsilon(delta=1e-5) > alone.epsilon(delta=1e-5) * (1 + 1e-6)
+
+
 def _discrete_delta(shift: int, sigma: float, epsilon: float) -> float:
     """Delta of one answer with discrete noise, summed term by term."""
     reach = 40 * math.ceil(sigma)

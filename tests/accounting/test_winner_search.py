@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reticent.accounting import winner_search
 from reticent.accounting.winner_search import (
     TOLERANCE,
     largest_winner_divergence,
@@ -66,11 +67,11 @@ def test_ratios_fall_with_the_first_margin_and_rise_with_the_second(
         assert np.all(with_v * np.diff(base[outcome], axis=1) >= -1e-15)
 
 
-@pytest.mark.parametrize(
-    ("sigma", "box", "rate"), [(1.0, 9, 0.3), (2.5, 20, 0.1), (2.5, 20, 1.0), (9.0, 60, 0.15)]
-)
-def test_no_pair_is_missed(sigma: float, box: int, rate: float) -> None:
-    orders = (2, 5, 7)
+ORDERS = (2, 5, 7)
+
+
+def _worst_pair(sigma: float, box: int, rate: float) -> np.ndarray:
+    """Largest divergence of each order, pair by pair."""
     worst = np.zeros(3)
     margins = np.arange(-box, box + 1)
     u, v = margins[:, None], margins[None, :]
@@ -86,9 +87,48 @@ def test_no_pair_is_missed(sigma: float, box: int, rate: float) -> None:
                 # E_Q[(P/Q)^a] - 1, a sum of terms that are not negative, so that small ones keep
                 # their digits.
                 gain = np.log(p / q)
-                for index, a in enumerate(orders):
+                for index, a in enumerate(ORDERS):
                     excess = (q * (np.expm1(a * gain) - a * (p - q) / q)).sum(axis=0)
                     worst[index] = max(worst[index], np.log1p(excess.max()) / (a - 1))
-    found = largest_winner_divergence(sigma, box, rate, orders)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("sigma", "box", "rate"), [(1.0, 9, 0.3), (2.5, 20, 0.1), (2.5, 20, 1.0), (9.0, 60, 0.15)]
+)
+def test_no_pair_is_missed(sigma: float, box: int, rate: float) -> None:
+    worst = _worst_pair(sigma, box, rate)
+    found = largest_winner_divergence(sigma, box, rate, ORDERS)
     assert np.all(found >= worst * (1 - 1e-9))
     assert np.all(found <= worst * (1 + 2 * TOLERANCE))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "box", "rate", "fine"),
+    [(2.5, 20, 0.1, 2.0), (2.5, 20, 1.0, 0.4), (9.0, 60, 0.15, 8.0), (9.0, 60, 1.0, 1.0)],
+)
+def test_no_pair_is_missed_where_blocks_are_not_divided_down_to_pairs(
+    sigma: float, box: int, rate: float, fine: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is done beyond FINE_SIGMA, at noise so small that every pair can be tried."""
+    monkeypatch.setattr(winner_search, "FINE_SIGMA", fine)
+    worst = _worst_pair(sigma, box, rate)
+    found = largest_winner_divergence.__wrapped__(sigma, box, rate, ORDERS)
+    assert np.all(found > worst)
+
+
+@pytest.mark.parametrize(("sigma", "side"), [(2.5, 2), (2.5, 8), (9.0, 2)])
+@pytest.mark.parametrize("between", [False, True])
+def test_a_block_is_bounded_by_no_less_than_each_of_its_pairs(
+    sigma: float, side: int, between: bool
+) -> None:
+    box = 2 * side * round(3 * sigma / side) + side - 1  # whole blocks from -box - 1 on
+    search = winner_search._Search(sigma, box, 0.3, np.array(ORDERS, dtype=float), between)
+    starts = np.arange(-box, box - side + 2, side)
+    blocks = np.stack(np.meshgrid(starts, starts, indexing="ij"), axis=-1).reshape(-1, 2)
+    inside = np.stack(np.meshgrid(*[np.arange(side)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    pairs = (blocks[:, None, :] + inside).reshape(-1, 2)
+    each, _ = search.bounds(pairs, 1)
+    _, above = search.bounds(blocks, side)
+    worst = each.reshape(len(ORDERS), len(blocks), -1).max(axis=2)
+    assert np.all(above >= worst * (1 - 1e-9) - 1e-15)

@@ -56,6 +56,7 @@ class IndividualFilter:
         if self.cap > LARGEST_CAP:
             raise InvalidInput(f"cap={cap}: expected at most 2**62")
         self._spent: Integers = np.zeros(0, dtype=np.int64)
+        self._places: Integers = np.zeros(0, dtype=np.int64)
         self._home = HomeProcess()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -73,9 +74,9 @@ class IndividualFilter:
     def more(self, records: int) -> Integers:
         """Numbers, shape (records,), for records that have spent nothing yet."""
         first = len(self._spent)
-        self._spent = np.concatenate(
-            [self._spent, np.zeros(count(records, name="records", minimum=0), dtype=np.int64)]
-        )
+        new = np.zeros(count(records, name="records", minimum=0), dtype=np.int64)
+        self._spent = np.concatenate([self._spent, new])
+        self._places = np.zeros_like(self._spent)
         return np.arange(first, len(self._spent), dtype=np.int64)
 
     def admit(self, records: Integers, costs: Integers) -> Booleans:
@@ -90,12 +91,19 @@ class IndividualFilter:
 
         Raises:
             BudgetExceeded: in a forked child or a copy; nobody is charged.
+            InvalidInput: a number twice, or a cost below 0; nobody is charged.
         """
         if not self.is_here:
             raise BudgetExceeded(
                 "records: a forked or copied filter has no budget, because each copy would count "
                 "by itself; expected the one that was made, in the process where it was"
             )
+        # A number that occurs twice would be let in twice and charged once.
+        self._places[records] = np.arange(len(records))
+        if not np.array_equal(self._places[records], np.arange(len(records))):
+            raise InvalidInput("records: expected every number at most once")
+        if costs.size and costs.min() < 0:
+            raise InvalidInput("costs: expected whole numbers of at least 0")
         # Subtracted, because spending plus cost could leave int64.
         inside = np.asarray(self._spent[records] <= self.cap - costs)
         self._spent[records[inside]] += costs[inside]

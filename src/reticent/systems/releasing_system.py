@@ -170,8 +170,15 @@ def with_class_names(release: Release, classes: npt.NDArray[Any]) -> Release:
 
     Withheld answers stay -1 where the classes are 0, 1, ..., and are None otherwise.
     """
+    return replace(release, values=class_names(release.values, classes, withheld=release.withheld))
+
+
+def class_names(
+    places: npt.NDArray[np.int64], classes: npt.NDArray[Any], *, withheld: npt.NDArray[np.bool_]
+) -> npt.NDArray[Any]:
+    """Positions in ``classes`` as the classes themselves; see ``with_class_names``."""
     if classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
-        return release
-    names = classes[np.maximum(release.values, 0)].astype(object)
-    names[release.withheld] = None
-    return replace(release, values=names)
+        return places
+    names = classes[np.maximum(places, 0)].astype(object)
+    names[withheld] = None
+    return np.asarray(names)

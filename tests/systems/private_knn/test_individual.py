@@ -212,6 +212,39 @@ def test_two_threads_pay_once(ledger: Ledger) -> None:
     assert account.answers == 1
 
 
+def test_records_come_and_go_between_the_answers_of_another_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    classifier = fitted(radius=3.0)
+    changes = [
+        threading.Thread(target=classifier.forget, args=(f"person {number}",))
+        for number in range(10)
+    ]
+    # One person, taken in twice at once, has one budget.
+    changes += [
+        threading.Thread(target=classifier.insert, args=(X[:1], Y[:1], ["new"])) for _ in range(2)
+    ]
+    near, seen = classifier.held_.near, []
+
+    def while_others_change(*asked: Any) -> Any:
+        for number, found in enumerate(near(*asked)):
+            if number == 0:
+                for change in changes:
+                    change.start()
+                changes[0].join(timeout=0.1)
+            seen.append((len(found[0]), len(classifier.held_)))
+            yield found
+
+    with monkeypatch.context() as slow:
+        slow.setattr(classifier.held_, "near", while_others_change)
+        classifier.release(X[:100])
+    for change in changes:
+        change.join()
+    assert seen == [(100, 200)] * 100
+    assert len(classifier.held_) == 200 - 20 + 2
+    assert len(classifier.held_.filter) == 101
+
+
 def test_the_card_says_what_holds_and_shows_nothing_private() -> None:
     text = fitted().card().to_markdown()
     for phrase in ("all records of one key", "any number", "inserted and forgotten", "ward 7"):

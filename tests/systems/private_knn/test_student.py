@@ -235,6 +235,33 @@ def test_without_validation_rows_the_student_stays(fitted: PrivateKNNStudent) ->
     assert isinstance(fitted.student_, Student)
 
 
+@pytest.mark.parametrize("student", [SETTINGS["student"], "svm"])
+def test_a_plan_that_was_paid_ends_in_a_student_though_all_labels_are_withheld(
+    student: Any, tmp_path: Path
+) -> None:
+    every = {**SETTINGS, "student": student, "threshold": 1e4, "data_set": "digits"}
+    rows, labels = DATA.test_images, DATA.test_labels
+    with closing(Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")) as ledger:
+        scope = Scope(subject="digits")
+        ledger.grant(scope, Guarantee(6.5, 1e-4, AddRemove(data_set="digits")))
+        fitted = PrivateKNNStudent(**every).fit(
+            X,
+            Y,
+            public=PUBLIC,
+            validation_X=rows,
+            validation_y=labels,
+            ledger=ledger,
+            scope=scope,
+        )
+        [account] = ledger.report().accounts
+    assert account.answers == 1
+    assert fitted.booked_
+    assert (fitted.released_ == -1).all()
+    assert (fitted.predict(rows) == 0).all()
+    assert fitted.check_ is not None
+    assert not fitted.check_.kept
+
+
 def test_validation_rows_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
     student = PrivateKNNStudent(**{**SETTINGS, "student": "svm", "data_set": "digits"})
     rows, labels = DATA.test_images, DATA.test_labels

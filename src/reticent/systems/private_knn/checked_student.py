@@ -94,7 +94,7 @@ def validation_rows(
 
 
 def checked_student(
-    student: Student | SurestStudent,
+    student: AnyStudent,
     own: NearestLabels,
     rows: ValidationRows,
     feature_map: FeatureMap,
@@ -103,7 +103,7 @@ def checked_student(
     both did.
 
     Args:
-        student: as trained.
+        student: as trained, or ``own`` where there was nothing to train on.
         own: the released labels it learned from, as a classifier on features.
         rows: public.
         feature_map: from inputs to the features of ``own`` and of a support vector machine.

@@ -275,12 +275,15 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         points = self._points(X)
         known = list(self.classes_)
         _, codes = record_labels(y, len(points), known)
-        self.held_.insert(points, codes, checked_keys(keys, len(points)))
+        found = checked_keys(keys, len(points))
+        with self.session_.turn:
+            self.held_.insert(points, codes, found)
         return self
 
     def forget(self, key: Any) -> Self:
-        """Removes all records of one key, at once. What they spent stays counted, under a digest of
-        the key, so that coming back buys nothing.
+        """Removes all records of one key: once this returns, they vote in no answer, nor in those
+        that another thread waits for. What they spent stays counted, under a digest of the key, so
+        that coming back buys nothing.
 
         A key that there is none of is no error: who is there is private.
 
@@ -288,7 +291,9 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             InvalidInput: the classifier was fitted without keys, or no such kind of key.
         """
         self._fitted()
-        self.held_.forget(one_each([key], 1, name="key")[0])
+        name = one_each([key], 1, name="key")[0]
+        with self.session_.turn:
+            self.held_.forget(name)
         return self
 
     def release(
@@ -352,7 +357,8 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             self.plan_, noise_scale=positive(noise_scale, name="noise_scale")
         )
         kernels = self._kernels(self.grid_, self._public, self._public_rows, points)
-        held = self.held_.anew(session.filter)
+        with self.session_.turn:
+            held = self.held_.anew(session.filter)
         labels = session.answer(held, points, kernels, sampler=sampler)
         return framed(self._named(labels, sampler), X, ("label",))
 
@@ -363,11 +369,13 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         points = self._points(X)
         kernels = self._kernels(self.grid_, self._public, self._public_rows, points)
         limits = np.array([kernel.squared_radius for kernel in kernels], dtype=np.int64)
-        found = self.held_.near(points, limits)
-        votes = [
-            np.bincount(labels, weights=kernel.weights(squared), minlength=len(self.classes_))
-            for kernel, (_, squared, labels) in zip(kernels, found, strict=True)
-        ]
+        with self.session_.turn:
+            votes = [
+                np.bincount(labels, weights=kernel.weights(squared), minlength=len(self.classes_))
+                for kernel, (_, squared, labels) in zip(
+                    kernels, self.held_.near(points, limits), strict=True
+                )
+            ]
         return np.asarray(self.classes_[np.array(votes).argmax(axis=1)])
 
     @property
@@ -391,9 +399,10 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         state = dict(super().__getstate__())
         state.pop("_booking", None)
         if "session_" in state:
-            session = copy(self.session_)
-            state["session_"], state["_paid"] = session, None
-            state["held_"] = self.held_.beside(session.filter)
+            with self.session_.turn:
+                session = copy(self.session_)
+                state["session_"], state["_paid"] = session, None
+                state["held_"] = self.held_.beside(session.filter)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

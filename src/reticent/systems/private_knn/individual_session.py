@@ -149,6 +149,10 @@ class IndividualSession:
         noise_scale: noise in units of the plan's: 1 for a release; for the choice of settings, the
             number of records there over that of private ones.
         cap_scale: cap in units of the plan's, at most 1: for that choice with fewer queries.
+
+    Attributes:
+        turn: held while queries are answered, so that two threads cannot both find room for what
+            only one of them has; whoever changes the records has to hold it too.
     """
 
     def __init__(
@@ -165,15 +169,15 @@ class IndividualSession:
             for look in plan.looks
         ]
         self._sigma = sigma
-        self._turn = Lock()  # two threads must not both find room for what only one of them has
+        self.turn = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in self.__dict__.items() if name != "_turn"}
+        kept = {name: value for name, value in self.__dict__.items() if name != "turn"}
         # Copied here, so that a shallow copy does not share the budget of the original.
         return {**kept, "filter": copy(self.filter)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _turn=Lock())
+        self.__dict__.update(state, turn=Lock())
 
     @property
     def is_here(self) -> bool:
@@ -221,11 +225,12 @@ class IndividualSession:
             )
         limits = np.array([kernel.squared_radius for kernel in kernels], dtype=np.int64)
         total = np.zeros((len(queries), self.plan.classes), dtype=np.int64)
-        with self._turn:
-            for first in range(0, len(queries), _ROWS):
-                part = slice(first, first + _ROWS)
-                size = (len(queries[part]), self.plan.classes)
-                noise = [sampler.discrete_gaussian(size, sigma=sigma) for sigma in self._sigmas]
+        for first in range(0, len(queries), _ROWS):
+            part = slice(first, first + _ROWS)
+            size = (len(queries[part]), self.plan.classes)
+            noise = [sampler.discrete_gaussian(size, sigma=sigma) for sigma in self._sigmas]
+            # Block by block, so that who is to be forgotten need not wait for all queries.
+            with self.turn:
                 found = held.near(queries[part], limits[part])
                 for row, (numbers, squared, labels) in enumerate(found):
                     weights = kernels[first + row].weights(squared)

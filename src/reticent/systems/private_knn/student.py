@@ -20,7 +20,7 @@ from reticent.accounting import PrivateKnnSteps
 from reticent.bundles.booking import check_bookable
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, flag, probability, words
-from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
 from reticent.core.scopes import Scope
 from reticent.core.seeds import training_seed
@@ -40,11 +40,13 @@ from reticent.systems.private_knn.inputs import (
     checked_keys,
     feature_map_of,
     input_rows,
-    picture_shape,
     protected,
 )
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
+from reticent.systems.private_knn.stored_network import network_parts, stored_network
+from reticent.systems.private_knn.student_configs import student_configs
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
+from reticent.systems.releasing_system import class_names
 from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
 from reticent.tables.frames import named_rows, rows_named_alike
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
@@ -103,7 +105,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         plan_: noise and total.
         feature_map_: of the first round.
         student_: the last student; or a ``NearestLabels``, where that student did not beat its own
-            labels on the validation rows.
+            labels on the validation rows, or where every label was withheld.
         check_: what the student and its labels got right there; None without validation rows.
         released_: shape (public pictures,), the released labels; -1, or None, where none was asked
             for or released.
@@ -253,7 +255,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 f"{len(pictures)} queries in all"
             )
         seed = training_seed(self.random_state)
-        config, last = self._configs(shape)
+        config, last = student_configs(self.student, self.last_student, shape)
         feature_map = feature_map_of(self.feature_map, shape)
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
@@ -300,7 +302,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 labels[places] = lessons[places] = answers
                 asked.append(places)
                 settings = last if number == len(rounds) - 1 else config
-                if settings is not None:
+                # A student needs a label; a plan that was paid for must not end in an error.
+                if settings is not None and (lessons != UNANSWERED).any():
                     student = train_student(
                         pictures,
                         lessons,
@@ -310,12 +313,12 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                     )
             if last is None:
                 student = surest_student(public_features, labels, classes=len(classes), seed=seed)
-            assert student is not None
-            final: AnyStudent = student
+            own = NearestLabels.of(
+                self.feature_map_.features(pictures), labels, classes=len(classes)
+            )
+            final: AnyStudent = own if student is None else student
             if checked is not None:
-                features = self.feature_map_.features(pictures)
-                own = NearestLabels.of(features, labels, classes=len(classes))
-                final, check = checked_student(student, own, checked, self.feature_map_)
+                final, check = checked_student(final, own, checked, self.feature_map_)
             self._unbooked = _Finished(
                 reservation, plan, circumstances, final, classes, names, labels, asked, check
             )
@@ -337,7 +340,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         if finished.reservation is not None:
             finished.reservation.commit("student")
         self.booked_ = "" if finished.reservation is None else finished.reservation.id
-        self.released_ = _named(finished.labels, finished.classes)
+        self.released_ = class_names(
+            finished.labels, finished.classes, withheld=finished.labels == UNANSWERED
+        )
         self.rounds_, self.check_ = finished.asked, finished.check
         self._become(
             finished.plan,
@@ -398,11 +403,10 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         if isinstance(self.student_, NearestLabels):
             raise InvalidInput(
                 "student_: expected a network, whose weights are all that a bundle needs; no "
-                "student beat its labels, so keep those in released_ beside their public pictures"
+                "student beat its labels, or none was released; keep what is in released_ beside "
+                "the public pictures"
             )
-        arrays = {
-            name: value.detach().numpy() for name, value in self.student_.state_dict().items()
-        }
+        sizes, arrays = network_parts(self.student_)
         settings = {
             "steps": asdict(self.plan_.steps),
             "delta": self.plan_.delta,
@@ -410,12 +414,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             "card": self._circumstances.to_dict(),
             "classes": self.classes_.tolist(),
             "feature_names": kept_names(self),
-            "image_shape": list(self.student_.image_shape),
-            "channels": [
-                self.student_.features[0].out_channels,
-                self.student_.features[3].out_channels,
-            ],
-            "width": self.student_.head.in_features,
+            **sizes,
         }
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
@@ -441,7 +440,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         settings = bundle.settings
         with rebuilding():
             classes = restored_labels(settings["classes"])
-            student = _student(settings, len(classes), bundle.arrays)
+            student = stored_network(settings, len(classes), bundle.arrays)
             circumstances = KnnCircumstances.from_dict(settings["card"])
             unit = Unit.PERSON if circumstances.keyed else Unit.RECORD
             adjacency = AddRemove(1, unit, words(settings["data_set"], name="data_set"))
@@ -518,38 +517,6 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         if isinstance(student, Student):
             self.n_features_in_ = int(np.prod(student.image_shape))
 
-    def _configs(self, shape: tuple[int, ...]) -> tuple[StudentConfig | None, StudentConfig | None]:
-        """Settings of the students and of the last one; None for a support vector machine.
-
-        Raises:
-            InvalidParameter: neither settings, "svm" nor None, or for pictures of another size.
-        """
-        if isinstance(self.student, str):
-            if self.student != "svm" or self.last_student is not None:
-                raise InvalidParameter(
-                    f"student={self.student!r}: expected 'svm' without last_student, a "
-                    "StudentConfig or None"
-                )
-            return None, None
-        config = (
-            StudentConfig(image_shape=picture_shape(shape))
-            if self.student is None
-            else self.student
-        )
-        last = config if self.last_student is None else self.last_student
-        pixels = int(np.prod(shape))
-        for settings in (config, last):
-            if not isinstance(settings, StudentConfig):
-                raise InvalidParameter(
-                    "student: expected a StudentConfig, 'svm' or None, got "
-                    f"{type(settings).__name__}"
-                )
-            if int(np.prod(settings.image_shape)) != pixels:
-                raise InvalidParameter(
-                    f"student: expected image_shape of {pixels} pixels, got {settings.image_shape}"
-                )
-        return config, last
-
     def _fitted(self) -> None:
         if not hasattr(self, "student_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
@@ -568,31 +535,3 @@ class _Finished:
     labels: Integers
     asked: list[Integers]
     check: StudentCheck | None
-
-
-def _student(
-    settings: dict[str, Any], classes: int, arrays: dict[str, npt.NDArray[Any]]
-) -> Student:
-    """The stored network; sizes from a file are compared with its weights before any memory is
-    taken for them.
-    """
-    planes, height, width = (count(size, name="image_shape") for size in settings["image_shape"])
-    first, second = (count(size, name="channels") for size in settings["channels"])
-    if any(array.dtype != np.float32 for array in arrays.values()):
-        raise CorruptBundle("bundle: expected weights of 32 bits")
-    with torch.device("meta"):
-        units = count(settings["width"], name="width")
-        student = Student((planes, height, width), classes, channels=(first, second), width=units)
-    student.load_state_dict(
-        {name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True
-    )
-    return student.eval()
-
-
-def _named(labels: Integers, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Codes as the user's own labels; -1, or None where labels are not 0, 1, ..., for none."""
-    if classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
-        return labels
-    names = classes[np.maximum(labels, 0)].astype(object)
-    names[labels == UNANSWERED] = None
-    return np.asarray(names)
