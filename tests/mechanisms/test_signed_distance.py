@@ -105,6 +105,32 @@ def test_the_total_is_that_of_one_gaussian(answers: int, classes: int) -> None:
     assert again.noise_multiplier == mechanism.noise_multiplier
 
 
+def test_the_distance_to_rounded_noise_is_charged_for_every_answer_and_coordinate() -> None:
+    """Visible where answers are many: 1.3e-22 for each draw and side."""
+    answers, delta = 2**40, 1e-5
+    extra = []
+    for classes in (2, 1000):
+        mechanism = SignedDistanceRelease.for_answers(
+            classes=classes, epsilon=1.0, delta=delta, answers=answers, adjacency=AddRemove(1)
+        )
+        total = mechanism.total(answers=answers, delta=delta)
+        with mpmath.workdps(40):
+            sigma = mpmath.mpf(mechanism.noise_multiplier) / mpmath.sqrt(answers)
+            plain = mpmath.findroot(
+                lambda epsilon, sigma=sigma: (
+                    mpmath.ncdf(1 / (2 * sigma) - epsilon * sigma)
+                    - mpmath.exp(epsilon) * mpmath.ncdf(-1 / (2 * sigma) - epsilon * sigma)
+                    - delta
+                ),
+                total,
+            )
+            extra.append(float(total - plain))
+    # 36 sigma of tail, 2^40 steps in a sigma: (36^2 / 8) 4^-40 for each of two sides.
+    least = 2 * 1000 * answers * (36.0**2 / 8) * 4.0**-40
+    assert least <= extra[1] < 1.2 * least
+    assert 0 <= extra[0] < least / 100
+
+
 def test_the_event_is_the_discrete_noise_s_own() -> None:
     mechanism = SignedDistanceRelease.for_answers(
         classes=3, answers=100, adjacency=AddRemove(1), **TOTAL

@@ -132,6 +132,10 @@ def test_the_choice_of_mechanism_knows_nothing_of_the_records() -> None:
         CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5).fit(X[cut:], y[cut:])
         for cut in (0, 1)
     ]
+    far = np.concatenate([X, [[100.0, 100.0]]]), np.append(y, 0)
+    checked = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5)
+    with pytest.warns(UserWarning, match="were cut"):
+        parts.append(checked.fit(*far, public_X=X, public_y=y))
     parts.append(CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5))
     assert len({part.calibrate(**asked)._choice() for part in parts}) == 1
 

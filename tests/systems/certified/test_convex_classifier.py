@@ -185,7 +185,8 @@ def test_predictions_survive_what_they_say_they_survive() -> None:
         "replace": fitted.poisoning(queries, change="replace"),
     }
     assert survived["remove"].max() > 3
-    assert (survived["replace"] <= survived["insert"]).all()
+    # One exchanged record is a removal and an insertion.
+    assert (survived["replace"] <= (survived["insert"] + 1) / 2).all()
     direction = X @ fitted.members_[0].weights[:-1]
     for k in (1, 3, 6):
         for label in (0, 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import InvalidInput
+from reticent.retraining import parameter_intervals, stable_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 
 
@@ -71,6 +73,22 @@ def test_predictions_survive_what_they_say_they_survive(name: str) -> None:
     assert (survived["remove"] > certified).any()
 
 
+def test_every_view_is_of_its_own_kind_of_change() -> None:
+    X, y = blobs(150)
+    system = SYSTEMS["one"]().fit(X, y)
+    queries = np.random.default_rng(1).normal(size=(150, 2))
+    views = {
+        "remove": system.unlearning(queries),
+        "insert": system.poisoning(queries),
+        "replace": system.poisoning(queries, change="replace"),
+    }
+    for counting, found in views.items():
+        settings = replace(system.members_[0].settings, counting=counting)
+        intervals = parameter_intervals(X, y, settings, k_max=12)
+        np.testing.assert_array_equal(found, stable_distances(intervals, queries)[1])
+    assert len({found.tobytes() for found in views.values()}) == 3
+
+
 def test_a_number_too_large_is_caught_by_retraining() -> None:
     """The planted fault: twice the number, and some prediction does not survive it."""
     X, y = blobs(60)
@@ -89,7 +107,9 @@ def test_a_number_too_large_is_caught_by_retraining() -> None:
 def test_views_need_the_records_and_stay_with_their_owner(tmp_path: Path) -> None:
     X, y = blobs(40)
     system = SYSTEMS["one"]().fit(X, y)
+    before = pickle.dumps(system)
     first = system.unlearning(X)
+    assert len(pickle.dumps(system)) == len(before)  # no view in it
     for other in (
         CertifiedClassifier.load(system.save(tmp_path / "bundle")),
         pickle.loads(pickle.dumps(system)),
