@@ -28,7 +28,7 @@ class Echo:
     """
 
     mechanism = SimpleNamespace(name="echo", guarantee=ONE, event=PrivacyEvent("echo", ONE))
-    bound = SimpleNamespace(kind="none")
+    certificate = "none"
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reticent.core.errors import InvalidInput
 from reticent.grids.lattice import Lattice
-from reticent.grids.shares import WHOLE, check_shares, excess, factor_below
+from reticent.grids.shares import WHOLE, check_shares, excess, exponential_below, factor_below
 
 
 def grid(shape, reach=1) -> Lattice:
@@ -25,6 +25,15 @@ def grid(shape, reach=1) -> Lattice:
         coordinates=tuple(range(len(shape))),
         dimension=len(shape),
     )
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 7.5, 21.9, 40.0])
+def test_the_rational_lies_just_below_the_exponential(epsilon: float) -> None:
+    found = exponential_below(epsilon)
+    with mpmath.workdps(80):
+        true = mpmath.e ** mpmath.mpf(min(epsilon, 23.0))
+        value = mpmath.mpf(found.numerator) / found.denominator
+        assert 0 <= (true - value) / true < mpmath.mpf(2) ** -100
 
 
 @settings(max_examples=300, deadline=None)

@@ -40,14 +40,6 @@ class Mechanism(Protocol):
         """The same, for accounting."""
 
 
-class Certificate(Protocol):
-    """What the receipt says about a bound."""
-
-    @property
-    def kind(self) -> str:
-        """Kind of certificate."""
-
-
 class Query(Protocol[AskedInputs]):
     """A fitted query that can answer."""
 
@@ -56,8 +48,8 @@ class Query(Protocol[AskedInputs]):
         """The mechanism that answers."""
 
     @property
-    def bound(self) -> Certificate:
-        """The certificate that its noise rests on."""
+    def certificate(self) -> str:
+        """Kind of the certificate that its guarantee rests on, or "none"."""
 
     def answer(
         self, inputs: AskedInputs, *, sampler: Sampler
@@ -115,7 +107,7 @@ def answer_and_book(
             guarantee=mechanism.guarantee,
             answers=len(inputs),
             bundle=bundle,
-            certificate=query.bound.kind,
+            certificate=query.certificate,
             sampler=sampler.name,
             seeded=sampler.seeded,
             booked="" if booked is None else booked.id,

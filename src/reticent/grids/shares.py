@@ -6,6 +6,7 @@ comparison are integers of 64 bits.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -23,7 +24,9 @@ WHOLE = 2**BITS
 """What the shares of one answer's distribution add up to."""
 
 _MOST_SHIFT = 31  # a share of at most 2^32 times 2^31 stays below 2^64
-_GUARD = 16
+_PRECISION = 128
+_LARGEST_EPSILON = 23
+"""No two shares differ by more than a factor 2^32 < e^23."""
 
 
 class Factor(NamedTuple):
@@ -38,13 +41,34 @@ class Factor(NamedTuple):
     shift: int
 
 
-def factor_below(epsilon: float) -> Factor:
-    """The largest rational at most e^epsilon with a numerator below 2^32 and a power of two, up to
-    2^31, below it.
+def exponential_below(epsilon: float) -> Fraction:
+    """A rational number at most e^epsilon, and less than it by at most a relative 2^-100; e^23
+    stands for all larger ones.
 
-    Partial sums of the exponential series lie below e^epsilon; they are added up as exact fractions
-    until the rest is below 2^-48 of the last place. Beyond epsilon = 22.18 the factor is 2^32 - 1,
-    which no quotient of two shares that differ exceeds by more than one unit.
+    Args:
+        epsilon: above 0; the exact value of the double counts.
+
+    Example:
+        >>> float(exponential_below(1.0))
+        2.718281828459045
+    """
+    exact = min(Fraction(positive(epsilon, name="epsilon")), Fraction(_LARGEST_EPSILON))
+    # Partial sums of the series lie below e^epsilon, and every term is rounded down.
+    total = term = 1 << _PRECISION
+    order = 0
+    while term:
+        order += 1
+        term = term * exact.numerator // (exact.denominator * order)
+        total += term
+    return Fraction(total, 1 << _PRECISION)
+
+
+def factor_below(epsilon: float) -> Factor:
+    """The largest rational at most ``exponential_below(epsilon)`` with a numerator below 2^32 and a
+    power of two, up to 2^31, below it.
+
+    Beyond epsilon = 22.18 the factor is 2^32 - 1, which no quotient of two shares that differ
+    exceeds by more than one unit.
 
     Args:
         epsilon: above 0; the exact value of the double counts.
@@ -53,19 +77,11 @@ def factor_below(epsilon: float) -> Factor:
         >>> factor_below(1.0)
         Factor(numerator=2918732888, shift=30)
     """
-    exact = Fraction(positive(epsilon, name="epsilon"))
-    if exact >= 23:
-        return Factor(WHOLE - 1, 0)
-    total = term = Fraction(1)
-    order = 0
-    while term > Fraction(1, 2 ** (_MOST_SHIFT + _GUARD)) or order < 2 * exact:
-        order += 1
-        term = term * exact / order
-        total += term
+    exact = exponential_below(epsilon)
     shift = _MOST_SHIFT
-    while shift and (total.numerator << shift) // total.denominator >= WHOLE:
+    while shift and math.floor(exact * 2**shift) >= WHOLE:
         shift -= 1
-    return Factor(min((total.numerator << shift) // total.denominator, WHOLE - 1), shift)
+    return Factor(min(math.floor(exact * 2**shift), WHOLE - 1), shift)
 
 
 def check_shares(low: Shares, high: Shares, *, lattice: Lattice, epsilon: float, what: str) -> None:

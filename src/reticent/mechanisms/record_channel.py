@@ -16,42 +16,13 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import as_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.grids.shares import WHOLE, exponential_below
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-CHANNEL_BITS = 32
-CHANNEL_WHOLE = 2**CHANNEL_BITS
-"""What a row of shares adds up to."""
-
 MOST_OUTPUTS = 64
-
-_PRECISION = 128
-_LARGEST_EXPONENT = 23
-"""No two shares differ by more than a factor 2^32 < e^23."""
-
-
-def exponential_below(epsilon: float) -> Fraction:
-    """A rational number at most e^epsilon, and less than it by at most a relative 2^-100; e^23
-    stands for all larger ones.
-
-    Args:
-        epsilon: above 0; the exact value of the double counts.
-
-    Example:
-        >>> float(exponential_below(1.0))
-        2.718281828459045
-    """
-    exact = min(Fraction(positive(epsilon, name="epsilon")), Fraction(_LARGEST_EXPONENT))
-    # Partial sums of the series lie below e^epsilon, and every term is rounded down.
-    total = term = 1 << _PRECISION
-    order = 0
-    while term:
-        order += 1
-        term = term * exact.numerator // (exact.denominator * order)
-        total += term
-    return Fraction(total, 1 << _PRECISION)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,7 +102,7 @@ class RecordChannel:
         rows: list[list[int]] = shares.tolist()
         if any(min(row) < 1 for row in rows):
             raise InvalidInput("shares: expected entries of at least 1, in multiples of 2^-32")
-        wrong = sum(sum(row) != CHANNEL_WHOLE for row in rows)
+        wrong = sum(sum(row) != WHOLE for row in rows)
         if wrong:
             raise InvalidInput(f"shares: {wrong} of {bins} rows do not sum to 2^32")
         excess = columns_beyond(rows, exponential_below(self.epsilon))
@@ -157,7 +128,7 @@ class RecordChannel:
     @cached_property
     def matrix(self) -> Array:
         """Probability of each output given the bin, shape (bins, outputs), exact. Public."""
-        return np.asarray(self.shares / CHANNEL_WHOLE)
+        return np.asarray(self.shares / WHOLE)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -190,7 +161,7 @@ class RecordChannel:
         if given.size and (given.min() < 0 or given.max() >= self.bins):
             raise InvalidInput(f"bins: expected integers from 0 to {self.bins - 1}")
         ends = np.cumsum(self.shares[:, :-1], axis=1)[given.astype(np.int64)]
-        uniform = sampler.uniform_integers(np.full(len(given), CHANNEL_WHOLE, dtype=np.int64))
+        uniform = sampler.uniform_integers(np.full(len(given), WHOLE, dtype=np.int64))
         return np.asarray((uniform[:, None] >= ends).sum(axis=1), dtype=np.int64)
 
 

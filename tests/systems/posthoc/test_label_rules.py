@@ -53,6 +53,11 @@ def test_released_labels_follow_the_stated_chances(fitted) -> None:
     assert not np.isin(released, [0, 1, 2], invert=True).any()
 
 
+def test_receipts_name_no_certificate(fitted) -> None:
+    """The network proposes labels; nothing rests on a bound of its slope."""
+    assert fitted.release(rows(2, seed=1)[0]).receipt.certificate == "none"
+
+
 def test_the_rule_and_its_guarantee(fitted) -> None:
     query = fitted.query_
     assert isinstance(query.mechanism, RULES[query.plan.mechanism])

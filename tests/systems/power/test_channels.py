@@ -12,7 +12,8 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.metrics import mutual_info_score
 
-from reticent.mechanisms.record_channel import CHANNEL_WHOLE, columns_beyond, exponential_below
+from reticent.grids.shares import WHOLE, exponential_below
+from reticent.mechanisms.record_channel import columns_beyond
 from reticent.systems.power.channels import (
     RESPONSES,
     best_staircase,
@@ -72,17 +73,17 @@ def test_every_channel_is_private_between_all_bins(epsilon, bins, labels) -> Non
     assert {channel.response for channel in found} <= set(RESPONSES)
     for channel in found:
         shares = channel.shares
-        assert (shares.sum(axis=1) == CHANNEL_WHOLE).all()
+        assert (shares.sum(axis=1) == WHOLE).all()
         assert columns_beyond(shares.tolist(), exponential_below(epsilon)) == 0
         for one, other in itertools.permutations(range(bins), 2):
             loss = np.log(shares[one] / shares[other]).max()
             assert loss <= epsilon + 1e-12
-        assert channel.scores == channel_scores(shares.T @ joint(bins, labels) / CHANNEL_WHOLE)
+        assert channel.scores == channel_scores(shares.T @ joint(bins, labels) / WHOLE)
 
 
 def test_rounding_gives_next_to_nothing_away_and_repairs_what_is_not_private() -> None:
     table = randomised_response(3, epsilon=2.0)
-    np.testing.assert_allclose(whole_shares(table, epsilon=2.0) / CHANNEL_WHOLE, table, atol=1e-6)
+    np.testing.assert_allclose(whole_shares(table, epsilon=2.0) / WHOLE, table, atol=1e-6)
     repaired = whole_shares(np.eye(3) * 0.94 + 0.02, epsilon=0.5)
     assert columns_beyond(repaired.tolist(), exponential_below(0.5)) == 0
 

@@ -135,9 +135,9 @@ class CertifiedQuery:
         return replace(self.members[0].settings.adjacency, data_set=self.data_set)
 
     @property
-    def bound(self) -> Certificate:
-        """The certificate that answers rest on: the first member's stands for all."""
-        return self.members[0]
+    def certificate(self) -> str:
+        """Kind of the certificate that answers rest on: the first member's stands for all."""
+        return self.members[0].kind
 
     def member_distances(self, inputs: Array) -> tuple[Integers, Integers]:
         """Every member's label and stable distance, each of shape (members, n). Private."""

@@ -51,7 +51,7 @@ class PrivateQuery:
     Attributes:
         embedding: from inputs to embeddings.
         network: the released function, on embeddings.
-        bound: its certificate.
+        bound: its certificate; where there is a rule, only its box counts.
         requirement: the total that every answer costs.
         plan: path, mechanism, proposal and split.
         rule: the mechanism itself where it needs no Lipschitz constant (table, hop, response); of
@@ -70,6 +70,11 @@ class PrivateQuery:
             raise InvalidParameter(
                 f"plan: mechanism={self.plan.mechanism!r} with{'' if self.rule else 'out'} a rule"
             )
+
+    @property
+    def certificate(self) -> str:
+        """Kind of the bound that answers rest on; "none" for a rule, which uses its box alone."""
+        return self.bound.kind if self.rule is None else "none"
 
     @cached_property
     def mechanism(self) -> Mechanism | LabelRule:

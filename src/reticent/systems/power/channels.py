@@ -17,12 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import CalibrationFailed
-from reticent.mechanisms.record_channel import (
-    CHANNEL_WHOLE,
-    MOST_OUTPUTS,
-    columns_beyond,
-    exponential_below,
-)
+from reticent.grids.shares import WHOLE, exponential_below
+from reticent.mechanisms.record_channel import MOST_OUTPUTS, columns_beyond
 from reticent.systems.power.scoring import Scores, channel_scores
 
 Array = npt.NDArray[np.float64]
@@ -80,7 +76,7 @@ def channels(joint: Array, *, epsilon: float, scoring: str) -> Iterator[Channel]
         ]
     for response, table in tables:
         shares = whole_shares(ordered(table, joint), epsilon=epsilon)
-        yield Channel(response, shares, channel_scores(shares.T @ joint / CHANNEL_WHOLE))
+        yield Channel(response, shares, channel_scores(shares.T @ joint / WHOLE))
 
 
 def ordered(table: Array, joint: Array) -> Array:
@@ -183,10 +179,10 @@ def whole_shares(table: Array, *, epsilon: float) -> Integers:
     weight = _FIRST_MIX
     while True:
         mixed = (1.0 - weight) * table + weight / table.shape[1]
-        shares = np.maximum(np.floor(mixed * CHANNEL_WHOLE).astype(np.int64), 1)
+        shares = np.maximum(np.floor(mixed * WHOLE).astype(np.int64), 1)
         # What is missing is at most a unit for each output: it goes to the likeliest one.
         rows = np.arange(len(shares))
-        shares[rows, mixed.argmax(axis=1)] += CHANNEL_WHOLE - shares.sum(axis=1)
+        shares[rows, mixed.argmax(axis=1)] += WHOLE - shares.sum(axis=1)
         if weight >= 1.0 or not columns_beyond(shares.tolist(), factor):
             return np.asarray(shares)
         weight = min(2.0 * weight, 1.0)

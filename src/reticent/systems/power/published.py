@@ -5,7 +5,6 @@ small. *Not private.*
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import positive, probability
 from reticent.core.guarantees import Guarantee, GuaranteeKind, Replace
 from reticent.noise import Sampler
-from reticent.systems.power.certificates import EncoderBound
 from reticent.tables.schema import TabularSchema
 from reticent.training.power.density import KernelDensity
 
@@ -76,10 +74,10 @@ class PublishedQuery:
     density: KernelDensity
     mechanism: PublishedPower
 
-    @cached_property
-    def bound(self) -> EncoderBound:
+    @property
+    def certificate(self) -> str:
         """No certificate is involved."""
-        return EncoderBound("none", 0.0)
+        return "none"
 
     def encode(self, table: npt.NDArray[Any]) -> Array:
         """Checked rows of a table, shape (n, dimension); raises what ``TabularSchema.encode``

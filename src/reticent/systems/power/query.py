@@ -164,6 +164,11 @@ class PowerQuery:
             else sorting_bound(self.network)
         )
 
+    @property
+    def certificate(self) -> str:
+        """Kind of ``bound``."""
+        return self.bound.kind
+
     @cached_property
     def mechanism(self) -> AdditiveMechanism | StabilityResponse:
         """The mechanism that answers.

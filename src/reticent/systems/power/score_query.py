@@ -99,6 +99,11 @@ class ScoreCodeQuery:
         """No constant is needed: any two bins are told apart by at most e^epsilon."""
         return EncoderBound("none", 0.0)
 
+    @property
+    def certificate(self) -> str:
+        """Kind of ``bound``."""
+        return self.bound.kind
+
     @cached_property
     def mechanism(self) -> RecordChannel:
         """The mechanism that answers; its table is checked exactly when it is made."""
