@@ -38,7 +38,7 @@ in one file), and the libraries that a CUDA build needs."""
 EVERYTHING, LIGHT = "everything.txt", "light.txt"
 """Files in locks/ for all else, and for the environment without torch."""
 
-LIGHT_EXTRAS = ("plots", "milp", "accounting", "signing", "postgres", "test")
+LIGHT_EXTRAS = ("plots", "milp", "accounting", "signing", "postgres", "service", "test")
 """What the environment without torch has beside the core."""
 
 LOWEST_EXTRAS = ("networks", "plots", "signing", "test")
