@@ -248,7 +248,7 @@ def _ranked(survey: Survey, task: int, scoring: Scoring, prior: Prior) -> _Ranke
     )
     close = joint[np.argsort(-utility)][: max(2, len(utility) // 2)]
     error = float(np.median(close))
-    score = mixed(utility, error, expected)
+    score = mixed(utility, math.hypot(error, _extrapolated(survey, task, utility)), expected)
     order = np.argsort(-score, kind="stable")
     return _Ranked(
         utility,
@@ -260,6 +260,15 @@ def _ranked(survey: Survey, task: int, scoring: Scoring, prior: Prior) -> _Ranke
         error,
         bool((score != utility).any()),
     )
+
+
+def _extrapolated(survey: Survey, task: int, utility: Array) -> float:
+    """How much of the utility of a good setting is extrapolated, the median of the better half:
+    folds do not tell how far that is wrong, so it counts as an error of its own size.
+    """
+    gains = np.nanmean(np.abs(survey.utilities[:, task, :] - survey.measured[:, task, :]), axis=1)
+    better = np.argsort(-utility)[: max(2, len(utility) // 2)]
+    return float(np.median(gains[better]))
 
 
 def standard_errors(table: Array) -> Array:
