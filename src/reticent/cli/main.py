@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from reticent import __version__
-from reticent.cli import bundles, demo, fit, methods, plan, power, schemas, signatures
+from reticent.cli import bundles, demo, fit, methods, plan, power, radius, schemas, signatures
 from reticent.cli.audit import audit_app
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
@@ -47,6 +47,7 @@ app.command()(fit.fit)
 app.command()(schemas.schema)
 app.add_typer(audit_app, name="audit")
 app.command()(plan.plan)
+app.command()(radius.radius)
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
