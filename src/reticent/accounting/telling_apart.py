@@ -68,7 +68,7 @@ def beyond(
 
     References:
         - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
-          doi:10.1561/0400000042, theorem 2.2 and lemma 2.2 of the chapter on group privacy.
+          doi:10.1561/0400000042, theorem 2.2 (group privacy).
     """
     positive(epsilon, name="epsilon")
     probability(delta, name="delta")

@@ -13,6 +13,7 @@ import typer
 
 from reticent import __version__
 from reticent.cli import bundles, demo, fit, methods, plan, power, radius, schemas, signatures
+from reticent.cli.attack import attack_app
 from reticent.cli.audit import audit_app
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
@@ -46,6 +47,7 @@ app.command()(methods.methods)
 app.command()(fit.fit)
 app.command()(schemas.schema)
 app.add_typer(audit_app, name="audit")
+app.add_typer(attack_app, name="attack")
 app.command()(plan.plan)
 app.command()(radius.radius)
 app.command()(bundles.certify)
