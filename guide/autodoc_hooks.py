@@ -35,10 +35,13 @@ def skip_foreign(
 
 
 def rewrite(
-    _app: Sphinx, _kind: str, _name: str, _thing: object, _options: object, lines: list[str]
+    _app: Sphinx, kind: str, _name: str, _thing: object, _options: object, lines: list[str]
 ) -> None:
     """Docstrings as Sphinx reads them, in place."""
     lines[:] = prepared(lines, places=places(), cite=cite)
+    if kind in ("attribute", "data", "property"):
+        # Napoleon takes what stands before a colon in the first line for a type; an empty comment has none.
+        lines[:0] = ["..", ""]
 
 
 @cache

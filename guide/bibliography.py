@@ -88,7 +88,7 @@ def links(fields: Fields) -> list[str]:
 
 def page() -> str:
     """docs/bibliography.md: one heading for each work, so that every page can link to it."""
-    entries = [f"### {key}\n\n{reference(fields)}\n" for key, fields in works().items()]
+    entries = [f"## {key}\n\n{reference(fields)}\n" for key, fields in works().items()]
     return "\n".join([_INTRODUCTION, *entries])
 
 

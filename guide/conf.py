@@ -32,18 +32,19 @@ myst_dmath_double_inline = True
 autosummary_generate = True
 autosummary_imported_members = False
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 80
 autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+napoleon_attr_annotations = False
 napoleon_custom_sections = [
     "Guarantee",
-    ("Utility", "notes_style"),
+    "Utility",
     "Runtime",
-    "Why",
 ]
 default_role = "code"
 

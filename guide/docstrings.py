@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 _HEADING = re.compile(r"([A-Z][A-Za-z]*(?: [A-Z][a-z]+)?):")
 _LITERAL = re.compile(r"(``.+?``|`[^`]+`)")
-_UNESCAPED = re.compile(r"(?<!\\)(\||(?<=\w)_(?!\w))")
+_UNESCAPED = re.compile(r"(?<!\\)(\||(?<=\w)_(?!\w)|(?<=\()\*(?=\w)|(?<=, )\*(?=\w))")
 _NEIGHBOUR = re.compile(r"    ([\w.]+): (.*)")
 _WORK = re.compile(r'    - ([^"]+?) \((\d{4})\), "(.+?)",(.*)')
 
