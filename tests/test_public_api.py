@@ -80,6 +80,7 @@ PUBLIC = {
         "k_norm l2_epsilon_margin "
         "release_sampler"
     ),
+    "reticent.plots": ("Level Series attack budget empty_drawing one_panel png radius utility"),
     "reticent.retraining": (
         "ConvexModel ConvexSettings ParameterIntervals TrainingSettings convex_model "
         "parameter_intervals published_vote_distances "
