@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent.core.errors import InvalidInput
 from reticent.pages.line_chart import Level, Series
-from reticent.plots.lines import QUIET, draw_levels, draw_line, dress, logarithmic
+from reticent.plots.lines import LEGEND, QUIET, draw_levels, draw_line, dress, logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,5 +95,5 @@ def attack(
     dress(axes, x_name=x_name, y_name=y_name, title=title)
     draw_levels(axes, [Level("guessing", chance)])
     if legend:
-        axes.legend(frameon=False, fontsize=9, loc="lower right", labelcolor=QUIET)
+        axes.legend(**LEGEND)
     return axes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ COLOURS = {
 
 QUIET = "#58646c"
 GRID = "#e6e4de"
+
+LEGEND: dict[str, Any] = {"fontsize": 9, "loc": "best", "framealpha": 0.85, "edgecolor": "none"}
+"""Of a legend within the axes."""
 
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 _DASHES = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}

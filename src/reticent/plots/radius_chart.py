@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reticent.core.errors import InvalidInput
 from reticent.pages.line_chart import Series
-from reticent.plots.lines import QUIET, draw_line, dress, logarithmic
+from reticent.plots.lines import LEGEND, QUIET, draw_line, dress, logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,16 +64,16 @@ def radius(
         axes.axvline(value, color=QUIET, linestyle=(0, (2, 3)), linewidth=1.2)
         axes.annotate(
             f"{name}: {value:.3g}",
-            (value, 1.0),
-            (-3, -4),
+            (value, 0.0),
+            (-3, 4),
             xycoords=axes.get_xaxis_transform(),
             textcoords="offset points",
             rotation=90,
             ha="right",
-            va="top",
+            va="bottom",
             color=QUIET,
             fontsize=8.5,
         )
     if legend:
-        axes.legend(frameon=False, fontsize=9, loc="center left")
+        axes.legend(**LEGEND)
     return axes

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reticent.core.errors import InvalidInput
+from reticent.core.extras import require
 from reticent.pages.line_chart import Level, Series
-from reticent.plots.lines import draw_levels, draw_line, dress, logarithmic
+from reticent.plots.lines import LEGEND, draw_levels, draw_line, dress, logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,10 +69,14 @@ def utility(
         axes.set_ylim(*y_range)
     elif shares:
         axes.set_ylim(*_around(series, levels))
+    if shares:
+        low, high = axes.get_ylim()
+        ticker = require("matplotlib.ticker", extra="plots")
+        axes.yaxis.set_major_locator(ticker.MultipleLocator(0.05 if high - low <= 0.5 else 0.2))
     dress(axes, x_name=x_name, y_name=y_name, title=title, shares=shares)
     draw_levels(axes, levels)
     if legend:
-        axes.legend(frameon=False, fontsize=9, loc="best")
+        axes.legend(**LEGEND)
     return axes
 
 
