@@ -81,6 +81,7 @@ PUBLIC = {
         "release_sampler"
     ),
     "reticent.radius": "AtRadius Caps RadiusSurvey Rule survey_radius",
+    "reticent.plots": ("Level Series attack budget empty_drawing one_panel png radius utility"),
     "reticent.retraining": (
         "ConvexModel ConvexSettings ParameterIntervals TrainingSettings convex_model "
         "parameter_intervals published_vote_distances "
