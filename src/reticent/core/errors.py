@@ -20,7 +20,8 @@
     ├── WriteFailed (OSError)       16   an output that could not be written whole
     ├── CorruptLedger               17   entries or totals of a ledger do not match its hash chain
     ├── UntrustedSignature          18   a signature that is missing, or not by the trusted key
-    └── GuaranteeRefuted            19   an audit that shows more than a guarantee claims
+    ├── GuaranteeRefuted            19   an audit that shows more than a guarantee claims
+    └── ServiceUnreachable          25   a service that does not reply, or not as one
 
 The codes are the exit statuses of the command line and the problem types of the service. A withheld
 answer is a result, never an error. No message contains private input, its embedding, its local
@@ -146,3 +147,9 @@ class GuaranteeRefuted(ReticentError):
     """An audit shows, at its stated confidence, more than a guarantee claims."""
 
     code = 19
+
+
+class ServiceUnreachable(ReticentError):
+    """No reply of a service, or one that is none: whether a request was charged is not known."""
+
+    code = 25

@@ -41,6 +41,42 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
     return kind.load(folder, trusted_key=trusted_key)
 
 
+def load_answering(
+    folder: str | Path, *, trusted_key: str | Path | None = None, embedder: Any = None
+) -> Any:
+    """What a bundle holds, ready to answer and not to be fitted again: for devices and services.
+
+    As ``load``, with less around it: a posthoc bundle whose embedder and network are plain arrays
+    answers without torch.
+
+    Args:
+        folder: the bundle, as ``save`` wrote it.
+        trusted_key: as for ``load``.
+        embedder: the user's own module, where a posthoc bundle was fitted with one.
+
+    Returns:
+        An object with ``release``, ``guarantee``, ``card``, ``bundle_identity_`` and
+        ``n_features_in_``.
+
+    Raises:
+        InvalidInput, CorruptBundle, UntrustedSignature: as ``load``.
+        MissingExtra: this bundle needs a package that is not installed.
+
+    Example:
+        >>> load_answering("no/such/folder")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        reticent.core.errors.InvalidInput: folder='no/such/folder': expected a bundle folder, ...
+    """
+    from reticent.systems.posthoc.answering import ESTIMATORS, StoredPosthoc
+
+    name = Bundle.read(folder, trusted_key=trusted_key).system
+    if name in ESTIMATORS:
+        return StoredPosthoc.load(folder, embedder=embedder, trusted_key=trusted_key)
+    if embedder is not None:
+        raise InvalidInput(f"embedder: expected for a posthoc bundle only, this is a {name}")
+    return _estimator(name, f"folder={str(folder)!r}").load(folder, trusted_key=trusted_key)
+
+
 def _estimator(name: str, where: str) -> Any:
     """The class of the name that a bundle states; other packages are only asked for other names."""
     known = {method.name: method for method in BUILT_IN if method.role == "estimator"}
