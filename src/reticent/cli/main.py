@@ -14,6 +14,7 @@ import typer
 from reticent import __version__
 from reticent.cli import bundles, demo, fit, methods, plan, power, schemas, signatures
 from reticent.cli.audit import audit_app
+from reticent.cli.keys import keys_app
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 from reticent.core.extras import missing_extra
@@ -42,6 +43,7 @@ app = typer.Typer(
 demo.app.command()(power.power)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(keys_app, name="keys")
 app.command()(methods.methods)
 app.command()(fit.fit)
 app.command()(schemas.schema)

@@ -182,9 +182,9 @@ class Session:
     def card(self, bundle: str | None) -> Steps[dict[str, Any]]:
         """The guarantee card, as the service shows it."""
         offer = yield from self.offer(bundle)
-        card = yield from self._get(f"/v1/bundles/{offer.id}/card")
+        found = yield from self._get(f"/v1/bundles/{offer.id}/card")
         with _reading("card"):
-            return dict(card)
+            return dict(found["card"])
 
     def budget(self, *, subject: str | None, bundle: str | None) -> Steps[tuple[BudgetLine, ...]]:
         """Budgets that the key's requests count against."""
