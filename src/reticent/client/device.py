@@ -1,4 +1,4 @@
-"""``Device``: embeds and adds noise where the row is, so that no server has to be trusted with it."""
+"""``Device``: embeds and adds noise where the row is; no server has to be trusted with the row."""
 
 from __future__ import annotations
 
