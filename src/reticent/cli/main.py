@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from reticent import __version__
-from reticent.cli import bundles, demo, fit, methods, plan, power, schemas, signatures
+from reticent.cli import bundles, demo, fit, methods, plan, power, schemas, serve, signatures
 from reticent.cli.audit import audit_app
 from reticent.cli.keys import keys_app
 from reticent.cli.ledger_care import ledger_app
@@ -52,6 +52,7 @@ app.command()(plan.plan)
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
+app.command()(serve.serve)
 app.command()(signatures.sign)
 app.command()(signatures.verify)
 

@@ -1,4 +1,4 @@
-"""The budgets that a key may see: those that its own requests count against, or for an owner all."""
+"""The budgets that a key may see: those that its own requests count against; an owner sees all."""
 
 from __future__ import annotations
 

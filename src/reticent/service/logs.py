@@ -1,9 +1,9 @@
 """Logs of the service: one JSON object a line, of fields that hold no private value.
 
-A line about a request has its random name, the name of its route (never its path, which anybody may
-write anything into), status, time, the key's identifier and the number of rows. Rows, subjects,
-bodies, headers and messages of errors are never passed to a logger, and tracebacks, whose frames may
-show them, are cut to the places in the code.
+A line about a request has its random name, the name of its route (never its path, which anybody
+may write anything into), status, time, the key's identifier and the number of rows. Rows,
+subjects, bodies, headers and messages of errors are never passed to a logger, and tracebacks,
+whose frames may show them, are cut to the places in the code.
 """
 
 from __future__ import annotations
