@@ -309,6 +309,7 @@ def train_value_model(
     """
     one_of(kind, KINDS, name="kind")
     values = np.asarray(released, dtype=np.float64)
+    model: PublicModel | Network | Array
     if kind == "linear":
         classes, rows, model = _linear(values, labels, channel, seed)
     else:
