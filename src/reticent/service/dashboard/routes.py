@@ -194,14 +194,24 @@ def all_budgets(
 
 @router.get("/entries")
 def all_entries(
-    request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None
+    request: Request,
+    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    receipt: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
     """Entries of the ledger, newest first."""
 
     def show(service: Service, key: ApiKey) -> Response:
-        found = last_entries(service.ledger.store, service.catalogue, most=_PAGE, before=before)
+        found = last_entries(
+            service.ledger.store,
+            service.catalogue,
+            most=_PAGE,
+            before=before,
+            receipt=receipt.strip(),
+        )
         older = found[-1].seq if len(found) == _PAGE else None
-        return _page(request, "entries.html", key, entries=found, older=older, before=before)
+        return _page(
+            request, "entries.html", key, entries=found, older=older, before=before, receipt=receipt
+        )
 
     return _shown(request, show)
 

@@ -203,7 +203,7 @@ def budget_bars(standing: Iterable[Budget], catalogue: Catalogue) -> tuple[Budge
 
 
 def last_entries(
-    store: Store, catalogue: Catalogue, *, most: int, before: int | None = None
+    store: Store, catalogue: Catalogue, *, most: int, before: int | None = None, receipt: str = ""
 ) -> tuple[EntryLine, ...]:
     """The last entries, newest first; those that book an answer are shown with its charge.
 
@@ -212,11 +212,14 @@ def last_entries(
         catalogue: gives bundles their names.
         most: how many, at least 1.
         before: only entries at earlier positions; None for the last ones.
+        receipt: only the entry that this receipt names; "" for all.
     """
     commits = entries.alias("commits")
     where = [entries.c.action != "commit"]
     if before is not None:
         where.append(entries.c.seq < before)
+    if receipt:
+        where.append(commits.c.receipt == receipt)
     columns = ("principal", "subject", "bundle")
     scope = [
         sa.func.coalesce(accounts.c[name], budgets.c[name], "").label(name) for name in columns
