@@ -48,6 +48,7 @@ class Running:
     def __init__(self, process: BaseProcess, port: int, log: Path) -> None:
         self.process, self.url, self.log = process, f"http://127.0.0.1:{port}", log
         self.port = port
+        self.clients: list[httpx.Client] = []
 
     def kill(self) -> None:
         """As the machine would: at once, in the middle of anything."""
@@ -62,9 +63,11 @@ class Running:
         return self.process.exitcode
 
     def client(self, secret: str, **options: Any) -> httpx.Client:
-        """A client with a key."""
+        """A client with a key, closed with the server."""
         headers = {"Authorization": f"Bearer {secret}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+        found = httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+        self.clients.append(found)
+        return found
 
 
 @contextmanager
@@ -76,9 +79,14 @@ def running(settings: Settings, log: Path) -> Iterator[Running]:
     sender.close()
     try:
         assert receiver.poll(60), "the server did not start"
-        port = receiver.recv()
-        yield Running(process, port, log)
+        server = Running(process, receiver.recv(), log)
+        try:
+            yield server
+        finally:
+            for client in server.clients:
+                client.close()
     finally:
+        receiver.close()
         if process.is_alive():
             process.kill()
         process.join()
@@ -94,6 +102,7 @@ def start_is_refused(settings: Settings, log: Path) -> str:
     assert process.exitcode == 1
     with contextlib.suppress(EOFError):
         assert not receiver.poll(0) or not receiver.recv()
+    receiver.close()
     return log.read_text()
 
 

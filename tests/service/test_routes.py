@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.signatures import verify, verify_receipt
@@ -159,7 +160,6 @@ OUT_OF_BOUNDS: list[tuple[dict[str, str], bytes, int]] = [
     ({"Content-Encoding": "gzip"}, b"{}", 415),
     ({"Content-Type": "text/plain"}, b"{}", 415),
     ({"Idempotency-Key": "short"}, b"{}", 422),
-    ({"Content-Length": "99999999999"}, b"{}", 413),
     ({}, b"[" * 100_000, 422),
     ({}, b"\xff\xfe", 422),
 ]
@@ -208,7 +208,7 @@ def test_without_a_valid_key_there_is_nothing(client: httpx.Client) -> None:
         (method.upper(), path) for path, methods in schema["paths"].items() for method in methods
     }
     assert len(documented) == len(paths) + 1  # and /healthz
-    for header in (None, "Bearer reticent_wrong", "Basic abc", "Bearer "):
+    for header in (None, "Bearer reticent_wrong", "Basic abc", "Bearer"):
         client.headers.pop("Authorization", None)
         if header is not None:
             client.headers["Authorization"] = header
