@@ -86,6 +86,7 @@ PUBLIC = {
         "record_buckets record_keys "
         "stable_distances vote_distances"
     ),
+    "reticent.service": "ApiKey KeyStore Settings create_app",
     "reticent.systems": (
         "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble "
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
