@@ -25,7 +25,8 @@
     ├── NotPermitted                21   what a key of the service was not granted
     ├── RequestUnderWay             22   a request that the service is answering already
     ├── AnswerLost                  23   a request that was charged and whose answer is gone
-    └── ServiceBusy                 24   more requests at once than the service takes
+    ├── ServiceBusy                 24   more requests at once than the service takes
+    └── ServiceUnreachable          25   a service that does not reply, or not as one
 
 The codes are the exit statuses of the command line and the problem types of the service. A withheld
 answer is a result, never an error. No message contains private input, its embedding, its local
@@ -183,3 +184,9 @@ class ServiceBusy(ReticentError):
     """More requests at once than the service takes; nothing was charged."""
 
     code = 24
+
+
+class ServiceUnreachable(ReticentError):
+    """No reply of a service, or one that is none: whether a request was charged is not known."""
+
+    code = 25

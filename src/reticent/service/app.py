@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError, UnknownName
 from reticent.service.core import Service
+from reticent.service.dashboard.routes import router as pages
 from reticent.service.documents import ProblemBody
 from reticent.service.edge import Edge
 from reticent.service.logs import say
@@ -65,6 +66,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.service = service
     app.include_router(open_routes)
     app.include_router(routes)
+    app.include_router(pages)
     app.add_middleware(Edge, admission=service.admission, metrics=service.metrics)
     app.add_exception_handler(ReticentError, _refused)
     app.add_exception_handler(RequestValidationError, _refused)

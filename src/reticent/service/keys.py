@@ -234,6 +234,19 @@ class KeyStore:
             raise _refused()
         return self._valid(ApiKey.of_row(row))
 
+    def named(self, identifier: str) -> ApiKey:
+        """The key of this identifier, if it is valid now.
+
+        Raises:
+            NotAuthenticated: unknown, expired or revoked; not said which.
+            LedgerUnavailable: cannot be read.
+        """
+        with self._store.read() as connection:
+            row = connection.execute(_BY_ID, {"key": identifier}).mappings().first()
+        if row is None:
+            raise _refused()
+        return self._valid(ApiKey.of_row(row))
+
     def check(self, connection: Connection, key: ApiKey) -> None:
         """Refuses a key that has stopped being valid since it was found, in a transaction that
         charges.
