@@ -309,6 +309,7 @@ def _seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else microseconds / _MICROSECONDS
 
 
+_BY_ID = sa.select(api_keys).where(api_keys.c.id == sa.bindparam("key"))
 _TIMES = sa.select(api_keys.c.expires, api_keys.c.revoked).where(
     api_keys.c.id == sa.bindparam("key")
 )
