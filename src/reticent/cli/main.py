@@ -12,7 +12,19 @@ from typing import Annotated
 import typer
 
 from reticent import __version__
-from reticent.cli import bundles, demo, fit, methods, plan, power, schemas, serve, signatures
+from reticent.cli import (
+    bundles,
+    collaboration,
+    demo,
+    fit,
+    methods,
+    plan,
+    power,
+    schemas,
+    serve,
+    signatures,
+    value_models,
+)
 from reticent.cli.audit import audit_app
 from reticent.cli.keys import keys_app
 from reticent.cli.ledger_care import ledger_app
@@ -41,6 +53,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 demo.app.command()(power.power)
+demo.app.command()(collaboration.collaboration)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")
@@ -53,6 +66,7 @@ app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
 app.command()(serve.serve)
+app.command()(value_models.train_model)
 app.command()(signatures.sign)
 app.command()(signatures.verify)
 
