@@ -20,11 +20,13 @@ from reticent.cli import (
     methods,
     plan,
     power,
+    radius,
     schemas,
     serve,
     signatures,
     value_models,
 )
+from reticent.cli.attack import attack_app
 from reticent.cli.audit import audit_app
 from reticent.cli.keys import keys_app
 from reticent.cli.ledger_care import ledger_app
@@ -61,7 +63,9 @@ app.command()(methods.methods)
 app.command()(fit.fit)
 app.command()(schemas.schema)
 app.add_typer(audit_app, name="audit")
+app.add_typer(attack_app, name="attack")
 app.command()(plan.plan)
+app.command()(radius.radius)
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)

@@ -17,11 +17,11 @@ pytest.importorskip("cryptography")
 
 @pytest.mark.slow
 def test_three_processes_from_end_to_end(tmp_path: Path) -> None:
-    sizes = CollaborationSettings(public=1500, participants=1500, asked=400)
+    sizes = CollaborationSettings(public=800, participants=800, asked=200)
     found = run_demo(tmp_path, sizes)
     audit, device, rivals = found["audit"], found["device"], found["rivals"]
     assert audit["problems"] == []
-    assert audit["answers"] == audit["sent"] == device["asked"] == 400
+    assert audit["answers"] == audit["sent"] == device["asked"] == 200
     assert audit["most"] == EPSILON
     assert audit["guarantee"] == device["guarantee"]
     assert device["accuracy"] > 0.7
