@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent.core.errors import InvalidInput
 from reticent.pages.line_chart import Level, Series
-from reticent.plots.lines import LEGEND, QUIET, draw_levels, draw_line, dress, logarithmic
+from reticent.plots.lines import LEGEND, draw_levels, draw_line, dress, logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

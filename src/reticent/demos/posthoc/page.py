@@ -30,6 +30,7 @@ def page(outcome: DemoOutcome) -> str:
         "<main>",
         _facts(results),
         _attack_section(outcome),
+        _gap_section(results),
         _neighbour_section(outcome),
         _accuracy_section(results),
         card_section(outcome.encoder.card()),
@@ -153,6 +154,24 @@ that it is not hidden.</p>
 {table}
 {_quality_table(results)}
 </section>"""
+
+
+def _gap_section(results: dict[str, Any]) -> str:
+    rows = [
+        (
+            f"{gap['name']}, ε = {gap['epsilon']:g}",
+            [percent(gap["closed"]), f"{100 * gap['lost']:.1f} points"],
+            "",
+        )
+        for gap in sorted(results["gap"], key=lambda gap: (gap["name"], gap["epsilon"]))
+    ]
+    table = figure_table("", "release", ("of the way to nothing", "accuracy lost"), rows)
+    return f"""<section aria-labelledby="gap"><h2 id="gap">What is gained, and what it costs</h2>
+<p>Without protection the attacker draws the picture; from nothing, the mean picture. How much of
+the way between the two, in structural similarity, each of our releases goes, and how many points of
+accuracy that costs against no protection. A share near 0 says that the rough picture is still
+visible; below 0, that the attacker learned a little better from noisy values.</p>
+{table}</section>"""
 
 
 def _similarity(row: dict[str, Any]) -> str:
