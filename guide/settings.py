@@ -76,12 +76,19 @@ def arguments(method: Method) -> dict[str, tuple[str, str]]:
     parameters = inspect.signature(target).parameters.values()
     return {
         each.name: (
-            "required" if each.default is inspect.Parameter.empty else f"`{_shown(each.default)}`",
+            _default(each),
             said.get(each.name, ""),
         )
         for each in parameters
-        if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+        if each.kind != each.VAR_KEYWORD
     }
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    if parameter.kind == parameter.VAR_POSITIONAL:
+        return "`()`"
+    empty = parameter.default is inspect.Parameter.empty
+    return "required" if empty else f"`{_shown(parameter.default)}`"
 
 
 def own_methods() -> list[Method]:
