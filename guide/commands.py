@@ -44,7 +44,9 @@ def _row(parameter: Any) -> str:
     names = ", ".join(f"`{each}`" for each in shown)
     default = "required" if parameter.required else _default(parameter)
     variable = f" (or the variable `{parameter.envvar}`)" if parameter.envvar else ""
-    return f"| {names} | {_takes(parameter)} | {default} | {_cell(parameter.help or '')}{variable} |"
+    return (
+        f"| {names} | {_takes(parameter)} | {default} | {_cell(parameter.help or '')}{variable} |"
+    )
 
 
 def _takes(parameter: Any) -> str:

@@ -11,9 +11,7 @@ def classes() -> list[type[errors.ReticentError]]:
     """Every error, by its code."""
     named = [*vars(errors).values(), errors.NotFittedYet]  # made when it is first asked for
     own = {
-        each
-        for each in named
-        if isinstance(each, type) and issubclass(each, errors.ReticentError)
+        each for each in named if isinstance(each, type) and issubclass(each, errors.ReticentError)
     }
     return sorted(own, key=lambda each: each.code)
 

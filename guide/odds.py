@@ -203,7 +203,9 @@ class Use:
 
 
 OTHERS = (
-    Use("US Census Bureau", "2020 redistricting tables, persons", "a person", "abowd2022", rho=2.56),
+    Use(
+        "US Census Bureau", "2020 redistricting tables, persons", "a person", "abowd2022", rho=2.56
+    ),
     Use(
         "US Census Bureau",
         "2020 redistricting tables, housing units",

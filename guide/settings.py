@@ -30,6 +30,9 @@ TABLES: dict[str, tuple[type[BaseModel], str]] = {
 }
 """Tables of configuration files: what keys begin with, the model, a heading."""
 
+_BASES = {"ReleasedModel": "reticent.systems.votes.released_model"}
+"""Classes that are no public names, and that docstrings point at for arguments of theirs."""
+
 _INTERNAL = frozenset({"folder"})
 
 
@@ -62,9 +65,9 @@ def _followed(meaning: str, name: str, above: str | None) -> str:
     pointer = re.match(r"(?:see|as for) ``(\w+)``", meaning)
     if pointer is None:
         return meaning
-    public = {each: package.name for package in api.packages() for each in package.names}
-    if above is None and pointer[1] in public:
-        other = getattr(importlib.import_module(public[pointer[1]]), pointer[1])
+    places = _BASES | {each: package.name for package in api.packages() for each in package.names}
+    if above is None and pointer[1] in places:
+        other = getattr(importlib.import_module(places[pointer[1]]), pointer[1])
         above = described(other).get(name)
     return above or meaning
 

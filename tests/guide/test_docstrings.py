@@ -26,7 +26,9 @@ def test_examples_stay_as_they_are() -> None:
 
 
 def test_entries_of_several_names_stand_on_one_line() -> None:
-    assert made("Args:", "    one, two,", "        three: numbers.", "    four: more,", "        and.") == [
+    assert made(
+        "Args:", "    one, two,", "        three: numbers.", "    four: more,", "        and."
+    ) == [
         "Args:",
         "    one, two, three: numbers.",
         "    four: more,",

@@ -73,7 +73,9 @@ def test_every_error_stands_with_its_code() -> None:
     for node in source.body:
         if isinstance(node, ast.ClassDef):
             for line in node.body:
-                target = getattr(line, "target", None) or next(iter(getattr(line, "targets", [])), None)
+                target = getattr(line, "target", None) or next(
+                    iter(getattr(line, "targets", [])), None
+                )
                 if isinstance(target, ast.Name) and target.id == "code":
                     codes[node.name] = ast.literal_eval(line.value)  # type: ignore[attr-defined]
     codes["NotFittedYet"] = tree.NotFittedYet.code
