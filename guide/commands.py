@@ -75,6 +75,7 @@ def _cell(text: str) -> str:
 
 _INTRODUCTION = """# Commands
 
-Every command with its arguments and options, as `reticent COMMAND --help` shows them. What they are for, with examples, is on
-[the page about the command line](../command-line.md). The exit status is 0, or [the code of the error](errors.md).
+Every command with its arguments and options, as `reticent COMMAND --help` shows them. What they are
+for, with examples, is on [the page about the command line](../command-line.md). The exit status is
+0, or [the code of the error](errors.md).
 """

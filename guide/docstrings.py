@@ -61,7 +61,7 @@ def _whole_entries(lines: list[str]) -> list[tuple[str, bool]]:
             section = heading[1]
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         if section == "References" and line.startswith("      ") and found:
-            found[-1] = f"{found[-1]} {line.strip()}", False
+            found[-1] = f"{found[-1][0]} {line.strip()}", False
             continue
         if open_entry:
             line, open_entry = f"{open_entry} {line.strip()}", ""

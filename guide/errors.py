@@ -34,7 +34,9 @@ def page() -> str:
 
 _INTRODUCTION = """# Errors
 
-Every error that this project raises on purpose is a `reticent.core.errors.ReticentError` with a code of its own. The code is the exit
-status of the command line. A message says what was expected, what was got and what to do, and never shows a private value. Two more exit
-statuses: 70 for an internal error, 130 for a command that was interrupted. A withheld answer is a result and never an error.
+Every error that this project raises on purpose is a `reticent.core.errors.ReticentError` with a
+code of its own. The code is the exit status of the command line. A message says what was expected,
+what was got and what to do, and never shows a private value. Two more exit statuses: 70 for an
+internal error, 130 for a command that was interrupted. A withheld answer is a result and never an
+error.
 """

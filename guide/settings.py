@@ -130,7 +130,8 @@ def _cell(text: str) -> str:
 
 _INTRODUCTION = """# Configuration
 
-What can be set in files, in constructors and by environment variables. Arguments below stand in the table `[parameters]` of the file of
-`reticent fit`, or in the constructor of the class of that name. Options of commands have [their own page](commands.md); what the file of
-`reticent fit` looks like is shown on [the page about the command line](../command-line.md#fitting-from-a-file).
+What can be set in files, in constructors and by environment variables. Arguments below stand in the
+table `[parameters]` of the file of `reticent fit`, or in the constructor of the class of that name.
+Options of commands have [their own page](commands.md); what the file of `reticent fit` looks like
+is shown on [the page about the command line](../command-line.md#fitting-from-a-file).
 """

@@ -6,7 +6,6 @@ everything else is on the page.
 
 from __future__ import annotations
 
-import importlib
 import re
 import textwrap
 from pathlib import Path
@@ -112,7 +111,8 @@ private_pictures, public_pictures = (
     part.reshape(-1, 8, 8) for part in (private_pictures, public_pictures)
 )
 owners = list(range(900))
-public_X, public_y, private_X, private_y = X[:200] / 16, y[:200] % 2, X[200:1100] / 16, y[200:1100] % 2
+public_X, public_y = X[:200] / 16, y[:200] % 2
+private_X, private_y = X[200:1100] / 16, y[200:1100] % 2
 queries = X[1100:1120] / 16
 """,
     "docs/tables.md": LEDGER

@@ -23,8 +23,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folder of the site, built by the command of the README; a warning fails it."""
     pytest.importorskip("sphinx")
     pytest.importorskip("torch")
-    from guide.build import build
     import os  # TEMP
+
+    from guide.build import build
 
     if os.environ.get("TEMP_SITE"):  # TEMP
         yield Path(os.environ["TEMP_SITE"])  # TEMP

@@ -44,6 +44,19 @@ def test_neighbours_are_links_to_where_they_are_described() -> None:
     ]
 
 
+def test_a_reference_over_several_lines_is_one() -> None:
+    lines = [
+        '    - Mironov (2017), "Rényi differential',
+        '      privacy", x.',
+        "    - Proofs: docs.",
+    ]
+    assert made("References:", *lines) == [
+        "References:",
+        '    - Mironov (2017), `"Rényi differential privacy" <#mironov2017>`__, x.',
+        "    - Proofs: docs.",
+    ]
+
+
 def test_works_are_links_to_the_literature_and_unknown_ones_stay() -> None:
     known = '    - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476.'
     unknown = '    - Nobody (2017), "Nothing", arXiv:1702.07476.'

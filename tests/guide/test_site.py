@@ -97,9 +97,8 @@ def broken_links(folder: Path) -> list[tuple[str, str]]:
                 broken.append((path.name, target))
                 continue
             aim = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            if not aim.exists():
-                broken.append((path.name, target))
-            elif parts.fragment and aim in places and unquote(parts.fragment) not in places[aim]:
+            anchor = unquote(parts.fragment)
+            if not aim.exists() or (anchor and aim in places and anchor not in places[aim]):
                 broken.append((path.name, target))
     return broken
 
@@ -127,12 +126,16 @@ def test_a_broken_link_is_found(tmp_path: Path, link: str, fault: bool) -> None:
 
 
 MEASURE = """
-const shown = [...document.querySelectorAll('mjx-container svg')].filter(e => e.getBoundingClientRect().width > 0);
-const raw = document.querySelectorAll('.math').length;
-const failed = performance.getEntriesByType('resource').filter(e => !e.name.startsWith('file:') && !e.name.startsWith('data:'));
-return {formulas: shown.length, raw: raw, wide: document.documentElement.scrollWidth, window: innerWidth,
+const formulas = [...document.querySelectorAll('mjx-container svg')];
+const loaded = performance.getEntriesByType('resource').map(e => e.name);
+return {
+  formulas: formulas.filter(e => e.getBoundingClientRect().width > 0).length,
+  raw: document.querySelectorAll('.math').length,
+  wide: document.documentElement.scrollWidth,
+  window: innerWidth,
   broken: [...document.images].filter(i => !i.complete || !i.naturalWidth).length,
-  elsewhere: failed.map(e => e.name)};
+  elsewhere: loaded.filter(name => !/^(file|data):/.test(name)),
+};
 """
 
 
