@@ -151,10 +151,42 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LONG = {"README.md", "docs/plan.md", "docs/power.md", "docs/private-knn.md"}
+"""Pages that take minutes, since nothing on them is cut short; the same calls on smaller data are
+on other pages: docs/start/engineer.md, docs/choose/method.md, docs/votes.md.
+"""
+
+TORCH = {
+    "docs/ledger.md",
+    "docs/start/engineer.md",
+    "docs/start/hospital.md",
+    "docs/tables.md",
+    "docs/training.md",
+    *LONG,
+}
+"""Pages that need the extra `networks`."""
+
+
+def cases() -> list[object]:
+    found = []
+    for page in PAGES:
+        name = page.relative_to(ROOT).as_posix()
+        marks = [pytest.mark.soak] if name in LONG else [pytest.mark.slow]
+        found.append(pytest.param(page, id=name, marks=marks))
+    return found
+
+
+def test_pages_that_are_named_are_there() -> None:
+    names = {page.relative_to(ROOT).as_posix() for page in PAGES}
+    assert TORCH | set(PRELUDES) <= names
+
+
+@pytest.mark.parametrize("page", cases())
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     name = page.relative_to(ROOT).as_posix()
+    if name in TORCH:
+        pytest.importorskip("torch")
     space: dict[str, object] = {"__name__": "page"}
     exec(PRELUDES.get(name, ""), space)
     for number, text in enumerate(blocks(page), 1):
