@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from guide import api
 from reticent.cli.fit_config import DataFiles, FitConfig
+from reticent.service.settings import Settings
 from reticent.systems.methods import Method, find_methods
 
 VARIABLES = {
@@ -19,16 +20,20 @@ VARIABLES = {
     "RETICENT_DATA": "Folder of the data sets that demonstrations and tables of results read; see "
     "[training](../training.md#data-sets).",
     "RETICENT_LEDGER": "The ledger, where a command is given no `--ledger`.",
+    "RETICENT_SERVE_": "Begins the names of variables for keys of the file of `reticent serve`: "
+    "`RETICENT_SERVE_WORKERS=2`.",
+    "RETICENT_SERVICE_SETTINGS": "Set by `reticent serve` for its own workers, and by nobody else.",
     "RETICENT_TRACEBACK": "1 lets the traceback of an internal error through, which may hold "
     "private values.",
 }
 """Environment variables, in alphabetical order."""
 
-TABLES: dict[str, tuple[type[BaseModel], str]] = {
-    "": (FitConfig, "Keys of `reticent fit`"),
-    "data.": (DataFiles, "Keys of `[data]`"),
-}
-"""Tables of configuration files: what keys begin with, the model, a heading."""
+TABLES: tuple[tuple[str, str, type[BaseModel]], ...] = (
+    ("The file of `reticent fit`", "", FitConfig),
+    ("Its table `[data]`", "data.", DataFiles),
+    ("The file of `reticent serve`", "", Settings),
+)
+"""Tables of configuration files: a heading, what keys begin with, and the model."""
 
 _BASES = {"ReleasedModel": "reticent.systems.votes.released_model"}
 """Classes that are no public names, and that docstrings point at for arguments of theirs."""
@@ -103,7 +108,7 @@ def own_methods() -> list[Method]:
 def page() -> str:
     """Everything that can be set, without the options of commands, which have their own page."""
     parts = [_INTRODUCTION]
-    for prefix, (model, title) in TABLES.items():
+    for title, prefix, model in TABLES:
         parts += [f"## {title}", "", "| key | |", "|---|---|"]
         parts += [f"| `{key}` | {_cell(text)} |" for key, text in keys(model, prefix).items()]
         parts.append("")

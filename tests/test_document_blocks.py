@@ -115,6 +115,7 @@ public_X, public_y = X[:200] / 16, y[:200] % 2
 private_X, private_y = X[200:1100] / 16, y[200:1100] % 2
 queries = X[1100:1120] / 16
 """,
+    "docs/radius.md": DIGITS + "points, labels = X[:300, 20:26] / 16, y[:300]",
     "docs/tables.md": LEDGER
     + """
 import pandas as pd

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from pydantic import BaseModel
 
 from guide import api, commands, errors, settings
 from reticent.cli.main import app
@@ -97,6 +99,22 @@ def test_every_key_of_the_file_of_fit_stands_there() -> None:
     assert [key for key in used if f"| `{key}` | " not in page] == []
 
 
+def test_every_model_of_a_file_is_there_with_all_its_keys() -> None:
+    """Models of configuration files are those that refuse keys which they do not know."""
+    models = {
+        value
+        for name in ("reticent.cli.fit_config", "reticent.service.settings")
+        for value in vars(importlib.import_module(name)).values()
+        if isinstance(value, type) and issubclass(value, BaseModel) and value.model_fields
+    }
+    assert models == {model for _, _, model in settings.TABLES}
+    page = settings.page()
+    for _, prefix, model in settings.TABLES:
+        for name, field in model.model_fields.items():
+            if not field.exclude:
+                assert f"| `{prefix}{field.alias or name}` | " in page, name
+
+
 def test_every_argument_of_every_method_stands_there_and_says_what_it_is() -> None:
     page = settings.page()
     sections = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", page, re.M))
@@ -116,8 +134,10 @@ def test_every_environment_variable_stands_there() -> None:
     named = {
         word
         for path in ROOT.glob("src/reticent/**/*.py")
-        for word in re.findall(r"\bRETICENT_[A-Z]+\b", path.read_text(encoding="utf-8"))
+        for word in re.findall(r"\bRETICENT_[A-Z_]+", path.read_text(encoding="utf-8"))
     }
+    # One variable for each key of the service, all described together.
+    named -= {word for word in named if word.startswith("RETICENT_SERVE_")} - {"RETICENT_SERVE_"}
     assert named == set(settings.VARIABLES)
 
 
