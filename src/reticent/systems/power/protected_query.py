@@ -135,7 +135,7 @@ class ProtectedQuery:
         """What would be released without noise, shape (n, outputs). Private."""
         rows = _dense(inputs)
         if isinstance(self.mechanism, StabilityResponse):
-            answer = 2.0 * self.levels(rows)[0][:, None] - 1.0
+            answer = np.asarray(2.0 * self.levels(rows)[0][:, None] - 1.0, dtype=np.float64)
         else:
             answer = self.steps(rows) / UNIT
         return self.read(rows, answer)

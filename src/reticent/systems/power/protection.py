@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -200,27 +200,19 @@ class Protection:
         """
         return tuple(self._groups())
 
-    def _groups(self) -> list[tuple[slice, bool, float]]:
-        found = []
-        shared = isinstance(self.radius, AttributeRadii)
-        for place, (attribute, (_, part, one_hot)) in enumerate(
-            zip(self.schema.attributes, self.schema.groups, strict=True)
+    def _groups(self) -> Iterator[tuple[slice, bool, float]]:
+        for attribute, (name, part, one_hot) in zip(
+            self.schema.attributes, self.schema.groups, strict=True
         ):
-            radius = self.radius.radii[place][1] if shared else self.radius  # type: ignore[union-attr]
-            if shared:
-                if not radius:
-                    continue
-                near = encoded_radius(attribute, radius)
-                if not near:  # less than a rank: neighbours have the same one
-                    continue
-                # Within a finite radius both numbers are there, or both are missing.
-                last = part.stop if math.isinf(radius) else part.start + 1
-            elif one_hot:
-                continue
+            if isinstance(self.radius, AttributeRadii):
+                radius = dict(self.radius.radii)[name]
+                near, any_value = encoded_radius(attribute, radius), math.isinf(radius)
             else:
-                near, last = radius, part.start + 1
-            found.append((slice(part.start, part.stop if one_hot else last), one_hot, near))
-        return found
+                near, any_value = 0.0 if one_hot else self.radius, False
+            if near:
+                # Within a finite radius both numbers are there, or both are missing.
+                whole = one_hot or any_value
+                yield slice(part.start, part.stop if whole else part.start + 1), one_hot, near
 
     @cached_property
     def protected(self) -> Integers:

@@ -138,7 +138,7 @@ def _centred(matrix: torch.Tensor, config: PartialLipschitzConfig) -> torch.Tens
 def _steepness(matrix: torch.Tensor, config: PartialLipschitzConfig) -> torch.Tensor:
     """What ``Protection.weight`` bounds, differentiable."""
     if config.norm is Norm.L2:
-        return matrix.norm(dim=1)
+        return matrix.square().sum(dim=1).sqrt()
     parts = torch.split(matrix, [size for size, _ in config.groups], dim=1)
     return torch.stack(
         [
