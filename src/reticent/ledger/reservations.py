@@ -8,7 +8,7 @@ from typing import Self
 
 from reticent.core.errors import InvalidInput
 from reticent.ledger.charges import Charge
-from reticent.ledger.postings import Booking
+from reticent.ledger.postings import Booking, Page, post_commits
 
 _LONGEST_TEXT = 1000
 
@@ -82,6 +82,11 @@ class Reservation:
         if self._receipt is None:
             self._book(self._bookings, receipt_id)
             self._receipt = receipt_id
+
+    def committing(self, receipt_id: str) -> Callable[[Page], None]:
+        """What ``commit`` posts, for a transaction of ``Ledger.post_together``."""
+        checked_text(receipt_id, "receipt_id")
+        return lambda page: post_commits(page, self._bookings, receipt=receipt_id)
 
     def __enter__(self) -> Self:
         return self
