@@ -56,7 +56,7 @@ PUBLIC = {
         "load_pneumonia load_utkface"
     ),
     "reticent.ledger": (
-        "Account Budget Charge Ledger LedgerReport PlanCounter Preview PreviewEach "
+        "Account Budget Charge Lease Leases Ledger LedgerReport PlanCounter Preview PreviewEach "
         "Reservation Spending Verification check_export"
     ),
     "reticent.lipschitz": (

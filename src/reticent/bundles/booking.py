@@ -14,6 +14,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Adjacency, Guarantee, Neighborhood
 from reticent.core.releases import Receipt, Release
 from reticent.core.scopes import Scope
+from reticent.ledger.leases import Leases
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.reservations import Reservation
 from reticent.noise import Sampler
@@ -22,6 +23,9 @@ Inputs = TypeVar("Inputs", bound=Sized)
 AskedInputs = TypeVar("AskedInputs", bound=Sized, contravariant=True)
 Scopes = Scope | Sequence[Scope]
 """Where a release is booked: every row under one scope, or each row under its own."""
+
+Books = Ledger | Leases
+"""What a release is booked in: charge by charge, or from blocks of answers."""
 
 
 class Mechanism(Protocol):
@@ -63,7 +67,7 @@ def answer_and_book(
     *,
     sampler: Sampler,
     bundle: str,
-    ledger: Ledger | None,
+    ledger: Books | None,
     scope: Scopes | None,
 ) -> Release:
     """One answer for each row of checked ``inputs``, charged durably before anything is computed.
@@ -153,7 +157,7 @@ def same_records_again(adjacency: Adjacency) -> str:
     )
 
 
-def _reserved(ledger: Ledger, scope: Scopes, mechanism: Mechanism, rows: int) -> Reservation:
+def _reserved(ledger: Books, scope: Scopes, mechanism: Mechanism, rows: int) -> Reservation:
     if isinstance(scope, Scope):
         return ledger.reserve(scope, mechanism.event, answers=rows)
     scopes = tuple(scope) if isinstance(scope, Iterable) and not isinstance(scope, str) else None

@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from reticent.bundles.booking import Query, Scopes, answer_and_book
+from reticent.bundles.booking import Books, Query, Scopes, answer_and_book
 from reticent.bundles.bundle import Bundle
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
-from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.embedding import check_pictures
 from reticent.systems.streaming import ReleasesStreams
@@ -46,7 +45,7 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         self,
         X: npt.ArrayLike,
         *,
-        ledger: Ledger | None = None,
+        ledger: Books | None = None,
         scope: Scopes | None = None,
         sampler: str = "exact",
     ) -> Release:
@@ -56,7 +55,8 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee``
                 says what is protected: X, or the records seen in ``fit``.
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+            ledger, scope: where the cost is booked, a ``Ledger`` or its ``Leases``; without them
+                the receipt says that nothing was.
                 A sequence charges each row to a scope of its own, all or none; only where X is what
                 is protected.
             sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
@@ -117,7 +117,7 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         self.n_features_in_ = int(np.prod(shape))
 
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+        self, X: npt.ArrayLike, sampler: Sampler, ledger: Books | None, scope: Scopes | None
     ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)

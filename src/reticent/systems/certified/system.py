@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
 from reticent.accounting.composition import Composition, smallest_epsilon
-from reticent.bundles.booking import Scopes
+from reticent.bundles.booking import Books, Scopes
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, one_of, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
@@ -25,7 +25,6 @@ from reticent.core.guarantees import AddRemove, GuaranteeCard, data_set_name, un
 from reticent.core.releases import Release
 from reticent.core.rows import finite_or_zero
 from reticent.core.scopes import Scope
-from reticent.ledger.ledger import Ledger
 from reticent.mechanisms import SignedDistanceRelease
 from reticent.noise import Sampler
 from reticent.retraining.class_weights import weights_of_prevalence
@@ -415,7 +414,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     @override
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+        self, X: npt.ArrayLike, sampler: Sampler, ledger: Books | None, scope: Scopes | None
     ) -> Release:
         if not (scope is None or isinstance(scope, Scope)):
             raise InvalidInput(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from reticent.bundles.booking import Scopes, answer_and_book
+from reticent.bundles.booking import Books, Scopes, answer_and_book
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
@@ -21,7 +21,6 @@ from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
-from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card, published_card
@@ -248,7 +247,7 @@ class PowerEncoder(
         self,
         X: npt.ArrayLike,
         *,
-        ledger: Ledger | None = None,
+        ledger: Books | None = None,
         scope: Scopes | None = None,
         sampler: str = "exact",
     ) -> Release:
@@ -257,7 +256,8 @@ class PowerEncoder(
 
         Args:
             X: shape (n, columns).
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+            ledger, scope: where the cost is booked, a ``Ledger`` or its ``Leases``; without them
+                the receipt says that nothing was.
                 A sequence charges each row to a scope of its own, all of them or none
                 (docs/ledger.md).
             sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
@@ -411,7 +411,7 @@ class PowerEncoder(
         return PublishedQuery(schema, trained.network, density, mechanism)
 
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+        self, X: npt.ArrayLike, sampler: Sampler, ledger: Books | None, scope: Scopes | None
     ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
