@@ -25,7 +25,7 @@ from typing import Any
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded
-from reticent.ledger import Leases, Ledger
+from reticent.ledger import Budget, Leases, Ledger
 from reticent.ledger.anchors import Anchor, AnchorFile
 from reticent.ledger.chain import Entry
 from reticent.ledger.statements import statement_of
@@ -70,8 +70,7 @@ def workers_per_second(ledger: Ledger, url: str, workers: int, pairs: int, block
     they ask for; and what was answered beside what was paid for.
     """
     subject = Scope(subject="workers")
-    report = ledger.report(subject)
-    before = report.budgets[0].granted_epsilon if report.budgets else 0
+    before = sum(one.granted_epsilon for one in _budgets(ledger, subject))
     total = workers * pairs * 3 // 4
     ledger.grant(subject, Guarantee(total * 1e-6, 0.0, AddRemove()))
     fork = multiprocessing.get_context("fork")
@@ -90,7 +89,7 @@ def workers_per_second(ledger: Ledger, url: str, workers: int, pairs: int, block
     seconds = time.perf_counter() - start
     for worker in crew:
         worker.join()
-    (budget,) = ledger.report(subject).budgets
+    (budget,) = _budgets(ledger, subject)
     paid = budget.spent_epsilon - before
     assert budget.left_epsilon >= 0
     assert answered <= paid
@@ -213,6 +212,10 @@ def anchors_per_second(folder: Path, count: int) -> str:
             file.raise_to(Anchor("ledger", seq, "ab" * 32, seq, 0))
         rates.append(count / (time.perf_counter() - start))
     return f"{rates[0]:.0f} per second, {rates[1]:.0f} where it must survive a power cut"
+
+
+def _budgets(ledger: Ledger, scope: Scope) -> list[Budget]:
+    return [one for one in ledger.report(scope).budgets if one.scope == scope]
 
 
 def compare_workers(ledger: Ledger, url: str, workers: int, pairs: int, block: int) -> None:

@@ -67,7 +67,7 @@ PUBLIC = {
     ),
     "reticent.neighbours": (
         "LEAST_WEIGHT NeighbourLists NeighbourSearch POINT_RADIUS PointGrid RadiusKernel Records "
-        "SampledNeighbours VOTE_STEPS WEIGHT_STEPS clipped_votes label_votes "
+        "SampledNeighbours ShardedRecords VOTE_STEPS WEIGHT_STEPS clipped_votes label_votes "
         "weight_votes"
     ),
     "reticent.networks": (
@@ -94,7 +94,7 @@ PUBLIC = {
         "PublicRanges Published RadiusVotesClassifier Server train_server"
     ),
     "reticent.tables": (
-        "Categorical Hashed Instant NamedRows Numeric OneHot Ordered TabularSchema Truth "
+        "Categorical Hashed Instant NamedRows Numeric OneHot Ordered Shards TabularSchema Truth "
         "adult_schema atlas_schema covertype_schema higgs_schema read_names read_rows"
     ),
 }
