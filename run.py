@@ -41,7 +41,7 @@ EVERYTHING, LIGHT = "everything.txt", "light.txt"
 LIGHT_EXTRAS = ("plots", "milp", "accounting", "signing", "postgres", "service", "test")
 """What the environment without torch has beside the core."""
 
-LOWEST_EXTRAS = ("networks", "plots", "signing", "test")
+LOWEST_EXTRAS = ("networks", "plots", "accounting", "signing", "test")
 """What the environment of lowest versions has beside the core."""
 
 CUDA_LIBRARIES = re.compile(r"(nvidia|cuda)-|triton$")
@@ -226,7 +226,7 @@ def lowest_versions():
         project = tomllib.load(file)["project"]
     wanted = [*project["dependencies"]]
     for extra, requirements in project["optional-dependencies"].items():
-        if extra not in ("test", "dev"):  # how old a test tool may be is of no interest
+        if extra not in ("test", "docs", "dev"):  # how old a tool may be is of no interest
             wanted += requirements
     found = [re.match(r"([A-Za-z0-9_.-]+)(?:\[.*\])?>=([0-9.]+)", each) for each in wanted]
     return {each.group(1): each.group(2) for each in found if each}

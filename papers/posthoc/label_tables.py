@@ -4,8 +4,8 @@
 Each seed trains an embedder, a classifier and a network of certified slope on training pictures,
 fits tables and hop maps on nine tenths of them, and chooses thresholds, mechanisms and "auto" on
 the last tenth. The command uses the held-out part for the accuracies of the table alone. These are
-expectations over the mechanism's own randomness, whose law is known exactly. Every cell is cached
-in the folder, so an interrupted run continues.
+expectations over the mechanism's own randomness, whose probabilities are known exactly. Every cell
+is cached in the folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from reticent.training.progress import Report, bar
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 Results = dict[str, Any]
-Law = Callable[[Array], Array]
+Probabilities = Callable[[Array], Array]
 """From points, shape (n, d), to probabilities of labels, shape (n, classes)."""
 
 TABLE_EPSILONS = (1.0, 2.0)
@@ -107,14 +107,16 @@ class Rungs:
         """Neighbours within ``radius``."""
         return Neighborhood(Norm.LINF, radius, "beta-VAE embedding of the picture")
 
-    def best(self, rules: Iterable[tuple[str, Law]]) -> Results:
+    def best(self, rules: Iterable[tuple[str, Probabilities]]) -> Results:
         """The one that is right most often on the held rows: its accuracies and its name."""
         found: Results = {"held": -math.inf}
         points = self.points
-        for name, law in rules:
-            held = _right(law(points.train[-self.held :]), points.train_labels[-self.held :])
+        for name, probabilities in rules:
+            held = _right(
+                probabilities(points.train[-self.held :]), points.train_labels[-self.held :]
+            )
             if held > found["held"]:
-                test = _right(law(points.test), points.test_labels)
+                test = _right(probabilities(points.test), points.test_labels)
                 found = {"held": held, "accuracy": test, "by": name}
         return found
 
@@ -122,10 +124,10 @@ class Rungs:
         """The best of several mechanisms that need no Lipschitz constant."""
         network = self.public.network
 
-        def law(rule: LabelRule) -> Law:
+        def probabilities(rule: LabelRule) -> Probabilities:
             return lambda points: chances(rule, points, network.forward(points))
 
-        return self.best((name, law(rule)) for rule in rules)
+        return self.best((name, probabilities(rule)) for rule in rules)
 
     def slope(self, *, epsilon: float, radius: float) -> Results:
         """The best of the mechanisms that rest on a network's certified slope."""
@@ -147,13 +149,13 @@ class Rungs:
         requirement = Requirement(epsilon=epsilon, delta=0.0, adjacency=self.adjacency(radius))
         proposal = bound.global_bound() * _MARGIN
 
-        def law(name: str) -> Law:
+        def probabilities(name: str) -> Probabilities:
             plan = replace(rule_plan(name, epsilon), proposal=proposal)
             mechanism = inner_mechanism(network, bound, plan, requirement)
             assert isinstance(mechanism, LabelMechanism)
             return lambda x: mechanism.probabilities(network.forward(x))
 
-        return self.best((name, law(name)) for name in LABEL_MECHANISMS)
+        return self.best((name, probabilities(name)) for name in LABEL_MECHANISMS)
 
     def table(self, *, epsilon: float, radius: float) -> Results:
         """The table, what it is worth on public weights, and the bound on every such table."""

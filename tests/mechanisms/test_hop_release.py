@@ -38,7 +38,7 @@ def hop(marked: np.ndarray, epsilon: float = 2.0) -> HopRelease:
     return HopRelease.of(marked, lattice=CELLS, epsilon=epsilon, adjacency=NEAR)
 
 
-def laws(mechanism: HopRelease) -> list[list[np.ndarray]]:
+def probabilities_of(mechanism: HopRelease) -> list[list[np.ndarray]]:
     """For every cell the shares under every label that the classifier may prefer there."""
     labels, cells = mechanism.allowed.shape
     points = np.zeros((cells, 2))
@@ -59,7 +59,7 @@ def laws(mechanism: HopRelease) -> list[list[np.ndarray]]:
 def test_loss_is_at_most_epsilon_whatever_the_classifier_prefers(epsilon, marked) -> None:
     mechanism = hop(marked, epsilon)
     index = np.stack(np.unravel_index(np.arange(CELLS.size), CELLS.shape), axis=1)
-    each, largest = laws(mechanism), 0.0
+    each, largest = probabilities_of(mechanism), 0.0
     for first, second in itertools.product(range(CELLS.size), repeat=2):
         if np.abs(index[first] - index[second]).max() <= 1:
             for one, other in itertools.product(each[first], each[second]):

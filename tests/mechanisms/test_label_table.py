@@ -163,7 +163,7 @@ def test_labels_have_the_stated_distribution() -> None:
     counts = np.bincount(drawn, minlength=4)
     expected = 40_000 * mechanism.probabilities(point)[0]
     assert stats.chisquare(counts, expected).pvalue > 1e-3
-    # power: the same labels against a law that is off by a tenth
+    # power: the same labels against probabilities that are off by a tenth
     wrong = expected * np.array([1.1, 1.0, 1.0, 1.0])
     assert stats.chisquare(counts, wrong * 40_000 / wrong.sum()).pvalue < 1e-3
 

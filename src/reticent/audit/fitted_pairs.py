@@ -141,8 +141,8 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
     rule = query.rule
     assert rule is not None
     logits = [query.network.forward_each(points) for points in (start, end)]
-    laws = [np.log(chances(rule, x, f)) for x, f in zip((start, end), logits, strict=True)]
-    index = int(np.abs(laws[0] - laws[1]).max(axis=1).argmax())
+    logs = [np.log(chances(rule, x, f)) for x, f in zip((start, end), logits, strict=True)]
+    index = int(np.abs(logs[0] - logs[1]).max(axis=1).argmax())
 
     def draw(point: Array, scores: Array) -> Draw:
         def run(runs: int, sampler: Sampler) -> Answers:

@@ -1,5 +1,5 @@
 """The worst neighbours of mechanisms that answer labels from a public lattice, or from a
-classifier's best label: two points whose laws differ most, of all touching cells.
+classifier's best label: two points whose probabilities differ most, of all touching cells.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def label_table_case(table: LabelTable, *, epsilon: float) -> AuditCase:
             np.tile(points[cell], (runs, 1)), sampler=sampler
         )
 
-    laws = table.probabilities(points[[one, other]])
-    return _case(table.name, epsilon, laws, draw(one), draw(other))
+    chances = table.probabilities(points[[one, other]])
+    return _case(table.name, epsilon, chances, draw(one), draw(other))
 
 
 def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
@@ -39,13 +39,13 @@ def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
     another one, as far as the cell allows that.
     """
     points, allowed = _points(mechanism), mechanism.allowed
-    laws = []
+    chances = []
     for preferred in range(mechanism.classes):
         logits = np.tile(np.eye(mechanism.classes)[preferred], (len(points), 1))
-        laws.append(mechanism.probabilities(points, logits))
+        chances.append(mechanism.probabilities(points, logits))
     # shape (preferred, cells, labels); where a cell does not allow the preferred label, it counts
     # as the first that is allowed, which is one of the others
-    each = np.stack(laws)
+    each = np.stack(chances)
     high, low = each.max(axis=0).T, each.min(axis=0).T
     one, other = _worst(mechanism, high, low)
     label = int(np.argmax(high[:, one] / low[:, other]))
@@ -70,8 +70,8 @@ def argmax_response_case(mechanism: ArgmaxResponse, *, epsilon: float) -> AuditC
     def draw(row: Array) -> Draw:
         return lambda runs, sampler: mechanism.release(np.tile(row, (runs, 1)), sampler=sampler)
 
-    laws = mechanism.probabilities(logits)
-    return _case(mechanism.name, epsilon, laws, draw(logits[0]), draw(logits[1]))
+    chances = mechanism.probabilities(logits)
+    return _case(mechanism.name, epsilon, chances, draw(logits[0]), draw(logits[1]))
 
 
 def _worst(mechanism: LabelTable | HopRelease, high: Array, low: Array) -> tuple[int, int]:
@@ -97,8 +97,8 @@ def _points(mechanism: LabelTable | HopRelease) -> Array:
     return points
 
 
-def _case(name: str, epsilon: float, laws: Array, first: Draw, second: Draw) -> AuditCase:
-    ratio = np.log(laws[0]) - np.log(laws[1])
+def _case(name: str, epsilon: float, chances: Array, first: Draw, second: Draw) -> AuditCase:
+    ratio = np.log(chances[0]) - np.log(chances[1])
 
     def scores(draw: Draw) -> Scores:
         return lambda runs, sampler: ratio[draw(runs, sampler)]

@@ -1,46 +1,27 @@
-"""What cannot be used is refused with one clear line, before anything is drawn, spent or
-written.
-"""
+"""What the library cannot use is refused with one clear line, before anything is drawn or spent."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import resource
-import shutil
-import signal
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from sklearn.datasets import load_iris
 from torch import nn
 
-from reticent.bundles.bundle import Bundle
-from reticent.cli.main import run
 from reticent.core import Guarantee, Neighborhood, Norm, Scope
 from reticent.core.errors import (
     BudgetExceeded,
     CalibrationFailed,
     CertificationFailed,
-    CorruptBundle,
-    DataUnavailable,
     InvalidInput,
     InvalidParameter,
-    LedgerUnavailable,
     NotFittedYet,
     ReticentError,
     UnknownName,
     UnsupportedNetwork,
-    WriteFailed,
 )
-from reticent.ledger import Ledger
-from reticent.neighbours import SampledNeighbours
 from reticent.networks import from_torch
 from reticent.systems import (
     Calibration,
@@ -52,47 +33,7 @@ from reticent.systems import (
     PrivateKNNClassifier,
     Published,
 )
-from reticent.systems.posthoc.query import PrivateQuery
-
-X, Y = load_iris(return_X_y=True)
-SETTINGS: dict[str, Any] = {
-    "epsilon": 4.0,
-    "delta": 0.0,
-    "radius": 0.2,
-    "embedder": "identity",
-    "random_state": 0,
-}
-OBFUSCATOR = NoiseAware(outputs=2, hidden=(8,), epochs=1)
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A fitted encoder, its bundle, and an empty folder."""
-
-    encoder: PosthocEncoder
-    bundle: Path
-    folder: Path
-
-
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[PosthocEncoder, Path]:
-    encoder = PosthocEncoder(mechanism="laplace", obfuscator=OBFUSCATOR, **SETTINGS).fit(X, Y)
-    return encoder, encoder.save(tmp_path_factory.mktemp("bundles") / "encoder")
-
-
-@pytest.fixture
-def bench(
-    fitted: tuple[PosthocEncoder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Bench:
-    """The bench; answering is a failure, since every case here must stop before it."""
-
-    def answer(*_: object, **__: object) -> None:
-        pytest.fail("computed an answer for input that has to be refused")
-
-    monkeypatch.setattr(PrivateQuery, "answer", answer)
-    monkeypatch.setattr(SampledNeighbours, "draw", answer)
-    monkeypatch.delenv("RETICENT_DATA", raising=False)
-    return Bench(*fitted, tmp_path)
+from tests.bad_input.conftest import OBFUSCATOR, SETTINGS, Bench, X, Y, spoiled
 
 
 def _with(**changes: Any) -> Callable[[Bench], object]:
@@ -117,6 +58,8 @@ def _certified(**changes: Any) -> Callable[[Bench], object]:
 
 
 PUBLIC: dict[str, Any] = {"classes": [0, 1, 2], "feature_range": (0.0, 8.0)}
+
+
 KNN: dict[str, Any] = {
     "epsilon": 4.0,
     "delta": 1e-5,
@@ -139,12 +82,6 @@ def _knn_release(inputs: Any, **where: Any) -> Callable[[Bench], object]:
 
 def _release(inputs: Any) -> Callable[[Bench], object]:
     return lambda bench: bench.encoder.release(inputs)
-
-
-def _spoiled(value: float) -> np.ndarray:
-    spoiled = X[:5].copy()
-    spoiled[2, 1] = value
-    return spoiled
 
 
 API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
@@ -301,13 +238,13 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ),
     (
         "release of nan",
-        _release(_spoiled(np.nan)),
+        _release(spoiled(np.nan)),
         InvalidInput,
         r"X: contains NaN \(1 of 20 values are not finite\)",
     ),
     (
         "release of infinity",
-        _release(_spoiled(np.inf)),
+        _release(spoiled(np.inf)),
         InvalidInput,
         r"X: contains infinity \(1 of 20",
     ),
@@ -441,7 +378,7 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
     ),
     (
         "knn: queries with infinity",
-        _knn_release(_spoiled(np.inf)),
+        _knn_release(spoiled(np.inf)),
         InvalidInput,
         "X: contains infinity",
     ),
@@ -546,364 +483,6 @@ def test_the_library_refuses(
         act(bench)
     assert "\n" not in str(caught.value)
     assert os.listdir(bench.folder) == []
-
-
-def _saved(bench: Bench, name: str, array: Any) -> Path:
-    np.save(bench.folder / name, array)
-    return bench.folder / name
-
-
-def _good(bench: Bench) -> Path:
-    return _saved(bench, "x.npy", X[:5])
-
-
-def _text(bench: Bench, name: str, content: bytes) -> Path:
-    (bench.folder / name).write_bytes(content)
-    return bench.folder / name
-
-
-def _damaged(bench: Bench, name: str, change: Callable[[bytes], bytes]) -> Path:
-    copy = bench.folder / "bundle"
-    shutil.copytree(bench.bundle, copy)
-    (copy / name).write_bytes(change((copy / name).read_bytes()))
-    return copy
-
-
-def _incomplete(bench: Bench) -> Path:
-    copy = _damaged(bench, "card.md", lambda content: content)
-    (copy / "weights.safetensors").unlink()
-    return copy
-
-
-def _resettled(
-    bench: Bench, change: Callable[[dict[str, Any]], object], *, system: str = ""
-) -> Path:
-    """A copy with other settings, or of another system, and a manifest that covers them:
-    somebody took care.
-    """
-    stored = Bundle.read(bench.bundle)
-    settings = json.loads(json.dumps(stored.settings))
-    change(settings)
-    made = Bundle(system or stored.system, settings, stored.arrays, stored.card, stored.serial)
-    return made.write(bench.folder / "bundle")
-
-
-def _flip(content: bytes) -> bytes:
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-
-
-def _out(bench: Bench) -> Path:
-    return bench.folder / "out.npz"
-
-
-def _releasing(
-    bundle: Callable[[Bench], Path], inputs: Callable[[Bench], Path]
-) -> Callable[[Bench], list[object]]:
-    return lambda bench: [
-        "release",
-        bundle(bench),
-        "--input",
-        inputs(bench),
-        "--output",
-        _out(bench),
-    ]
-
-
-def _taken(bench: Bench) -> list[object]:
-    (bench.folder / "file").write_text("")
-    return [
-        "release",
-        bench.bundle,
-        "--input",
-        _good(bench),
-        "--output",
-        bench.folder / "file" / "out.npz",
-    ]
-
-
-def _ledger(bench: Bench, *words: object) -> list[object]:
-    return ["release", bench.bundle, "--input", _good(bench), "--output", _out(bench), *words]
-
-
-def _poor(bench: Bench) -> list[object]:
-    book = Ledger.create(bench.folder / "book.sqlite")
-    book.grant(Scope(subject="anna"), Guarantee(1.0, 0.0, bench.encoder.guarantee.adjacency))
-    book.close()
-    return _ledger(bench, "--ledger", bench.folder / "book.sqlite", "--subject", "anna")
-
-
-def _mine(bench: Bench) -> Path:
-    return bench.bundle
-
-
-def _certifying(*words: object) -> Callable[[Bench], list[object]]:
-    return lambda bench: ["certify", bench.bundle, "--input", _good(bench), *words]
-
-
-USAGE = 2
-CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int, str]] = [
-    ("no such command", lambda _: ["publish"], USAGE, "No such command 'publish'"),
-    ("no such option", lambda bench: ["card", bench.bundle, "--yaml"], USAGE, "No such option"),
-    (
-        "release without input",
-        lambda bench: ["release", bench.bundle],
-        USAGE,
-        "Missing option '--input'",
-    ),
-    ("release with a seed", lambda bench: _ledger(bench, "--seed", 1), USAGE, "No such option"),
-    ("certify without a radius", _certifying(), USAGE, "Missing option '--radius'"),
-    (
-        "certify with a word",
-        _certifying("--radius", "wide"),
-        USAGE,
-        "'--radius': Input should be a valid number",
-    ),
-    (
-        "certify at radius zero",
-        _certifying("--radius", 0),
-        InvalidParameter,
-        r"radius=0\.0: expected a finite number above 0",
-    ),
-    ("certify at radius nan", _certifying("--radius", "nan"), InvalidParameter, "radius=nan"),
-    (
-        "demo of an unknown data set",
-        lambda _: ["demo", "posthoc", "--data", "cats"],
-        USAGE,
-        "'cats' is not one of",
-    ),
-    (
-        "demo with a negative seed",
-        lambda _: ["demo", "posthoc", "--seed", -1],
-        USAGE,
-        "'--seed': Input should be greater than or equal to 0",
-    ),
-    (
-        "demo without its data",
-        lambda _: ["demo", "posthoc", "--data", "utkface"],
-        DataUnavailable,
-        "RETICENT_DATA",
-    ),
-    (
-        "demo over a folder of yours",
-        lambda bench: ["demo", "posthoc", "--out", _text(bench, "thesis.txt", b"").parent],
-        InvalidInput,
-        r"holds no results\.json, so it will not be replaced",
-    ),
-    (
-        "no bundle",
-        _releasing(lambda bench: bench.folder / "none", _good),
-        InvalidInput,
-        "expected a bundle folder, found none",
-    ),
-    (
-        "no input",
-        _releasing(_mine, lambda bench: bench.folder / "none.npy"),
-        InvalidInput,
-        "cannot be read .No such file",
-    ),
-    (
-        "input that is a folder",
-        _releasing(_mine, lambda bench: bench.folder),
-        InvalidInput,
-        "cannot be read .Is a directory",
-    ),
-    (
-        "input of another format",
-        _releasing(_mine, lambda bench: _text(bench, "x.npy", b"1,2")),
-        InvalidInput,
-        "not an .npy file",
-    ),
-    (
-        "input cut short",
-        _releasing(_mine, lambda bench: _text(bench, "x.npy", _good(bench).read_bytes()[:-9])),
-        InvalidInput,
-        "damaged, cut short",
-    ),
-    (
-        "input with objects",
-        _releasing(_mine, lambda bench: _saved(bench, "x.npy", np.array([{}, []], dtype=object))),
-        InvalidInput,
-        "holding Python objects",
-    ),
-    (
-        "input with nan",
-        _releasing(_mine, lambda bench: _saved(bench, "x.npy", _spoiled(np.nan))),
-        InvalidInput,
-        "contains NaN",
-    ),
-    (
-        "input of another shape",
-        _releasing(_mine, lambda bench: _saved(bench, "x.npy", np.ones((2, 9)))),
-        InvalidInput,
-        "9 features",
-    ),
-    (
-        "input of no shape",
-        _releasing(_mine, lambda bench: _saved(bench, "x.npy", np.float64(1))),
-        InvalidInput,
-        "X: expected shape",
-    ),
-    (
-        "input without rows",
-        _releasing(_mine, lambda bench: _saved(bench, "x.npy", X[:0])),
-        InvalidInput,
-        "a minimum of 1",
-    ),
-    (
-        "weights cut short",
-        _releasing(lambda b: _damaged(b, "weights.safetensors", lambda c: c[:-8]), _good),
-        CorruptBundle,
-        "checksum",
-    ),
-    (
-        "one bit of the weights",
-        _releasing(lambda b: _damaged(b, "weights.safetensors", _flip), _good),
-        CorruptBundle,
-        "checksum",
-    ),
-    (
-        "card changed",
-        _releasing(lambda b: _damaged(b, "card.md", lambda c: c + b"!"), _good),
-        CorruptBundle,
-        "card.md does not match",
-    ),
-    (
-        "settings cut short",
-        _releasing(lambda b: _damaged(b, "bundle.json", lambda c: c[:90]), _good),
-        CorruptBundle,
-        "bundle.json does not match",
-    ),
-    ("weights missing", _releasing(_incomplete, _good), CorruptBundle, "cannot be read"),
-    (
-        "another version",
-        _releasing(
-            lambda b: _damaged(
-                b, "manifest.json", lambda c: c.replace(b'"version": 2', b'"version": 99')
-            ),
-            _good,
-        ),
-        CorruptBundle,
-        "version 2",
-    ),
-    (
-        "another system",
-        _releasing(lambda b: _resettled(b, lambda _: None, system="Oracle"), _good),
-        InvalidInput,
-        "holds a Oracle",
-    ),
-    (
-        "settings without a plan",
-        _releasing(lambda b: _resettled(b, lambda h: h.pop("plan")), _good),
-        CorruptBundle,
-        "fit",
-    ),
-    (
-        "a cheaper claim than the plan",
-        _releasing(lambda b: _resettled(b, lambda h: h["requirement"].update(epsilon=0.1)), _good),
-        CorruptBundle,
-        "do not fit together",
-    ),
-    (
-        "a smaller constant than the network has",
-        _releasing(lambda b: _resettled(b, lambda h: h["plan"].update(proposal=1e-6)), _good),
-        CorruptBundle,
-        "do not fit together",
-    ),
-    ("output in the place of a file", _taken, WriteFailed, "could not be written"),
-    (
-        "output that is a folder",
-        lambda b: ["release", b.bundle, "--input", _good(b), "--output", b.folder],
-        InvalidInput,
-        "is a folder",
-    ),
-    (
-        "client without a ledger",
-        lambda b: _ledger(b, "--client", "acme"),
-        InvalidInput,
-        "together with --ledger",
-    ),
-    (
-        "ledger that is not there",
-        lambda b: _ledger(b, "--ledger", b.folder / "no.sqlite", "--subject", "anna"),
-        LedgerUnavailable,
-        "no.sqlite",
-    ),
-    ("budget too small", _poor, BudgetExceeded, "anna"),
-]
-
-
-@pytest.mark.parametrize(
-    ("words", "error", "message"), [case[1:] for case in CLI], ids=[case[0] for case in CLI]
-)
-def test_the_command_line_refuses(
-    bench: Bench,
-    words: Callable[[Bench], list[object]],
-    error: type[ReticentError] | int,
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    line = [str(word) for word in words(bench)]
-    monkeypatch.chdir(bench.folder)
-    before = sorted(os.listdir(bench.folder))
-    status = run(line)
-    shown = capsys.readouterr()
-    assert status == (error if isinstance(error, int) else error.code)
-    assert shown.out == ""
-    assert shown.err.startswith("error: ")
-    assert shown.err.count("\n") == 1
-    assert re.search(message, shown.err), shown.err
-    assert [
-        name for name in sorted(os.listdir(bench.folder)) if not name.startswith("book.sqlite")
-    ] == [name for name in before if not name.startswith("book.sqlite")]
-
-
-def test_a_refused_budget_spends_nothing(bench: Bench) -> None:
-    words = [str(word) for word in _poor(bench)]
-    assert run(words) == BudgetExceeded.code
-    book = Ledger.open(bench.folder / "book.sqlite")
-    assert [budget.spent_epsilon for budget in book.report().budgets] == [0]
-    book.close()
-
-
-@pytest.fixture
-def full_disk() -> Any:
-    """No file may grow beyond 8 KiB, which is how a full disk looks to a writer."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, handler)
-
-
-@pytest.mark.usefixtures("full_disk")
-def test_a_full_disk_is_found_out_before_anything_is_answered(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inputs = _good(bench)
-    status = run(
-        ["release", str(bench.bundle), "--input", str(inputs), "--output", str(_out(bench))]
-    )
-    assert status == WriteFailed.code
-    assert "nothing was left behind" in capsys.readouterr().err
-    assert os.listdir(bench.folder) == ["x.npy"]
-
-
-@pytest.mark.usefixtures("full_disk")
-def test_a_bundle_on_a_full_disk_leaves_nothing(
-    fitted: tuple[PosthocEncoder, Path], tmp_path: Path
-) -> None:
-    wide = PosthocEncoder(
-        obfuscator=nn.Sequential(nn.Linear(4, 600), nn.ReLU(), nn.Linear(600, 2)),
-        mechanism="laplace",
-        **SETTINGS,
-    )
-    torch.manual_seed(0)
-    with pytest.raises(WriteFailed, match="nothing was left"):
-        wide.fit(X, Y).save(tmp_path / "wide")
-    assert os.listdir(tmp_path) == []
 
 
 def test_guarantees_of_different_neighbourhoods_do_not_add() -> None:
