@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
+from reticent.bundles.parallel import answers_in_parallel, check_jobs
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Adjacency, Guarantee, Neighborhood
 from reticent.core.releases import Receipt, Release
@@ -69,6 +70,7 @@ def answer_and_book(
     bundle: str,
     ledger: Books | None,
     scope: Scopes | None,
+    n_jobs: int | None = None,
 ) -> Release:
     """One answer for each row of checked ``inputs``, charged durably before anything is computed.
 
@@ -83,6 +85,8 @@ def answer_and_book(
         ledger, scope: where to book, both or neither; without them the receipt says that nothing
             was booked. A sequence has one scope for each row, whose answer must depend on that row
             only: then all are charged, or none.
+        n_jobs: how many workers answer, see ``parallel``; they hold no budget, for all rows are
+            charged here.
 
     Raises:
         InvalidInput: only one of ``ledger`` and ``scope``, another number of scopes than of rows, a
@@ -90,6 +94,7 @@ def answer_and_book(
         BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve`` and
             ``reserve_each``; nothing is answered.
     """
+    check_jobs(n_jobs)
     if (ledger is None) != (scope is None):
         raise InvalidInput("ledger and scope: expected both or neither")
     if ledger is not None and sampler.seeded:
@@ -105,7 +110,7 @@ def answer_and_book(
         if ledger is None or scope is None
         else _reserved(ledger, scope, mechanism, len(inputs)) as booked
     ):
-        values, withheld = query.answer(inputs, sampler=sampler)
+        values, withheld = answers_in_parallel(query, inputs, sampler=sampler, n_jobs=n_jobs)
         receipt = Receipt(
             mechanism=mechanism.name,
             guarantee=mechanism.guarantee,

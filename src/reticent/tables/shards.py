@@ -4,6 +4,7 @@ files.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +116,7 @@ class Shards:
         for table in self.rows:
             for start in range(0, len(table), _AT_ONCE):
                 yield finite_array(table[start : start + _AT_ONCE], name="X", ndim=2)
+                _let_go(table)
 
     def check(self) -> None:
         """Reads all rows once, so that no later pass can fail for what they hold.
@@ -124,6 +126,20 @@ class Shards:
         """
         for _ in self.blocks():
             pass
+
+
+def _let_go(table: npt.NDArray[Any]) -> None:
+    """Gives the pages of a mapped file back, which the next pass reads again: they would count as
+    memory of this process.
+    """
+    pages = table.base
+    if (
+        isinstance(table, np.memmap)
+        and table.mode == "r"  # others may hold what is not in the file
+        and isinstance(pages, mmap.mmap)
+        and hasattr(mmap, "MADV_DONTNEED")
+    ):
+        pages.madvise(mmap.MADV_DONTNEED)
 
 
 def _mapped(path: Path) -> npt.NDArray[Any]:

@@ -414,7 +414,12 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     @override
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Books | None, scope: Scopes | None
+        self,
+        X: npt.ArrayLike,
+        sampler: Sampler,
+        ledger: Books | None,
+        scope: Scopes | None,
+        n_jobs: int | None = None,
     ) -> Release:
         if not (scope is None or isinstance(scope, Scope)):
             raise InvalidInput(
@@ -423,7 +428,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                 "records seen in fit"
             )
         self.query_.rehearse()
-        return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
+        found = super()._answer(X, sampler, ledger, scope, n_jobs)
+        return with_class_names(found, self.classes_)
 
 
 def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) -> Embedding:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
+from reticent.bundles.booking import Books, Scopes
 from reticent.core.releases import Release
 from reticent.noise import Sampler
 from reticent.systems.class_labels import restored_labels
@@ -154,11 +155,18 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         query = self._fitted()
         return query.label_chances(self._inputs(X))
 
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Any, scope: Any) -> Release:
+    def _answer(
+        self,
+        X: npt.ArrayLike,
+        sampler: Sampler,
+        ledger: Books | None,
+        scope: Scopes | None,
+        n_jobs: int | None = None,
+    ) -> Release:
         """As for vectors, with positions turned into the user's own labels; withheld answers
         stay -1 (or None).
         """
-        return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
+        return with_class_names(super()._answer(X, sampler, ledger, scope, n_jobs), self.classes_)
 
     @classmethod
     @override

@@ -250,6 +250,7 @@ class PowerEncoder(
         ledger: Books | None = None,
         scope: Scopes | None = None,
         sampler: str = "exact",
+        n_jobs: int | None = None,
     ) -> Release:
         """One vector for each row of X, charged before it is computed; noise from the operating
         system.
@@ -262,12 +263,15 @@ class PowerEncoder(
                 (docs/ledger.md).
             sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
                 (an extra; docs/noise.md).
+            n_jobs: workers that answer, as of ``joblib.Parallel``; None for one, or for those of
+                ``joblib.parallel_config``, a Dask cluster among them (docs/size.md). All rows are
+                charged before any worker starts.
 
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees,
             LedgerUnavailable: nothing is answered.
         """
-        return self._answer(X, release_sampler(sampler), ledger, scope)
+        return self._answer(X, release_sampler(sampler), ledger, scope, n_jobs)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt
@@ -411,12 +415,23 @@ class PowerEncoder(
         return PublishedQuery(schema, trained.network, density, mechanism)
 
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Books | None, scope: Scopes | None
+        self,
+        X: npt.ArrayLike,
+        sampler: Sampler,
+        ledger: Books | None,
+        scope: Scopes | None,
+        n_jobs: int | None = None,
     ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
         release = answer_and_book(
-            query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope
+            query,
+            inputs,
+            sampler=sampler,
+            bundle=self.bundle_identity_,
+            ledger=ledger,
+            scope=scope,
+            n_jobs=n_jobs,
         )
         return framed(release, X, self.get_feature_names_out())
 
