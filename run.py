@@ -41,7 +41,7 @@ EVERYTHING, LIGHT = "everything.txt", "light.txt"
 LIGHT_EXTRAS = ("plots", "milp", "accounting", "signing", "postgres", "service", "test")
 """What the environment without torch has beside the core."""
 
-LOWEST_EXTRAS = ("networks", "plots", "accounting", "signing", "test")
+LOWEST_EXTRAS = ("networks", "plots", "accounting", "attacks", "signing", "test")
 """What the environment of lowest versions has beside the core."""
 
 CUDA_LIBRARIES = re.compile(r"(nvidia|cuda)-|triton$")

@@ -38,6 +38,7 @@ def test_the_table_says_what_became_of_a_benchmark(
     package = tmp_path / "benchmarks"
     package.mkdir()
     (package / "__main__.py").write_text((FOLDER / "__main__.py").read_text())
+    (package / "__init__.py").touch()
     (package / "start.py").write_text(script)
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", "start", "--limit", limit],

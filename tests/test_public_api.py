@@ -31,8 +31,8 @@ PUBLIC = {
         "optimal_epsilon_of private_knn_rdp private_knn_total screening_rdp smallest_epsilon"
     ),
     "reticent.attacks": (
-        "Hijacker HijackingConfig HijackingQuality PictureQuality ReconstructionConfig "
-        "Reconstructor hijacking_quality invert "
+        "FittedAttack Game Hijacker HijackingConfig HijackingQuality PictureQuality "
+        "Reconstruction ReconstructionConfig Reconstructor attack_fitted hijacking_quality invert "
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
     ),
     "reticent.audit": (
@@ -80,12 +80,15 @@ PUBLIC = {
         "k_norm l2_epsilon_margin "
         "release_sampler"
     ),
+    "reticent.radius": "AtRadius Caps RadiusSurvey Rule survey_radius",
+    "reticent.plots": ("Level Series attack budget empty_drawing one_panel png radius utility"),
     "reticent.retraining": (
         "ConvexModel ConvexSettings ParameterIntervals TrainingSettings convex_model "
         "parameter_intervals published_vote_distances "
         "record_buckets record_keys "
         "stable_distances vote_distances"
     ),
+    "reticent.service": "ApiKey KeyStore Settings create_app",
     "reticent.systems": (
         "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble "
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "

@@ -50,15 +50,20 @@ class Parts:
 
 
 def patch_features(data: str) -> PatchFeatures:
-    """The unfitted map: grey pictures with 6 x 6 patches, handwriting upright; photographs with
-    more filters, mirrored.
+    """The unfitted map: grey pictures with 6 x 6 patches, handwriting upright; clothes and
+    photographs mirrored, photographs with more filters.
     """
     if data == "cifar10":
         return PatchFeatures(
             image_shape=(3, 32, 32), filters=800, patch=6, pool=2, contrast=0.002, mirrored=True
         )
     return PatchFeatures(
-        image_shape=(1, 28, 28), filters=400, patch=6, pool=3, upright=data == "mnist"
+        image_shape=(1, 28, 28),
+        filters=400,
+        patch=6,
+        pool=3,
+        upright=data == "mnist",
+        mirrored=data == "fashion",
     )
 
 

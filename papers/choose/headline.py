@@ -5,13 +5,15 @@ Every row's settings are chosen on *another* data set: those for MNIST and CIFAR
 Fashion-MNIST, those for Fashion-MNIST on MNIST, by accuracy on that data set's public pictures at
 the same total and about as many private records. They are then used as they are, with three noise
 seeds. Nothing of the scored data set but its public pictures, without labels, has a say in a map,
-a scale, a cell or a student. Results are kept in the folder, row by row.
+a scale, a cell or a student. Every trial and every row is kept in the folder, so that an
+interrupted run goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ Settings = dict[str, Any]
 
 DELTA = 1e-5
 SEEDS = (1, 2, 3)
-SELECTION_SEED = 0
+SELECTION_SEEDS = (101,)
 
 
 @dataclass(frozen=True)
@@ -59,27 +61,36 @@ TASKS = {
     "cifar10": Task((2.0,), "fashion", 10_000, transductive=True),
 }
 
-_SHARE = 0.9
+SHARES = (None, 0.7, 0.8, 0.9, 1.0)
+"""Students that every candidate is tried with: none, or taught the surest labels of so many."""
 
 ROWS: dict[str, tuple[type[ReleasedModel], list[Settings]]] = {
     "noisy gradient descent": (
         NoisyGradientClassifier,
         [
-            {"components": kept, "whitening": 0.5, "steps": steps, "learning_rate": rate}
-            for kept in (200, 400)
+            {"components": kept, "whitening": power, "steps": steps, "learning_rate": rate}
+            for kept in (100, 200, 400)
+            for power in (0.5, 0.75)
             for steps, rate in ((15, 20.0), (40, 20.0), (80, 40.0))
         ],
     ),
     "cells": (
         CellsClassifier,
-        [{"cells": cells, "components": 60, "whitening": 0.0} for cells in (100, 400, [50, 500])],
+        [
+            {"cells": cells, "components": 60, "whitening": 0.0}
+            for cells in (100, 400, 1000, [50, 500])
+        ],
     ),
     "moments": (
         MomentClassifier,
-        [{"components": kept, "whitening": 0.5, "ridge": 0.1} for kept in (100, 400)],
+        [
+            {"components": kept, "whitening": 0.5, "ridge": ridge}
+            for kept in (100, 400)
+            for ridge in (0.1, 1.0)
+        ],
     ),
 }
-"""Candidates of every row; each is also tried with a student on its surest labels."""
+"""Candidates of every row."""
 
 
 class AsTheyAre:
@@ -93,29 +104,63 @@ class AsTheyAre:
 
 
 def fitted(
-    row: str, settings: Settings, parts: Parts, *, epsilon: float, seed: int
-) -> ReleasedModel:
-    """The model of one row, with noise from a seed."""
-    model = ROWS[row][0](
-        epsilon=epsilon, delta=DELTA, classes=range(10), feature_map=AsTheyAre(), **settings
+    row: str, settings: Settings, parts: Parts, *, epsilon: float, seeds: Sequence[int]
+) -> Iterator[ReleasedModel]:
+    """The models of one row, with noise from each seed; the number of records counts as public."""
+    kind = ROWS[row][0]
+    counted = {"records": len(parts.private)} if kind is NoisyGradientClassifier else {}
+    model = kind(
+        epsilon=epsilon,
+        delta=DELTA,
+        classes=range(10),
+        feature_map=AsTheyAre(),
+        **counted,
+        **settings,
     )
-    return model.simulate_fit(parts.private, parts.private_y, public_X=parts.public, seed=seed)
+    return model.simulate_fits(
+        parts.private,
+        parts.private_y,
+        public_X=parts.public,
+        totals=[(epsilon, DELTA)],
+        seeds=seeds,
+    )
 
 
-def choose(row: str, parts: Parts, *, epsilon: float, report: Report = silent) -> Settings:
-    """The candidate, with or without student, that labels the public pictures of ``parts`` best."""
-    best, settings = -1.0, {}
+def choose(
+    row: str, parts: Parts, *, epsilon: float, trials: Path, report: Report = silent
+) -> Settings:
+    """The candidate, with or without student, that labels the public pictures of ``parts`` best.
+
+    Args:
+        row: one of ``ROWS``.
+        parts: of the data set that settings are chosen on.
+        epsilon: of the total.
+        trials: a JSON file in which every trial is kept; for these parts only.
+        report: told after each candidate.
+    """
+    found: dict[str, dict[str, float]] = json.loads(trials.read_text()) if trials.is_file() else {}
+    best, chosen = -1.0, {}
     candidates = ROWS[row][1]
     for place, candidate in enumerate(candidates):
-        model = fitted(row, candidate, parts, epsilon=epsilon, seed=SELECTION_SEED)
-        for share in (None, _SHARE):
-            accuracy = _accuracy(
-                model.with_student(parts.public, share), parts.public, parts.public_y
-            )
-            if accuracy > best:
-                best, settings = accuracy, {**candidate, "student_share": share}
+        name = f"{row}, epsilon {epsilon:g}, {json.dumps(candidate)}"
+        if name not in found:
+            found[name] = _tried(row, candidate, parts, epsilon)
+            write_result(trials, json.dumps(found, indent=1) + "\n")
+        for share in SHARES:
+            if found[name][str(share)] > best:
+                best, chosen = found[name][str(share)], {**candidate, "student_share": share}
         report(f"{row}, epsilon {epsilon:g}", place + 1, len(candidates), best)
-    return settings
+    return chosen
+
+
+def _tried(row: str, candidate: Settings, parts: Parts, epsilon: float) -> dict[str, float]:
+    """Accuracy on the public pictures by share of the student, over the selection seeds."""
+    right: dict[str, list[float]] = {str(share): [] for share in SHARES}
+    for model in fitted(row, candidate, parts, epsilon=epsilon, seeds=SELECTION_SEEDS):
+        for share in SHARES:
+            taught = model.with_student(parts.public, share)
+            right[str(share)].append(_accuracy(taught, parts.public, parts.public_y))
+    return {share: float(np.mean(values)) for share, values in right.items()}
 
 
 def task_of(data: str, *, transductive: bool) -> Task:
@@ -193,11 +238,11 @@ def _row(
             private=elsewhere.private[: task.records],
             private_y=elsewhere.private_y[: task.records],
         )
-    settings = choose(row, elsewhere, epsilon=epsilon, report=report)
+    trials = folder / f"trials-{task.chosen_on}-{len(elsewhere.private)}.json"
+    settings = choose(row, elsewhere, epsilon=epsilon, trials=trials, report=report)
     parts = parts_of(data, transductive=task.transductive, folder=folder, report=report)
     runs = []
-    for seed in SEEDS:
-        model = fitted(row, settings, parts, epsilon=epsilon, seed=seed)
+    for model in fitted(row, settings, parts, epsilon=epsilon, seeds=SEEDS):
         right = model.predict(parts.test) == parts.test_y
         alone = model.with_student(parts.public, None)
         runs.append(

@@ -76,6 +76,8 @@ def test_a_lease_charges_once_and_is_spent_without_the_database(
         assert [part.charge.epsilon for part in parts] == [1000, 3000, 46000]
         with pytest.raises(BudgetExceeded, match=r"answers=1: lease .* has 0 left of 50"):
             lease.reserve(answers=1)
+        with pytest.raises(InvalidInput, match="is part of a lease"):
+            parts[0].committing("receipt 0")
         for number, part in enumerate(parts):
             part.commit(f"receipt {number}")
         assert ledger.report().anchor == before

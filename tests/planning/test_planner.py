@@ -15,12 +15,15 @@ import reticent
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.planning.candidates import Requirements, all_candidates
 from reticent.planning.planner import plan, standard_errors
+from reticent.planning.planner import planned as planned_from
 from reticent.planning.plans import CLOSE
-from reticent.planning.prior import Prior
+from reticent.planning.prior import Case, Prior, noise_level
 from reticent.planning.public_rows import PublicRows
+from reticent.planning.scoring import scoring_of
+from reticent.planning.survey import Entry, Survey
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
-from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels
+from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels, task
 
 WANTED = {"n_private": 10_000, "epsilon": 1.0, "delta": 1e-5, "scoring": "accuracy"}
 
@@ -117,6 +120,22 @@ def test_public_rows_alone_are_taken_where_others_are_hardly_ahead():
         assert (found.winner.method == "alone") == (behind <= CLOSE * found.close)
     far = planned([Known("a", 0.95), alone], rows=6000)
     assert far.winner.method == "a"
+
+
+@pytest.mark.parametrize(("grown_by", "first"), [(0.0, "b"), (0.1, "a")])
+def test_what_is_extrapolated_counts_as_unsure(grown_by, first):
+    wanted = task(n_public=500)
+    entries = (Entry(Known("a", 0.8), {}), Entry(Known("b", 0.8), {}))
+    folds = 0.001 * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    measured = np.array([0.80 + folds, 0.82 - folds])[:, None, :]
+    survey = Survey(
+        (wanted,), entries, measured, measured - grown_by, np.array([400.0, 400.0]), 1.0, (), 0.0
+    )
+    elsewhere = Case("other", 0.05, noise_level(wanted), {"accuracy": {"a": 0.0, "b": 0.05}})
+    found = planned_from(survey, scoring_of("accuracy"), labelled=True, prior=Prior((elsewhere,)))
+    assert found.best.method == first
+    # Both grow alike, so measurements keep their distance, whatever the prior says.
+    assert abs(found.rows[0].utility - found.rows[1].utility) == pytest.approx(0.02)
 
 
 def test_errors_of_cross_validation_are_not_too_small():

@@ -26,39 +26,87 @@ def case(data="one", ratio=0.04, level=None, **regrets):
     return Case(data, ratio, found, {"accuracy": regrets or {"a": 0.0, "b (size=1)": 0.1}})
 
 
-def test_regrets_are_means_over_other_data_sets():
+def test_regrets_are_those_of_each_other_data_set():
     second = Case("two", 0.04, noise_level(task()), {"accuracy": {"a": 0.02, "b (size=1)": 0.0}})
     prior = Prior((case(), second))
-    means, spreads = prior.expected(ENTRIES, task(), scoring="accuracy")
-    assert means == pytest.approx([0.01, 0.05])
-    assert spreads == pytest.approx([0.02 / 2**0.5, 0.1 / 2**0.5])
-    alone, _ = prior.without("one").expected(ENTRIES, task(), scoring="accuracy")
-    assert alone == pytest.approx([0.02, 0.0])
+    found = prior.regrets(ENTRIES, task(), scoring="accuracy")
+    assert found == pytest.approx(np.array([[0.0, 0.02], [0.1, 0.0]]))
+    alone = prior.without("one").regrets(ENTRIES, task(), scoring="accuracy")
+    assert alone == pytest.approx(np.array([[0.02], [0.0]]))
 
 
 def test_cases_of_like_noise_count_most():
     near = case()
     far = Case("one", 0.04, near.level + 1.5, {"accuracy": {"a": 0.5, "b (size=1)": 0.0}})
-    means, _ = Prior((near, far)).expected(ENTRIES, task(), scoring="accuracy")
-    assert means == pytest.approx([0.0, 0.1], abs=0.01)
+    found = Prior((near, far)).regrets(ENTRIES, task(), scoring="accuracy")
+    assert found == pytest.approx(np.array([[0.0], [0.1]]), abs=0.01)
+    # Far enough off, a case says nothing at all.
+    alone = Case("one", 0.04, near.level + 9.0, near.regrets)
+    assert Prior((alone,)).regrets(ENTRIES, task(), scoring="accuracy").shape == (2, 0)
 
 
-def test_unknown_settings_do_as_their_method_and_unknown_methods_are_left_alone():
-    known = Case("one", 0.04, noise_level(task()), {"accuracy": {"b (size=2)": 0.3}})
-    means, _ = Prior((known,)).expected(ENTRIES, task(), scoring="accuracy")
-    assert np.isnan(means[0])
-    assert means[1] == 0.3
-    nothing, _ = Prior(()).expected(ENTRIES, task(), scoring="accuracy")
-    assert np.isnan(nothing).all()
+@pytest.mark.parametrize(
+    ("settings", "regret"),
+    [
+        ({"size": 2, "kind": "tree"}, 0.1),
+        ({"size": 9, "kind": "tree"}, 0.3),
+        ({"size": 5, "kind": "line"}, 0.5),
+        ({"size": [1, 2], "kind": "line"}, 0.5),
+        ({}, 0.1),
+    ],
+)
+def test_unknown_settings_do_as_the_nearest_one_of_their_method(settings, regret):
+    entries = [*ENTRIES[:1], Entry(Known("b", 0.9), settings)]
+    lost = {
+        "b (size=1, kind=tree)": 0.1,
+        "b (size=10, kind=tree)": 0.3,
+        "b (size=1, kind=line)": 0.5,
+        "c": 0.0,
+    }
+    known = Case("one", 0.04, noise_level(task()), {"accuracy": lost})
+    found = Prior((known,)).regrets(entries, task(), scoring="accuracy")
+    assert np.isnan(found[0, 0])
+    assert found[1, 0] == regret
+    assert Prior(()).regrets(entries, task(), scoring="accuracy").shape == (2, 0)
+
+
+def of(utilities, regrets, *, error, extrapolated=0.0, methods="abc"):
+    return mixed(
+        np.array(utilities),
+        np.array(regrets),
+        methods=tuple(methods),
+        error=error,
+        extrapolated=extrapolated,
+    )
 
 
 def test_a_sure_measurement_outweighs_the_prior_and_an_unsure_one_does_not():
-    measured = np.array([0.80, 0.82, 0.5])
-    prior = (np.array([0.0, 0.05, np.nan]), np.array([0.02, 0.02, np.nan]))
-    assert mixed(measured, 1e-4, prior) == pytest.approx(measured, abs=1e-4)
-    doubtful = mixed(measured, 0.2, prior)
+    measured = [0.80, 0.82, 0.5]
+    lost = [[0.0, 0.02], [0.04, 0.06], [np.nan, np.nan]]
+    assert of(measured, lost, error=1e-5) == pytest.approx(measured, abs=1e-4)
+    doubtful = of(measured, lost, error=0.2)
     assert doubtful[0] > doubtful[1]
     assert doubtful[2] == 0.5
+    # What was extrapolated is as doubtful, however sure the folds are.
+    assert of(measured, lost, error=1e-5, extrapolated=0.1) == pytest.approx(doubtful, abs=2e-3)
+    nothing = np.empty((3, 0))
+    assert of(measured, nothing, error=0.2).tolist() == measured
+
+
+def test_what_is_extrapolated_says_nothing_against_settings_of_one_method():
+    measured, lost = [0.80, 0.82], [[0.0, 0.02], [0.04, 0.06]]
+    apart = of(measured, lost, error=1e-5, extrapolated=0.1, methods="ab")
+    together = of(measured, lost, error=1e-5, extrapolated=0.1, methods="aa")
+    assert apart[0] > apart[1]
+    assert together[1] - together[0] == pytest.approx(0.02, abs=1e-4)
+
+
+def test_data_sets_that_disagree_count_less():
+    measured = [0.80, 0.82]
+    alike = of(measured, [[0.00, 0.00], [0.05, 0.05]], error=0.02, methods="ab")
+    apart = of(measured, [[0.0, 0.1], [0.05, 0.05]], error=0.02, methods="ab")
+    assert alike[0] > alike[1]
+    assert apart[1] > apart[0]
 
 
 def test_levels_count_records_of_a_label_over_the_noise():

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from typing_extensions import TypeIs
 
 from reticent.core.coded_rows import CodedRows
-from reticent.core.norms import Norm
+from reticent.core.norms import unit_moves
 from reticent.lipschitz import snap
 from reticent.mechanisms import (
     AdditiveMechanism,
@@ -88,7 +88,7 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
     """
     here = query.bound.domain.clip(query.embedding.embed(_some(inputs, random)))
     radius, norm = query.requirement.adjacency.radius, query.bound.input_norm
-    moves = _moves(here.shape[1], norm, random) * radius
+    moves = unit_moves(here.shape[1], norm, directions=_DIRECTIONS, random=random) * radius
     start = np.repeat(here, len(moves), axis=0)
     end = query.bound.domain.clip(start + np.tile(moves, (len(here), 1)))
     if query.rule is not None:
@@ -242,14 +242,6 @@ def _response(query: CertifiedQuery, label: int, level: int) -> Draw:
 
 def _some(inputs: Array, random: np.random.Generator) -> Array:
     return inputs[np.sort(random.permutation(len(inputs))[:_MOST_ROWS])]
-
-
-def _moves(dimension: int, norm: Norm, random: np.random.Generator) -> Array:
-    """Vectors of ``norm`` 1: axes, all corners of a small cube, random ones of a larger."""
-    axes = np.concatenate([np.eye(dimension), -np.eye(dimension)])
-    corners = random.choice([-1.0, 1.0], (_DIRECTIONS, dimension))
-    moves = np.concatenate([axes, corners, random.normal(size=(_DIRECTIONS, dimension))])
-    return np.asarray(moves / norm.of(moves)[:, None])
 
 
 def _inner(query: PrivateQuery) -> AdditiveMechanism | LabelMechanism:

@@ -97,6 +97,32 @@ def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
     return np.asarray(signs, dtype=np.float64)
 
 
+def unit_moves(
+    dimension: int, norm: Norm, *, directions: int, random: np.random.Generator
+) -> Array:
+    """Vectors of ``norm`` 1 along which to look for the worst neighbour: all axes both ways,
+    corners of a cube, and random directions; shape (2 dimension + 2 directions, dimension).
+
+    Args:
+        dimension: of a vector.
+        norm: in which they have length 1.
+        directions: how many corners, and how many random ones, at least 0.
+        random: where these come from.
+
+    Example:
+        >>> import numpy as np
+        >>> moves = unit_moves(2, Norm.L1, directions=1, random=np.random.default_rng(0))
+        >>> moves.shape, Norm.L1.of(moves).round(9).tolist()
+        ((6, 2), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    """
+    import numpy as np
+
+    axes = np.concatenate([np.eye(dimension), -np.eye(dimension)])
+    corners = random.choice([-1.0, 1.0], (directions, dimension))
+    moves = np.concatenate([axes, corners, random.normal(size=(directions, dimension))])
+    return np.asarray(moves / norm.of(moves)[:, None])
+
+
 def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) -> float:
     """Exact operator norm of ``matrix``: the largest ``output_norm`` of M x over ``input_norm`` of
     x at most 1.

@@ -12,19 +12,19 @@ from sqlalchemy.engine import Connection
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
-from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
 from reticent.ledger import coverage, postings, refusals
 from reticent.ledger.anchors import Anchor, AnchorFile
 from reticent.ledger.charges import Budget, Charge, charge_of, largest_fitting
+from reticent.ledger.charging import charge_block, charge_many, charge_one
 from reticent.ledger.exports import Format, export_to
-from reticent.ledger.leases import Lease, block_size
+from reticent.ledger.leases import Lease
 from reticent.ledger.postings import Booking, Claim, Page, Tip
 from reticent.ledger.previews import Preview, PreviewEach
 from reticent.ledger.receipt_claims import ReceiptClaim
-from reticent.ledger.refusals import Shortfall
 from reticent.ledger.reports import LedgerReport, Spending, report, spending
 from reticent.ledger.reservations import Reservation, checked_text
 from reticent.ledger.statements import statement_of
@@ -214,8 +214,9 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        answers = count(answers, name="answers")
-        return self._charged(scope, event, slack_delta, most=answers, least=answers)[0]
+        refusals.checked_scopes([scope])
+        posting = charge_one(self._commit, scope, event, answers=answers, slack_delta=slack_delta)
+        return posting.result(self._post(posting.work))
 
     def lease(self, scope: Scope, event: PrivacyEvent, *, answers: int, least: int = 1) -> Lease:
         """Charges a block of answers at once, durably; this process then spends them call by call,
@@ -241,43 +242,10 @@ class Ledger:
         answers, least = count(answers, name="answers"), count(least, name="least")
         if least > answers:
             raise InvalidInput(f"least={least}: expected at most answers={answers}")
-        reservation, paid = self._charged(scope, event, 0.0, most=answers, least=least)
-        return Lease(reservation, event, answers=paid)
-
-    def _charged(
-        self, scope: Scope, event: PrivacyEvent, slack_delta: float, *, most: int, least: int
-    ) -> tuple[Reservation, int]:
-        """A reservation of ``least`` to ``most`` answers, and of how many."""
         refusals.checked_scopes([scope])
-        wanted = charge_of(event, answers=least, slack_delta=slack_delta)
-        statement = statement_of(event.guarantee)
-        mechanism = checked_text(event.mechanism, "mechanism")
-
-        def charge_all(page: Page) -> tuple[tuple[Reservation, int] | None, list[Budget]]:
-            refusals.check_names(page.tip.policy, scope)
-            cover = coverage.covering(page.connection, scope)
-            refusals.check_covered(page.tip.policy, cover)
-            coverage.check_statements(cover, statement)
-            standing = [Budget.of_row(row, statement) for row in cover.budgets]
-            if not all(budget.fits(wanted) for budget in standing):
-                return None, standing
-            answers, charge = least, wanted
-            if most > least:
-                answers = block_size(event, standing, most=most, least=least)
-                charge = charge_of(event, answers=answers, slack_delta=slack_delta)
-            claims = [Claim(cover, answers, charge)]
-            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-            return (self._reservation(page, bookings, charge), answers), standing
-
-        paid, standing = self._post(charge_all)
-        if paid is None:
-            # Outside the transaction: finding the largest request that fits must not keep other
-            # writers waiting.
-            raise BudgetExceeded(refusals.refusal(wanted, event, least, slack_delta, standing))
-        return paid
-
-    def _reservation(self, page: Page, bookings: Sequence[Booking], charge: Charge) -> Reservation:
-        return Reservation.of_bookings(self._commit, bookings, page.tip.ledger, charge)
+        posting = charge_block(self._commit, scope, event, most=answers, least=least)
+        reservation, paid = posting.result(self._post(posting.work))
+        return Lease(reservation, event, answers=paid)
 
     def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
         """Charges every answer to a scope of its own, durably, before anything is computed: all of
@@ -304,34 +272,37 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        answers = Counter(refusals.checked_scopes(scopes))
-        charges = {
-            many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
-        }
-        statement = statement_of(event.guarantee)
-        mechanism = checked_text(event.mechanism, "mechanism")
+        posting = charge_many(self._commit, refusals.checked_scopes(scopes), event)
+        return posting.result(self._post(posting.work))
 
-        def charge_all(page: Page) -> tuple[Reservation | None, list[Shortfall]]:
-            for scope in answers:
-                refusals.check_names(page.tip.policy, scope)
-            claims = [
-                Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
-                for cover in coverage.covering_each(page.connection, tuple(answers))
-            ]
-            for claim in claims:
-                coverage.check_statements(claim.cover, statement)
-            short = refusals.shortfalls(claims, statement, page.tip.policy)
-            if short:
-                return None, short
-            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-            return self._reservation(page, bookings, refusals.together(claims)), short
+    def post_together(self, works: Sequence[Callable[[Page], T]]) -> list[T | ReticentError]:
+        """What each of ``works`` returns, or the error by which it refused, in one transaction:
+        many requests pay for one wait for the disk.
 
-        reservation, short = self._post(charge_all)
-        if reservation is None:
-            raise BudgetExceeded(
-                refusals.refusal_of_many(short, len(answers), answers.total(), event)
-            )
-        return reservation
+        Each sees what those before it wrote. One that refuses leaves the others as they are.
+
+        Raises:
+            LedgerUnavailable: could not be written, or is older than its anchor; none of them took
+                place.
+            ReticentError: one refused after it had appended an entry, which must not happen; none
+                of them took place.
+        """
+
+        def all_of_them(page: Page) -> list[T | ReticentError]:
+            done: list[T | ReticentError] = []
+            for work in works:
+                before = page.tip
+                try:
+                    done.append(work(page))
+                except LedgerUnavailable:
+                    raise
+                except ReticentError as error:
+                    if page.tip is not before:
+                        raise
+                    done.append(error)
+            return done
+
+        return self._post(all_of_them)
 
     def preview(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0

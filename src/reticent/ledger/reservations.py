@@ -9,7 +9,7 @@ from typing import Self
 
 from reticent.core.errors import InvalidInput
 from reticent.ledger.charges import Charge
-from reticent.ledger.postings import Booking
+from reticent.ledger.postings import Booking, Page, post_commits
 
 _LONGEST_TEXT = 1000
 
@@ -52,6 +52,7 @@ class Reservation:
         scopes: int = 1,
     ) -> None:
         self._book = book
+        self._bookings: tuple[Booking, ...] = ()
         self._receipt: str | None = None
         self.id = id
         self.position = position
@@ -72,7 +73,7 @@ class Reservation:
         """
         entries = tuple(bookings)
         first, last = entries[0].entry.seq, entries[-1].entry.seq
-        return cls(
+        found = cls(
             partial(book, entries),
             id=f"{name[:8]}/{first}" if first == last else f"{name[:8]}/{first}-{last}",
             position=last,
@@ -80,6 +81,8 @@ class Reservation:
             charge=charge,
             scopes=len(entries),
         )
+        found._bookings = entries
+        return found
 
     @property
     def committed(self) -> bool:
@@ -108,6 +111,19 @@ class Reservation:
         if self._receipt is None:
             self._book(receipt_id)
             self._receipt = receipt_id
+
+    def committing(self, receipt_id: str) -> Callable[[Page], None]:
+        """What ``commit`` posts, for a transaction of ``Ledger.post_together``.
+
+        Raises:
+            InvalidInput: not such a text, or part of a lease, which is committed as a whole.
+        """
+        checked_text(receipt_id, "receipt_id")
+        if not self._bookings:
+            raise InvalidInput(
+                f"reservation {self.id}: is part of a lease, whose receipts are noted by commit"
+            )
+        return lambda page: post_commits(page, self._bookings, receipt=receipt_id)
 
     def __enter__(self) -> Self:
         return self

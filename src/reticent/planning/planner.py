@@ -241,14 +241,20 @@ def _ranked(survey: Survey, task: int, scoring: Scoring, prior: Prior) -> _Ranke
     leader = table[full.argmax()]
     utility = np.nanmean(leader) - np.nanmean(leader - table, axis=1)
     joint = standard_errors(leader - table)
-    expected = prior.expected(
+    regrets = prior.regrets(
         survey.entries,
         survey.tasks[task],
         scoring="log_loss" if scoring.proper else "accuracy",
     )
     close = joint[np.argsort(-utility)][: max(2, len(utility) // 2)]
     error = float(np.median(close))
-    score = mixed(utility, error, expected)
+    score = mixed(
+        utility,
+        regrets,
+        methods=[entry.candidate.name for entry in survey.entries],
+        error=error,
+        extrapolated=_extrapolated(survey, task, utility),
+    )
     order = np.argsort(-score, kind="stable")
     return _Ranked(
         utility,
@@ -260,6 +266,13 @@ def _ranked(survey: Survey, task: int, scoring: Scoring, prior: Prior) -> _Ranke
         error,
         bool((score != utility).any()),
     )
+
+
+def _extrapolated(survey: Survey, task: int, utility: Array) -> float:
+    """How much of the utility of a good setting is extrapolated: the median of the better half."""
+    gains = np.nanmean(np.abs(survey.utilities[:, task, :] - survey.measured[:, task, :]), axis=1)
+    better = np.argsort(-utility)[: max(2, len(utility) // 2)]
+    return float(np.median(gains[better]))
 
 
 def standard_errors(table: Array) -> Array:

@@ -60,7 +60,10 @@ def test_the_number_of_answers_is_found() -> None:
 @pytest.mark.slow
 def test_a_small_table_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rungs, "TOTALS", (10.0,))
-    path = rungs.run("blobs", tmp_path, seeds=1)
+    path = rungs.run("blobs", tmp_path, seeds=1, cache=tmp_path / "cache")
     text = path.read_text()
+    assert "at 200,000 answers as at one" in text
+    monkeypatch.setattr(rungs, "one_split", None)  # what is kept is not computed again
+    assert rungs.run("blobs", tmp_path, seeds=1, cache=tmp_path / "cache").read_text() == text
     for rung in (rungs.GRADIENT, rungs.PUBLIC, rungs.CONSTANT, *rungs.PREDICTION):
         assert f"| {rung} |" in text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ Labels = npt.NDArray[np.int64]
 _PUBLIC_REVIEWS = 2000
 _PUBLIC_PICTURES = 20_000
 _PUBLIC_POINTS = 200
+_PUBLIC_XRAYS = 524
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -162,7 +164,15 @@ def _scaled(rows: Array) -> Array:
     return 2.0 * rows - 0.65
 
 
-def _pneumonia() -> Problem:
+@cache
+def xray_features() -> tuple[Array, Labels, Array, Labels]:
+    """PneumoniaMNIST as frozen convolutions that pictures of clothing taught: rows and labels of
+    the 4,708 training pictures followed by the 524 validation pictures, and of the 624 test ones.
+
+    Raises:
+        DataUnavailable: its files are missing.
+        MissingExtra: torch is not installed.
+    """
     require("torch", extra="networks")
     from reticent.training.convolutional_features import (
         ConvolutionalConfig,
@@ -176,17 +186,28 @@ def _pneumonia() -> Problem:
     network = train_convolutional_features(
         clothing.train_images[some], clothing.train_labels[some], config
     )
-    white = whitening(network.features(public.test_images), 30, floor=0.02)
+    return (
+        np.concatenate([network.features(data.train_images), network.features(public.test_images)]),
+        np.concatenate([data.train_labels, public.test_labels]),
+        network.features(data.test_images),
+        data.test_labels,
+    )
+
+
+def _pneumonia() -> Problem:
+    rows, labels, queries, truth = xray_features()
+    private, public = slice(None, -_PUBLIC_XRAYS), slice(-_PUBLIC_XRAYS, None)
+    white = whitening(rows[public], 30, floor=0.02)
     return Problem(
         name="pneumonia",
-        X=white(network.features(data.train_images)),
-        y=data.train_labels,
-        queries=white(network.features(data.test_images)),
-        truth=data.test_labels,
+        X=white(rows[private]),
+        y=labels[private],
+        queries=white(queries),
+        truth=truth,
         k_max=300,
         training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.0, "clip": 0.1},
-        public_rows=white(network.features(public.test_images)),
-        public_labels=public.test_labels,
+        public_rows=white(rows[public]),
+        public_labels=labels[public],
         about=(
             "PneumoniaMNIST: 4,708 private X-rays, 624 official test pictures as queries. Two "
             "frozen convolutions of 16 and 32 "

@@ -6,6 +6,7 @@ released with noise from the operating system.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -41,6 +42,7 @@ Floats = npt.NDArray[np.float64]
 OURS = "ours, embedding"
 LABEL = "ours, label only"
 PLAIN = "noise on the embedding"
+RESPONSE = "randomised response on the label"
 
 NEIGHBOURS = 4
 """Decoded neighbours that are shown per picture."""
@@ -117,6 +119,23 @@ def best_published(results: dict[str, Any]) -> str:
     epsilon = results["settings"]["bundle_epsilon"]
     names: tuple[str, ...] = results["settings"]["published"]
     return max(names, key=lambda name: at(results, name, epsilon)["accuracy"])
+
+
+def response_accuracy(accuracy: float, *, epsilon: float, classes: int) -> float:
+    """Expected accuracy of randomised response on the label of a model: the simplest release of a
+    label, and private for any two pictures.
+
+    Args:
+        accuracy: of the model's labels, in [0, 1].
+        epsilon: of one answer, above 0.
+        classes: how many labels there are.
+
+    Example:
+        >>> round(response_accuracy(1.0, epsilon=math.log(9), classes=10), 3)
+        0.5
+    """
+    kept = math.exp(epsilon) / (math.exp(epsilon) + classes - 1)
+    return accuracy * kept + (1.0 - accuracy) * (1.0 - kept) / (classes - 1)
 
 
 def inked(pictures: npt.NDArray[np.float32]) -> bool:
@@ -356,6 +375,15 @@ class _Demo:
             "accuracy_by_chance": float(
                 np.bincount(self.test_labels).max() / len(self.test_labels)
             ),
+            "randomised_response": [
+                {
+                    "epsilon": epsilon,
+                    "accuracy": response_accuracy(
+                        without, epsilon=epsilon, classes=self.data.classes
+                    ),
+                }
+                for epsilon in self.config.epsilons
+            ],
             "median_distance_to_nearest": nearest,
             "rows": rows,
             "attacks": attacks,

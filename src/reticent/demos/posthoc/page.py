@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from reticent.demos.posthoc.accuracy_lines import accuracy_levels, accuracy_series
 from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, DemoOutcome, at, best_published, inked
-from reticent.pages.line_chart import Level, Series, line_chart
+from reticent.pages.line_chart import line_chart
 from reticent.pages.parts import card_section, document, figure_table, percent
 
-_MARKERS = ("square", "diamond", "triangle")
 _ABOUT = "A private picture, released with a proved guarantee"
 
 
@@ -220,18 +220,6 @@ own class within {near["same"]:.2f}, and half have one of another class within
 def _accuracy_section(results: dict[str, Any]) -> str:
     settings, best = results["settings"], best_published(results)
     others = [name for name in settings["published"] if name != best]
-    markers = {name: _MARKERS[index % len(_MARKERS)] for index, name in enumerate([best, *others])}
-    series = [_series(results, name, "published", markers[name]) for name in others]
-    series += [
-        _series(results, best, "best", markers[best]),
-        _series(results, PLAIN, "plain", "triangle"),
-        _series(results, LABEL, "label", "diamond"),
-        _series(results, OURS, "ours", "circle"),
-    ]
-    levels = [
-        Level("no protection", results["accuracy_without_protection"]),
-        Level("one class always", results["accuracy_by_chance"]),
-    ]
     summary = "; ".join(
         f"{name}: "
         + ", ".join(
@@ -241,8 +229,8 @@ def _accuracy_section(results: dict[str, Any]) -> str:
         for name in (OURS, LABEL, PLAIN, best)
     )
     chart = line_chart(
-        series,
-        levels,
+        accuracy_series(results),
+        accuracy_levels(results),
         title="Accuracy against the proved total epsilon",
         description=f"Accuracy of the server's model on held-out pictures. {summary}.",
         x_name="proved total ε per picture (smaller protects more)",
@@ -273,16 +261,6 @@ trained. Ours is trained through the very noise that its release will add.</p>
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{chart}</div>
 <details><summary>The same as a table</summary>{table}</details>
 </section>"""
-
-
-def _series(results: dict[str, Any], name: str, style: str, marker: str) -> Series:
-    rows = [row for row in results["rows"] if row["name"] == name]
-    return Series(
-        name,
-        tuple((row["epsilon"], row["accuracy"], 1.96 * row["standard_error"]) for row in rows),
-        style,
-        marker,
-    )
 
 
 def _details_section(results: dict[str, Any]) -> str:

@@ -6,9 +6,14 @@ from html import escape
 from typing import Any
 
 from reticent.demos.power.attacks import NOTHING, PUBLISHED
-from reticent.demos.power.chart import half_width, shown_range
+from reticent.demos.power.chart import (
+    accuracy_levels,
+    accuracy_series,
+    half_width,
+    shown_range,
+)
 from reticent.demos.power.demo import SERVERS, PowerDemo, neighbours_name
-from reticent.pages.line_chart import Level, Series, line_chart
+from reticent.pages.line_chart import line_chart
 from reticent.pages.parts import card_section, document, figure_table, percent
 
 _ABOUT = "Rows of a table to a server that nobody has to trust, with a proved guarantee"
@@ -266,32 +271,14 @@ the whole row, and the better of the two ways is shown.</p>
 
 
 def _chart(results: dict[str, Any], rows: list[dict[str, Any]], name: str) -> str:
-    server, held_out = _server(results), results["data"]["held_out"]
-
-    def line(title: str, key: str, style: str, marker: str) -> Series:
-        points = tuple(
-            (row["epsilon"], row[key][server], half_width(row[key][server], held_out))
-            for row in rows
-        )
-        return Series(title, points, style, marker)
-
-    series = [
-        line("raw columns", "raw columns", "best", "square"),
-        line("ours", "accuracy", "ours", "circle"),
-    ]
-    if rows[0]["ceiling"] is not None:
-        points = tuple((row["epsilon"], row["ceiling"], 0.0) for row in rows)
-        series.insert(0, Series("ceiling", points, "published", "triangle"))
+    series = accuracy_series(results, rows)
     summary = "; ".join(
         f"{one.name}: " + ", ".join(f"{percent(y)} at epsilon {x:g}" for x, y, _ in one.points)
         for one in series
     )
     return line_chart(
         series,
-        [
-            Level("no protection", results["accuracy_without_protection"][server]),
-            Level("majority", results["accuracy_by_chance"]),
-        ],
+        accuracy_levels(results),
         title=f"Accuracy against epsilon, neighbours: {rows[0]['neighbours']}",
         description=f"Held-out accuracy. {summary}.",
         x_name="proved ε per row (smaller protects more)",
