@@ -57,6 +57,7 @@ ALL = (
         "SQLite, charges one by one",
         ("--pairs", "800", "--people", "2000", "--entries", "100000"),
     ),
+    Benchmark("service", "one process", ("--seconds", "2")),
     Benchmark("certify", "intervals"),
     Benchmark("layered", "intervals, search"),
     Benchmark("exact_search", "", ("--quick",)),
