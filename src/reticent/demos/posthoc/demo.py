@@ -6,7 +6,6 @@ released with noise from the operating system.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from reticent.attacks import PictureQuality, picture_quality, train_reconstructo
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.datasets import Dataset
+from reticent.demos.label_response import response_accuracy
 from reticent.demos.posthoc.settings import DemoConfig
 from reticent.systems import (
     Calibration,
@@ -42,7 +42,6 @@ Floats = npt.NDArray[np.float64]
 OURS = "ours, embedding"
 LABEL = "ours, label only"
 PLAIN = "noise on the embedding"
-RESPONSE = "randomised response on the label"
 
 NEIGHBOURS = 4
 """Decoded neighbours that are shown per picture."""
@@ -122,23 +121,6 @@ def best_published(results: dict[str, Any]) -> str:
     epsilon = results["settings"]["bundle_epsilon"]
     names: tuple[str, ...] = results["settings"]["published"]
     return max(names, key=lambda name: at(results, name, epsilon)["accuracy"])
-
-
-def response_accuracy(accuracy: float, *, epsilon: float, classes: int) -> float:
-    """Expected accuracy of randomised response on the label of a model: the simplest release of a
-    label, and private for any two pictures.
-
-    Args:
-        accuracy: of the model's labels, in [0, 1].
-        epsilon: of one answer, above 0.
-        classes: how many labels there are.
-
-    Example:
-        >>> round(response_accuracy(1.0, epsilon=math.log(9), classes=10), 3)
-        0.5
-    """
-    kept = math.exp(epsilon) / (math.exp(epsilon) + classes - 1)
-    return accuracy * kept + (1.0 - accuracy) * (1.0 - kept) / (classes - 1)
 
 
 def gap_closed(
