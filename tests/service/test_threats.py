@@ -156,6 +156,7 @@ def test_kills_leave_no_answer_uncharged_and_none_drawn_twice(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
 def test_a_thousand_kills_each(
     make_place: Callable[..., Place], ledger_url: str, tmp_path: Path
 ) -> None:
@@ -223,6 +224,7 @@ def test_an_answer_that_is_cut_off_at_any_byte_is_the_same_when_asked_again(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
 def test_a_thousand_replays(any_place: Place, tmp_path: Path) -> None:
     replay(any_place, tmp_path, 1000)
 

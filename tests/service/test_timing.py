@@ -63,6 +63,7 @@ def test_time_and_size_are_those_of_the_number_of_rows(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
 def test_time_of_many_calls_is_that_of_the_number_of_rows(
     make_place: Callable[..., Place], tmp_path: Path
 ) -> None:
