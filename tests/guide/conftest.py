@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ _WAIT = 540
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the site, built by the command of the README; a warning fails it."""
     pytest.importorskip("sphinx")
     pytest.importorskip("torch")
@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         finally:
             verdict.write_text(json.dumps(status))
     assert json.loads(verdict.read_text()) == 0, "the site does not build without warnings"
-    yield folder
+    return folder
 
 
 Look = Callable[..., dict[str, Any]]
