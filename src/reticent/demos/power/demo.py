@@ -24,7 +24,9 @@ from reticent.datasets.adult import load_adult, load_adult_sample
 from reticent.datasets.table import Table, last_fifth_held_out
 from reticent.demos.power.attacks import Target, attack_results
 from reticent.demos.power.baselines import raw_columns, raw_vector
+from reticent.demos.power.rungs import Comparison
 from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.servers import train_server
 from reticent.tables.attributes import Numeric, OneHot
 from reticent.tables.known_schemas import adult_schema
@@ -197,6 +199,17 @@ class _Parts:
             for name in SERVERS
         }
 
+    def comparison(self) -> Comparison:
+        """The same rows, for scoring simple methods beside ours."""
+        return Comparison(
+            self.schema,
+            *(self.schema.encode(rows) for rows in (self.public, self.private, self.held_out)),
+            self.public_labels,
+            self.private_labels,
+            self.held_out_labels,
+            self.settings.seed,
+        )
+
 
 def run_demo(
     name: str, settings: PowerDemoSettings | None = None, *, report: Report = silent
@@ -217,6 +230,7 @@ def run_demo(
     table, schema = demo_table(name)
     parts = _cut(table, schema, chosen)
     cells = [(radius, epsilon) for radius in chosen.radii for epsilon in chosen.epsilons]
+    comparison = parts.comparison()
     stages, done = len(cells) + 2, 0
     seconds: dict[str, float] = {}
     start = process_time()
@@ -256,6 +270,15 @@ def run_demo(
                     np.asarray(released.values), np.asarray(tested.values)
                 ),
                 "raw columns": _raw(parts, epsilon=epsilon, radius=radius),
+                "scores": comparison.scores(
+                    np.asarray(released.values),
+                    np.asarray(tested.values),
+                    epsilon=epsilon,
+                    radius=radius,
+                    channel=encoder.channel_
+                    if isinstance(encoder.query_, ScoreCodeQuery)
+                    else None,
+                ),
                 "ceiling": best_local_accuracy(
                     epsilon, majority=majority, bayes=max(unprotected.values())
                 )
