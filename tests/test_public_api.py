@@ -44,6 +44,7 @@ PUBLIC = {
         "worst_shift"
     ),
     "reticent.bundles": "Bundle",
+    "reticent.client": "Answers AsyncClient BudgetLine Client Cost Device Offer Pin",
     "reticent.core": (
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm "
         "Policy Receipt Release Replace Scope "
@@ -56,7 +57,7 @@ PUBLIC = {
         "load_pneumonia load_utkface"
     ),
     "reticent.ledger": (
-        "Account Budget Charge Ledger LedgerReport PlanCounter Preview PreviewEach "
+        "Account Budget Charge Lease Leases Ledger LedgerReport PlanCounter Preview PreviewEach "
         "Reservation Spending Verification check_export"
     ),
     "reticent.lipschitz": (
@@ -67,7 +68,7 @@ PUBLIC = {
     ),
     "reticent.neighbours": (
         "LEAST_WEIGHT NeighbourLists NeighbourSearch POINT_RADIUS PointGrid RadiusKernel Records "
-        "SampledNeighbours VOTE_STEPS WEIGHT_STEPS clipped_votes label_votes "
+        "SampledNeighbours ShardedRecords VOTE_STEPS WEIGHT_STEPS clipped_votes label_votes "
         "weight_votes"
     ),
     "reticent.networks": (
@@ -97,7 +98,7 @@ PUBLIC = {
         "PublicRanges Published RadiusVotesClassifier Server train_server"
     ),
     "reticent.tables": (
-        "Categorical Hashed Instant NamedRows Numeric OneHot Ordered TabularSchema Truth "
+        "Categorical Hashed Instant NamedRows Numeric OneHot Ordered Shards TabularSchema Truth "
         "adult_schema atlas_schema covertype_schema higgs_schema read_names read_rows"
     ),
 }

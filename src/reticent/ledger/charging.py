@@ -15,6 +15,7 @@ from reticent.core.errors import BudgetExceeded
 from reticent.core.scopes import Scope
 from reticent.ledger import coverage, postings, refusals
 from reticent.ledger.charges import Budget, charge_of
+from reticent.ledger.leases import block_size
 from reticent.ledger.postings import Booking, Claim, Page
 from reticent.ledger.refusals import Shortfall
 from reticent.ledger.reservations import Reservation, checked_text
@@ -61,12 +62,44 @@ def charge_one(
             return standing
         claims = [Claim(cover, answers, charge)]
         bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-        return Reservation(commit, bookings, page.tip.ledger, charge)
+        return Reservation.of_bookings(commit, bookings, page.tip.ledger, charge)
 
     def result(done: Reservation | list[Budget]) -> Reservation:
         if isinstance(done, Reservation):
             return done
         raise BudgetExceeded(refusals.refusal(charge, event, answers, slack_delta, done))
+
+    return Posting(work, result)
+
+
+def charge_block(
+    commit: Commit, scope: Scope, event: PrivacyEvent, *, most: int, least: int
+) -> Posting[tuple[Reservation, int] | list[Budget], tuple[Reservation, int]]:
+    """The charge of ``least`` to ``most`` answers of one scope, and how many they are; see
+    ``Ledger.lease``.
+    """
+    wanted = charge_of(event, answers=least, slack_delta=0.0)
+    statement = statement_of(event.guarantee)
+    mechanism = checked_text(event.mechanism, "mechanism")
+
+    def work(page: Page) -> tuple[Reservation, int] | list[Budget]:
+        refusals.check_names(page.tip.policy, scope)
+        cover = coverage.covering(page.connection, scope)
+        refusals.check_covered(page.tip.policy, cover)
+        coverage.check_statements(cover, statement)
+        standing = [Budget.of_row(row, statement) for row in cover.budgets]
+        if not all(budget.fits(wanted) for budget in standing):
+            return standing
+        answers = block_size(event, standing, most=most, least=least)
+        charge = charge_of(event, answers=answers, slack_delta=0.0)
+        claims = [Claim(cover, answers, charge)]
+        bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
+        return Reservation.of_bookings(commit, bookings, page.tip.ledger, charge), answers
+
+    def result(done: tuple[Reservation, int] | list[Budget]) -> tuple[Reservation, int]:
+        if isinstance(done, tuple):
+            return done
+        raise BudgetExceeded(refusals.refusal(wanted, event, least, 0.0, done))
 
     return Posting(work, result)
 
@@ -95,7 +128,7 @@ def charge_many(
         if short:
             return short
         bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-        return Reservation(commit, bookings, page.tip.ledger, refusals.together(claims))
+        return Reservation.of_bookings(commit, bookings, page.tip.ledger, refusals.together(claims))
 
     def result(done: Reservation | list[Shortfall]) -> Reservation:
         if isinstance(done, Reservation):

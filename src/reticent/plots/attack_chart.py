@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent.core.errors import InvalidInput
 from reticent.pages.line_chart import Level, Series
-from reticent.plots.lines import LEGEND, QUIET, draw_levels, draw_line, dress, logarithmic
+from reticent.plots.lines import LEGEND, draw_levels, draw_line, dress, logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,8 +86,9 @@ def attack(
                 axes.annotate(
                     "claim refuted",
                     (place, success),
-                    (8, 8),
+                    (0, 12),
                     textcoords="offset points",
+                    ha="center",
                     color=_REFUTED,
                     fontsize=9,
                 )

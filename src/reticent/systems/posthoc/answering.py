@@ -17,7 +17,6 @@ from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import GuaranteeCard
 from reticent.core.releases import Release
-from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import check_sizes
@@ -30,7 +29,7 @@ from reticent.tables.feature_names import kept_names, stored_names
 if TYPE_CHECKING:
     from torch import nn
 
-    from reticent.bundles.booking import Scopes
+    from reticent.bundles.booking import Books, Scopes
     from reticent.lipschitz import LipschitzBound
 
 Array = npt.NDArray[np.float64]
@@ -128,12 +127,17 @@ class PosthocRelease(ReleasingSystem):
 
     @override
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+        self,
+        X: npt.ArrayLike,
+        sampler: Sampler,
+        ledger: Books | None,
+        scope: Scopes | None,
+        n_jobs: int | None = None,
     ) -> Release:
         """Answers; positions of released labels become the user's own labels, withheld ones -1
         or None.
         """
-        release = super()._answer(X, sampler, ledger, scope)
+        release = super()._answer(X, sampler, ledger, scope, n_jobs)
         if self.classes_ is None or not releases_labels(self.query_.plan.mechanism):
             return release
         return with_class_names(release, self.classes_)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from reticent.bundles.booking import Scopes, answer_and_book
+from reticent.bundles.booking import Books, Scopes, answer_and_book
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
@@ -22,7 +22,6 @@ from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
-from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card, published_card
@@ -258,26 +257,31 @@ class PowerEncoder(
         self,
         X: npt.ArrayLike,
         *,
-        ledger: Ledger | None = None,
+        ledger: Books | None = None,
         scope: Scopes | None = None,
         sampler: str = "exact",
+        n_jobs: int | None = None,
     ) -> Release:
         """One vector for each row of X, charged before it is computed; noise from the operating
         system.
 
         Args:
             X: shape (n, columns).
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+            ledger, scope: where the cost is booked, a ``Ledger`` or its ``Leases``; without them
+                the receipt says that nothing was.
                 A sequence charges each row to a scope of its own, all of them or none
                 (docs/ledger.md).
             sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
                 (an extra; docs/noise.md).
+            n_jobs: workers that answer, as of ``joblib.Parallel``; None for one, or for those of
+                ``joblib.parallel_config``, a Dask cluster among them (docs/size.md). All rows are
+                charged before any worker starts.
 
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees,
             LedgerUnavailable: nothing is answered.
         """
-        return self._answer(X, release_sampler(sampler), ledger, scope)
+        return self._answer(X, release_sampler(sampler), ledger, scope, n_jobs)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt
@@ -430,12 +434,23 @@ class PowerEncoder(
         return PublishedQuery(schema, trained.network, density, mechanism)
 
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+        self,
+        X: npt.ArrayLike,
+        sampler: Sampler,
+        ledger: Books | None,
+        scope: Scopes | None,
+        n_jobs: int | None = None,
     ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
         release = answer_and_book(
-            query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope
+            query,
+            inputs,
+            sampler=sampler,
+            bundle=self.bundle_identity_,
+            ledger=ledger,
+            scope=scope,
+            n_jobs=n_jobs,
         )
         return framed(release, X, self.get_feature_names_out())
 
