@@ -203,12 +203,14 @@ class _Parts:
     def comparison(self) -> Comparison:
         """The same rows, for scoring simple methods beside ours."""
         return Comparison(
-            self.schema,
-            *(self.schema.encode(rows) for rows in (self.public, self.private, self.held_out)),
-            self.public_labels,
-            self.private_labels,
-            self.held_out_labels,
-            self.settings.seed,
+            schema=self.schema,
+            public=self.schema.encode(self.public),
+            private=self.schema.encode(self.private),
+            held_out=self.schema.encode(self.held_out),
+            public_labels=self.public_labels,
+            private_labels=self.private_labels,
+            held_out_labels=self.held_out_labels,
+            seed=self.settings.seed,
         )
 
     def public_accuracy(self, name: str) -> float:
