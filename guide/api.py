@@ -86,11 +86,13 @@ def pages() -> dict[str, str]:
 
 
 def _name_page(package: str, name: str, kind: str) -> str:
-    options = "" if kind in ("autofunction", "autodata") else _MEMBERS
-    return f":orphan:\n\n{_head(name)}\n.. currentmodule:: {package}\n\n.. {kind}:: {name}\n{options}"
+    options = _MEMBERS if kind == "autoclass" else ""
+    return (
+        f":orphan:\n\n{_head(name)}\n.. currentmodule:: {package}\n\n.. {kind}:: {name}\n{options}"
+    )
 
 
-_MEMBERS = "   :members:\n   :show-inheritance:\n"
+_MEMBERS = "   :members:\n   :inherited-members:\n   :show-inheritance:\n"
 
 
 def _package_page(package: Package) -> str:

@@ -40,7 +40,8 @@ def rewrite(
     """Docstrings as Sphinx reads them, in place."""
     lines[:] = prepared(lines, places=places(), cite=cite)
     if kind in ("attribute", "data", "property"):
-        # Napoleon takes what stands before a colon in the first line for a type; an empty comment has none.
+        # Napoleon takes what stands before a colon in the first line for a type; an empty
+        # comment has no colon.
         lines[:0] = ["..", ""]
 
 

@@ -94,6 +94,6 @@ def page() -> str:
 
 _INTRODUCTION = """# Literature
 
-All that pages and docstrings of this project rest on, by first author and year. Made from
-[bibliography.bib](bibliography.bib) by `python -m guide.written`, which is also the file to take into a paper of your own.
+All that pages and docstrings of this project rest on, by first author and year. Made by
+`python -m guide.written` from [bibliography.bib](bibliography.bib), the file to cite from.
 """

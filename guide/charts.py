@@ -8,10 +8,11 @@ from reticent.pages.line_chart import Level, Series, line_chart
 from reticent.planning.noise_levels import membership_cap
 
 _STYLE = """<style>
-svg { background: #fff; font: 13px system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; }
+svg { background: #fff; font: 13px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 text { fill: #4a555c; } .grid { stroke: #dcdad3; } .axis { stroke: #58646c; }
 .level { stroke: #58646c; stroke-dasharray: 2 4; }
-.first { --shade: #0b63a5; } .second { --shade: #b8480c; } .third { --shade: #00755a; } .fourth { --shade: #6b3fa0; }
+.first { --shade: #0b63a5; } .second { --shade: #b8480c; }
+.third { --shade: #00755a; } .fourth { --shade: #6b3fa0; }
 .series { stroke: var(--shade); fill: var(--shade); } polyline { fill: none; stroke-width: 2.5; }
 .mark { stroke: #fff; stroke-width: 1.2; } .end { font-weight: 600; fill: var(--shade, #58646c); }
 .end.level-name { font-weight: 400; } .spread { stroke-width: 1.5; opacity: .5; }
@@ -55,7 +56,7 @@ def odds_chart() -> str:
 
 
 def crossing_chart() -> str:
-    """Accuracy against the number of answers at one total, and where private training takes over."""
+    """Accuracy against the number of answers at a total, and where private training is ahead."""
     data, total = CROSSING
     means, errors = (rungs(data)[part] for part in ("means", "standard errors"))
     names = {

@@ -44,7 +44,9 @@ def _row(parameter: Any) -> str:
     names = ", ".join(f"`{each}`" for each in shown)
     default = "required" if parameter.required else _default(parameter)
     variable = f" (or the variable `{parameter.envvar}`)" if parameter.envvar else ""
-    return f"| {names} | {_takes(parameter)} | {default} | {_cell(parameter.help or '')}{variable} |"
+    return (
+        f"| {names} | {_takes(parameter)} | {default} | {_cell(parameter.help or '')}{variable} |"
+    )
 
 
 def _takes(parameter: Any) -> str:
@@ -73,6 +75,7 @@ def _cell(text: str) -> str:
 
 _INTRODUCTION = """# Commands
 
-Every command with its arguments and options, as `reticent COMMAND --help` shows them. What they are for, with examples, is on
-[the page about the command line](../command-line.md). The exit status is 0, or [the code of the error](errors.md).
+Every command with its arguments and options, as `reticent COMMAND --help` shows them. What they are
+for, with examples, is on [the page about the command line](../command-line.md). The exit status is
+0, or [the code of the error](errors.md).
 """

@@ -54,9 +54,12 @@ html_title = "reticent"
 html_static_path = [str(HERE / "static")]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
 html_show_sourcelink = False
 # A page that is opened from disk may not fetch others, which excerpts of hits would need.
 html_show_search_summary = False
+html_search_scorer = str(HERE / "scorer.js")
 html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 

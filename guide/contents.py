@@ -9,7 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 CONTENTS: dict[str, tuple[str, ...]] = {
-    "index": ("start/index", "tutorials/index", "choose/index", "reference/index", "questions"),
+    "index": (
+        "start/index",
+        "tutorials/index",
+        "choose/index",
+        "reference/index",
+        "questions/index",
+    ),
     "start/index": ("start/engineer", "start/hospital", "start/manager"),
     "choose/index": (
         "choose/epsilon",
@@ -17,6 +23,14 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "choose/method",
         "choose/adjacency",
         "choose/limits",
+    ),
+    "questions/index": (
+        "questions/epsilon",
+        "questions/accuracy",
+        "questions/columns",
+        "questions/restart",
+        "questions/publish",
+        "questions/not-said",
     ),
     "reference/index": (
         "reference/api/index",

@@ -5,7 +5,7 @@ several names, and links for citations and neighbouring names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 _HEADING = re.compile(r"([A-Z][A-Za-z]*(?: [A-Z][a-z]+)?):")
 _LITERAL = re.compile(r"(``.+?``|`[^`]+`)")
@@ -49,25 +49,28 @@ def prepared(
     return found
 
 
-def _whole_entries(lines: list[str]) -> Iterator[tuple[str, bool]]:
-    """Each line, entries of several names joined up to their colon, and whether it is part of an
-    example.
+def _whole_entries(lines: list[str]) -> list[tuple[str, bool]]:
+    """Each line, references and entries of several names joined to one, and whether it is part of
+    an example.
     """
     section, example, open_entry = "", False, ""
+    found: list[tuple[str, bool]] = []
     for line in lines:
         heading = _HEADING.fullmatch(line)
         if heading:
             section = heading[1]
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        if section == "References" and line.startswith("      ") and found:
+            found[-1] = f"{found[-1][0]} {line.strip()}", False
+            continue
         if open_entry:
             line, open_entry = f"{open_entry} {line.strip()}", ""
         names = re.fullmatch(r"    \*{0,2}\w+(?:, \*{0,2}\w+)*,?(?: .*)?", line)
         if section in ("Args", "Attributes") and names and ":" not in line:
             open_entry = line
             continue
-        yield line, example
-    if open_entry:
-        yield open_entry, False
+        found.append((line, example))
+    return [*found, (open_entry, False)] if open_entry else found
 
 
 def _escaped(line: str) -> str:

@@ -11,9 +11,7 @@ def classes() -> list[type[errors.ReticentError]]:
     """Every error, by its code."""
     named = [*vars(errors).values(), errors.NotFittedYet]  # made when it is first asked for
     own = {
-        each
-        for each in named
-        if isinstance(each, type) and issubclass(each, errors.ReticentError)
+        each for each in named if isinstance(each, type) and issubclass(each, errors.ReticentError)
     }
     return sorted(own, key=lambda each: each.code)
 
@@ -36,7 +34,9 @@ def page() -> str:
 
 _INTRODUCTION = """# Errors
 
-Every error that this project raises on purpose is a `reticent.core.errors.ReticentError` with a code of its own. The code is the exit
-status of the command line. A message says what was expected, what was got and what to do, and never shows a private value. Two more exit
-statuses: 70 for an internal error, 130 for a command that was interrupted. A withheld answer is a result and never an error.
+Every error that this project raises on purpose is a `reticent.core.errors.ReticentError` with a
+code of its own. The code is the exit status of the command line. A message says what was expected,
+what was got and what to do, and never shows a private value. Two more exit statuses: 70 for an
+internal error, 130 for a command that was interrupted. A withheld answer is a result and never an
+error.
 """

@@ -35,7 +35,9 @@ def best_table() -> str:
     best = Counter(
         (case["size"], case["epsilon"], case["best"].split(" (")[0]) for case in cases["cases"]
     )
-    kinds = sorted({kind for _, _, kind in best}, key=lambda kind: kind != "public rows alone")
+    kinds = sorted(
+        {kind for _, _, kind in best}, key=lambda kind: (kind != "public rows alone", kind)
+    )
     rows = [f"| public rows | ε | {' | '.join(kinds)} |", f"|---|---|{'---|' * len(kinds)}"]
     for size, epsilon in sorted({(size, epsilon) for size, epsilon, _ in best}):
         counts = [str(best[size, epsilon, kind]) for kind in kinds]

@@ -1,4 +1,4 @@
-"""What a guarantee leaves to an attacker, in numbers: the tables and the chart of *which epsilon*."""
+"""What a guarantee leaves to an attacker, in numbers: the tables of *which epsilon*."""
 
 from __future__ import annotations
 
@@ -104,8 +104,10 @@ def gaussian_right_guess(*, epsilon: float, delta: float) -> float:
 def success_table() -> str:
     """Epsilon against what an attacker can know at most, as a Markdown table."""
     rows = [
-        "| ε | odds times, at most | in or out: right guesses | 1 in 100 becomes "
-        "| one of 10 values | found, at 0.1 % false alarms |",
+        (
+            "| ε | odds times, at most | in or out: right guesses | 1 in 100 becomes "
+            "| one of 10 values | found, at 0.1 % false alarms |"
+        ),
         "|---|---|---|---|---|---|",
     ]
     for epsilon in EPSILONS:
@@ -153,8 +155,8 @@ def group_table() -> str:
 
 
 def others_table() -> str:
-    """What others spend, each with its source; what is stated in rho is turned into epsilon here."""
-    rows = ["| who | what | whose data one unit is | ε | source |", "|---|---|---|---|---|"]
+    """What others spend, each with its source; rho is turned into epsilon here."""
+    rows = ["| who | what | one unit | ε | source |", "|---|---|---|---|---|"]
     for use in OTHERS:
         epsilon = f"{use.epsilon:.3g}" if use.rho is None else _of_rho(use.rho)
         source = f"[{use.source}](../bibliography.md#{use.source})"
@@ -203,7 +205,9 @@ class Use:
 
 
 OTHERS = (
-    Use("US Census Bureau", "2020 redistricting tables, persons", "a person", "abowd2022", rho=2.56),
+    Use(
+        "US Census Bureau", "2020 redistricting tables, persons", "a person", "abowd2022", rho=2.56
+    ),
     Use(
         "US Census Bureau",
         "2020 redistricting tables, housing units",

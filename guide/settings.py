@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from guide import api
 from reticent.cli.fit_config import DataFiles, FitConfig
+from reticent.service.settings import Settings
 from reticent.systems.methods import Method, find_methods
 
 VARIABLES = {
@@ -19,16 +20,23 @@ VARIABLES = {
     "RETICENT_DATA": "Folder of the data sets that demonstrations and tables of results read; see "
     "[training](../training.md#data-sets).",
     "RETICENT_LEDGER": "The ledger, where a command is given no `--ledger`.",
+    "RETICENT_SERVE_": "Begins the names of variables for keys of the file of `reticent serve`: "
+    "`RETICENT_SERVE_WORKERS=2`.",
+    "RETICENT_SERVICE_SETTINGS": "Set by `reticent serve` for its own workers, and by nobody else.",
     "RETICENT_TRACEBACK": "1 lets the traceback of an internal error through, which may hold "
     "private values.",
 }
 """Environment variables, in alphabetical order."""
 
-TABLES: dict[str, tuple[type[BaseModel], str]] = {
-    "": (FitConfig, "Keys of `reticent fit`"),
-    "data.": (DataFiles, "Keys of `[data]`"),
-}
-"""Tables of configuration files: what keys begin with, the model, a heading."""
+TABLES: tuple[tuple[str, str, type[BaseModel]], ...] = (
+    ("The file of `reticent fit`", "", FitConfig),
+    ("Its table `[data]`", "data.", DataFiles),
+    ("The file of `reticent serve`", "", Settings),
+)
+"""Tables of configuration files: a heading, what keys begin with, and the model."""
+
+_BASES = {"ReleasedModel": "reticent.systems.votes.released_model"}
+"""Classes that are no public names, and that docstrings point at for arguments of theirs."""
 
 _INTERNAL = frozenset({"folder"})
 
@@ -62,9 +70,9 @@ def _followed(meaning: str, name: str, above: str | None) -> str:
     pointer = re.match(r"(?:see|as for) ``(\w+)``", meaning)
     if pointer is None:
         return meaning
-    public = {each: package.name for package in api.packages() for each in package.names}
-    if above is None and pointer[1] in public:
-        other = getattr(importlib.import_module(public[pointer[1]]), pointer[1])
+    places = _BASES | {each: package.name for package in api.packages() for each in package.names}
+    if above is None and pointer[1] in places:
+        other = getattr(importlib.import_module(places[pointer[1]]), pointer[1])
         above = described(other).get(name)
     return above or meaning
 
@@ -76,12 +84,19 @@ def arguments(method: Method) -> dict[str, tuple[str, str]]:
     parameters = inspect.signature(target).parameters.values()
     return {
         each.name: (
-            "required" if each.default is inspect.Parameter.empty else f"`{_shown(each.default)}`",
+            _default(each),
             said.get(each.name, ""),
         )
         for each in parameters
-        if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+        if each.kind != each.VAR_KEYWORD
     }
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    if parameter.kind == parameter.VAR_POSITIONAL:
+        return "`()`"
+    empty = parameter.default is inspect.Parameter.empty
+    return "required" if empty else f"`{_shown(parameter.default)}`"
 
 
 def own_methods() -> list[Method]:
@@ -93,7 +108,7 @@ def own_methods() -> list[Method]:
 def page() -> str:
     """Everything that can be set, without the options of commands, which have their own page."""
     parts = [_INTRODUCTION]
-    for prefix, (model, title) in TABLES.items():
+    for title, prefix, model in TABLES:
         parts += [f"## {title}", "", "| key | |", "|---|---|"]
         parts += [f"| `{key}` | {_cell(text)} |" for key, text in keys(model, prefix).items()]
         parts.append("")
@@ -120,7 +135,8 @@ def _cell(text: str) -> str:
 
 _INTRODUCTION = """# Configuration
 
-What can be set in files, in constructors and by environment variables. Arguments below stand in the table `[parameters]` of the file of
-`reticent fit`, or in the constructor of the class of that name. Options of commands have [their own page](commands.md); what the file of
-`reticent fit` looks like is shown on [the page about the command line](../command-line.md#fitting-from-a-file).
+What can be set in files, in constructors and by environment variables. Arguments below stand in the
+table `[parameters]` of the file of `reticent fit`, or in the constructor of the class of that name.
+Options of commands have [their own page](commands.md); what the file of `reticent fit` looks like
+is shown on [the page about the command line](../command-line.md#fitting-from-a-file).
 """

@@ -25,7 +25,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 """What stands between the marks of each name."""
 
-_TABLE = re.compile(r"(<!-- table (.+?) -->\n)(?:.*?\n)?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- table ([^>]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def files() -> dict[Path, str]:

@@ -44,6 +44,7 @@ PUBLIC = {
         "worst_shift"
     ),
     "reticent.bundles": "Bundle",
+    "reticent.client": "Answers AsyncClient BudgetLine Client Cost Device Offer Pin",
     "reticent.core": (
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm "
         "Policy Receipt Release Replace Scope "

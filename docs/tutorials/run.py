@@ -2,10 +2,11 @@
 
     python docs/tutorials/run.py [PAGE ...]
 
-Each page runs in an empty folder of its own: blocks of Python in one namespace, blocks of console
-commands (lines that begin with ``$ ``; one that ends with ``&`` keeps running until the page
-ends). What a block prints has to be what the ``text`` block below it shows, but for numbers, which
-noise changes, and for lines that a line ``...`` stands for.
+Each page runs in an empty folder of its own: blocks of Python in one namespace, and blocks of
+console commands (lines that begin with ``$ ``, of reticent or openssl; one that ends with ``&``
+keeps running until the page ends, and ``> FILE`` writes what it prints to a file). What a block
+prints has to be what the ``text`` block below it shows, but for numbers, which noise changes, and
+for lines that a line ``...`` stands for.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 
-_COMMAND = "from reticent.cli.main import main; main()"
+_PROGRAMS = {
+    "reticent": [sys.executable, "-c", "from reticent.cli.main import main; main()"],
+    "openssl": ["openssl"],
+}
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 _SECONDS = 120
 
@@ -109,14 +113,19 @@ def _console(text: str, background: contextlib.ExitStack) -> Iterator[str]:
     for line in text.splitlines():
         if not line.startswith("$ "):
             continue
-        words = shlex.split(line[2:])
-        running = words[-1] == "&"
-        command = [sys.executable, "-c", _COMMAND, *words[1 : -1 if running else None]]
-        if words[0] != "reticent":
-            raise Mismatch(f"{line}: expected a command of reticent")
+        program, *words = shlex.split(line[2:])
+        if program not in _PROGRAMS:
+            raise Mismatch(f"{line}: expected a command of reticent or openssl")
+        running, file = words[-1] == "&", None
+        if running:
+            words.pop()
+        if ">" in words:
+            *words, _, file = words
+        command = [*_PROGRAMS[program], *words]
         environment = dict(os.environ, COLUMNS="100", NO_COLOR="1")
         if running:
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+            quiet = subprocess.DEVNULL
+            process = subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet)
             background.callback(process.wait, timeout=10)
             background.callback(process.terminate)
             continue
@@ -125,7 +134,10 @@ def _console(text: str, background: contextlib.ExitStack) -> Iterator[str]:
         )
         if done.returncode != 0:
             raise Mismatch(f"{line}: exit status {done.returncode}\n{done.stderr}")
-        yield done.stdout
+        if file is not None:
+            Path(file).write_text(done.stdout, encoding="utf-8")
+        else:
+            yield done.stdout
 
 
 def main(names: list[str]) -> None:

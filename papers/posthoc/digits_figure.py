@@ -19,7 +19,8 @@ from papers.result_files import write_result
 from papers.seeds import combined
 from reticent.attacks import ReconstructionConfig
 from reticent.datasets import Dataset, load_digits
-from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, RESPONSE, run_demo
+from reticent.demos.label_response import RESPONSE
+from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, run_demo
 from reticent.demos.posthoc.settings import DemoConfig, suggested
 from reticent.plots import Level, Series, empty_drawing, png, utility
 from reticent.training.progress import Report, bar
@@ -127,23 +128,30 @@ def markdown(means: dict[str, Any], errors: dict[str, Any], seeds: int) -> str:
             "# Digits: accuracy at a proved total",
             "",
             f"Printed by `python -m papers.posthoc.digits_figure --seeds {seeds}`.",
-            f"Held-out accuracy in percent, mean of {seeds} seeds and its standard error; every "
-            f"seed is scored on the same {means['pictures']:g} pictures, which adds about "
-            f"{100 * math.sqrt(0.2 / means['pictures']):.0f} points. Bars of the figure hold both.",
+            (
+                f"Held-out accuracy in percent, mean of {seeds} seeds and its standard error; "
+                f"every seed is scored on {means['pictures']:g} pictures, which adds about "
+                f"{100 * math.sqrt(0.2 / means['pictures']):.0f} points. The figure's bars hold "
+                "both."
+            ),
             "",
             "| released | " + " | ".join(f"epsilon {place}" for place in places) + " |",
             "|---" * (len(places) + 1) + "|",
             *rows,
             "",
-            "Without protection a server is right on "
-            f"{100 * means['levels']['no protection']:.1f}, by one class always on "
-            f"{100 * means['levels']['one class always']:.1f}.",
+            (
+                "Without protection a server is right on "
+                f"{100 * means['levels']['no protection']:.1f}, by one class always on "
+                f"{100 * means['levels']['one class always']:.1f}."
+            ),
             "",
-            "*Ours, label only* serves one question; all that release an embedding let a server "
-            "ask others. *Randomised response* protects any two pictures from being told apart, "
-            "all others pictures whose embeddings lie within R: it is the better choice wherever "
-            "it is as accurate. The others are the published obfuscators, released by the same "
-            "proof.",
+            (
+                "*Ours, label only* serves one question; all that release an embedding let a "
+                "server ask others. *Randomised response* keeps any two pictures from being told "
+                "apart, all others pictures whose embeddings lie within R: it is the better "
+                "choice wherever it is as accurate. The others are the published obfuscators, "
+                "released by the same proof."
+            ),
             "",
             "![accuracy against epsilon](posthoc-digits.png)",
             "",

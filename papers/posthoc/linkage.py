@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -98,7 +99,7 @@ def _one(
     seed: int,
     trials: int,
 ) -> tuple[float, str, tuple[Game, ...]]:
-    total = {"epsilon": epsilon, "delta": 0.0, "radius": radius, "input_norm": "l2"}
+    total: dict[str, Any] = {"epsilon": epsilon, "delta": 0.0, "radius": radius, "input_norm": "l2"}
     system: PosthocEncoder | PosthocClassifier
     if kind == "vector":
         rungs = (LiveCoordinates(), PublicPCA(outputs=(4, 16, 32)), PublicDiscriminants())

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -52,15 +53,19 @@ def test_the_unit_starts_a_command_that_there_is() -> None:
 
 @pytest.mark.postgres
 def test_the_script_serves_from_a_fresh_folder_and_goes_on_with_it(
-    served_bundles: Path, tmp_path_factory: pytest.TempPathFactory
+    served_bundles: Path,
 ) -> None:
     if not (shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb"))):
         pytest.skip("no PostgreSQL server here: install Debian's package postgresql")
     pytest.importorskip("psycopg")
-    folder = tmp_path_factory.mktemp("deployed")
-    for parent in (folder, *folder.parents[:2]):
-        if os.getuid() == 0 and parent != Path("/tmp"):
-            parent.chmod(parent.stat().st_mode | 0o011)  # for the user who runs the database
+    # Not in pytest's own folder, which the user who runs the database may not enter.
+    with tempfile.TemporaryDirectory(prefix="deployed", dir="/tmp") as name:
+        Path(name).chmod(0o711)
+        serve_twice(Path(name), served_bundles)
+
+
+def serve_twice(folder: Path, served_bundles: Path) -> None:
+    """Runs the script, asks, stops it; and again."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     secret = ""

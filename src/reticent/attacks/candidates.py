@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 from typing_extensions import TypeIs
 
 from reticent.accounting.telling_apart import hops
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.core.norms import Norm
-from reticent.mechanisms import AdditiveMechanism, ArgmaxResponse, ProposeTestRelease
+from reticent.mechanisms import (
+    AdditiveMechanism,
+    ArgmaxResponse,
+    HopRelease,
+    LabelTable,
+    ProposeTestRelease,
+)
 from reticent.mechanisms.gaussian import GaussianMechanism
+from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.stability_response import StabilityResponse
 from reticent.noise import Sampler
 from reticent.systems.power.query import PowerQuery
@@ -37,7 +43,6 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
-_METRICS = {Norm.L1: "cityblock", Norm.L2: "euclidean", Norm.LINF: "chebyshev"}
 _LEAST = np.finfo(np.float64).tiny
 
 
@@ -93,9 +98,9 @@ class Candidates:
     def steps(self) -> Integers:
         """How many steps between neighbours lead from one candidate to another, shape (N, N)."""
         if self.adjacency is None:
-            return np.asarray(cdist(self.points, self.points, "chebyshev") > 0, dtype=np.int64)
-        metric = _METRICS[self.adjacency.metric]
-        return hops(cdist(self.points, self.points, metric), self.adjacency.radius)
+            return np.asarray(Norm.LINF.between(self.points, self.points) > 0, dtype=np.int64)
+        apart = self.adjacency.metric.between(self.points, self.points)
+        return hops(apart, self.adjacency.radius)
 
 
 def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
@@ -180,6 +185,7 @@ def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
     from reticent.lipschitz import snap
 
     mechanism = query.mechanism
+    assert not isinstance(mechanism, ArgmaxResponse | HopRelease | LabelTable)
     steps = snap(query.bound, points)
     values = query.network.forward_each(steps * query.bound.input_step)
     inner = mechanism.inner if isinstance(mechanism, ProposeTestRelease) else mechanism
@@ -200,7 +206,7 @@ def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
         return Answers(released, np.zeros(len(which), dtype=np.bool_))
 
     labels: Array | None = None
-    if not isinstance(inner, AdditiveMechanism):
+    if isinstance(inner, LabelMechanism):
         labels = np.log(np.maximum(inner.probabilities(values), _LEAST)).T
 
     def weigh(answers: Answers) -> Array:

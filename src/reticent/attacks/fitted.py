@@ -90,7 +90,8 @@ class FittedAttack:
     @property
     def exceeded(self) -> tuple[str, ...]:
         """Names of the attacks that achieved more than the guarantee allows."""
-        return tuple(found.name for found in (*self.games, *self.reconstructions) if found.exceeded)
+        found: list[Game | Reconstruction] = [*self.games, *self.reconstructions]
+        return tuple(one.name for one in found if one.exceeded)
 
     @property
     def verdict(self) -> str:
@@ -227,8 +228,8 @@ def _worst_neighbours(
     around some candidates; for rows of tables, of the candidates themselves.
     """
     if not is_posthoc(query) or asked.adjacency is None:
-        pair = farthest_neighbours(asked)
-        return None if pair is None else (asked, pair)
+        near = farthest_neighbours(asked)
+        return None if near is None else (asked, near)
     domain, adjacency = query.bound.domain, query.requirement.adjacency
     here, dimension = points[:_SEARCHED], points.shape[1]
     moves = unit_moves(dimension, adjacency.metric, directions=_DIRECTIONS, random=random)

@@ -301,7 +301,7 @@ def error_floor(candidates: Candidates, targets: Array, setting: Setting) -> flo
         order = setting.random.permutation(len(candidates))
         table = floors[np.ix_(order[:half], order[half:])]
         best = max(best, float(table[linear_sum_assignment(table, maximize=True)].sum()))
-    return 2.0 * best / len(candidates) / targets.shape[1]
+    return float(2.0 * best / len(candidates) / targets.shape[1])
 
 
 def random_pairs(candidates: Candidates, count: int, random: np.random.Generator) -> Integers:

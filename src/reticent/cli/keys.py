@@ -85,9 +85,10 @@ def list_keys(
         typer.echo(json.dumps(shown, indent=2))
         return
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("key", "client", "role", "bundles", "subjects", "expires", "state")
+    whole = Column("key", no_wrap=True)  # commands take no shortened one
+    table = Table(whole, "client", "role", "bundles", "subjects", "expires", "state")
     for key in found:
         table.add_row(
             key.id,

@@ -14,6 +14,7 @@ import typer
 from reticent import __version__
 from reticent.cli import (
     bundles,
+    collaboration,
     demo,
     fit,
     methods,
@@ -23,6 +24,7 @@ from reticent.cli import (
     schemas,
     serve,
     signatures,
+    value_models,
 )
 from reticent.cli.attack import attack_app
 from reticent.cli.audit import audit_app
@@ -53,6 +55,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 demo.app.command()(power.power)
+demo.app.command()(collaboration.collaboration)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")
@@ -67,6 +70,7 @@ app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
 app.command()(serve.serve)
+app.command()(value_models.train_model)
 app.command()(signatures.sign)
 app.command()(signatures.verify)
 

@@ -137,8 +137,8 @@ def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
 
     if system is None:
         return {}
-    guarantee = getattr(system, "guarantee", None)
-    adjacency = None if guarantee is None else guarantee.adjacency
+    guarantee: Any = getattr(system, "guarantee", None)
+    adjacency = getattr(guarantee, "adjacency", None)
     if not isinstance(adjacency, Neighborhood):
         raise InvalidInput(
             f"bundle={str(folder)!r}: its neighbours are no points within a radius; expected a "

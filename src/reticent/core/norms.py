@@ -62,6 +62,22 @@ class Norm(StrEnum):
             return np.asarray(np.sqrt(np.square(array).sum(axis=axis)))
         return np.asarray(array.max(axis=axis, initial=0.0))
 
+    def between(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Array:
+        """Distances between the rows of two arrays, shape (n, k), of shapes (n, d) and (k, d).
+
+        Example:
+            >>> Norm.LINF.between([[0.0, 0.0]], [[1.0, -2.0], [3.0, 0.0]]).tolist()
+            [[2.0, 3.0]]
+        """
+        import numpy as np
+        from scipy.spatial.distance import cdist
+
+        if self is Norm.L1:
+            return cdist(np.asarray(first), np.asarray(second), "cityblock")
+        if self is Norm.L2:
+            return cdist(np.asarray(first), np.asarray(second), "euclidean")
+        return cdist(np.asarray(first), np.asarray(second), "chebyshev")
+
     def of_ones(self, dimension: int) -> float:
         """Norm of the all-ones vector of ``dimension`` entries: 1 per entry in l1, 1 in
         l-infinity.

@@ -525,7 +525,10 @@ class Ledger:
             if check:
                 self._check_anchor(connection, tip, file, file.read())
             page = Page(connection, tip, self._clock())
-            return work(page), page.tip
+            result = work(page)
+            if page.tip is not tip:
+                postings.write_tip(page)
+            return result, page.tip
 
     def _tip(self, connection: Connection, *, lock: bool) -> Tip:
         tip = postings.read_tip(connection, lock=lock)

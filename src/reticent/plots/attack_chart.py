@@ -86,8 +86,9 @@ def attack(
                 axes.annotate(
                     "claim refuted",
                     (place, success),
-                    (8, 8),
+                    (0, 12),
                     textcoords="offset points",
+                    ha="center",
                     color=_REFUTED,
                     fontsize=9,
                 )

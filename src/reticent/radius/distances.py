@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
-from scipy.spatial.distance import cdist
 
 from reticent.core.norms import Norm
 
@@ -24,7 +23,6 @@ _ENTRIES = 2**23
 """Distances held at once."""
 
 _POWERS = {Norm.L1: 1.0, Norm.L2: 2.0, Norm.LINF: np.inf}
-_METRICS = {Norm.L1: "cityblock", Norm.LINF: "chebyshev"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,19 +74,19 @@ def _by_tree(
 ) -> RowDistances:
     power = _POWERS[norm]
     tree = cKDTree(points)
-    found, _ = tree.query(points, k=[neighbour + 1], p=power)
+    nearest = np.asarray(tree.query(points, k=[neighbour + 1], p=power)[0])[:, 0]
     within = np.empty((len(radii), len(points)), dtype=np.int64)
     for index, radius in enumerate(radii):
         within[index] = tree.query_ball_point(points, radius, p=power, return_length=True) - 1
     other: dict[str, Array] = {}
     for name, values in columns.items():
-        nearest = np.full(len(points), np.inf)
+        differing = np.full(len(points), np.inf)
         for value in np.unique(values):
             own = values == value
             if not own.all():
-                nearest[own] = cKDTree(points[~own]).query(points[own], p=power)[0]
-        other[name] = nearest
-    return RowDistances(found[:, 0], within, other)
+                differing[own] = cKDTree(points[~own]).query(points[own], p=power)[0]
+        other[name] = differing
+    return RowDistances(nearest, within, other)
 
 
 def _by_blocks(
@@ -128,7 +126,7 @@ def _blocks(points: Array, norm: Norm) -> Iterator[tuple[slice, Array]]:
             products = centered[block] @ centered.T
             apart = np.sqrt(np.maximum(squares[block, None] + squares - 2.0 * products, 0.0))
         else:
-            apart = cdist(points[block], points, _METRICS[norm])
+            apart = norm.between(points[block], points)
         yield block, apart
 
 

@@ -118,19 +118,6 @@ class Answering:
         with self._turn:
             yield
 
-    def earlier(self, request: Request) -> Answer | None:
-        """The answer that the request has already got, or None where it is new.
-
-        Raises:
-            InvalidInput: the same key stands for another request.
-            RequestUnderWay: it is being answered.
-            AnswerLost: it was charged and will not be answered.
-            LedgerUnavailable: cannot be read.
-        """
-        with self._ledger.store.read() as connection:
-            row = _find(connection, request)
-        return None if row is None else self._again(request, row)
-
     def answer(
         self,
         request: Request,
@@ -138,12 +125,15 @@ class Answering:
         inputs: Any,
         scope: Scope | list[Scope],
     ) -> Answer:
-        """One answer for each row, charged durably before it is drawn; the caller has the turn.
+        """One answer for each row, charged durably before it is drawn, or what the same request
+        got before; the caller has the turn.
 
         Raises:
-            InvalidInput, BudgetExceeded, IncompatibleGuarantees, NotAuthenticated: nothing was
-                charged.
-            RequestUnderWay, AnswerLost: as ``earlier``.
+            InvalidInput: rows that the bundle cannot take, or an idempotency key that stands for
+                another request; nothing was charged.
+            BudgetExceeded, IncompatibleGuarantees, NotAuthenticated: nothing was charged.
+            RequestUnderWay: it is being answered.
+            AnswerLost: it was charged and will not be answered.
             LedgerUnavailable: the ledger could not be written; repeat the request.
         """
         charge = _ChargeOnce(self, request)
@@ -159,12 +149,11 @@ class Answering:
         )
 
         def store(page: Page) -> None:
-            row = _find(page.connection, request)
-            if row is None or row["state"] != "charged":
-                raise _lost()
-            page.connection.execute(
+            filled = page.connection.execute(
                 _ANSWERED, {**request.names, "name": receipt.identifier, "bytes": body}
             )
+            if not filled.rowcount:  # given up in the meantime
+                raise _lost()
             reservation.committing(receipt.identifier)(page)
 
         self._stored(store)
@@ -218,7 +207,7 @@ class Answering:
                     "due": int((now + self._lease) * _MICROSECONDS),
                     "booked": done.id,
                 }
-                page.connection.execute(service_answers.insert(), values)
+                page.connection.execute(_CHARGED, values)
             return done
 
         done = self.waited(work)
@@ -312,10 +301,11 @@ _HERE = (
     service_answers.c.principal == sa.bindparam("who"),
     service_answers.c.idempotency_key == sa.bindparam("which"),
 )
+_CHARGED = service_answers.insert()
 _ROW = sa.select(service_answers).where(*_HERE)
 _ANSWERED = (
     service_answers.update()
-    .where(*_HERE)
+    .where(*_HERE, service_answers.c.state == "charged")
     .values(state="answered", receipt=sa.bindparam("name"), body=sa.bindparam("bytes"))
 )
 _LOST = (

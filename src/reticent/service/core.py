@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import Any, TypeVar
 
 from reticent.core.errors import BudgetExceeded, InvalidInput, NotPermitted, ServiceBusy
@@ -71,7 +70,6 @@ class Service:
         )
         self._threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="answer")
         self._known: dict[bytes, tuple[ApiKey, float]] = {}
-        self._turn = Lock()
 
     def close(self) -> None:
         """Finishes what is under way."""
@@ -79,22 +77,20 @@ class Service:
         self._writer.close()
         self.ledger.close()
 
-    def key_of(self, secret: str) -> ApiKey:
+    async def key_of(self, secret: str) -> ApiKey:
         """The key that ``secret`` is, as of half a second ago at most.
 
         Raises:
             NotAuthenticated: it is none that is valid.
         """
         digest, now = digest_of(secret), time.monotonic()
-        with self._turn:
-            known = self._known.get(digest)
+        known = self._known.get(digest)
         if known is not None and now < known[1]:
             return known[0]
-        key = self.keys.find(secret)
-        with self._turn:
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
-            self._known[digest] = key, now + _REMEMBERED
+        key = await asyncio.to_thread(self.keys.find, secret)
+        if len(self._known) >= _MOST_REMEMBERED:
+            self._known.clear()
+        self._known[digest] = key, now + _REMEMBERED
         return key
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
@@ -137,11 +133,8 @@ class Service:
             idempotency_key,
             request_digest(self.signer.secret, bundle=bundle.identity, body=body),
         )
-        found = self.answering.earlier(request)
-        if found is None:
-            inputs = bundle.inputs(body.rows, body.columns)
-            found = self.answering.answer(request, bundle, inputs, scope)
-        return found, rows
+        inputs = bundle.inputs(body.rows, body.columns)
+        return self.answering.answer(request, bundle, inputs, scope), rows
 
     def previewed(self, key: ApiKey, bundle: ServedBundle, content: bytes) -> dict[str, Any]:
         """What a request would cost; nothing is written.

@@ -12,7 +12,7 @@ import secrets
 import time
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, cast
 
 import sqlalchemy as sa
@@ -254,10 +254,10 @@ class KeyStore:
         Raises:
             NotAuthenticated: it has.
         """
-        row = connection.execute(_BY_ID, {"key": key.id}).mappings().first()
+        row = connection.execute(_TIMES, {"key": key.id}).first()
         if row is None:
             raise _refused()
-        self._valid(ApiKey.of_row(row))
+        self._valid(replace(key, expires=_seconds(row.expires), revoked=_seconds(row.revoked)))
 
     def _valid(self, key: ApiKey) -> ApiKey:
         if key.state(self._clock()) != "valid":
@@ -310,3 +310,6 @@ def _seconds(microseconds: int | None) -> float | None:
 
 
 _BY_ID = sa.select(api_keys).where(api_keys.c.id == sa.bindparam("key"))
+_TIMES = sa.select(api_keys.c.expires, api_keys.c.revoked).where(
+    api_keys.c.id == sa.bindparam("key")
+)

@@ -21,13 +21,13 @@ _JSON = "application/json"
 _bearer = HTTPBearer(auto_error=False, description="A key that `reticent keys create` has made.")
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     """What this worker holds."""
     found: Service = request.app.state.service
     return found
 
 
-def authenticated(
+async def authenticated(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> ApiKey:
@@ -40,7 +40,8 @@ def authenticated(
         raise NotAuthenticated(
             "Authorization: expected a header `Bearer KEY` with a key of this service"
         )
-    key = service_of(request).key_of(credentials.credentials)
+    service = await service_of(request)
+    key = await service.key_of(credentials.credentials)
     note(request, key=key.id)
     return key
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from reticent.core.files import read_regular
 from reticent.core.releases import Receipt
-from reticent.core.signatures import check_signing_key, sign, sign_receipt
+from reticent.core.signatures import sign, sign_receipt, signing_key
 from reticent.core.strict_json import strict_dumps, strict_loads
 from reticent.ledger.anchors import Anchor
 
@@ -29,8 +29,7 @@ class Signer:
     """
 
     def __init__(self, key: str | Path) -> None:
-        check_signing_key(key)
-        self._key = key
+        self._key = signing_key(key)
         content = read_regular(key, most=_LARGEST)
         # One file to give to every host. Digests in the database stay useless to whoever has the
         # database alone.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, RESPONSE, best_published
+from reticent.demos.label_response import RESPONSE
+from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, best_published
 from reticent.pages.line_chart import Level, Series
 
 _MARKERS = ("square", "diamond", "triangle")

@@ -26,6 +26,7 @@ def shown_range(results: dict[str, Any]) -> tuple[float, float]:
         values += [
             row["accuracy"][server],
             row["raw columns"][server],
+            row["label response"],
             *([] if row["ceiling"] is None else [row["ceiling"]]),
         ]
     low, high = min(values) - 0.02, max(values) + 0.02
@@ -86,7 +87,9 @@ def accuracy_series(results: dict[str, Any], rows: list[dict[str, Any]]) -> list
         )
         return Series(title, points, style, marker)
 
+    response = tuple((row["epsilon"], row["label response"], 0.0) for row in rows)
     series = [
+        Series("label response", response, "label", "diamond", "dashed"),
         line("raw columns", "raw columns", "best", "square"),
         line("ours", "accuracy", "ours", "circle"),
     ]

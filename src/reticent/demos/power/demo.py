@@ -22,6 +22,7 @@ from reticent.attacks.hijacking import HijackingConfig
 from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.datasets.adult import load_adult, load_adult_sample
 from reticent.datasets.table import Table, last_fifth_held_out
+from reticent.demos.label_response import response_accuracy
 from reticent.demos.power.attacks import Target, attack_results
 from reticent.demos.power.baselines import raw_columns, raw_vector
 from reticent.systems.power.encoder import PowerEncoder
@@ -197,6 +198,16 @@ class _Parts:
             for name in SERVERS
         }
 
+    def public_accuracy(self, name: str) -> float:
+        """Of the server called ``name`` that learns from the public rows as they are, on held-out
+        ones as they are.
+        """
+        server = train_server(
+            name, self.schema.encode(self.public), self.public_labels, seed=self.settings.seed
+        )
+        named = server.predict(self.schema.encode(self.held_out))
+        return float((named == self.held_out_labels).mean())
+
 
 def run_demo(
     name: str, settings: PowerDemoSettings | None = None, *, report: Report = silent
@@ -230,6 +241,7 @@ def run_demo(
 
     unprotected = parts.accuracies(schema.encode(parts.private), schema.encode(parts.held_out))
     majority = float(np.bincount(parts.held_out_labels).max() / len(parts.held_out_labels))
+    named = parts.public_accuracy(SERVERS[0])
     finished("servers without protection")
     rows: list[dict[str, Any]] = []
     attacked: dict[float | None, PowerEncoder] = {}
@@ -256,6 +268,7 @@ def run_demo(
                     np.asarray(released.values), np.asarray(tested.values)
                 ),
                 "raw columns": _raw(parts, epsilon=epsilon, radius=radius),
+                "label response": response_accuracy(named, epsilon=epsilon, classes=table.classes),
                 "ceiling": best_local_accuracy(
                     epsilon, majority=majority, bayes=max(unprotected.values())
                 )

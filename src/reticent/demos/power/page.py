@@ -13,8 +13,9 @@ from reticent.demos.power.chart import (
     shown_range,
 )
 from reticent.demos.power.demo import SERVERS, PowerDemo, neighbours_name
+from reticent.demos.power.explanations import on_accuracy, on_facts
 from reticent.pages.line_chart import line_chart
-from reticent.pages.parts import card_section, document, figure_table, percent
+from reticent.pages.parts import card_section, document, explained, figure_table, percent
 
 _ABOUT = "Rows of a table to a server that nobody has to trust, with a proved guarantee"
 _MODELS = {"boosted": "boosted trees", "forest": "a random forest", "network": "a network"}
@@ -52,9 +53,10 @@ def _header(results: dict[str, Any]) -> str:
     return f"""<header>
 <p class="name-of">reticent · {escape(results["data"]["name"])}</p>
 <h1>A row of a table, for a server nobody has to trust</h1>
-<p class="lead">A record of {results["data"]["columns"]} columns stays on its owner's device. What
-leaves is a number or two with noise, and a proof of what they can give away. The server learns from
-nothing else, with any model it likes.</p>
+<p class="lead">Every single record is protected from the server that receives what was made of it,
+and from anybody else who sees that. A record of {results["data"]["columns"]} columns stays on its
+owner's device. What leaves is a number or two with noise, and a proof of what they can give away.
+The server learns from nothing else, with any model it likes.</p>
 </header>"""
 
 
@@ -123,7 +125,7 @@ def _facts(results: dict[str, Any]) -> str:
         f"released rows and was scored on {data['held_out']:,} released held-out rows, so "
         "figures are good to about "
         f"{100 * half_width(stored['accuracy'][server], data['held_out']):.0f} points. Data: "
-        f"{escape(data['origin'])}.</p>"
+        f"{escape(data['origin'])}.</p>{explained(on_facts(results))}"
     )
 
 
@@ -262,7 +264,10 @@ def _accuracy_section(results: dict[str, Any]) -> str:
 <p>Held-out accuracy of {_MODELS[server]} that learnt from what was released, with 95 % intervals.
 The axis does not begin at 0. Raw columns get the same ε for the same neighbours: every attribute
 its share of it, by randomised response or Laplace noise; within a radius also one noise vector for
-the whole row, and the better of the two ways is shown.</p>
+the whole row, and the better of the two ways is shown. The dashed line releases a label alone, of a
+model of the public rows, by randomised response: any two records, whatever the heading says, and
+exact expectations.</p>
+{explained(on_accuracy(results))}
 {"".join(charts)}
 {ceiling}
 <details><summary>The same as a table, with every server</summary>
@@ -300,9 +305,9 @@ def _accuracy_table(results: dict[str, Any]) -> str:
             f"value{'s' if row['values'] > 1 else ''}"
         )
         ceiling = "" if row["ceiling"] is None else f"{100 * row['ceiling']:.1f}"
-        rows.append(
-            (f"{row['neighbours']}, ε = {row['epsilon']:g}", [*cells, ceiling, mechanism], "")
-        )
+        response = f"{100 * row['label response']:.1f}"
+        name = f"{row['neighbours']}, ε = {row['epsilon']:g}"
+        rows.append((name, [*cells, response, ceiling, mechanism], ""))
     rows.append(
         (
             "no protection",
@@ -310,19 +315,27 @@ def _accuracy_table(results: dict[str, Any]) -> str:
                 *[f"{100 * results['accuracy_without_protection'][name]:.1f}" for name in SERVERS],
                 "",
                 "",
+                "",
             ],
             "",
         )
     )
     rows.append(
-        ("majority", [*[f"{100 * results['accuracy_by_chance']:.1f}" for _ in SERVERS], "", ""], "")
+        (
+            "majority",
+            [*[f"{100 * results['accuracy_by_chance']:.1f}" for _ in SERVERS], "", "", ""],
+            "",
+        )
     )
     caption = (
         "Accuracy in percent; in brackets raw columns. The mechanism is the one that "
         "calibration on public rows chose."
     )
     return figure_table(
-        caption, "neighbours", [*[_MODELS[name] for name in SERVERS], "ceiling", "mechanism"], rows
+        caption,
+        "neighbours",
+        [*[_MODELS[name] for name in SERVERS], "label response", "ceiling", "mechanism"],
+        rows,
     )
 
 

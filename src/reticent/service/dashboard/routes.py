@@ -296,10 +296,10 @@ def _sessions(request: Request) -> Sessions:
 def _check_origin(request: Request) -> None:
     """Refuses forms of other sites. Browsers say where a form stands; what says nothing is none."""
     site = request.headers.get("sec-fetch-site", "same-origin")
-    origin = request.headers.get("origin")
-    here = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    origin = request.headers.get("origin", "null")
+    here = request.headers.get("host", "")
     # A page that sends no referrer may send the origin "null" for its own form.
-    if site != "same-origin" or (origin not in (None, "null", here)):
+    if site != "same-origin" or (origin != "null" and origin.partition("://")[2] != here):
         raise InvalidInput("form: expected one of this service")
 
 
@@ -312,7 +312,10 @@ async def _form(request: Request) -> dict[str, str]:
             raise InvalidInput(f"form: expected at most {_LARGEST_FORM} bytes")
     if kind != "application/x-www-form-urlencoded":
         raise InvalidInput("form: expected one of this service")
-    fields = parse_qs(content.decode("ascii", "replace"), max_num_fields=4)
+    try:
+        fields = parse_qs(content.decode("ascii"), max_num_fields=4)
+    except ValueError as error:
+        raise InvalidInput("form: expected one of this service") from error
     return {name: values[0] for name, values in fields.items()}
 
 

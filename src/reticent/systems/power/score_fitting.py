@@ -8,7 +8,7 @@ Scores that bins and channels are chosen by are those of models that did not lea
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,8 +94,18 @@ def fit_score_code(
         seed: of folds and models.
         report: told after every model.
     """
+    models = public_models(rows, labels, seed=seed, report=report)
+    return best_score_code(schema, required, models, labels)
+
+
+def best_score_code(
+    schema: TabularSchema, required: PowerPlan, models: Iterable[FittedScores], labels: Labels
+) -> tuple[ScoreCodeQuery, tuple[PowerPlan, ...]]:
+    """As ``fit_score_code``, of models that are fitted already: budgets and scorings may share
+    them.
+    """
     best: dict[tuple[str, str], ScoreCode] = {}
-    for fitted in public_models(rows, labels, seed=seed, report=report):
+    for fitted in models:
         for code in score_codes(fitted, labels, epsilon=required.epsilon, scoring=required.scoring):
             key = (fitted.model.kind, code.channel.response)
             if key not in best or better(code, best[key], scoring=required.scoring):
