@@ -4,7 +4,8 @@ asked in it.
 
 python3 run.py demo posthoc      any `reticent` command
 python3 run.py test              all tests (add pytest arguments, e.g. -m "not slow", tests/core)
-python3 run.py check             lint, format, types and import contracts
+python3 run.py check             lint, format, types, import contracts and spelling
+python3 run.py docs              the site, in build/site; a warning fails it
 python3 run.py setup             only make the environment
 python3 run.py test-light        the tests that need no torch, in an environment without it
 python3 run.py test-lowest       quick tests with the lowest versions that pyproject.toml allows
@@ -41,7 +42,7 @@ EVERYTHING, LIGHT = "everything.txt", "light.txt"
 LIGHT_EXTRAS = ("plots", "milp", "accounting", "signing", "postgres", "service", "test")
 """What the environment without torch has beside the core."""
 
-LOWEST_EXTRAS = ("networks", "plots", "accounting", "signing", "test")
+LOWEST_EXTRAS = ("networks", "plots", "accounting", "attacks", "signing", "test")
 """What the environment of lowest versions has beside the core."""
 
 CUDA_LIBRARIES = re.compile(r"(nvidia|cuda)-|triton$")
@@ -51,6 +52,7 @@ CHECKS = (
     ("format", ["ruff", "format", "--check", "."]),
     ("types", ["mypy"]),
     ("contracts", ["lint-imports"]),
+    ("spelling", ["codespell"]),
 )
 
 
@@ -148,6 +150,8 @@ def main(arguments):
         return full.run(test_command(full, rest), one_thread_each=True)
     if name == "check":
         return run_checks(full)
+    if name == "docs":
+        return full.run([full.python, "-m", "guide.build", *rest])
     return full.run([os.path.join(full.bin, "reticent"), *arguments], stay=True)
 
 

@@ -31,8 +31,8 @@ PUBLIC = {
         "optimal_epsilon_of private_knn_rdp private_knn_total screening_rdp smallest_epsilon"
     ),
     "reticent.attacks": (
-        "Hijacker HijackingConfig HijackingQuality PictureQuality ReconstructionConfig "
-        "Reconstructor hijacking_quality invert "
+        "FittedAttack Game Hijacker HijackingConfig HijackingQuality PictureQuality "
+        "Reconstruction ReconstructionConfig Reconstructor attack_fitted hijacking_quality invert "
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
     ),
     "reticent.audit": (
@@ -44,6 +44,7 @@ PUBLIC = {
         "worst_shift"
     ),
     "reticent.bundles": "Bundle",
+    "reticent.client": "Answers AsyncClient BudgetLine Client Cost Device Offer Pin",
     "reticent.core": (
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm "
         "Policy Receipt Release Replace Scope "
@@ -56,7 +57,7 @@ PUBLIC = {
         "load_pneumonia load_utkface"
     ),
     "reticent.ledger": (
-        "Account Budget Charge Ledger LedgerReport PlanCounter Preview PreviewEach "
+        "Account Budget Charge Lease Leases Ledger LedgerReport PlanCounter Preview PreviewEach "
         "Reservation Spending Verification check_export"
     ),
     "reticent.lipschitz": (
@@ -67,7 +68,7 @@ PUBLIC = {
     ),
     "reticent.neighbours": (
         "LEAST_WEIGHT NeighbourLists NeighbourSearch POINT_RADIUS PointGrid RadiusKernel Records "
-        "SampledNeighbours VOTE_STEPS WEIGHT_STEPS clipped_votes label_votes "
+        "SampledNeighbours ShardedRecords VOTE_STEPS WEIGHT_STEPS clipped_votes label_votes "
         "weight_votes"
     ),
     "reticent.networks": (
@@ -80,12 +81,15 @@ PUBLIC = {
         "k_norm l2_epsilon_margin "
         "release_sampler"
     ),
+    "reticent.radius": "AtRadius Caps RadiusSurvey Rule survey_radius",
+    "reticent.plots": ("Level Series attack budget empty_drawing one_panel png radius utility"),
     "reticent.retraining": (
         "ConvexModel ConvexSettings ParameterIntervals TrainingSettings convex_model "
         "parameter_intervals published_vote_distances "
         "record_buckets record_keys "
         "stable_distances vote_distances"
     ),
+    "reticent.service": "ApiKey KeyStore Settings create_app",
     "reticent.systems": (
         "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble "
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
@@ -94,7 +98,7 @@ PUBLIC = {
         "PublicRanges Published RadiusVotesClassifier Server train_server"
     ),
     "reticent.tables": (
-        "Categorical Hashed Instant NamedRows Numeric OneHot Ordered TabularSchema Truth "
+        "Categorical Hashed Instant NamedRows Numeric OneHot Ordered Shards TabularSchema Truth "
         "adult_schema atlas_schema covertype_schema higgs_schema read_names read_rows"
     ),
 }

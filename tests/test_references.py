@@ -15,11 +15,12 @@ import importlib
 import inspect
 import re
 import textwrap
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from guide.bibliography import works
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("mechanisms", "lipschitz", "retraining", "accounting", "noise", "ledger", "systems")
@@ -64,26 +65,6 @@ def entries(text: str) -> list[str]:
 def neighbours(text: str) -> list[str]:
     """The dotted names of a See Also section."""
     return re.findall(r"^([\w.]+):", text, re.M)
-
-
-@cache
-def bibliography() -> dict[str, dict[str, str]]:
-    """Fields of every entry of ``docs/bibliography.bib``, by its key; raises on what is no BibTeX
-    of the one form that is used there.
-    """
-    text = (ROOT / "docs/bibliography.bib").read_text(encoding="utf-8")
-    text = re.sub(r"^%.*\n", "", text, flags=re.M)
-    pattern = re.compile(r"\s*@(\w+)\{(\w+),\n((?:  \w+ = \{.+\},\n)+)\}\n*")
-    found: dict[str, dict[str, str]] = {}
-    place = 0
-    while place < len(text):
-        match = pattern.match(text, place)
-        assert match, f"not BibTeX: {text[place : place + 60]!r}"
-        fields = re.findall(r"^  (\w+) = \{(.+)\},$", match[3], re.M)
-        assert match[2] not in found, match[2]
-        found[match[2]] = {"type": match[1], **dict(fields)}
-        place = match.end()
-    return found
 
 
 def cited(item: str) -> tuple[str, str, str] | None:
@@ -131,7 +112,7 @@ def wrong_citation(item: str) -> str | None:
     author, year, title = work
     same = [
         fields
-        for fields in bibliography().values()
+        for fields in works().values()
         if (fields["author"].split(",")[0], fields["year"]) == (author, year)
         and fields["title"] == title
     ]
@@ -178,7 +159,7 @@ def test_pages_cite_what_is_in_the_bibliography(page: str) -> None:
     assert [wrong for wrong in map(wrong_citation, items) if wrong] == []
 
 
-def test_every_citation_is_in_the_bibliography() -> None:
+def test_every_citation_is_in_the_works() -> None:
     items = [
         item
         for path in sorted(ROOT.glob("src/reticent/**/*.py"))
@@ -198,10 +179,10 @@ def test_what_is_looked_at() -> None:
 
 
 def test_bibliography_is_complete_and_sorted() -> None:
-    works = bibliography()
-    assert len(works) > 50
-    assert list(works) == sorted(works)
-    for key, fields in works.items():
+    found = works()
+    assert len(found) > 50
+    assert list(found) == sorted(found)
+    for key, fields in found.items():
         assert {"author", "title", "year"} <= set(fields), key
         assert {"booktitle", "journal", "doi", "eprint", "publisher"} & set(fields), key
         assert re.fullmatch(r"(19|20)\d\d", fields["year"]), key

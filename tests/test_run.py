@@ -100,7 +100,7 @@ def test_light_and_lowest_have_environments_of_their_own(run_script, commands, t
     assert commands[-1][0].startswith(str(tmp_path / "venv-lowest"))
     floors = (tmp_path / "venv-lowest" / "reticent-lowest.txt").read_text().split()
     assert "numpy==2.0" in floors
-    assert "typer==0.16" in floors
+    assert "typer==0.19.2" in floors
     assert not any(line.startswith("pytest") for line in floors)
 
 

@@ -55,7 +55,8 @@ STARTS = {
             "from reticent.datasets import *; from reticent.grids import *; "
             "from reticent.lipschitz import *; from reticent.mechanisms import *; "
             "from reticent.neighbours import *; from reticent.noise import *; "
-            "from reticent.retraining import *; from reticent.tables import *"
+            "from reticent.plots import *; from reticent.retraining import *; "
+            "from reticent.tables import *"
         ),
         OPTIONAL + LEARNING + SLOW,
     ),

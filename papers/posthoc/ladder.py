@@ -21,9 +21,29 @@ from papers.posthoc.settings import EPSILONS, SETTINGS, TableSettings, settings_
 from reticent.datasets import Dataset, load
 from reticent.systems import Calibration, PosthocEncoder
 from reticent.systems.posthoc.plans import Plan
+from reticent.training.parts import (
+    Identity,
+    Ladder,
+    LiveCoordinates,
+    NoiseAware,
+    PublicDiscriminants,
+    PublicPCA,
+)
 from reticent.training.progress import Report, bar
 
 _DRAWS = 3
+
+RUNGS = Ladder(
+    (
+        Identity(),
+        LiveCoordinates(),
+        PublicPCA(),
+        PublicDiscriminants(),
+        NoiseAware(),
+        NoiseAware(start=LiveCoordinates()),
+    )
+)
+"""The rungs of ``obfuscator="auto"``, and training that starts at the live coordinates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +99,7 @@ def run(
             delta=0.0,
             radius=settings.radius,
             embedder="identity",
-            obfuscator="auto",
+            obfuscator=RUNGS,
             path="global",
             calibration=calibration,
             random_state=seed,

@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused(few, table, command, words, message):
 
 def test_privacy_has_no_default(table, command):
     for missing in ("--private", "--epsilon", "--delta"):
-        words = [str(word) for word in WANTED]
+        words = [*map(str, WANTED), "--target", "kind", "--ignore-column", "note"]
         at = words.index(missing)
         answer = command("plan", table, *words[:at], *words[at + 2 :])
         assert answer.status == 2

@@ -371,6 +371,8 @@ def test_a_limit_raises_and_leaves_no_answer():
         lipschitz_constant(network, np.zeros(4), 2.0, limits=Limits(nodes=1), **ask)
     with pytest.raises(CertificationFailed, match="not finished after cpu_seconds=0"):
         lipschitz_constant(network, np.zeros(4), 2.0, limits=Limits(cpu_seconds=0.0), **ask)
+    with pytest.raises(CertificationFailed, match="not finished after wall_seconds=0"):
+        lipschitz_constant(network, np.zeros(4), 2.0, limits=Limits(wall_seconds=0.0), **ask)
     bound = ExactBound(network, input_norm=Norm.LINF, output=Norm.L1, limits=Limits(nodes=1), **ask)
     with pytest.raises(CertificationFailed):
         bound.bound(np.zeros((1, 4)), 2.0)

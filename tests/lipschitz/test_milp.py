@@ -210,7 +210,9 @@ def test_an_optimum_that_presolve_would_lose():
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(cpu_seconds=0.0), Limits(nodes=0)], ids=["cpu seconds", "nodes"]
+    "limits",
+    [Limits(cpu_seconds=0.0), Limits(wall_seconds=0.0), Limits(nodes=0)],
+    ids=["cpu seconds", "wall seconds", "nodes"],
 )
 def test_a_limit_raises_and_shows_no_value(limits: Limits):
     rng = np.random.default_rng(0)
@@ -222,7 +224,8 @@ def test_a_limit_raises_and_shows_no_value(limits: Limits):
     seen = _Search(network, np.full(6, 0.1), 1.0, domain, Norm.L1, None).largest_sample()[0]
     with pytest.raises(CertificationFailed, match="HiGHS stopped without an answer") as refused:
         milp_lipschitz(network, np.full(6, 0.1), 1.0, domain=domain, limits=limits)
-    assert f"limits: nodes={limits.nodes}, cpu_seconds={limits.cpu_seconds}" in str(refused.value)
+    stated = f"nodes={limits.nodes}, cpu_seconds={limits.cpu_seconds}"
+    assert f"limits: {stated}, wall_seconds={limits.wall_seconds}" in str(refused.value)
     assert f"{seen:.2f}"[:4] not in str(refused.value)
     with pytest.raises(CertificationFailed, match="HiGHS stopped without an answer"):
         milp_nearest_violation(

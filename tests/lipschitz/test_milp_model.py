@@ -4,7 +4,7 @@ none.
 
 from __future__ import annotations
 
-from time import thread_time
+from time import monotonic, thread_time
 
 import numpy as np
 import pytest
@@ -77,3 +77,16 @@ def test_the_limit_counts_processor_time_and_stops_a_search_on_its_way():
     answer = program.solve(worth, maximise=True, cpu_seconds=0.3)
     assert answer.status == "Processor time limit reached"
     assert 0.3 <= thread_time() - start < 5.0
+
+
+def test_the_limit_by_the_clock_stops_a_search_on_its_way():
+    rng = np.random.default_rng(0)
+    program = Program()
+    worth = program.variables(np.zeros(200), np.ones(200), integer=True)
+    weights = rng.integers(1, 1000, (40, 200)).astype(float)
+    program.rows(-np.inf, weights.sum(axis=1) / 2, (worth, weights))
+    for seconds in (0.0, 0.3):
+        start = monotonic()
+        answer = program.solve(worth, maximise=True, wall_seconds=seconds)
+        assert answer.status == "Wall time limit reached"
+        assert seconds <= monotonic() - start < 30.0

@@ -323,3 +323,39 @@ def test_seeded_runs_repeat() -> None:
         mechanism.release([[0.0, 0.0, 0.0]], sampler=SeededSampler(5)) for _ in range(2)
     )
     assert (first == second).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_likelihoods_are_those_of_what_is_drawn(kind: str) -> None:
+    """The mean of P(z | b) / P(z | a) over answers z about a is 1, whatever b is; with half of the
+    noise in place of all of it it is not.
+    """
+    mechanism = mechanism_of(kind, epsilon=0.8, dimension=2)
+    values = np.array([[0.0, 0.0], [0.3, -0.6], [1.0, 0.2]])
+    drawn = mechanism.release(np.repeat(values[:1], 40_000, axis=0), sampler=SeededSampler(1))
+    known = mechanism.log_likelihood(drawn, values)
+    assert known.shape == (40_000, 3)
+
+    def off(weights: np.ndarray) -> np.ndarray:
+        ratio = np.exp(weights[:, 1:] - weights[:, :1])
+        return np.abs(ratio.mean(axis=0) - 1.0) / (ratio.std(axis=0) / 200.0)
+
+    assert (off(known) < 5.0).all()
+    sharper = mechanism_of(kind, epsilon=0.8, dimension=2, sensitivity=0.5)
+    assert (off(sharper.log_likelihood(drawn, values)) > 5.0).any()
+
+
+def test_log_likelihoods_have_their_closed_form() -> None:
+    released, values = np.array([[3.0, -4.0]]), np.array([[0.0, 0.0], [3.0, -3.0]])
+    for kind, lengths in (("laplace", [7.0, 1.0]), ("linf", [4.0, 1.0]), ("l2", [5.0, 1.0])):
+        mechanism = mechanism_of(kind, dimension=2)
+        found = mechanism.log_likelihood(released, values)[0]
+        np.testing.assert_allclose(found, -np.array(lengths) / mechanism.scale, rtol=1e-6)
+    gaussian = mechanism_of("gaussian", dimension=2)
+    np.testing.assert_allclose(
+        gaussian.log_likelihood(released, values)[0],
+        -np.array([25.0, 1.0]) / (2 * gaussian.scale**2),
+        rtol=1e-6,
+    )
+    with pytest.raises(InvalidInput, match="released"):
+        gaussian.log_likelihood([[np.nan, 0.0]], values)

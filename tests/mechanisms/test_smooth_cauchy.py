@@ -26,10 +26,12 @@ def response(epsilon: float, **fields: object) -> SmoothCauchy:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_chance_of_a_wrong_label_is_that_of_cauchy_noise(epsilon: float) -> None:
     levels = np.array([0, 1, 5, 40])
-    scale = 6 * np.exp(-epsilon * levels / 6) / epsilon
-    np.testing.assert_allclose(
-        response(epsilon).flip_probabilities(levels), stats.cauchy(scale=scale).sf(0.5), rtol=1e-8
-    )
+    with mpmath.workdps(50):
+        scales = [
+            6 * mpmath.exp(-mpmath.mpf(epsilon) * int(level) / 6) / epsilon for level in levels
+        ]
+        beyond = [float(mpmath.atan(2 * scale) / mpmath.pi) for scale in scales]
+    np.testing.assert_allclose(response(epsilon).flip_probabilities(levels), beyond, rtol=1e-8)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

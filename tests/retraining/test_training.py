@@ -14,6 +14,7 @@ from reticent.retraining import (
     parameter_intervals,
     record_buckets,
     record_keys,
+    training,
 )
 from reticent.retraining.plain_training import plain_training
 
@@ -115,6 +116,22 @@ def certified(settings: TrainingSettings, data: Records, k_max: int) -> Paramete
 def retrained(settings: TrainingSettings, data: Records) -> list[np.ndarray]:
     initial = settings.initial(3 if settings.hidden else None)
     return plain_training(*data, settings, initial=initial, batch=batches(settings, *data))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_any_partition_of_the_records_gives_the_same_bits(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums over partitions are whole numbers: neither their sizes nor the records' order shows."""
+    settings, random = settings_of(name), np.random.default_rng(3)
+    X, labels = draw(random, 51, settings.classes)
+    one = certified(settings, (X, labels), 3)
+    for partitions in (3, 17):
+        monkeypatch.setattr(training, "RECORDS_AT_ONCE", 51 // partitions)
+        order = random.permutation(51)
+        many = certified(settings, (X[order], labels[order]), 3)
+        for left, right in zip((*one.lower, *one.upper), (*many.lower, *many.upper), strict=True):
+            np.testing.assert_array_equal(left, right)
 
 
 def inside(inner: ParameterIntervals, outer: ParameterIntervals) -> bool:

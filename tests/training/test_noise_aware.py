@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.core import Norm
+from reticent.core import Norm, operator_norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.lipschitz_objective import (
@@ -16,8 +16,9 @@ from reticent.training.lipschitz_objective import (
     lipschitz_bound,
     output_functionals,
 )
+from reticent.training.networks import relu_network
 from reticent.training.noise import training_noise
-from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
+from reticent.training.noise_aware import NoiseAwareConfig, _start_at, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
 
 
@@ -72,6 +73,48 @@ def test_constant_is_one_and_training_repeats(norm: Norm) -> None:
         first, input_directions(4, Norm.LINF), functionals
     ).item() == pytest.approx(1.0, rel=1e-4)
     torch.testing.assert_close(first[0].weight, second[0].weight)
+
+
+@pytest.mark.parametrize("hidden", [(), (6,), (5, 7)])
+@pytest.mark.parametrize("norm", list(Norm))
+def test_a_start_is_the_linear_map_at_the_bound_of_that_map(norm: Norm, hidden: tuple[int, ...]):
+    points, _ = blobs(300)
+    weight = np.random.default_rng(3).normal(size=(3, 4))
+    network = relu_network([4, *hidden, 3])
+    _start_at(network, weight, torch.from_numpy(points))
+    with torch.no_grad():
+        values = network(torch.from_numpy(points)).numpy()
+    moved = values - points @ weight.T
+    np.testing.assert_allclose(moved, np.broadcast_to(moved[0], moved.shape), atol=2e-4)
+    functionals = None if norm is Norm.L2 else output_functionals(3, norm)
+    bound = lipschitz_bound(network, input_directions(4, Norm.LINF), functionals).item()
+    exact = operator_norm(weight, Norm.LINF, norm)
+    # in l2 the largest derivative of each output counts, whatever the others are
+    assert exact * (1 - 1e-4) <= bound <= exact * (1.5 if norm is Norm.L2 else 1 + 1e-4)
+
+
+def test_training_from_a_start_does_not_lose_what_it_started_with() -> None:
+    """The start is already the best linear map; random weights have to find it first."""
+    points, labels = blobs()
+    start = np.eye(4)[:2]
+    line = torch.nn.Sequential(torch.nn.Linear(4, 2))
+    with torch.no_grad():
+        line[0].weight.copy_(torch.from_numpy(start))
+        line[0].bias.zero_()
+    few = config(epochs=4)
+    trained = train_noise_aware(points, labels, few, start=start).network
+    at_start, ours = (accuracy(network, 1.0, Norm.LINF) for network in (line, trained))
+    assert ours > at_start - 0.02
+    other = train_noise_aware(points, labels, few).network
+    assert ours > accuracy(other, 1.0, Norm.LINF)
+
+
+def test_a_start_of_another_shape_is_refused() -> None:
+    points, labels = blobs(50)
+    with pytest.raises(InvalidInput, match=r"start: expected shape \(2, 4\)"):
+        train_noise_aware(points, labels, config(), start=np.eye(4))
+    with pytest.raises(InvalidInput, match=r"hidden=\(1,\)"):
+        train_noise_aware(points, labels, config(hidden=(1,)), start=np.eye(4)[:2])
 
 
 def test_beats_the_plain_encoder_at_equal_noise_to_constant_ratio() -> None:

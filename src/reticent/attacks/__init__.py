@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from reticent.attacks.picture_quality import PictureQuality, picture_quality
 
 if TYPE_CHECKING:
+    from reticent.attacks.fitted import FittedAttack, attack_fitted
+    from reticent.attacks.games import Game, Reconstruction
     from reticent.attacks.hijacking import (
         Hijacker,
         HijackingConfig,
@@ -27,6 +29,8 @@ else:
     __getattr__ = lazy_names(
         __name__,
         {
+            "reticent.attacks.fitted": ("FittedAttack", "attack_fitted"),
+            "reticent.attacks.games": ("Game", "Reconstruction"),
             "reticent.attacks.hijacking": (
                 "Hijacker",
                 "HijackingConfig",
@@ -45,12 +49,16 @@ else:
     )
 
 __all__ = [
+    "FittedAttack",
+    "Game",
     "Hijacker",
     "HijackingConfig",
     "HijackingQuality",
     "PictureQuality",
+    "Reconstruction",
     "ReconstructionConfig",
     "Reconstructor",
+    "attack_fitted",
     "hijacking_quality",
     "invert",
     "majority_guess",

@@ -9,15 +9,17 @@ private picture.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 from torch.nn import functional
 from typing_extensions import override
 
 from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
-from reticent.core.checks import finite_array
+from reticent.core.checks import count, finite_array, one_of
 from reticent.core.errors import InvalidInput
 from reticent.training.heads import AddNoise
 from reticent.training.progress import Report, silent
@@ -27,9 +29,22 @@ Images = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionConfig(DecoderConfig):
-    """Settings of the attacker's decoder of pictures; see ``DecoderConfig``."""
+    """Settings of the attacker's decoder of pictures; see ``DecoderConfig``.
+
+    Attributes:
+        architecture: "dense", or "convolutional" for sides that are multiples of 4: a dense layer
+            of ``channels`` maps of a quarter of the height and width, doubled twice.
+        channels: maps of the convolutional decoder.
+    """
 
     epochs: int = 30
+    architecture: str = "dense"
+    channels: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.architecture, ("dense", "convolutional"), name="architecture")
+        count(self.channels, name="channels")
 
 
 class Reconstructor(Decoder):
@@ -38,12 +53,16 @@ class Reconstructor(Decoder):
     Args:
         inputs: number of released values per picture.
         image_shape: height and width in pixels.
-        hidden: widths of the hidden layers.
+        config: widths and architecture.
     """
 
-    def __init__(self, inputs: int, image_shape: tuple[int, int], hidden: tuple[int, ...]) -> None:
-        super().__init__(inputs, image_shape[0] * image_shape[1], hidden)
+    def __init__(
+        self, inputs: int, image_shape: tuple[int, int], config: ReconstructionConfig
+    ) -> None:
+        super().__init__(inputs, image_shape[0] * image_shape[1], config.hidden)
         self.image_shape = image_shape
+        if config.architecture == "convolutional":
+            self.network = _upsampling(inputs, image_shape, config)
 
     @override
     def decode(self, released: torch.Tensor) -> torch.Tensor:
@@ -59,6 +78,30 @@ class Reconstructor(Decoder):
             InvalidInput: another number of released values than the attack was trained on.
         """
         return self.decoded(released).reshape(-1, *self.image_shape)
+
+
+def _upsampling(
+    inputs: int, image_shape: tuple[int, int], config: ReconstructionConfig
+) -> nn.Sequential:
+    height, width = image_shape
+    if height % 4 or width % 4:
+        raise InvalidInput(
+            f"images: a convolutional decoder draws sides that are multiples of 4, got {height} x "
+            f"{width}; use architecture='dense'"
+        )
+    maps = (config.channels, height // 4, width // 4)
+    first = config.hidden[0] if config.hidden else config.channels
+    return nn.Sequential(
+        nn.Linear(inputs, first),
+        nn.ReLU(),
+        nn.Linear(first, prod(maps)),
+        nn.ReLU(),
+        nn.Unflatten(1, maps),
+        nn.ConvTranspose2d(config.channels, config.channels, 4, stride=2, padding=1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(config.channels, 1, 4, stride=2, padding=1),
+        nn.Flatten(),
+    )
 
 
 def train_reconstructor(
@@ -107,7 +150,7 @@ def train_reconstructor(
     torch.manual_seed(config.seed)
     points, targets = torch.from_numpy(raw), torch.from_numpy(pictures.reshape(len(pictures), -1))
     height, width = pictures.shape[1:]
-    decoder = Reconstructor(raw.shape[1], (height, width), config.hidden)
+    decoder = Reconstructor(raw.shape[1], (height, width), config)
     seen = points if noise is None else noise(points)
     decoder.adapt(seen, mean.reshape(-1))
 

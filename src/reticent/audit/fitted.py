@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.fitted_pairs import (
-    Pair,
     certified_pairs,
     is_posthoc,
     posthoc_pairs,
@@ -29,6 +28,7 @@ from reticent.audit.label_rule_cases import (
     label_table_case,
 )
 from reticent.audit.lower_bounds import AuditResult, binomial_limits
+from reticent.audit.pairs import Pair
 from reticent.audit.worst_case import (
     AuditCase,
     Scores,
@@ -52,6 +52,8 @@ from reticent.mechanisms import (
 )
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.training.progress import Report, silent
@@ -59,7 +61,7 @@ from reticent.training.progress import Report, silent
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = PrivateQuery | PowerQuery | ScoreCodeQuery | CertifiedQuery
+    Query = PrivateQuery | PowerQuery | ScoreCodeQuery | ProtectedQuery | CertifiedQuery
 
 Array = npt.NDArray[np.float64]
 
@@ -247,7 +249,9 @@ def auditable_query(system: Any) -> Query:
             f"{type(system).__name__}; no audit of it is known"
         )
     query = system._fitted()
-    if is_posthoc(query) or isinstance(query, PowerQuery | ScoreCodeQuery | CertifiedQuery):
+    if is_posthoc(query) or isinstance(
+        query, PowerQuery | ScoreCodeQuery | ProtectedQuery | CertifiedQuery
+    ):
         return query
     raise InvalidInput("system: mode='published' has no guarantee that an audit could examine")
 
@@ -259,7 +263,11 @@ def stated_guarantee(query: Query) -> Guarantee:
     if is_posthoc(query):
         stated = query.requirement
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
-    stated_by = query.plan if isinstance(query, PowerQuery | ScoreCodeQuery) else query.choice
+    stated_by = (
+        query.plan
+        if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery)
+        else query.choice
+    )
     delta = stated_by.delta if isinstance(query.mechanism, _WITH_DELTA) else 0.0
     return Guarantee(stated_by.epsilon, delta, query.adjacency)
 
@@ -272,7 +280,7 @@ def _pairs(
     if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
         return posthoc_pairs(query, rows, random=directions), (searched,)
-    if isinstance(query, PowerQuery | ScoreCodeQuery):
+    if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery):
         assert isinstance(rows, CodedRows)
         return power_pairs(query, rows, random=directions), (searched,)
     assert not isinstance(rows, CodedRows)
@@ -318,7 +326,10 @@ def _allowed_change(query: Query) -> float:
 
         radius = query.requirement.adjacency.radius
         return query.plan.proposal * effective_radius(query.bound, radius)
+    if isinstance(query, ProtectedQuery):
+        return query.bound.constant
     assert isinstance(query, PowerQuery)
+    assert not isinstance(query.plan.radius, AttributeRadii)  # the plan refuses it
     distance = query.schema.diameter if query.plan.radius is None else query.plan.radius
     return query.bound.constant * distance
 

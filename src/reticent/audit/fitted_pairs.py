@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypeIs
 
+from reticent.audit.pairs import Answers, Draw, Pair
+from reticent.audit.protected_pairs import protected_pairs
 from reticent.core.coded_rows import CodedRows
-from reticent.core.norms import Norm
+from reticent.core.norms import unit_moves
 from reticent.lipschitz import snap
 from reticent.mechanisms import (
     AdditiveMechanism,
@@ -29,6 +29,8 @@ from reticent.mechanisms import (
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 
@@ -37,31 +39,12 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Answers = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
-Draw = Callable[[int, Sampler], Answers]
 
 _MOST_ROWS = 64
 """Rows around which neighbours are looked for; more cost time and seldom find a worse pair."""
 
 _DIRECTIONS = 32
 """Random directions tried around each row, beside the axes."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two neighbours, as the mechanism sees them.
-
-    Attributes:
-        name: which neighbours, in words without private values.
-        first, second: draws that many answers about one of them: values, and which are withheld.
-        values: released values without noise of either, where answers are vectors, shape (2, m);
-            None where answers are labels.
-    """
-
-    name: str
-    first: Draw
-    second: Draw
-    values: Array | None
 
 
 def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
@@ -88,7 +71,7 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
     """
     here = query.bound.domain.clip(query.embedding.embed(_some(inputs, random)))
     radius, norm = query.requirement.adjacency.radius, query.bound.input_norm
-    moves = _moves(here.shape[1], norm, random) * radius
+    moves = unit_moves(here.shape[1], norm, directions=_DIRECTIONS, random=random) * radius
     start = np.repeat(here, len(moves), axis=0)
     end = query.bound.domain.clip(start + np.tile(moves, (len(here), 1)))
     if query.rule is not None:
@@ -162,7 +145,10 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
 
 
 def power_pairs(
-    query: PowerQuery | ScoreCodeQuery, rows: CodedRows, *, random: np.random.Generator
+    query: PowerQuery | ScoreCodeQuery | ProtectedQuery,
+    rows: CodedRows,
+    *,
+    random: np.random.Generator,
 ) -> list[Pair]:
     """Rows of the table against each other: any two, or those within the radius.
 
@@ -177,10 +163,15 @@ def power_pairs(
     """
     chosen = random.permutation(len(rows))[: 8 * _MOST_ROWS]
     dense = rows.dense()[np.sort(chosen)]
+    if isinstance(query, ProtectedQuery):
+        return protected_pairs(query, dense[: 2 * _MOST_ROWS], random=random)
     values = query.exact(dense)
     change = np.sqrt(_squares(values))
-    if query.plan.radius is not None:
-        change[np.sqrt(_squares(dense)) > query.plan.radius] = 0.0
+    radius = query.plan.radius
+    if isinstance(radius, AttributeRadii):
+        radius = None  # its codes hide any two records from each other, near ones too
+    if radius is not None:
+        change[np.sqrt(_squares(dense)) > radius] = 0.0
     first, second = np.unravel_index(int(change.argmax()), change.shape)
     if change[first, second] == 0.0:
         return []
@@ -188,7 +179,7 @@ def power_pairs(
     def draw(row: Array) -> Draw:
         return lambda runs, sampler: query.answer(np.tile(row, (runs, 1)), sampler=sampler)
 
-    near = "" if query.plan.radius is None else f" within {query.plan.radius:g}"
+    near = "" if radius is None else f" within {radius:g}"
     coded = query.plan.mechanism in ("code", "score-code")
     return [
         Pair(
@@ -242,14 +233,6 @@ def _response(query: CertifiedQuery, label: int, level: int) -> Draw:
 
 def _some(inputs: Array, random: np.random.Generator) -> Array:
     return inputs[np.sort(random.permutation(len(inputs))[:_MOST_ROWS])]
-
-
-def _moves(dimension: int, norm: Norm, random: np.random.Generator) -> Array:
-    """Vectors of ``norm`` 1: axes, all corners of a small cube, random ones of a larger."""
-    axes = np.concatenate([np.eye(dimension), -np.eye(dimension)])
-    corners = random.choice([-1.0, 1.0], (_DIRECTIONS, dimension))
-    moves = np.concatenate([axes, corners, random.normal(size=(_DIRECTIONS, dimension))])
-    return np.asarray(moves / norm.of(moves)[:, None])
 
 
 def _inner(query: PrivateQuery) -> AdditiveMechanism | LabelMechanism:

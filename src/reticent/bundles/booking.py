@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
+from reticent.bundles.parallel import answers_in_parallel, check_jobs
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Adjacency, Guarantee, Neighborhood
 from reticent.core.releases import Receipt, Release
 from reticent.core.scopes import Scope
+from reticent.ledger.leases import Leases
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.reservations import Reservation
 from reticent.noise import Sampler
@@ -22,6 +24,9 @@ Inputs = TypeVar("Inputs", bound=Sized)
 AskedInputs = TypeVar("AskedInputs", bound=Sized, contravariant=True)
 Scopes = Scope | Sequence[Scope]
 """Where a release is booked: every row under one scope, or each row under its own."""
+
+Books = Ledger | Leases
+"""What a release is booked in: charge by charge, or from blocks of answers."""
 
 
 class Mechanism(Protocol):
@@ -63,8 +68,9 @@ def answer_and_book(
     *,
     sampler: Sampler,
     bundle: str,
-    ledger: Ledger | None,
+    ledger: Books | None,
     scope: Scopes | None,
+    n_jobs: int | None = None,
 ) -> Release:
     """One answer for each row of checked ``inputs``, charged durably before anything is computed.
 
@@ -79,6 +85,8 @@ def answer_and_book(
         ledger, scope: where to book, both or neither; without them the receipt says that nothing
             was booked. A sequence has one scope for each row, whose answer must depend on that row
             only: then all are charged, or none.
+        n_jobs: how many workers answer, see ``parallel``; they hold no budget, for all rows are
+            charged here.
 
     Raises:
         InvalidInput: only one of ``ledger`` and ``scope``, another number of scopes than of rows, a
@@ -86,6 +94,7 @@ def answer_and_book(
         BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve`` and
             ``reserve_each``; nothing is answered.
     """
+    check_jobs(n_jobs)
     if (ledger is None) != (scope is None):
         raise InvalidInput("ledger and scope: expected both or neither")
     if ledger is not None and sampler.seeded:
@@ -101,7 +110,7 @@ def answer_and_book(
         if ledger is None or scope is None
         else _reserved(ledger, scope, mechanism, len(inputs)) as booked
     ):
-        values, withheld = query.answer(inputs, sampler=sampler)
+        values, withheld = answers_in_parallel(query, inputs, sampler=sampler, n_jobs=n_jobs)
         receipt = Receipt(
             mechanism=mechanism.name,
             guarantee=mechanism.guarantee,
@@ -153,7 +162,7 @@ def same_records_again(adjacency: Adjacency) -> str:
     )
 
 
-def _reserved(ledger: Ledger, scope: Scopes, mechanism: Mechanism, rows: int) -> Reservation:
+def _reserved(ledger: Books, scope: Scopes, mechanism: Mechanism, rows: int) -> Reservation:
     if isinstance(scope, Scope):
         return ledger.reserve(scope, mechanism.event, answers=rows)
     scopes = tuple(scope) if isinstance(scope, Iterable) and not isinstance(scope, str) else None

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from reticent.bundles.booking import Books
 from reticent.core.checks import count, one_of
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
@@ -26,7 +27,6 @@ from reticent.core.files import output_file
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
 from reticent.core.signatures import receipt_content, sign_receipt
-from reticent.ledger.ledger import Ledger
 from reticent.tables.batches import Batch
 
 FORMATS = ("parquet", "csv", "arrow")
@@ -45,7 +45,7 @@ class Answering(Protocol):
         self,
         X: Any,
         *,
-        ledger: Ledger | None = ...,
+        ledger: Books | None = ...,
         scope: Any = ...,
         sampler: str = ...,
     ) -> Release:
@@ -127,7 +127,7 @@ def release_parts(
     parts: Parts,
     *,
     start: int,
-    ledger: Ledger | None,
+    ledger: Books | None,
     scope: Scope | None,
     sampler: str = "exact",
     key: Path | None = None,

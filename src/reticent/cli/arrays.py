@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 NPY = b"\x93NUMPY"
 """First bytes of an .npy file."""
+
+ZIP = b"PK\x03\x04"
+"""First bytes of an .npz file."""
 
 _LARGEST_RELEASE = 2**33
 _ROOM_FOR_THE_REST = 16384
@@ -67,6 +71,42 @@ def read_array(path: Path, *, name: str) -> npt.NDArray[Any]:
             f"{name}={str(path)!r}: damaged, cut short, or holding Python objects; write it again"
         ) from error
     return np.asarray(array)
+
+
+def read_stored_array(
+    path: Path, array: str | None, *, name: str, beside: Sequence[str] = ()
+) -> npt.NDArray[Any]:
+    """An array of an .npy or .npz file; nothing is unpickled.
+
+    Args:
+        path: the file.
+        array: its name in an .npz file; None for the only one there is.
+        name: what the caller calls the file; used in messages.
+        beside: names of arrays that are not meant by None.
+
+    Raises:
+        InvalidInput: see ``read_array``; a name that the file does not have.
+    """
+    where = f"{name}={str(path)!r}"
+    if not starts_with(path, ZIP):
+        if array is not None:
+            raise InvalidInput(f"{where}: expected an .npz file, which has arrays of that name")
+        return read_array(path, name=name)
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            others = [found for found in stored.files if found not in beside]
+            chosen = others[0] if array is None and len(others) == 1 else array
+            if chosen not in stored.files:
+                raise InvalidInput(
+                    f"{where}: expected the name of one of its arrays, {', '.join(stored.files)}"
+                )
+            return np.asarray(stored[chosen])
+    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            f"{where}: damaged, cut short, or holding Python objects; write it again"
+        ) from error
 
 
 def read_rows_by_position(

@@ -48,16 +48,24 @@ def release(
         typer.Option(
             "--input",
             help=".npy file with one input per row, in the units seen in training; or a CSV "
-            "(plain or gzipped), Parquet or Arrow file, whose columns are found by name.",
+            "(plain or gzipped), Parquet or Arrow file, whose columns are found by name; with "
+            "--cluster any number of files.",
         ),
     ],
     output: Annotated[
         Path,
         typer.Option(
             help="File to write: .npz (values, withheld, receipt as JSON text in bytes), .csv, "
-            ".parquet or .arrow; with --rows-per-part a folder."
+            ".parquet or .arrow; with --rows-per-part or --cluster a folder."
         ),
     ],
+    further: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="With --cluster: further input files, as a shell makes of rows/*.parquet.",
+        ),
+    ] = None,
     ledger: Annotated[
         str | None, typer.Option(help="Ledger to book the cost in: a file or a database URL.")
     ] = None,
@@ -97,7 +105,22 @@ def release(
     ] = None,
     part_format: Annotated[
         str | None,
-        typer.Option(help="With --rows-per-part: parquet (the default), csv or arrow."),
+        typer.Option(
+            help="With --rows-per-part or --cluster: parquet (the default), csv or arrow."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Scheduler of a Dask cluster, such as tcp://host:8786, whose workers answer "
+            "every input file into a folder of its own; they reach bundle, files and ledger under "
+            "the names given here.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Processes that answer; -1 for one per core."),
     ] = None,
 ) -> None:
     """Answer every input row with the bundle's guarantee, and write the answers whole or not at
@@ -120,12 +143,22 @@ def release(
             "subject, subject_column: expected one of them, for one subject of all rows or for "
             "one of each row"
         )
-    if rows_per_part is None and part_format is not None:
+    in_parts = rows_per_part is not None or cluster is not None
+    if not in_parts and part_format is not None:
         raise InvalidInput(
-            f"part_format={part_format!r}: expected together with --rows-per-part; a single file "
-            "has the format that its name ends with"
+            f"part_format={part_format!r}: expected together with --rows-per-part or --cluster; a "
+            "single file has the format that its name ends with"
         )
-    if rows_per_part is not None and overwrite:
+    if further and cluster is None:
+        raise InvalidInput(
+            f"input: expected one file, or --cluster for several; got {1 + len(further)}"
+        )
+    if jobs is not None and in_parts:
+        raise InvalidInput(
+            f"jobs={jobs}: expected without --rows-per-part and --cluster; parts are answered one "
+            "after the other, and on a cluster as many at once as there are workers"
+        )
+    if in_parts and overwrite:
         raise InvalidInput(
             "overwrite: parts are never replaced; choose a new folder for --output, or repeat the "
             "call without --overwrite to go on with an interrupted run"
@@ -139,6 +172,33 @@ def release(
             book = Ledger.open(ledger)
             stack.callback(book.close)
             scope = Scope(principal=client, subject=subject, bundle=system.bundle_identity_)
+        if cluster is not None:
+            from reticent.systems.cluster import Task, release_on_cluster
+            from reticent.tables.batches import LARGEST_BATCH
+
+            task = Task(
+                bundle=bundle.resolve(),
+                ledger=_reachable(ledger),
+                scope=scope,
+                rows=LARGEST_BATCH if rows_per_part is None else rows_per_part,
+                format=part_format or "parquet",
+                ignore=tuple(ignore_column or ()),
+                subject_column=subject_column,
+                trusted_key=None if trusted_key is None else trusted_key.resolve(),
+                key=None if key is None else key.resolve(),
+            )
+            done = release_on_cluster(
+                task,
+                [input_, *(further or ())],
+                output,
+                cluster=cluster,
+                report=lambda source, rows: typer.echo(f"{source.name}: {rows} rows", err=True),
+            )
+            typer.echo(
+                f"{done[1]} answer(s) in {done[0]} part(s) of {1 + len(further or ())} file(s); "
+                f"{done[2]} withheld; in {output}"
+            )
+            return
         if rows_per_part is not None:
             parts = system.release_stream(
                 input_,
@@ -163,6 +223,7 @@ def release(
             subject_column=subject_column,
             key=key,
             overwrite=overwrite,
+            jobs=jobs,
         )
     charged = "" if subjects is None else f"; charged to {len(set(subjects))} subject(s)"
     typer.echo(
@@ -182,6 +243,7 @@ def _whole(
     subject_column: str | None,
     key: Path | None,
     overwrite: bool,
+    jobs: int | None,
 ) -> tuple[Release, Sequence[str] | None]:
     """All answers at once, in one file; and the subject of each row."""
     import numpy as np
@@ -202,13 +264,20 @@ def _whole(
     room = release_size(rows, _numbers_per_answer(system)) * (4 if kind in FORMATS else 1)
     with output_file(output, size=room, overwrite=overwrite) as put:
         if book is None or scope is None:
-            answers = system.release(inputs)
+            answers = system.release(inputs, n_jobs=jobs)
         else:
             whole = scope
             each = None if subjects is None else [replace(whole, subject=name) for name in subjects]
-            answers = system.release(inputs, ledger=book, scope=whole if each is None else each)
+            answers = system.release(
+                inputs, ledger=book, scope=whole if each is None else each, n_jobs=jobs
+            )
         put(encoded(answers, kind) if kind in FORMATS else release_content(answers, key=key))
     return answers, subjects
+
+
+def _reachable(ledger: str | None) -> str | None:
+    """A ledger as workers in other folders find it."""
+    return ledger if ledger is None or "://" in ledger else str(Path(ledger).resolve())
 
 
 def _tell_parts(parts: Iterable[Release], output: Path) -> None:

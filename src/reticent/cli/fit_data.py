@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.cli.arrays import NPY, read_array, read_rows_by_position, starts_with
+from reticent.cli.arrays import (
+    NPY,
+    ZIP,
+    read_rows_by_position,
+    read_stored_array,
+    starts_with,
+)
 from reticent.cli.fit_config import FitConfig
 from reticent.core.errors import InvalidInput
 from reticent.tables import Numeric, TabularSchema
 from reticent.tables.batches import column_names, read_whole
 
-_ZIP = b"PK\x03\x04"
 _WIDE = 1e150
 """Numbers of a table without a schema are read as they are; a range is only asked of a schema."""
 _GIVEN = ("self", "X", "y", "ledger", "scope", "report")
@@ -78,7 +81,7 @@ def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
         raise InvalidInput("data.labels_array: expected together with data.labels")
     inputs: Any
     labels: npt.NDArray[Any] | None = None
-    if starts_with(path, NPY) or starts_with(path, _ZIP):
+    if starts_with(path, NPY) or starts_with(path, ZIP):
         for key, given in (
             ("label_column", data.label_column is not None),
             ("ignore_columns", bool(data.ignore_columns)),
@@ -91,15 +94,15 @@ def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
         if schema is not None and starts_with(path, NPY):
             inputs = read_rows_by_position(path, schema, name="data.inputs")
         else:
-            inputs = _array(path, data.array, name="data.inputs")
+            inputs = read_stored_array(path, data.array, name="data.inputs")
     else:
         if data.array is not None:
             raise InvalidInput("data.array: is for .npz files; other files have columns")
         inputs, labels = _table(path, config, schema)
     if data.labels is not None:
-        labels = _array(config.place(data.labels), data.labels_array, name="data.labels")
+        labels = read_stored_array(config.place(data.labels), data.labels_array, name="data.labels")
     further = {
-        key: _array(config.place(file), None, name=f"data.further.{key}")
+        key: read_stored_array(config.place(file), None, name=f"data.further.{key}")
         for key, file in data.further.items()
     }
     return FitData(inputs, labels, further)
@@ -132,26 +135,3 @@ def _labels(cells: list[str]) -> npt.NDArray[Any]:
     if all(cell.removeprefix("-").isdecimal() and cell.isascii() for cell in cells):
         return np.array([int(cell) for cell in cells])
     return np.array(cells)
-
-
-def _array(path: Path, array: str | None, *, name: str) -> npt.NDArray[Any]:
-    """An array of an .npy or .npz file; nothing is unpickled."""
-    where = f"{name}={str(path)!r}"
-    if not starts_with(path, _ZIP):
-        if array is not None:
-            raise InvalidInput(f"{where}: expected an .npz file, which has arrays of that name")
-        return read_array(path, name=name)
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            chosen = stored.files[0] if array is None and len(stored.files) == 1 else array
-            if chosen not in stored.files:
-                raise InvalidInput(
-                    f"{where}: expected the name of one of its arrays, {', '.join(stored.files)}"
-                )
-            return np.asarray(stored[chosen])
-    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(
-            f"{where}: damaged, cut short, or holding Python objects; write it again"
-        ) from error

@@ -267,10 +267,12 @@ def report(
     with opened(ledger) as book:
         found = book.report(scope, limit=limit)
         if plot is not None:
-            from reticent.ledger.spending_figure import spending_png
+            from reticent.plots import budget, empty_drawing, png
 
+            drawing = empty_drawing(8, 4.5)
+            budget(drawing.add_subplot(), book.spending(scope))
             with output_file(plot, size=_FIGURE_BYTES, overwrite=overwrite) as put:
-                put(spending_png(book.spending(scope)))
+                put(png(drawing, dpi=150))
     if as_json:
         typer.echo(json.dumps(_report_dict(found), indent=2))
         return

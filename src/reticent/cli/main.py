@@ -12,8 +12,23 @@ from typing import Annotated
 import typer
 
 from reticent import __version__
-from reticent.cli import bundles, demo, fit, methods, plan, power, schemas, signatures
+from reticent.cli import (
+    bundles,
+    collaboration,
+    demo,
+    fit,
+    methods,
+    plan,
+    power,
+    radius,
+    schemas,
+    serve,
+    signatures,
+    value_models,
+)
+from reticent.cli.attack import attack_app
 from reticent.cli.audit import audit_app
+from reticent.cli.keys import keys_app
 from reticent.cli.ledger_care import ledger_app
 from reticent.core.errors import ReticentError
 from reticent.core.extras import missing_extra
@@ -40,16 +55,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 demo.app.command()(power.power)
+demo.app.command()(collaboration.collaboration)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(keys_app, name="keys")
 app.command()(methods.methods)
 app.command()(fit.fit)
 app.command()(schemas.schema)
 app.add_typer(audit_app, name="audit")
+app.add_typer(attack_app, name="attack")
 app.command()(plan.plan)
+app.command()(radius.radius)
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
+app.command()(serve.serve)
+app.command()(value_models.train_model)
 app.command()(signatures.sign)
 app.command()(signatures.verify)
 

@@ -20,7 +20,13 @@
     ├── WriteFailed (OSError)       16   an output that could not be written whole
     ├── CorruptLedger               17   entries or totals of a ledger do not match its hash chain
     ├── UntrustedSignature          18   a signature that is missing, or not by the trusted key
-    └── GuaranteeRefuted            19   an audit that shows more than a guarantee claims
+    ├── GuaranteeRefuted            19   an audit that shows more than a guarantee claims
+    ├── NotAuthenticated            20   no key of the service, or one that is not valid now
+    ├── NotPermitted                21   what a key of the service was not granted
+    ├── RequestUnderWay             22   a request that the service is answering already
+    ├── AnswerLost                  23   a request that was charged and whose answer is gone
+    ├── ServiceBusy                 24   more requests at once than the service takes
+    └── ServiceUnreachable          25   a service that does not reply, or not as one
 
 The codes are the exit statuses of the command line and the problem types of the service. A withheld
 answer is a result, never an error. No message contains private input, its embedding, its local
@@ -146,3 +152,41 @@ class GuaranteeRefuted(ReticentError):
     """An audit shows, at its stated confidence, more than a guarantee claims."""
 
     code = 19
+
+
+class NotAuthenticated(ReticentError):
+    """A request to the service without a key, or with one that is unknown, expired or revoked."""
+
+    code = 20
+
+
+class NotPermitted(ReticentError):
+    """A request for a bundle, a subject or a route that its key was not granted."""
+
+    code = 21
+
+
+class RequestUnderWay(ReticentError):
+    """A request that is repeated while the service is answering it; ask again a little later."""
+
+    code = 22
+
+
+class AnswerLost(ReticentError):
+    """A request that was charged, and whose server died before it answered; nothing is drawn
+    again.
+    """
+
+    code = 23
+
+
+class ServiceBusy(ReticentError):
+    """More requests at once than the service takes; nothing was charged."""
+
+    code = 24
+
+
+class ServiceUnreachable(ReticentError):
+    """No reply of a service, or one that is none: whether a request was charged is not known."""
+
+    code = 25

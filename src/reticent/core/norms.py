@@ -62,6 +62,22 @@ class Norm(StrEnum):
             return np.asarray(np.sqrt(np.square(array).sum(axis=axis)))
         return np.asarray(array.max(axis=axis, initial=0.0))
 
+    def between(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Array:
+        """Distances between the rows of two arrays, shape (n, k), of shapes (n, d) and (k, d).
+
+        Example:
+            >>> Norm.LINF.between([[0.0, 0.0]], [[1.0, -2.0], [3.0, 0.0]]).tolist()
+            [[2.0, 3.0]]
+        """
+        import numpy as np
+        from scipy.spatial.distance import cdist
+
+        if self is Norm.L1:
+            return cdist(np.asarray(first), np.asarray(second), "cityblock")
+        if self is Norm.L2:
+            return cdist(np.asarray(first), np.asarray(second), "euclidean")
+        return cdist(np.asarray(first), np.asarray(second), "chebyshev")
+
     def of_ones(self, dimension: int) -> float:
         """Norm of the all-ones vector of ``dimension`` entries: 1 per entry in l1, 1 in
         l-infinity.
@@ -95,6 +111,32 @@ def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
     if up_to_sign:
         signs = np.concatenate([np.ones((len(signs), 1)), signs], axis=1)
     return np.asarray(signs, dtype=np.float64)
+
+
+def unit_moves(
+    dimension: int, norm: Norm, *, directions: int, random: np.random.Generator
+) -> Array:
+    """Vectors of ``norm`` 1 along which to look for the worst neighbour: all axes both ways,
+    corners of a cube, and random directions; shape (2 dimension + 2 directions, dimension).
+
+    Args:
+        dimension: of a vector.
+        norm: in which they have length 1.
+        directions: how many corners, and how many random ones, at least 0.
+        random: where these come from.
+
+    Example:
+        >>> import numpy as np
+        >>> moves = unit_moves(2, Norm.L1, directions=1, random=np.random.default_rng(0))
+        >>> moves.shape, Norm.L1.of(moves).round(9).tolist()
+        ((6, 2), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    """
+    import numpy as np
+
+    axes = np.concatenate([np.eye(dimension), -np.eye(dimension)])
+    corners = random.choice([-1.0, 1.0], (directions, dimension))
+    moves = np.concatenate([axes, corners, random.normal(size=(directions, dimension))])
+    return np.asarray(moves / norm.of(moves)[:, None])
 
 
 def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) -> float:

@@ -27,20 +27,20 @@ ALGORITHM = "Ed25519"
 _LARGEST_KEY = 16384
 
 
-def sign(content: bytes, *, purpose: str, key: str | Path) -> bytes:
+def sign(content: bytes, *, purpose: str, key: str | Path | Ed25519PrivateKey) -> bytes:
     """A signature of ``content``, as JSON: algorithm, digest of the public key, signature.
 
     Args:
         content: what is signed.
         purpose: what kind of thing it is ("bundle", "receipt"); a signature for one purpose holds
             for no other.
-        key: file with a private Ed25519 key in PEM, without a password.
+        key: file with a private Ed25519 key in PEM, without a password; or ``signing_key`` of one.
 
     Raises:
         InvalidInput: no such key.
         MissingExtra: the package cryptography is not installed.
     """
-    private = _private_key(key)
+    private = signing_key(key) if isinstance(key, str | Path) else key
     values = {
         "algorithm": ALGORITHM,
         "key": _name_of(private.public_key()),
@@ -95,7 +95,7 @@ def check_signing_key(key: str | Path) -> None:
         InvalidInput: no such key.
         MissingExtra: the package cryptography is not installed.
     """
-    _private_key(key)
+    signing_key(key)
 
 
 def receipt_content(receipt: Receipt) -> bytes:
@@ -103,7 +103,7 @@ def receipt_content(receipt: Receipt) -> bytes:
     return strict_dumps(receipt.to_dict())
 
 
-def sign_receipt(receipt: Receipt, *, key: str | Path) -> bytes:
+def sign_receipt(receipt: Receipt, *, key: str | Path | Ed25519PrivateKey) -> bytes:
     """A signature of a receipt: whoever has the public key can tell who answered, at what cost, and
     where it was booked.
 
@@ -128,7 +128,13 @@ def _name_of(key: Ed25519PublicKey) -> str:
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:32]
 
 
-def _private_key(path: str | Path) -> Ed25519PrivateKey:
+def signing_key(path: str | Path) -> Ed25519PrivateKey:
+    """The private key in a file, to sign with many times.
+
+    Raises:
+        InvalidInput: no such key.
+        MissingExtra: the package cryptography is not installed.
+    """
     cryptography, content = _cryptography(), _content(path)
     try:
         key = cryptography.hazmat.primitives.serialization.load_pem_private_key(

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from reticent.ledger.charges import Budget, Charge
     from reticent.ledger.counters import PlanCounter
     from reticent.ledger.exports import check_export
-    from reticent.ledger.ledger import Ledger, Preview, PreviewEach
+    from reticent.ledger.leases import Lease, Leases
+    from reticent.ledger.ledger import Ledger
+    from reticent.ledger.previews import Preview, PreviewEach
     from reticent.ledger.reports import Account, LedgerReport, Spending
     from reticent.ledger.reservations import Reservation
     from reticent.ledger.verification import Verification
@@ -24,8 +26,12 @@ else:
             ),
             "reticent.ledger.counters": ("PlanCounter",),
             "reticent.ledger.exports": ("check_export",),
-            "reticent.ledger.ledger": (
-                "Ledger",
+            "reticent.ledger.leases": (
+                "Lease",
+                "Leases",
+            ),
+            "reticent.ledger.ledger": ("Ledger",),
+            "reticent.ledger.previews": (
                 "Preview",
                 "PreviewEach",
             ),
@@ -43,6 +49,8 @@ __all__ = [
     "Account",
     "Budget",
     "Charge",
+    "Lease",
+    "Leases",
     "Ledger",
     "LedgerReport",
     "PlanCounter",

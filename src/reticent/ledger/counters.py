@@ -146,8 +146,7 @@ class PlanCounter:
 
         Returns:
             How many answers these queries may give out: as many as there are queries, or what is
-                left. ``settle`` gives back
-            those that were not used.
+            left. ``settle`` gives back those that were not used.
 
         Raises:
             BudgetExceeded: more than are left; nothing was counted.

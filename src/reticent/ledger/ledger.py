@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -13,17 +12,19 @@ from sqlalchemy.engine import Connection
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
-from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
 from reticent.ledger import coverage, postings, refusals
 from reticent.ledger.anchors import Anchor, AnchorFile
 from reticent.ledger.charges import Budget, Charge, charge_of, largest_fitting
+from reticent.ledger.charging import charge_block, charge_many, charge_one
 from reticent.ledger.exports import Format, export_to
+from reticent.ledger.leases import Lease
 from reticent.ledger.postings import Booking, Claim, Page, Tip
+from reticent.ledger.previews import Preview, PreviewEach
 from reticent.ledger.receipt_claims import ReceiptClaim
-from reticent.ledger.refusals import Shortfall
 from reticent.ledger.reports import LedgerReport, Spending, report, spending
 from reticent.ledger.reservations import Reservation, checked_text
 from reticent.ledger.statements import statement_of
@@ -32,39 +33,6 @@ from reticent.ledger.units import delta_grant, epsilon_grant
 from reticent.ledger.verification import Verification, verify
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What a request would do; nothing was spent.
-
-    Attributes:
-        fits: whether it would be accepted now.
-        charge: what it would cost.
-        largest: the largest number of answers that would fit now.
-        budgets: every budget that covers it, as it stands.
-    """
-
-    fits: bool
-    charge: Charge
-    largest: int
-    budgets: tuple[Budget, ...]
-
-
-@dataclass(frozen=True)
-class PreviewEach:
-    """What a request under many scopes would do; nothing was spent.
-
-    Attributes:
-        fits: whether all of it would be accepted now.
-        lacking: scopes that a budget which they need cannot pay for, by itself or together with the
-            others; () where all fits.
-        reason: what ``reserve_each`` would say; "" where all fits.
-    """
-
-    fits: bool
-    lacking: tuple[Scope, ...]
-    reason: str
 
 
 class Ledger:
@@ -212,7 +180,7 @@ class Ledger:
             IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: as ``grant``; nothing was
                 granted to any.
         """
-        wanted = tuple(dict.fromkeys(_scopes(scopes)))
+        wanted = tuple(dict.fromkeys(refusals.checked_scopes(scopes)))
         statement = statement_of(total)
         epsilon, delta = epsilon_grant(total.epsilon), delta_grant(total.delta)
         return tuple(
@@ -246,30 +214,38 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        _scopes([scope])
-        answers = count(answers, name="answers")
-        charge = charge_of(event, answers=answers, slack_delta=slack_delta)
-        statement = statement_of(event.guarantee)
-        mechanism = checked_text(event.mechanism, "mechanism")
+        refusals.checked_scopes([scope])
+        posting = charge_one(self._commit, scope, event, answers=answers, slack_delta=slack_delta)
+        return posting.result(self._post(posting.work))
 
-        def charge_all(page: Page) -> tuple[Reservation | None, list[Budget]]:
-            refusals.check_names(page.tip.policy, scope)
-            cover = coverage.covering(page.connection, scope)
-            refusals.check_covered(page.tip.policy, cover)
-            coverage.check_statements(cover, statement)
-            standing = [Budget.of_row(row, statement) for row in cover.budgets]
-            if not all(budget.fits(charge) for budget in standing):
-                return None, standing
-            claims = [Claim(cover, answers, charge)]
-            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-            return Reservation(self._commit, bookings, page.tip.ledger, charge), standing
+    def lease(self, scope: Scope, event: PrivacyEvent, *, answers: int, least: int = 1) -> Lease:
+        """Charges a block of answers at once, durably; this process then spends them call by call,
+        without the database. One entry.
 
-        reservation, standing = self._post(charge_all)
-        if reservation is None:
-            # Outside the transaction: finding the largest request that fits must not keep other
-            # writers waiting.
-            raise BudgetExceeded(refusals.refusal(charge, event, answers, slack_delta, standing))
-        return reservation
+        Near the end of a budget a block is smaller: a sixteenth of what is left, so that several
+        processes share the rest, but never less than ``least``.
+
+        **Guarantee.** As of ``reserve``: the whole block is charged before the first of its answers
+        is computed. What is not spent when the process ends, however it ends, stays charged.
+
+        Args:
+            scope: as of ``reserve``.
+            event: the cost of one answer.
+            answers: how many answers the block pays for at most, at least 1; their epsilon and
+                delta add up.
+            least: how many it pays for at least, 1 to ``answers``.
+
+        Raises:
+            InvalidInput, IncompatibleGuarantees, LedgerUnavailable: as ``reserve``.
+            BudgetExceeded: fewer than ``least`` answers fit; nothing was charged.
+        """
+        answers, least = count(answers, name="answers"), count(least, name="least")
+        if least > answers:
+            raise InvalidInput(f"least={least}: expected at most answers={answers}")
+        refusals.checked_scopes([scope])
+        posting = charge_block(self._commit, scope, event, most=answers, least=least)
+        reservation, paid = posting.result(self._post(posting.work))
+        return Lease(reservation, event, answers=paid)
 
     def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
         """Charges every answer to a scope of its own, durably, before anything is computed: all of
@@ -296,36 +272,37 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        answers = Counter(_scopes(scopes))
-        charges = {
-            many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
-        }
-        statement = statement_of(event.guarantee)
-        mechanism = checked_text(event.mechanism, "mechanism")
+        posting = charge_many(self._commit, refusals.checked_scopes(scopes), event)
+        return posting.result(self._post(posting.work))
 
-        def charge_all(page: Page) -> tuple[Reservation | None, list[Shortfall]]:
-            for scope in answers:
-                refusals.check_names(page.tip.policy, scope)
-            claims = [
-                Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
-                for cover in coverage.covering_each(page.connection, tuple(answers))
-            ]
-            for claim in claims:
-                coverage.check_statements(claim.cover, statement)
-            short = refusals.shortfalls(claims, statement, page.tip.policy)
-            if short:
-                return None, short
-            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-            return Reservation(
-                self._commit, bookings, page.tip.ledger, refusals.together(claims)
-            ), short
+    def post_together(self, works: Sequence[Callable[[Page], T]]) -> list[T | ReticentError]:
+        """What each of ``works`` returns, or the error by which it refused, in one transaction:
+        many requests pay for one wait for the disk.
 
-        reservation, short = self._post(charge_all)
-        if reservation is None:
-            raise BudgetExceeded(
-                refusals.refusal_of_many(short, len(answers), answers.total(), event)
-            )
-        return reservation
+        Each sees what those before it wrote. One that refuses leaves the others as they are.
+
+        Raises:
+            LedgerUnavailable: could not be written, or is older than its anchor; none of them took
+                place.
+            ReticentError: one refused after it had appended an entry, which must not happen; none
+                of them took place.
+        """
+
+        def all_of_them(page: Page) -> list[T | ReticentError]:
+            done: list[T | ReticentError] = []
+            for work in works:
+                before = page.tip
+                try:
+                    done.append(work(page))
+                except LedgerUnavailable:
+                    raise
+                except ReticentError as error:
+                    if page.tip is not before:
+                        raise
+                    done.append(error)
+            return done
+
+        return self._post(all_of_them)
 
     def preview(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
@@ -337,7 +314,7 @@ class Ledger:
             BudgetExceeded: no budget answers for the scope.
             LedgerUnavailable: cannot be read.
         """
-        _scopes([scope])
+        refusals.checked_scopes([scope])
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
@@ -357,7 +334,7 @@ class Ledger:
 
         Args, Raises: as ``reserve_each``, but that a lack of budget is the result.
         """
-        answers = Counter(_scopes(scopes))
+        answers = Counter(refusals.checked_scopes(scopes))
         charges = {
             many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
         }
@@ -501,7 +478,7 @@ class Ledger:
             LedgerUnavailable: could not be written, or is older than its anchor; nothing may be
                 released.
         """
-        _scopes([scope])
+        refusals.checked_scopes([scope])
         answers = count(answers, name="answers")
         statement = statement_of(event.guarantee)
         mechanism = checked_text(event.mechanism, "mechanism")
@@ -548,7 +525,10 @@ class Ledger:
             if check:
                 self._check_anchor(connection, tip, file, file.read())
             page = Page(connection, tip, self._clock())
-            return work(page), page.tip
+            result = work(page)
+            if page.tip is not tip:
+                postings.write_tip(page)
+            return result, page.tip
 
     def _tip(self, connection: Connection, *, lock: bool) -> Tip:
         tip = postings.read_tip(connection, lock=lock)
@@ -582,17 +562,3 @@ def _holds(connection: Connection, tip: Tip, anchor: Anchor) -> bool:
     if anchor.seq == 0:
         return anchor.digest == tip.genesis.hex()
     return anchor.digest == postings.digest_at(connection, anchor.seq)
-
-
-def _scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
-    if isinstance(scopes, Scope | str):
-        raise InvalidInput(
-            f"scopes: expected one Scope for each answer, got a single {type(scopes).__name__}"
-        )
-    found = tuple(scopes)
-    for scope in found:
-        if not isinstance(scope, Scope):
-            raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
-    if not found:
-        raise InvalidInput("scopes: expected at least one Scope, got none")
-    return found

@@ -94,7 +94,7 @@ class Page:
 
     Attributes:
         connection: of the transaction.
-        tip: the end of the chain; it moves with every entry.
+        tip: the end of the chain; it moves with every entry, and ``write_tip`` stores it.
         at: time of what is appended, microseconds since 1970, UTC.
     """
 
@@ -266,6 +266,21 @@ def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> No
     _change(page.connection, _COUNT_COMMITS, ((booking.account_id, {}) for booking in missing))
 
 
+def write_tip(page: Page) -> None:
+    """Writes the end of the chain, once for all that was posted on ``page``."""
+    tip = page.tip
+    values = {
+        "seq": tip.seq,
+        "digest": tip.digest,
+        "required": tip.policy.text,
+        "spent_epsilon": tip.spent[0],
+        "spent_delta": tip.spent[1],
+        "gap_epsilon": tip.gap[0],
+        "gap_delta": tip.gap[1],
+    }
+    page.connection.execute(_MOVE_HEAD, {f"new_{name}": value for name, value in values.items()})
+
+
 def post_policy(page: Page, policy: Policy) -> None:
     """Sets what requests must name from now on."""
     entry = Entry(page.tip.seq + 1, page.at, "policy", "", "", "", "", 0, 0, 0, policy.text, 0, "")
@@ -361,6 +376,7 @@ _HEAD: sa.Select[Any] = sa.select(
 ).where(head.c.id == 1)
 _LOCKED_HEAD = _HEAD.with_for_update()
 _DIGEST_AT = sa.select(raw(entries.c.digest)).where(entries.c.seq == sa.bindparam("at"))
+_APPEND = entries.insert()
 _MOVE_HEAD = (
     head.update()
     .where(head.c.id == 1)
@@ -428,7 +444,7 @@ def _change(
 
 
 def _append(page: Page, lines: Sequence[_Line]) -> list[bytes]:
-    """Writes entries, moves the tip behind them, and returns their digests."""
+    """Writes entries, moves the page's tip behind them, and returns their digests."""
     tip, digest, rows, digests = page.tip, page.tip.digest, [], []
     spent_epsilon, spent_delta = tip.spent
     for entry, statement_id, account_id, budget_id in lines:
@@ -449,17 +465,8 @@ def _append(page: Page, lines: Sequence[_Line]) -> list[bytes]:
                 "digest": digest,
             }
         )
-    page.connection.execute(entries.insert(), rows)
-    tip = replace(tip, seq=lines[-1][0].seq, digest=digest, spent=(spent_epsilon, spent_delta))
-    amounts = {
-        "spent_epsilon": tip.spent[0],
-        "spent_delta": tip.spent[1],
-        "gap_epsilon": tip.gap[0],
-        "gap_delta": tip.gap[1],
-    }
-    values = {"seq": tip.seq, "digest": tip.digest, "required": tip.policy.text, **amounts}
-    page.connection.execute(_MOVE_HEAD, {f"new_{name}": value for name, value in values.items()})
-    page.tip = tip
+    page.connection.execute(_APPEND, rows)
+    page.tip = replace(tip, seq=lines[-1][0].seq, digest=digest, spent=(spent_epsilon, spent_delta))
     return digests
 
 

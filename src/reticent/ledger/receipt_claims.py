@@ -12,7 +12,9 @@ from typing import Any, Self
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Receipt
 
-_BOOKED = re.compile(r"([0-9a-f]{8})/([1-9][0-9]*)(?:-([1-9][0-9]*))?")
+_BOOKED = re.compile(
+    r"([0-9a-f]{8})/([1-9][0-9]*)(?:-([1-9][0-9]*)|#([1-9][0-9]*)(?:-([1-9][0-9]*))?)?"
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class ReceiptClaim:
         ledger: first eight letters of the ledger's name.
         first, last: positions of its entries.
         digest: of the last of them, 64 hexadecimal digits.
+        leased: the first and the last answer of the entry, where that is a lease; else None.
     """
 
     identifier: str
@@ -31,6 +34,7 @@ class ReceiptClaim:
     first: int
     last: int
     digest: str
+    leased: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, receipt: Receipt | Mapping[str, Any]) -> Self:
@@ -59,4 +63,5 @@ class ReceiptClaim:
                 f"receipt {identifier!r:.60}: expected position and digest of its last entry, "
                 f"got position={position!r:.30}"
             )
-        return cls(str(identifier), ledger, first, last, str(digest))
+        leased = (int(found[4]), int(found[5] or found[4])) if found[4] else None
+        return cls(str(identifier), ledger, first, last, str(digest), leased)

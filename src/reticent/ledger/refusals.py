@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reticent.accounting.events import PrivacyEvent
@@ -33,6 +33,25 @@ class Shortfall:
     claims: list[Claim]
     charge: Charge
     reason: str = ""
+
+
+def checked_scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
+    """What a request names, if it is scopes, at least one.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    if isinstance(scopes, Scope | str):
+        raise InvalidInput(
+            f"scopes: expected one Scope for each answer, got a single {type(scopes).__name__}"
+        )
+    found = tuple(scopes)
+    for scope in found:
+        if not isinstance(scope, Scope):
+            raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
+    if not found:
+        raise InvalidInput("scopes: expected at least one Scope, got none")
+    return found
 
 
 def check_names(policy: Policy, scope: Scope) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from reticent.core.errors import InvalidInput
 from reticent.ledger.charges import Charge
-from reticent.ledger.postings import Booking
+from reticent.ledger.postings import Booking, Page, post_commits
 
 _LONGEST_TEXT = 1000
 
@@ -23,10 +24,12 @@ class Reservation:
     Attributes:
         id: goes into the receipt's ``booked``: the ledger's first letters and the entry, as
             "1a2b3c4d/7"; of a charge to several scopes the first and the last of its consecutive
-            entries, as "1a2b3c4d/7-9".
+            entries, as "1a2b3c4d/7-9"; of part of a lease the answers that it takes of that entry,
+            as "1a2b3c4d/7#13-15".
         position: of the last of these entries in the ledger's chain.
         digest: of that entry, 64 hexadecimal digits; it vouches for everything up to there.
-        charge: what was spent, by all its scopes together.
+        charge: what was spent, by all its scopes together; of part of a lease, what its answers
+            would cost by themselves.
         scopes: how many were charged.
 
     References:
@@ -40,20 +43,46 @@ class Reservation:
 
     def __init__(
         self,
+        book: Callable[[str], None],
+        *,
+        id: str,
+        position: int,
+        digest: str,
+        charge: Charge,
+        scopes: int = 1,
+    ) -> None:
+        self._book = book
+        self._bookings: tuple[Booking, ...] = ()
+        self._receipt: str | None = None
+        self.id = id
+        self.position = position
+        self.digest = digest
+        self.charge = charge
+        self.scopes = scopes
+
+    @classmethod
+    def of_bookings(
+        cls,
         book: Callable[[Sequence[Booking], str], None],
         bookings: Sequence[Booking],
         name: str,
         charge: Charge,
-    ) -> None:
-        first, last = bookings[0].entry.seq, bookings[-1].entry.seq
-        self._book = book
-        self._bookings = tuple(bookings)
-        self._receipt: str | None = None
-        self.id = f"{name[:8]}/{first}" if first == last else f"{name[:8]}/{first}-{last}"
-        self.position = last
-        self.digest = bookings[-1].digest.hex()
-        self.charge = charge
-        self.scopes = len(self._bookings)
+    ) -> Self:
+        """What consecutive entries of the ledger ``name`` have charged; ``book`` posts the receipt
+        for all of them.
+        """
+        entries = tuple(bookings)
+        first, last = entries[0].entry.seq, entries[-1].entry.seq
+        found = cls(
+            partial(book, entries),
+            id=f"{name[:8]}/{first}" if first == last else f"{name[:8]}/{first}-{last}",
+            position=last,
+            digest=entries[-1].digest.hex(),
+            charge=charge,
+            scopes=len(entries),
+        )
+        found._bookings = entries
+        return found
 
     @property
     def committed(self) -> bool:
@@ -80,8 +109,21 @@ class Reservation:
                 f"reservation {self.id} is committed already; reserve again for another answer"
             )
         if self._receipt is None:
-            self._book(self._bookings, receipt_id)
+            self._book(receipt_id)
             self._receipt = receipt_id
+
+    def committing(self, receipt_id: str) -> Callable[[Page], None]:
+        """What ``commit`` posts, for a transaction of ``Ledger.post_together``.
+
+        Raises:
+            InvalidInput: not such a text, or part of a lease, which is committed as a whole.
+        """
+        checked_text(receipt_id, "receipt_id")
+        if not self._bookings:
+            raise InvalidInput(
+                f"reservation {self.id}: is part of a lease, whose receipts are noted by commit"
+            )
+        return lambda page: post_commits(page, self._bookings, receipt=receipt_id)
 
     def __enter__(self) -> Self:
         return self

@@ -221,3 +221,47 @@ plan_counts = Table(
     CheckConstraint("answered BETWEEN 0 AND answers", name="plan_counts_answered"),
 )
 """One row for each prepaid plan; migration 0003 makes it."""
+
+LONGEST_IDEMPOTENCY_KEY = 128
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(16), primary_key=True),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("principal", String(200), nullable=False),
+    Column("role", String(6), nullable=False),
+    Column("bundles", Text, nullable=False),
+    Column("subjects", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=True),
+    Column("revoked", BigInteger, nullable=True),
+    UniqueConstraint("digest", name="api_keys_once"),
+    CheckConstraint("role = 'client' OR role = 'owner'", name="api_keys_role"),
+)
+"""Keys of the service, as SHA-256 of what their holder knows; migration 0004 makes it. Times are
+microseconds since 1970, lists are JSON.
+"""
+
+service_answers = Table(
+    "service_answers",
+    metadata,
+    Column("principal", String(200), primary_key=True),
+    Column("idempotency_key", String(LONGEST_IDEMPOTENCY_KEY), primary_key=True),
+    Column("request", LargeBinary(32), nullable=False),
+    Column("state", String(8), nullable=False),
+    Column("charged_at", BigInteger, nullable=False),
+    Column("due", BigInteger, nullable=False),
+    Column("booked", String(64), nullable=False),
+    Column("receipt", String(16), nullable=True),
+    Column("body", LargeBinary, nullable=True),
+    UniqueConstraint("receipt", name="service_answers_receipt"),
+    CheckConstraint(
+        "(state = 'answered' AND receipt IS NOT NULL AND body IS NOT NULL) OR "
+        "((state = 'charged' OR state = 'lost') AND receipt IS NULL AND body IS NULL)",
+        name="service_answers_state",
+    ),
+)
+"""One row for each request that the service has charged: the keyed digest of what was asked, and
+what was answered; migration 0004 makes it.
+"""

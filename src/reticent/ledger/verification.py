@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -179,7 +179,9 @@ def _walk_all(
         expected[position].add(expected_digest)
     if any(digest != top.genesis.hex() for digest in expected[0]):
         walk.report("the anchor is of another ledger")
-    claims = {receipt.last: receipt for receipt in receipts}
+    claims = defaultdict(list)
+    for receipt in receipts:
+        claims[receipt.last].append(receipt)
     digest, seq = top.genesis, 0
     for stored in stored_entries(connection):
         walk.read += 1
@@ -193,8 +195,9 @@ def _walk_all(
             walk.report(
                 f"entry {seq} is not the one that the anchor names; entries up to it were rewritten"
             )
-        if seq in claims and claims[seq].digest == digest.hex():
-            walk.confirmed.add(claims[seq].identifier)
+        for claim in claims.get(seq, ()):
+            if claim.digest == digest.hex() and _within(claim, stored.entry):
+                walk.confirmed.add(claim.identifier)
     if (top.seq, top.digest) != (seq, digest):
         walk.report(
             f"the ledger's head names entry {top.seq}, the last entry is {seq}; entries were "
@@ -304,9 +307,34 @@ def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) 
                 "as the receipt knows it; entries "
                 "were dropped or an old copy was put back"
             )
-        elif any(seq not in walk.committed for seq in range(receipt.first, receipt.last + 1)):
+        elif receipt.leased is None and any(
+            seq not in walk.committed for seq in range(receipt.first, receipt.last + 1)
+        ):
             walk.report(
                 f"receipt {receipt.identifier} was released, but its reservation is still open"
+            )
+    _check_leases(walk, receipts)
+
+
+def _within(claim: ReceiptClaim, entry: Entry) -> bool:
+    """Whether an entry paid for the answers that a receipt takes of a lease."""
+    return claim.leased is None or claim.leased[0] <= claim.leased[1] <= entry.answers
+
+
+def _check_leases(walk: _Walk, receipts: Sequence[ReceiptClaim]) -> None:
+    """Names receipts that were given the same answers of one lease. A lease may be open while its
+    answers are out.
+    """
+    leased = sorted(
+        (claim.last, *claim.leased, claim.identifier)
+        for claim in receipts
+        if claim.leased is not None
+    )
+    for before, after in pairwise(leased):
+        if before[0] == after[0] and after[1] <= before[2] and before[3] != after[3]:
+            walk.report(
+                f"receipts {before[3]} and {after[3]} were given the same answers of entry "
+                f"{after[0]}"
             )
 
 

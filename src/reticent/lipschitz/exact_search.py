@@ -18,7 +18,7 @@ import heapq
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from time import thread_time
+from time import monotonic, thread_time
 
 import numpy as np
 
@@ -54,10 +54,13 @@ class Limits:
         cpu_seconds: processor time of the thread that searches, or None for no limit. Time in
             which other programs had the processor does not count, so that the same question
             fails or succeeds on a busy machine as on an idle one.
+        wall_seconds: time by the clock, for who waits for the answer, or None for no limit; what
+            it stops depends on how busy the machine is.
     """
 
     nodes: int | None = None
     cpu_seconds: float | None = None
+    wall_seconds: float | None = None
 
 
 @dataclass(eq=False)
@@ -117,7 +120,7 @@ class PatternSearch:
         self._pushed = 0
         self._started = False
         self._ends = (self.lower, self.upper)
-        self._began = thread_time()
+        self._began, self._began_at = thread_time(), monotonic()
         self._horizon = 0.0
         self._furthest = float(
             np.maximum(self.upper - self.center, self.center - self.lower).max(initial=0.0)
@@ -139,6 +142,11 @@ class PatternSearch:
                 raise CertificationFailed(
                     f"exact search: not finished after cpu_seconds={limit.cpu_seconds}; "
                     "expected a higher limit"
+                )
+            if limit.wall_seconds is not None and monotonic() - self._began_at > limit.wall_seconds:
+                raise CertificationFailed(
+                    f"exact search: not finished after wall_seconds={limit.wall_seconds}; "
+                    "expected a higher limit, or cpu_seconds on a busy machine"
                 )
 
     def advance(self) -> bool:

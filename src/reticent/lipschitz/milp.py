@@ -17,7 +17,7 @@ signs as further binaries. Formulation: docs/exact-search.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import thread_time
+from time import monotonic, thread_time
 
 import numpy as np
 import numpy.typing as npt
@@ -279,7 +279,7 @@ class _Search:
         self.signs = sign_patterns(network.input_dimension)
         self.limits = limits or Limits()
         self.nodes = self.programs = 0
-        self._began = thread_time()
+        self._began, self._began_at = thread_time(), monotonic()
 
     def ball(self, radius: float) -> BoxedChain:
         """The chain over a ball around the center, cut to the domain."""
@@ -357,15 +357,24 @@ class _Search:
     def _run(self, program: Program, objective: Variables, *, maximise: bool) -> Answer:
         limit = self.limits.cpu_seconds
         cpu_seconds = None if limit is None else limit - (thread_time() - self._began)
+        longest = self.limits.wall_seconds
+        wall_seconds = None if longest is None else longest - (monotonic() - self._began_at)
         nodes = None if self.limits.nodes is None else max(0, self.limits.nodes - self.nodes)
-        answer = program.solve(objective, maximise=maximise, cpu_seconds=cpu_seconds, nodes=nodes)
+        answer = program.solve(
+            objective,
+            maximise=maximise,
+            cpu_seconds=cpu_seconds,
+            wall_seconds=wall_seconds,
+            nodes=nodes,
+        )
         self.nodes += answer.nodes
         self.programs += 1
         if answer.status not in {"optimal", "infeasible"}:
             raise CertificationFailed(
                 f"MILP: HiGHS stopped without an answer ({answer.status}) after "
                 f"programs={self.programs}, nodes={self.nodes}; "
-                f"limits: nodes={self.limits.nodes}, cpu_seconds={self.limits.cpu_seconds}. "
+                f"limits: nodes={self.limits.nodes}, cpu_seconds={self.limits.cpu_seconds}, "
+                f"wall_seconds={self.limits.wall_seconds}. "
                 "Raise the limits or take a smaller radius"
             )
         return answer

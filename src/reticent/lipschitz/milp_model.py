@@ -5,7 +5,7 @@ one thread.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from time import thread_time
+from time import monotonic, thread_time
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ FEASIBILITY = 1e-9
 """How far HiGHS may miss a constraint or an integer; its defaults are 1e-6 and 1e-7."""
 
 _OUT_OF_TIME = "Processor time limit reached"
+_TOO_LATE = "Wall time limit reached"
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +107,7 @@ class Program:
         *,
         maximise: bool,
         cpu_seconds: float | None = None,
+        wall_seconds: float | None = None,
         nodes: int | None = None,
     ) -> Answer:
         """The largest or smallest sum of the ``objective`` variables.
@@ -113,8 +115,8 @@ class Program:
         Args:
             objective: what is summed.
             maximise: which of the two.
-            cpu_seconds: processor time after which HiGHS is stopped, or None. Its own time limit
-                counts wall time.
+            cpu_seconds: processor time after which HiGHS is stopped, or None.
+            wall_seconds: time by the clock after which it is stopped, or None.
             nodes: branch-and-bound nodes after which it stops, or None.
 
         Raises:
@@ -125,16 +127,18 @@ class Program:
         solver = highspy.Highs()
         for name, value in _options(nodes).items():
             solver.setOptionValue(name, value)
-        if cpu_seconds is not None:
-            if cpu_seconds <= 0:
-                return Answer(
-                    _OUT_OF_TIME,
-                    -np.inf if maximise else np.inf,
-                    np.inf if maximise else -np.inf,
-                    None,
-                    0,
-                )
-            _stop_after(solver, thread_time() + cpu_seconds)
+        left = [np.inf if seconds is None else seconds for seconds in (cpu_seconds, wall_seconds)]
+        began = thread_time()
+        if min(left) <= 0:
+            return Answer(
+                _OUT_OF_TIME if left[0] <= 0 else _TOO_LATE,
+                -np.inf if maximise else np.inf,
+                np.inf if maximise else -np.inf,
+                None,
+                0,
+            )
+        if min(left) < np.inf:
+            _stop_after(solver, began + left[0], monotonic() + left[1])
         accepted = solver.passModel(self._highs_model(objective, maximise))
         if accepted == highspy.HighsStatus.kError or solver.run() == highspy.HighsStatus.kError:
             raise CertificationFailed(
@@ -149,7 +153,7 @@ class Program:
         }
         name = solved.get(status, solver.modelStatusToString(status))
         if status == highspy.HighsModelStatus.kInterrupt:
-            name = _OUT_OF_TIME
+            name = _OUT_OF_TIME if thread_time() - began >= left[0] else _TOO_LATE
         integer = any(flags.any() for flags in self._integer)
         bound = info.mip_dual_bound if integer else info.objective_function_value
         return Answer(
@@ -187,13 +191,13 @@ def _highspy() -> Any:
     return require("highspy", extra="milp")
 
 
-def _stop_after(solver: Any, deadline: float) -> None:
+def _stop_after(solver: Any, deadline: float, latest: float) -> None:
     """Make HiGHS stop once this thread, on which it runs, has had the processor until
-    ``deadline``.
+    ``deadline``, or the clock shows ``latest``.
     """
 
     def ask(event: Any) -> None:
-        if thread_time() >= deadline:
+        if thread_time() >= deadline or monotonic() >= latest:
             event.interrupt()
 
     for moment in (solver.cbMipInterrupt, solver.cbSimplexInterrupt):

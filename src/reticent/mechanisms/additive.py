@@ -101,6 +101,10 @@ class AdditiveMechanism(ABC):
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
         """Noise alone, in grid steps: shape (rows, dimension), int64."""
 
+    @abstractmethod
+    def _log_weight(self, noise: Integers) -> Array:
+        """Logarithm of the probability of each row of ``noise``, up to one number for all."""
+
     @property
     def scale(self) -> float:
         """Scale of the noise in output units: the b of exp(-||u||/b); sigma for the Gaussian."""
@@ -157,3 +161,29 @@ class AdditiveMechanism(ABC):
         )
         noise = self.draw(len(array), sampler=sampler)
         return self.grid.values(self.grid.sum(self.grid.round(array), noise))
+
+    def log_likelihood(self, released: npt.ArrayLike, values: npt.ArrayLike) -> Array:
+        """Logarithm of the probability of each released row, had each value been released, up to
+        one number that all of them share. Differences of two are the log-likelihood ratio that an
+        attacker weighs two values by: exact, but for rounding in doubles.
+
+        Args:
+            released: shape (n, m), results of ``release``.
+            values: shape (k, m), finite. What is shown about them is private if they are.
+
+        Returns:
+            Shape (n, k).
+
+        Raises:
+            InvalidInput: wrong shape, NaN or infinity.
+        """
+        seen, points = (
+            self.grid.round(
+                finite_array(array, name=name, ndim=2, columns=self.dimension, allow_empty=True)
+            )
+            for array, name in ((released, "released"), (values, "values"))
+        )
+        weights = np.empty((len(seen), len(points)))
+        for index, point in enumerate(points):  # a row at a time: n k m numbers may be too many
+            weights[:, index] = self._log_weight(seen - point)
+        return weights

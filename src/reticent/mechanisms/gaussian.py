@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
 from scipy.special import log_ndtr
 
 from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
@@ -16,7 +17,7 @@ from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.core.norms import Norm
-from reticent.mechanisms.additive import AdditiveMechanism, Integers
+from reticent.mechanisms.additive import AdditiveMechanism, Array, Integers
 from reticent.noise import Sampler
 
 _TAIL = 36.0
@@ -138,6 +139,9 @@ class GaussianMechanism(AdditiveMechanism):
         return max(
             rough, analytic_sigma(sensitivity=self.steps_sensitivity, epsilon=epsilon, delta=delta)
         )
+
+    def _log_weight(self, noise: Integers) -> Array:
+        return np.asarray(-0.5 * np.square(self.norm.of(noise) / self.steps_scale))
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
         """Independent discrete Gaussian variables, shape (rows, dimension)."""

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+
 from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
-from reticent.mechanisms.additive import AdditiveMechanism, Integers
+from reticent.mechanisms.additive import AdditiveMechanism, Array, Integers
 from reticent.noise import Sampler, k_norm, l2_epsilon_margin
 
 _ROUND_UP = 1.0 + 2.0**-50
@@ -134,6 +136,12 @@ class KNormMechanism(AdditiveMechanism):
         )
         return (steps / self.steps_scale + (l2_epsilon_margin(self.dimension) if l2 else 0.0)) * (
             1.0 + 2.0**-40
+        )
+
+    def _log_weight(self, noise: Integers) -> Array:
+        lengths = self.norm.of(noise)
+        return np.asarray(
+            -(np.ceil(lengths) if self.output_norm is Norm.L2 else lengths) / self.steps_scale
         )
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:

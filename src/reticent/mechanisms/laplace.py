@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+
 from reticent.core.norms import Norm
-from reticent.mechanisms.additive import AdditiveMechanism, Integers
+from reticent.mechanisms.additive import AdditiveMechanism, Array, Integers
 from reticent.noise import Sampler
 
 _ROUND_UP = 1.0 + 2.0**-50
@@ -74,6 +76,9 @@ class LaplaceMechanism(AdditiveMechanism):
     def steps_scale(self) -> float:
         """``steps_sensitivity`` over epsilon, rounded up."""
         return self.steps_sensitivity / self.epsilon * _ROUND_UP
+
+    def _log_weight(self, noise: Integers) -> Array:
+        return np.asarray(-self.norm.of(noise) / self.steps_scale)
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
         """Independent discrete Laplace variables, shape (rows, dimension)."""

@@ -24,11 +24,10 @@ class NoisyArgmax:
     """The class whose votes plus discrete Gaussian noise are most; the first one where several are.
 
     **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with
-    one vote, and every record
-    (unit) is included independently with ``sampling_probability``, afresh for this label, then one
-           label costs ``event`` under
-    the addition or removal of one record. ``guarantee`` states that cost at ``delta``; many labels
-    cost less than the sum of their guarantees.
+    one vote, and every record (unit) is included independently with ``sampling_probability``,
+    afresh for this label, then one label costs ``event`` under the addition or removal of one
+    record. ``guarantee`` states that cost at ``delta``; many labels cost less than the sum of their
+    guarantees.
 
     *Why.* One record moves at most one vote from one class to another. All noisy votes together
     would be a Gaussian mechanism of sensitivity sqrt(2); only the winner is released, which costs

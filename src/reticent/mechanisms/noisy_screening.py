@@ -28,11 +28,10 @@ class NoisyScreening:
     """Passes a query if its largest vote plus discrete Gaussian noise is at least the threshold.
 
     **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with
-    one vote, and every record
-    (unit) is included independently with ``sampling_probability``, afresh for this bit, then one
-           bit costs ``event`` under the
-    addition or removal of one record. ``guarantee`` states that cost at ``delta``; many bits cost
-    less than the sum of their guarantees. A failed screening costs as much as a passed one.
+    one vote, and every record (unit) is included independently with ``sampling_probability``,
+    afresh for this bit, then one bit costs ``event`` under the addition or removal of one record.
+    ``guarantee`` states that cost at ``delta``; many bits cost less than the sum of their
+    guarantees. A failed screening costs as much as a passed one.
 
     *Why.* One record moves the largest vote by at most 1 (``reticent.neighbours.label_votes``), so
     the bit is Bernoulli with a pass probability that moves to that of a neighbouring count;

@@ -30,9 +30,8 @@ class StabilityRelease(LabelMechanism):
     *Why.* The level of a point with margin g = F_top - F_second is max(0, ceil(g / D) - 1), D the
     sensitivity in grid steps. (1) The margin is a difference of order statistics: with equal top
     labels it is the least of F_top - F_j over the other j, with different ones both margins are
-    covered by (2); so it changes by at most D and the level by at most
-    1. (2) If the top labels i and j differ, F_i - F_j >= g at one neighbour and F_j - F_i >= g' at
-       the other, so
+    covered by (2); so it changes by at most D and the level by at most 1. (2) If the top labels i
+    and j differ, F_i - F_j >= g at one neighbour and F_j - F_i >= g' at the other, so
     g + g' <= D, both margins are at most D, and both levels are 0. These are the two properties
     that ``StabilityResponse`` needs. Ties go to the first label and have margin 0.
 

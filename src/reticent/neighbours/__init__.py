@@ -10,6 +10,7 @@ from reticent.neighbours.kernels import LEAST_WEIGHT, WEIGHT_STEPS, RadiusKernel
 from reticent.neighbours.records import Records
 from reticent.neighbours.sampled import SampledNeighbours
 from reticent.neighbours.search import NeighbourLists, NeighbourSearch
+from reticent.neighbours.sharded import ShardedRecords
 from reticent.neighbours.votes import VOTE_STEPS, clipped_votes, label_votes, weight_votes
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "RadiusKernel",
     "Records",
     "SampledNeighbours",
+    "ShardedRecords",
     "clipped_votes",
     "label_votes",
     "weight_votes",

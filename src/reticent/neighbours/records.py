@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,11 @@ class Records:
     def __len__(self) -> int:
         return len(self.points)
 
+    @property
+    def dimension(self) -> int:
+        """Number of features."""
+        return int(self.points.shape[1])
+
     @classmethod
     def of(
         cls,
@@ -66,29 +71,11 @@ class Records:
             (True, True)
         """
         places = check_points(points, name="points")
-        cast = as_array(votes, name="votes")
-        if (
-            cast.ndim not in (1, 2)
-            or cast.shape[:1] != places.shape[:1]
-            or cast.dtype.kind not in "iub"
-        ):
-            raise InvalidInput(
-                f"votes: expected integers of shape ({len(places)},) or ({len(places)}, c), "
-                f"got dtype={cast.dtype} shape={cast.shape}"
-            )
-        cast = np.ascontiguousarray(cast.astype(np.int64))
-        if cast.size and cast.min() < 0:
-            raise InvalidInput("votes: expected integers of at least 0")
+        cast = checked_votes(votes, len(places))
         names = [b""] * len(places)
         if keys is not None:
             names = [key_bytes(key) for key in one_each(keys, len(places), name="keys")]
-        short = np.ascontiguousarray(places.astype(np.int16))
-        digests = [
-            hashlib.sha256(
-                len(name).to_bytes(8, "big") + name + point.tobytes() + vote.tobytes()
-            ).digest()
-            for name, point, vote in zip(names, short, cast, strict=True)
-        ]
+        digests = [*record_digests(names, np.ascontiguousarray(places.astype(np.int16)), cast)]
         order = np.array(sorted(range(len(places)), key=digests.__getitem__), dtype=np.int64)
         units = None
         if keys is not None:
@@ -97,6 +84,40 @@ class Records:
                 [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64
             )[order]
         return cls(np.ascontiguousarray(places[order]), cast[order], units)
+
+
+def checked_votes(votes: npt.ArrayLike, records: int) -> Integers:
+    """Votes as int64, shape (n,) or (n, c), if there is one for each record and none below 0.
+
+    Raises:
+        InvalidInput: something else. Values are never shown.
+    """
+    cast = as_array(votes, name="votes")
+    if cast.ndim not in (1, 2) or cast.shape[:1] != (records,) or cast.dtype.kind not in "iub":
+        raise InvalidInput(
+            f"votes: expected integers of shape ({records},) or ({records}, c), "
+            f"got dtype={cast.dtype} shape={cast.shape}"
+        )
+    cast = np.ascontiguousarray(cast.astype(np.int64))
+    if cast.size and cast.min() < 0:
+        raise InvalidInput("votes: expected integers of at least 0")
+    return cast
+
+
+def record_digests(
+    names: Iterable[bytes], points: npt.NDArray[np.int16], votes: Integers
+) -> Iterator[bytes]:
+    """SHA-256 of every record: (unit key, point, vote). It settles the order of equal distances.
+
+    Args:
+        names: n keys as bytes.
+        points: shape (n, d), int16, contiguous.
+        votes: shape (n,) or (n, c), int64.
+    """
+    for name, point, vote in zip(names, points, votes, strict=True):
+        yield hashlib.sha256(
+            len(name).to_bytes(8, "big") + name + point.tobytes() + vote.tobytes()
+        ).digest()
 
 
 def key_bytes(key: Any) -> bytes:

@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.checks import count, one_of
+from reticent.core.errors import InvalidInput
 from reticent.neighbours.exhaustive import Candidates, Exhaustive, FaissFlat
 from reticent.neighbours.integer_points import check_points
 from reticent.neighbours.records import Records
+from reticent.neighbours.sharded import ShardedCandidates, ShardedRecords
 
 Integers = npt.NDArray[np.int64]
 
@@ -62,11 +64,12 @@ class NeighbourSearch:
     shows in nothing but time.
 
     Args:
-        records: the records.
+        records: the records, in memory or in shards.
         engine: "numpy" or "faiss" (an exact flat index; needs the extra ``faiss``).
 
     Raises:
         UnknownName: another engine.
+        InvalidInput: records in shards with another engine than "numpy".
         MissingExtra: the extra is not installed.
 
     Edge cases: no records give empty lists; a depth beyond the number of records lists all.
@@ -78,12 +81,10 @@ class NeighbourSearch:
         [1, 2]
     """
 
-    def __init__(self, records: Records, *, engine: str = "numpy") -> None:
+    def __init__(self, records: Records | ShardedRecords, *, engine: str = "numpy") -> None:
         one_of(engine, ENGINES, name="engine")
         self.records = records
-        self._candidates: Candidates = (
-            FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)
-        )
+        self._candidates = _candidates(records, engine)
 
     def lists(
         self, queries: npt.ArrayLike, *, depth: int, rows: int = _ROWS
@@ -98,7 +99,7 @@ class NeighbourSearch:
         Raises:
             InvalidInput: queries that are not integer points of the records' dimension.
         """
-        points = check_points(queries, name="queries", dimension=self.records.points.shape[1])
+        points = check_points(queries, name="queries", dimension=self.records.dimension)
         depth, rows = count(depth, name="depth"), count(rows, name="rows")
         for first in range(0, len(points), rows):
             yield self._block(first, points[first : first + rows], min(depth, len(self.records)))
@@ -125,3 +126,11 @@ class NeighbourSearch:
         # same whoever found it.
         order = np.ascontiguousarray(packed[:, :depth] & _RANK_MASK)
         return NeighbourLists(first, points, order, np.full(len(points), depth, dtype=np.int64))
+
+
+def _candidates(records: Records | ShardedRecords, engine: str) -> Candidates:
+    if isinstance(records, ShardedRecords):
+        if engine != "numpy":
+            raise InvalidInput(f"engine={engine!r}: expected 'numpy' for records in shards")
+        return ShardedCandidates(records)
+    return FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)

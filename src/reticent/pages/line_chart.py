@@ -10,6 +10,7 @@ from html import escape
 _WIDTH, _HEIGHT = 720.0, 400.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 168.0, 16.0, 52.0
 _LABEL_GAP = 17.0
+_DASHES = {"dashed": "8 5", "dotted": "2 4", "dashdot": "8 4 2 4"}
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,14 @@ class Series:
             [0, 1].
         style: CSS class that gives its colour.
         marker: "circle", "square", "diamond" or "triangle".
+        line: "solid", "dashed", "dotted" or "dashdot".
     """
 
     name: str
     points: tuple[tuple[float, float, float], ...]
     style: str
     marker: str = "circle"
+    line: str = "solid"
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,8 @@ def _drawn(line: Series, points: Sequence[tuple[float, float, float, float, bool
     whether there is one.
     """
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y, *_ in points)
-    drawn = [f'<g class="series {line.style}">', f'<polyline points="{path}"/>']
+    dashes = f' stroke-dasharray="{_DASHES[line.line]}"' if line.line != "solid" else ""
+    drawn = [f'<g class="series {line.style}">', f'<polyline points="{path}"{dashes}/>']
     drawn += [
         f'<line class="spread" x1="{x:.1f}" x2="{x:.1f}" y1="{upper:.1f}" y2="{lower:.1f}"/>'
         for x, _, lower, upper, there in points
@@ -170,28 +174,38 @@ def _marker(shape: str, x: float, y: float) -> str:
 
 
 def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
-    """The labels, moved just far enough that none covers another, as close to their lines as
-    that allows.
-    """
+    """The labels, moved just far enough that none covers another."""
     order = sorted(ends)
-    clusters: list[list[int]] = []
-    for index in range(len(order)):
-        clusters.append([index])
-        while len(clusters) > 1 and _top(clusters[-1], order) < _top(
-            clusters[-2], order
-        ) + _LABEL_GAP * len(clusters[-2]):
-            clusters[-2].extend(clusters.pop())
-    return [
-        (_top(cluster, order) + _LABEL_GAP * place, *order[index][1:])
-        for cluster in clusters
-        for place, index in enumerate(cluster)
-    ]
+    heights = spread([y for y, _, _ in order], least=_LABEL_GAP, low=_TOP, high=_HEIGHT - _BOTTOM)
+    return [(height, *end[1:]) for height, end in zip(heights, order, strict=True)]
 
 
-def _top(cluster: list[int], order: Sequence[tuple[float, str, str]]) -> float:
-    """Height of a cluster's first label when its labels are centred on their lines, as far as the
-    frame has room.
+def spread(
+    heights: Sequence[float], *, least: float, low: float = 0.0, high: float = 1.0
+) -> list[float]:
+    """Heights moved just far enough apart that they differ by ``least``, as close to where they
+    were as that allows, and between ``low`` and ``high`` as far as there is room.
+
+    Args:
+        heights: in increasing order.
+        least: smallest difference of two of them.
+        low, high: ends of the room.
+
+    Example:
+        >>> [round(height, 3) for height in spread([0.5, 0.5, 0.98], least=0.1)]
+        [0.45, 0.55, 0.98]
     """
-    mean = sum(order[index][0] for index in cluster) / len(cluster)
-    length = _LABEL_GAP * (len(cluster) - 1)
-    return max(_TOP, min(mean - length / 2, _HEIGHT - _BOTTOM - length))
+    clusters: list[list[float]] = []
+
+    def first(cluster: list[float]) -> float:
+        """Height of the first of a cluster when it is centred on where its members were."""
+        length = least * (len(cluster) - 1)
+        return max(low, min(sum(cluster) / len(cluster) - length / 2, high - length))
+
+    for height in heights:
+        clusters.append([height])
+        while len(clusters) > 1 and first(clusters[-1]) < (
+            first(clusters[-2]) + least * len(clusters[-2])
+        ):
+            clusters[-2].extend(clusters.pop())
+    return [first(cluster) + least * place for cluster in clusters for place in range(len(cluster))]

@@ -46,6 +46,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
+def explained(sentences: Sequence[str]) -> str:
+    """Paragraphs of plain text, one each, as HTML."""
+    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+
+
 def card_section(card: GuaranteeCard) -> str:
     """The guarantee card as a section."""
 

@@ -10,6 +10,9 @@ from reticent.core.errors import InvalidInput
 from reticent.core.lazy import lazy_names
 from reticent.systems.methods import BUILT_IN, find_methods
 
+VALUE_MODEL = "ValueModel"
+"""What a stored model of released values says that it is; see ``reticent.systems.value_models``."""
+
 
 def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
     """The fitted estimator that a bundle holds, whichever estimator wrote it.
@@ -23,7 +26,7 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
             anything else is read; None for a bundle that is trusted as its folder is.
 
     Returns:
-        An instance of the class that wrote the bundle, fitted.
+        An instance of the class that wrote the bundle, fitted; or a stored ``ValueModel``.
 
     Raises:
         InvalidInput: no such folder, an estimator that is not known here, or a bundle that needs
@@ -37,8 +40,53 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
         reticent.core.errors.InvalidInput: folder='no/such/folder': expected a bundle folder, ...
     """
     name = Bundle.read(folder, trusted_key=trusted_key).system
+    if name == VALUE_MODEL:
+        from reticent.systems.value_models import ValueModel
+
+        return ValueModel.load(folder, trusted_key=trusted_key)
     kind = _estimator(name, f"folder={str(folder)!r}")
     return kind.load(folder, trusted_key=trusted_key)
+
+
+def load_answering(
+    folder: str | Path, *, trusted_key: str | Path | None = None, embedder: Any = None
+) -> Any:
+    """What a bundle holds, ready to answer and not to be fitted again: for devices and services.
+
+    As ``load``, with less around it: a posthoc bundle whose embedder and network are plain arrays
+    answers without torch.
+
+    Args:
+        folder: the bundle, as ``save`` wrote it.
+        trusted_key: as for ``load``.
+        embedder: the user's own module, where a posthoc bundle was fitted with one.
+
+    Returns:
+        An object with ``release``, ``guarantee``, ``card``, ``bundle_identity_`` and
+        ``n_features_in_``.
+
+    Raises:
+        InvalidInput, CorruptBundle, UntrustedSignature: as ``load``.
+        MissingExtra: this bundle needs a package that is not installed.
+
+    Example:
+        >>> load_answering("no/such/folder")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        reticent.core.errors.InvalidInput: folder='no/such/folder': expected a bundle folder, ...
+    """
+    from reticent.systems.posthoc.answering import ESTIMATORS, StoredPosthoc
+
+    name = Bundle.read(folder, trusted_key=trusted_key).system
+    if name == VALUE_MODEL:
+        raise InvalidInput(
+            f"folder={str(folder)!r}: holds a model of released values, which answers nothing "
+            "about rows; load it with reticent.load"
+        )
+    if name in ESTIMATORS:
+        return StoredPosthoc.load(folder, embedder=embedder, trusted_key=trusted_key)
+    if embedder is not None:
+        raise InvalidInput(f"embedder: expected for a posthoc bundle only, this is a {name}")
+    return _estimator(name, f"folder={str(folder)!r}").load(folder, trusted_key=trusted_key)
 
 
 def _estimator(name: str, where: str) -> Any:

@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from reticent.bundles.booking import Query, Scopes, answer_and_book
+from reticent.bundles.booking import Books, Query, Scopes, answer_and_book
 from reticent.bundles.bundle import Bundle
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
-from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.embedding import check_pictures
 from reticent.systems.streaming import ReleasesStreams
@@ -46,9 +45,10 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         self,
         X: npt.ArrayLike,
         *,
-        ledger: Ledger | None = None,
+        ledger: Books | None = None,
         scope: Scopes | None = None,
         sampler: str = "exact",
+        n_jobs: int | None = None,
     ) -> Release:
         """One answer for each row of X, charged before it is computed; randomness from the
         operating system.
@@ -56,11 +56,15 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee``
                 says what is protected: X, or the records seen in ``fit``.
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+            ledger, scope: where the cost is booked, a ``Ledger`` or its ``Leases``; without them
+                the receipt says that nothing was.
                 A sequence charges each row to a scope of its own, all or none; only where X is what
                 is protected.
             sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
                 (an extra; docs/noise.md).
+            n_jobs: workers that answer, as of ``joblib.Parallel``; None for one, or for those of
+                ``joblib.parallel_config``, a Dask cluster among them (docs/size.md). All rows are
+                charged before any worker starts.
 
         Returns:
             ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld``
@@ -69,7 +73,7 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
         """
-        return self._answer(X, release_sampler(sampler), ledger, scope)
+        return self._answer(X, release_sampler(sampler), ledger, scope, n_jobs)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As ``release`` with randomness from a seed: for experiments, *not private*, and the
@@ -117,12 +121,23 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         self.n_features_in_ = int(np.prod(shape))
 
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+        self,
+        X: npt.ArrayLike,
+        sampler: Sampler,
+        ledger: Books | None,
+        scope: Scopes | None,
+        n_jobs: int | None = None,
     ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
         release = answer_and_book(
-            query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope
+            query,
+            inputs,
+            sampler=sampler,
+            bundle=self.bundle_identity_,
+            ledger=ledger,
+            scope=scope,
+            n_jobs=n_jobs,
         )
         return framed(release, X, self._released_columns())
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from reticent.bundles.booking import Books
 from reticent.bundles.parts import Parts, opened, release_parts
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
 from reticent.core.signatures import check_signing_key
-from reticent.ledger.ledger import Ledger
 from reticent.tables.batches import LARGEST_BATCH, Batch, read_batches
 from reticent.tables.feature_names import kept_names
 from reticent.tables.schema import TabularSchema
@@ -29,7 +29,7 @@ class ReleasesStreams:
         *,
         rows: int = LARGEST_BATCH,
         format: str = "parquet",
-        ledger: Ledger | None = None,
+        ledger: Books | None = None,
         scope: Scope | None = None,
         ignore: Sequence[str] = (),
         subject_column: str | None = None,

@@ -13,6 +13,7 @@ from reticent.tables.files import read_names, read_rows
 from reticent.tables.frames import NamedRows
 from reticent.tables.known_schemas import adult_schema, atlas_schema, covertype_schema, higgs_schema
 from reticent.tables.schema import TabularSchema
+from reticent.tables.shards import Shards
 
 __all__ = [
     "Categorical",
@@ -22,6 +23,7 @@ __all__ = [
     "Numeric",
     "OneHot",
     "Ordered",
+    "Shards",
     "TabularSchema",
     "Truth",
     "adult_schema",

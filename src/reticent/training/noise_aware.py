@@ -3,19 +3,22 @@
 The loss adds noise of scale ``U * radius / epsilon``, where U is the differentiable bound of
 ``lipschitz_objective``. The network is thus charged what it costs, no more and no less: it may
 be as nonlinear as the enumeration bound can follow, and it spends its Lipschitz constant where
-that pays.
+that pays. Training may start at a linear map of the embedding, such as the embedding itself: then
+the head learns first, at the full noise, and both are trained on from there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import count, positive, probability
+from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
 from reticent.training.heads import Head
 from reticent.training.lipschitz_objective import (
@@ -26,6 +29,16 @@ from reticent.training.lipschitz_objective import (
 from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
+
+Array = npt.NDArray[np.float64]
+
+_HEAD_FIRST = 0.25
+"""Share of training that a start is kept for, while the head learns."""
+
+_SMALLER_STEPS = 0.3
+"""Learning rate from a start, as a share of the usual one: what is good already is not to be lost
+in the first steps.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +108,7 @@ def train_noise_aware(
     labels: npt.ArrayLike,
     config: NoiseAwareConfig,
     *,
+    start: npt.ArrayLike | None = None,
     report: Report = silent,
 ) -> TrainedNoiseAware:
     """An obfuscator and its head, trained on released values.
@@ -103,6 +117,9 @@ def train_noise_aware(
         embeddings: shape (n, d), clipped to the public domain if there is one.
         labels: shape (n,), integers 0..classes - 1.
         config: mechanism, radius, budget, sizes and settings.
+        start: shape (outputs, d), a linear map that the network computes before training, wherever
+            these embeddings lie, at the bound of that map; noise is full from the beginning then,
+            and ``first_noise`` is not used. None for random weights.
         report: told after every epoch.
 
     Returns:
@@ -110,7 +127,8 @@ def train_noise_aware(
         training bound is float32 and rounds either way.
 
     Raises:
-        InvalidInput: embeddings and labels that do not fit.
+        InvalidInput: embeddings and labels that do not fit; a start of another shape, or with more
+            outputs than a hidden layer has units.
         UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs or
             outputs to enumerate.
 
@@ -127,6 +145,10 @@ def train_noise_aware(
     )
     torch.manual_seed(config.seed)
     network = relu_network([points.shape[1], *config.hidden, config.outputs])
+    first_noise, learning_rate = config.first_noise, config.learning_rate
+    if start is not None:
+        _start_at(network, _checked_start(start, config, points.shape[1]), points)
+        first_noise, learning_rate = 1.0, _SMALLER_STEPS * learning_rate
     head = Head(config.outputs, classes, config.head_hidden)
     scale = config.radius / config.epsilon
     unit = noise_spread(config.outputs, output_norm=config.output_norm)
@@ -141,7 +163,8 @@ def train_noise_aware(
         return outputs / max(share * scale * unit, 1.0)
 
     def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
-        logits = head.network(values(rows, noise_share(done, first=config.first_noise)))
+        network.requires_grad_(start is None or done >= _HEAD_FIRST)
+        logits = head.network(values(rows, noise_share(done, first=first_noise)))
         if done < config.warm_up:
             return functional.cross_entropy(logits, targets[rows])
         return -torch.softmax(logits, dim=1).gather(1, targets[rows][:, None]).mean()
@@ -152,7 +175,7 @@ def train_noise_aware(
         rows=len(points),
         epochs=config.epochs,
         batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
+        learning_rate=learning_rate,
         decay=True,
         stage=f"noise-aware, epsilon {config.epsilon:g}",
         report=report,
@@ -161,3 +184,41 @@ def train_noise_aware(
         rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
         head.spread.fill_(max(scale * unit, 1.0))
     return TrainedNoiseAware(network=network.eval(), head=head.eval())
+
+
+def _checked_start(start: npt.ArrayLike, config: NoiseAwareConfig, inputs: int) -> Array:
+    weight = finite_array(start, name="start", ndim=2)
+    narrow = min((*config.hidden, len(weight)))
+    if weight.shape != (config.outputs, inputs) or narrow < len(weight):
+        raise InvalidInput(
+            f"start: expected shape ({config.outputs}, {inputs}) and hidden layers of at least as "
+            f"many units as outputs, got shape={weight.shape}, hidden={config.hidden}"
+        )
+    return weight
+
+
+def _start_at(network: nn.Sequential, weight: Array, points: torch.Tensor) -> None:
+    """Sets ``network`` to x -> W x, up to a constant, wherever the rows of ``points`` lie.
+
+    One unit of each hidden layer carries one output, lifted so far that no row of ``points`` takes
+    it to where the ReLU bends. The bound over the whole space counts a unit's slope as anything
+    from 0 to 1, and the largest such sum is that of the map itself. The other units are drawn at
+    random and do not count yet.
+    """
+    layers = [layer for layer in network if isinstance(layer, nn.Linear)]
+    rows = torch.from_numpy(weight.astype(np.float32))
+    outputs = len(rows)
+    with torch.no_grad():
+        values = points @ rows.T
+        lift = values.amax(dim=0) - 2.0 * values.amin(dim=0)
+        for layer in layers[1:]:
+            layer.weight[:outputs].zero_()
+            layer.weight[:outputs, :outputs].copy_(torch.eye(outputs))
+            layer.bias[:outputs].zero_()
+        if len(layers) == 1:
+            layers[0].weight.copy_(rows)
+            layers[0].bias.zero_()
+            return
+        layers[0].weight[:outputs].copy_(rows)
+        layers[0].bias[:outputs].copy_(lift)
+        layers[-1].bias.copy_(-lift)

@@ -93,3 +93,17 @@ def test_settings_that_cannot_be_are_refused():
         replace(settings, published=("Magic",))
     with pytest.raises(InvalidInput, match=r"expected pictures of shape \(28, 28\), got \(8, 8\)"):
         run_demo(load_digits(), suggested("mnist", seed=0))
+
+
+def test_the_gap_is_counted_from_the_attacks_and_the_accuracies(tiny_outcome):
+    results = tiny_outcome.results
+    gaps = {(gap["name"], gap["epsilon"]): gap for gap in results["gap"]}
+    assert set(gaps) == {(name, epsilon) for name in (OURS, LABEL) for epsilon in (2.0, 8.0)}
+    ssim = {(row["sees"], row["epsilon"]): row["ssim"] for row in results["attacks"]}
+    bare, blind = ssim["the embedding as it is sent today", None], ssim["nothing", 0.0]
+    label = gaps[LABEL, 2.0]
+    assert bare - label["closed"] * (bare - blind) == pytest.approx(ssim["our label", 2.0])
+    assert label["lost"] == pytest.approx(
+        results["accuracy_without_protection"] - at(results, LABEL, 2.0)["accuracy"]
+    )
+    assert label["closed"] > gaps[OURS, 8.0]["closed"]  # a label says less than an embedding

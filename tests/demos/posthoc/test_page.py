@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from reticent.demos.label_response import RESPONSE
+from reticent.demos.posthoc.accuracy_lines import accuracy_series
 from reticent.demos.posthoc.demo import OURS, at
 from reticent.demos.posthoc.page import page
 
@@ -38,6 +40,20 @@ def test_it_never_claims_more_than_is_proved(html):
     assert not re.search(
         r"picture is (differentially )?private|fully anonymous|100 % private", html
     )
+
+
+def test_the_first_sentence_says_who_is_protected_from_whom(html):
+    [lead] = re.findall(r'<p class="lead">(.*?)\.', html, flags=re.DOTALL)
+    assert " ".join(lead.split()).startswith(
+        "Every single picture is protected from the server that receives its embedding"
+    )
+
+
+def test_every_line_of_the_chart_is_a_row_of_the_table(html, tiny_outcome):
+    names = {series.name for series in accuracy_series(tiny_outcome.results)}
+    assert RESPONSE in names
+    for name in names:
+        assert f'<th scope="row">{name}</th>' in html
 
 
 @pytest.mark.browser

@@ -93,6 +93,7 @@ def test_accuracies_have_their_floor_and_ceiling(adult: PowerDemo) -> None:
         # (false alarm below 1e-8).
         assert row["accuracy"]["boosted"] <= (row["ceiling"] or 1.0) + 6 * math.sqrt(0.25 / 160)
         assert "seeded" not in row["sampler"]
+        assert 0.5 < row["label response"] < told  # a model of 300 public rows, one of two labels
     assert results["data"] | {"public": 300, "private": 300, "held_out": 160} == results["data"]
     assert adult.encoder.guarantee.epsilon == results["guarantee"]["epsilon"] == 3.0
     assert f"{results['rows'][1]['accuracy']['boosted']:.1%} for within 0.1" in summary(results)

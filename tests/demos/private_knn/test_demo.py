@@ -47,6 +47,10 @@ def test_results_are_those_of_the_student(demo: knn_demo.KnnDemo) -> None:
     assert "10 % of" not in html
     assert f"{100 * demo.results['released right']:.0f} %" in html
     assert "Whether any one private record was there" in html
+    assert '<p class="lead">Every single private record is protected from whoever gets' in html
+    for name, right in demo.rungs.items():
+        assert f'<th scope="row">{name}</th><td>{100 * right:.0f} %</td>' in html
+    assert demo.rungs[knn_demo.BARE] > demo.results["student"]
 
 
 def test_the_page_stands_alone_and_can_be_read_aloud(demo: knn_demo.KnnDemo, read_page) -> None:

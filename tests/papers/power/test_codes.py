@@ -1,75 +1,57 @@
-"""The table of score bins: what is scored exactly, public ranges, and how score bins stand to the
-simple rival.
-"""
+"""The table of score bins: what it says of cuts that are known."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from pathlib import Path
 
-import numpy as np
 import pytest
 
-from papers.power.codes import ours, rung, scored, split
-from reticent.noise import SeededSampler
-from reticent.systems import train_server
-from reticent.systems.power.channels import randomised_response
-from reticent.systems.power.scoring import prediction_scores
+from papers.power.code_methods import AUTO, RUNG
+from papers.power.codes import cut_results, main, table, verdicts
+
+NAMES = (
+    AUTO,
+    "score bins, by information",
+    "network's class + randomised response",
+    RUNG,
+    "booster + randomised response",
+    "raw columns",
+)
 
 
-def test_scores_are_the_mean_over_draws_of_the_noise() -> None:
-    part = split("breast-cancer", seed=0, tuning=False)
-    channel = randomised_response(2, epsilon=2.0)
-    private, tested = channel[part.private[1]], channel[part.test[1]]
-    drawn = []
-    for seed in range(400):
-        server = train_server(
-            "channel",
-            np.eye(2)[SeededSampler(10_000 + seed).categorical(private)],
-            part.private[1],
-            seed=0,
-            channel=channel,
-        )
-        found = server.predict_proba(np.eye(2)[SeededSampler(20_000 + seed).categorical(tested)])
-        right = (part.test[1][:, None] == server.classes).astype(float)
-        drawn.append(prediction_scores(found, right, shares=server.shares).accuracy)
-    spread = np.std(drawn, ddof=1)
-    assert spread > 0.02  # what one draw of the held-out rows' noise is off by
-    exact = scored(private, tested, part, channel)["accuracy"]
-    assert exact == pytest.approx(channel[0, 0], abs=1e-12)
-    assert abs(np.mean(drawn) - exact) < 4 * spread / 20
+def cut(gain: float, seconds: float) -> dict[str, dict[str, dict[str, float | str]]]:
+    """Every method at .1 nats, but "auto", which is ``gain`` above."""
+    scores = {"accuracy": 0.7, "balanced_accuracy": 0.6, "auc": 0.65, "seconds": seconds}
+    return {
+        "2": {
+            name: {**scores, "information": 0.1 + gain * (name == AUTO), "chosen": "trees"}
+            for name in NAMES
+        }
+    }
 
 
-def test_outputs_in_another_order_score_the_same() -> None:
-    part = split("breast-cancer", seed=1, tuning=False)
-    channel = randomised_response(2, epsilon=1.0)[:, [0, 1]]
-    same = scored(channel[part.private[1]], channel[part.test[1]], part, channel)
-    turned = channel[:, ::-1]
-    other = scored(turned[part.private[1]], turned[part.test[1]], part, turned)
-    assert other["accuracy"] == pytest.approx(same["accuracy"], abs=1e-12)
-    assert other["information"] == pytest.approx(same["information"], abs=0.01)
+def test_differences_are_paired_by_cut() -> None:
+    cuts = [cut(0.01, 1.0), cut(0.03, 3.0)]
+    lines = table("toy", cuts)
+    assert len(lines) == len(NAMES)
+    assert '| toy | 2 | "auto", by information | 0.7000 ± 0.0000 |' in lines[0]
+    assert "0.0200 ± 0.0100 | 2.0 | trees |" in lines[0]
+    [line] = verdicts("toy", cuts)
+    assert line.endswith("| +0.0200 ± 0.0100 |")
 
 
-@pytest.mark.parametrize("data", ["breast-cancer", "digits"])
-def test_ranges_are_not_those_of_the_rows(data: str) -> None:
-    part = split(data, seed=0, tuning=False)
-    assert part.schema == split(data, seed=1, tuning=True).schema
-    rows = np.concatenate([part.public[0], part.private[0], part.test[0]])
-    if data == "breast-cancer":
-        upper = np.array([attribute.upper for attribute in part.schema.attributes])
-        assert (upper > rows.max(axis=0)).all()
-    assert not any(part.schema.review(rows).values())
+def test_cuts_that_stand_in_the_folder_are_not_computed_again(tmp_path: Path) -> None:
+    (tmp_path / "wine-0.json").write_text(json.dumps(cut(0.05, 1.0)))
+    found = cut_results("wine", seed=0, tuning=False, folder=tmp_path)
+    assert found == cut(0.05, 1.0)
 
 
-def test_score_bins_are_not_below_the_booster() -> None:
-    """On all rows that are not public, so that 341 count in place of 114."""
-    gains = []
-    for seed in range(6):
-        part = split("breast-cancer", seed=seed, tuning=False)
-        fresh = tuple(np.concatenate(pair) for pair in zip(part.private, part.test, strict=True))
-        wide = replace(part, test=fresh)
-        gains.append(
-            ours(wide, 2.0, mechanism="score-code")["information"] - rung(wide, 2.0)["information"]
-        )
-    error = np.std(gains, ddof=1) / np.sqrt(len(gains))
-    assert np.mean(gains) > -2 * error
-    assert np.mean(gains) > -0.01
+def test_the_command_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in range(2):
+        (tmp_path / f"wine-{seed}.json").write_text(json.dumps(cut(0.05, 1.0)))
+    main(["--data", "wine", "--seeds", "2", "--folder", str(tmp_path)])
+    assert "+0.0500 ± 0.0000" in capsys.readouterr().out
+    assert (tmp_path / "table.md").read_text().count("| wine |") == len(NAMES) + 1
+    with pytest.raises(SystemExit):
+        main(["--data", "wine", "--seeds", "0", "--folder", str(tmp_path)])

@@ -206,7 +206,7 @@ def test_a_name_has_no_parameters_and_says_so() -> None:
     encoder = PosthocEncoder(**TOTAL)
     with pytest.raises(
         InvalidParameter,
-        match=r"obfuscator__hidden: obfuscator='noise-aware' stands for .* obfuscator=NoiseAware",
+        match=r"obfuscator__hidden: obfuscator='auto' stands for .* obfuscator=NoiseAware",
     ):
         encoder.set_params(obfuscator__hidden=(4,))
     with pytest.raises(InvalidParameter, match=r"calibration=None .* calibration=Calibration"):

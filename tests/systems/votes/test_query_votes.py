@@ -67,14 +67,14 @@ def test_votes_are_those_of_the_definition() -> None:
     """By loops over records, in the public space."""
     radius, linear = fitted("radius"), fitted("linear")
     queries = radius._points(X[TEST][:3])
-    (weights,) = radius._weights_of(queries)
+    weights = radius._weights(radius._voters, queries)
     for place, query in enumerate(queries):
         public = np.square(radius._public - query).sum(axis=1)
         limit = np.sort(public)[round(0.02 * 300) - 1]
         inside = np.square(radius._voters.points - query).sum(axis=1) <= limit
         assert np.array_equal(weights[:, place] > 0, inside)
     assert set(np.unique(weights)) == {0.0, 2.0**20}
-    (signed,) = linear._weights_of(linear._points(X[TEST][:3]))
+    signed = linear._weights(linear._voters, linear._points(X[TEST][:3]))
     assert np.abs(signed).max() == 2.0**20
     assert 0.1 < (np.abs(signed) == 2.0**20).mean() < 0.9
 

@@ -13,11 +13,11 @@ import pytest
 
 from reticent.systems.votes import cells, noisy_gradient, sums
 from reticent.systems.votes.cells import CellsClassifier
-from reticent.systems.votes.estimator import Voters
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.radius_votes import RadiusVotesClassifier
+from reticent.systems.votes.voters import Voters
 from tests.systems.votes.tiny import (
     COMMON,
     OTHERS,
@@ -175,7 +175,7 @@ QUERIES = [[0.1, 0.0], [3.0, 1.0], [-1e6, 5.0]]
 def query_sums(model: Any, records: list[Any], keys: Any = None) -> np.ndarray:
     rows, labels = ([record[part] for record in records] for part in (0, 1))
     model.fit(rows, labels, public_X=PUBLIC_X, keys=keys)
-    (weights,) = model._weights_of(model._points(QUERIES))
+    weights = model._weights(model._voters, model._points(QUERIES))
     return model.response_.sums(model._voters, weights)
 
 

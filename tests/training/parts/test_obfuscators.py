@@ -15,7 +15,7 @@ from reticent.networks import Network
 from reticent.networks.serial import same_network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
-from reticent.training.parts import NoiseAware, PlannedRelease, Published
+from reticent.training.parts import LiveCoordinates, NoiseAware, PlannedRelease, Published
 from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 
 RANDOM = np.random.default_rng(0)
@@ -144,3 +144,16 @@ def test_sorted_pairs_for_gaussian_noise_are_trained_through_it() -> None:
         NoiseAware(hidden=(5,), outputs=2).fit(
             points, labels, release=release(mechanism="k-norm-l2", **told)
         )
+
+
+def test_a_start_says_how_many_values_are_released() -> None:
+    rows = np.concatenate([X, 0.001 * X[:, :1]], axis=1)
+    part = NoiseAware(start=LiveCoordinates(), hidden=(8,), epochs=1, random_state=0)
+    assert len(part.variants()) == 1
+    fitted = part.fit(rows, Y, release=release())
+    assert fitted.network()[-1].out_features == X.shape[1]
+    assert not hasattr(part.start, "weight_")  # the caller's own part is never fitted
+    with pytest.raises(InvalidParameter, match="start: expected None for l2 neighbours"):
+        part.fit(rows, Y, release=release(input_norm=Norm.L2, output=Norm.L2))
+    with pytest.raises(InvalidParameter, match="start: expected LiveCoordinates"):
+        NoiseAware(start="identity").check()

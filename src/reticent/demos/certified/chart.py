@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reticent.pages.drawings import empty_drawing, png
+from reticent.plots import Level, Series, empty_drawing, png, utility
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLOURS = {
-    "ours": "#0b63a5",
-    "published": "#b8480c",
-    "PATE": "#00755a",
-    "linear vote": "#00755a",
-    "DP-SGD": "#7a3b8f",
-    "noisy gradient descent": "#7a3b8f",
+_ROLES = {
+    "ours": ("ours", "circle"),
+    "published": ("published", "triangle"),
+    "PATE": ("label", "diamond"),
+    "linear vote": ("label", "diamond"),
+    "DP-SGD": ("best", "square"),
+    "noisy gradient descent": ("best", "square"),
 }
-_LEVELS = {"noise-free": (0, (2, 3)), "public rows alone": "--", "constant": "-."}
-_STYLES = {"members": "-.", "global": "--", "by place": "--", "free": ":"}
-_QUIET = "#58646c"
+"""Style and marker of a series by the beginning of its name."""
+
+_LINES = {"members": "dashdot", "global": "dashed", "by place": "dashed", "free": "dotted"}
+"""Kind of line by a word of its name."""
 
 
 @dataclass(frozen=True)
@@ -91,39 +92,23 @@ class Chart:
         return "\n".join([*lines, ""])
 
     def draw(self, axes: Axes) -> None:
-        """The lines on ``axes``."""
-        for name, points in self.series.items():
-            style = next((style for word, style in _STYLES.items() if word in name), "-")
-            axes.plot(
-                [x for x, _ in points],
-                [y for _, y in points],
-                color=_colour(name),
-                linestyle=style,
-                marker="o" if len(points) <= 20 else None,
-                markersize=3.5,
-                linewidth=2.4 if name.startswith("ours") else 1.6,
-                zorder=3 if name.startswith("ours") else 2,
-                label=name,
-            )
-        for name, value in self.levels.items():
-            colour = _colour(name)
-            axes.axhline(
-                value,
-                color=colour,
-                linestyle=_LEVELS.get(name, (0, (2, 3))),
-                linewidth=1.2,
-                label=f"{name} ({value:.3f})",
-            )
-        if self.log_x:
-            axes.set_xscale("log")
-        if self.y_range is not None:
-            axes.set_ylim(*self.y_range)
-        axes.set_xlabel(self.x_name)
-        axes.set_ylabel(self.y_name)
-        axes.set_title(self.title, loc="left", fontsize=11, fontweight="bold")
-        axes.grid(axis="y", color="#e6e4de")
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        """The lines on ``axes``, without a legend."""
+        utility(
+            axes,
+            # 0 has no place on a logarithmic axis; the table has it.
+            [
+                _series(name, [point for point in points if point[0] > 0 or not self.log_x])
+                for name, points in self.series.items()
+            ],
+            [Level(f"{name} {_number(value)}", value) for name, value in self.levels.items()],
+            x_name=self.x_name,
+            y_name=self.y_name,
+            y_range=self.y_range,
+            title=self.title,
+            log_x=self.log_x,
+            shares=self.y_range is not None,
+            legend=False,
+        )
 
 
 def figure_of(charts: list[Chart]) -> bytes:
@@ -134,14 +119,7 @@ def figure_of(charts: list[Chart]) -> bytes:
     for chart, axes in zip(charts, panels, strict=True):
         chart.draw(axes)
         handles, names = axes.get_legend_handles_labels()
-        if len(charts) == 1:
-            labels.update(zip(names, handles, strict=True))
-        else:
-            # A level's height differs from panel to panel: its name stands in the panel, without a
-            # number in the legend.
-            labels.update(
-                {name.split(" (")[0]: handle for name, handle in zip(names, handles, strict=True)}
-            )
+        labels.update(zip(names, handles, strict=True))
     drawing.legend(
         labels.values(),
         labels.keys(),
@@ -153,8 +131,12 @@ def figure_of(charts: list[Chart]) -> bytes:
     return png(drawing, dpi=130)
 
 
-def _colour(name: str) -> str:
-    return next((colour for word, colour in _COLOURS.items() if name.startswith(word)), _QUIET)
+def _series(name: str, points: list[tuple[float, float]]) -> Series:
+    style, marker = next(
+        (role for word, role in _ROLES.items() if name.startswith(word)), ("", "circle")
+    )
+    line = next((line for word, line in _LINES.items() if word in name), "solid")
+    return Series(name, tuple((x, y, 0.0) for x, y in points), style, marker, line)
 
 
 def _number(value: float) -> str:

@@ -17,7 +17,7 @@ from reticent.demos.certified.explanations import (
 )
 from reticent.demos.certified.rungs import CERTIFIED, CONSTANT, DESCENT, PUBLIC, VOTE
 from reticent.pages.line_chart import Level, Series, line_chart
-from reticent.pages.parts import card_section, document, figure_table, percent
+from reticent.pages.parts import card_section, document, explained, figure_table, percent
 
 _STYLES = {
     OURS: ("ours", "circle"),
@@ -107,7 +107,7 @@ def _facts(results: dict[str, Any]) -> str:
         f"{results['data']['records']:,} private records, {results['data']['queries']:,} "
         "held-out queries. Always naming the label that is most frequent among the public rows is "
         f"right for {percent(at[CONSTANT])}. The released labels were drawn with randomness from "
-        f"the operating system.</p>{_explained(on_facts(results))}"
+        f"the operating system.</p>{explained(on_facts(results))}"
     )
 
 
@@ -154,7 +154,7 @@ def _accuracy_section(chart: Chart, results: dict[str, Any]) -> str:
 <h2 id="accuracy">What protection costs in accuracy</h2>
 <p>One answer. Exact expectations over the randomness of each mechanism; for the linear vote and
 noisy gradient descent means of three draws, with settings chosen on the public rows. {closing}</p>
-{_explained(on_accuracy(results))}
+{explained(on_accuracy(results))}
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{drawn}</div>
 <details><summary>The same as a table</summary>{table}</details>
 </section>"""
@@ -193,7 +193,7 @@ def _many_section(chart: Chart, results: dict[str, Any]) -> str:
 <h2 id="many-answers">Many answers at one total</h2>
 <p>All answers together cost the same, so each is noisier the more there are. Certified answers are
 randomised or moved by Gaussian noise, whichever the number asks for.</p>
-{_explained(on_many(results))}
+{explained(on_many(results))}
 <div class="scroll" role="region" aria-label="Chart of many answers" tabindex="0">{drawn}</div>
 <details><summary>The same as a table</summary>{table}</details>
 </section>"""
@@ -209,10 +209,6 @@ def _flat(chart: Chart) -> list[tuple[str, list[str], str]]:
     return [
         (name, [f"{100 * value:.1f}"] * len(points), "") for name, value in chart.levels.items()
     ]
-
-
-def _explained(sentences: list[str]) -> str:
-    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
 
 
 def _fraction_section(chart: Chart, results: dict[str, Any]) -> str:
@@ -234,7 +230,7 @@ def _fraction_section(chart: Chart, results: dict[str, Any]) -> str:
 records been added or removed. A label survives k changes if all those models agree on it. Half of
 the queries survive {results["median_distance"]:g} changes or more; nothing beyond
 {results["k_max"]} was looked at.</p>
-{_explained(on_fraction(results))}
+{explained(on_fraction(results))}
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{drawn}</div>
 </section>"""
 
@@ -250,7 +246,7 @@ def _total_section(results: dict[str, Any]) -> str:
 <p>Every answer spends ε = {results["epsilon"]:g}. Together they spend less than the sum, by optimal
 composition; a ledger enforces the total.</p>
 {table}
-{_explained(on_total(results))}
+{explained(on_total(results))}
 </section>"""
 
 

@@ -21,6 +21,7 @@ from reticent.attacks import PictureQuality, picture_quality, train_reconstructo
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.datasets import Dataset
+from reticent.demos.label_response import response_accuracy
 from reticent.demos.posthoc.settings import DemoConfig
 from reticent.systems import (
     Calibration,
@@ -32,7 +33,7 @@ from reticent.systems import (
 from reticent.training.embedder import train_embedder
 from reticent.training.heads import train_head
 from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
-from reticent.training.parts.linear_maps import LiveCoordinates
+from reticent.training.parts import Ladder, LiveCoordinates
 from reticent.training.progress import Report, silent
 
 Images = npt.NDArray[np.float32]
@@ -46,6 +47,9 @@ NEIGHBOURS = 4
 """Decoded neighbours that are shown per picture."""
 
 _SHOWN = 10
+
+_SEES = {OURS: "our release", LABEL: "our label"}
+"""What an attacker sees of each of our releases."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +123,43 @@ def best_published(results: dict[str, Any]) -> str:
     return max(names, key=lambda name: at(results, name, epsilon)["accuracy"])
 
 
+def gap_closed(
+    rows: list[dict[str, Any]], attacks: list[dict[str, Any]], without: float
+) -> list[dict[str, Any]]:
+    """For each of our releases: how much of the way from what an attacker gets without protection
+    to what it gets from nothing it goes, in structural similarity, and what that costs in accuracy.
+
+    Args:
+        rows, attacks: results.
+        without: accuracy without protection.
+    """
+    ssim = {(attack["sees"], attack["epsilon"]): attack["ssim"] for attack in attacks}
+    bare, blind = ssim["the embedding as it is sent today", None], ssim["nothing", 0.0]
+    return [
+        {
+            "name": row["name"],
+            "epsilon": row["epsilon"],
+            "closed": (bare - ssim[_SEES[row["name"]], row["epsilon"]]) / (bare - blind),
+            "lost": without - row["accuracy"],
+        }
+        for row in rows
+        if row["name"] in _SEES
+    ]
+
+
 def inked(pictures: npt.NDArray[np.float32]) -> bool:
     """Whether the pictures are ink on an empty ground, which reads best dark on light."""
     edge = np.concatenate(
         [pictures[:, 0], pictures[:, -1], pictures[:, :, 0], pictures[:, :, -1]], axis=1
     )
     return bool(np.median(edge) < 0.1)
+
+
+def _one_hot(release: Release, classes: int) -> Floats:
+    """Labels as unit vectors, NaN where withheld."""
+    rows = np.eye(classes)[np.where(release.withheld, 0, release.values).astype(np.int64)]
+    rows[release.withheld] = np.nan
+    return np.asarray(rows)
 
 
 class _Demo:
@@ -162,7 +197,7 @@ class _Demo:
         kept: PosthocEncoder | None = None
         for epsilon in config.epsilons:
             with self._timed("our obfuscator: train, certify, calibrate"):
-                encoder = self._encoder(epsilon, self._noise_aware())
+                encoder = self._encoder(epsilon, self._ladder())
             released, copies = self._released(encoder)
             rows.append(self._row(OURS, epsilon, encoder, released, self._learn(copies, released)))
             quality, attacked[epsilon] = self._attack(copies, released.values, shown)
@@ -190,8 +225,12 @@ class _Demo:
                     float((answers.values == self.test_labels).mean()),
                 )
             )
+            quality, _ = self._attack(*self._label_copies(classifier, answers), shown)
+            attacks.append({"sees": "our label", "epsilon": epsilon, **quality.to_dict()})
 
-        bare, bare_pictures = self._attack((train, self.images), test, shown)
+        # as many rows as of released values: an attacker that sees more of them learns longer
+        every = (np.tile(train, (config.copies, 1)), np.tile(self.images, (config.copies, 1, 1)))
+        bare, bare_pictures = self._attack(every, test, shown)
         guess = np.broadcast_to(self.images.mean(axis=0), self.test_images.shape)
         attacks.append(
             {"sees": "the embedding as it is sent today", "epsilon": None, **bare.to_dict()}
@@ -220,12 +259,14 @@ class _Demo:
         )
         return train_obfuscator(embeddings, self.labels, settings, report=self.report)
 
-    def _noise_aware(self) -> NoiseAware:
+    def _ladder(self) -> Ladder:
+        """The embedding's live coordinates, and a network that is trained through the noise."""
         config = self.config
-        return NoiseAware(outputs=config.outputs, hidden=config.hidden, epochs=config.epochs)
+        trained = NoiseAware(outputs=config.outputs, hidden=config.hidden, epochs=config.epochs)
+        return Ladder((LiveCoordinates(), trained))
 
     def _encoder(
-        self, epsilon: float, obfuscator: NoiseAware | LiveCoordinates | nn.Module
+        self, epsilon: float, obfuscator: Ladder | LiveCoordinates | nn.Module
     ) -> PosthocEncoder:
         config = self.config
         return PosthocEncoder(
@@ -234,7 +275,7 @@ class _Demo:
             radius=config.radius,
             embedder=self.embedder,
             obfuscator=obfuscator,
-            mechanism=config.mechanism if isinstance(obfuscator, NoiseAware) else "auto",
+            mechanism=config.mechanism,
             calibration=Calibration(head_epochs=config.head.epochs),
             random_state=config.seed,
         ).fit(self.images, self.labels)
@@ -259,6 +300,16 @@ class _Demo:
             released = encoder.release(self.test_images)
             copies = [encoder.release(self.images).values for _ in range(self.config.copies)]
         return released, (np.concatenate(copies), np.tile(self.images, (self.config.copies, 1, 1)))
+
+    def _label_copies(
+        self, classifier: PosthocClassifier, answers: Release
+    ) -> tuple[tuple[Floats, Images], Floats]:
+        """Released labels of training and held-out pictures, as vectors that a decoder reads."""
+        with self._timed("release"):
+            seen = [classifier.release(self.images) for _ in range(self.config.copies)]
+        taught = np.concatenate([_one_hot(release, self.data.classes) for release in seen])
+        images = np.tile(self.images, (self.config.copies, 1, 1))
+        return (taught, images), _one_hot(answers, self.data.classes)
 
     def _learn(self, copies: tuple[Floats, Images], released: Release) -> float:
         return self._server_accuracy(
@@ -356,9 +407,19 @@ class _Demo:
             "accuracy_by_chance": float(
                 np.bincount(self.test_labels).max() / len(self.test_labels)
             ),
+            "randomised_response": [
+                {
+                    "epsilon": epsilon,
+                    "accuracy": response_accuracy(
+                        without, epsilon=epsilon, classes=self.data.classes
+                    ),
+                }
+                for epsilon in self.config.epsilons
+            ],
             "median_distance_to_nearest": nearest,
             "rows": rows,
             "attacks": attacks,
+            "gap": gap_closed(rows, attacks, without),
             "seconds": {name: round(value, 2) for name, value in self.seconds.items()},
         }
 

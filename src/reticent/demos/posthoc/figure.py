@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, DemoOutcome, best_published, inked
-from reticent.pages.drawings import empty_drawing, png
+from reticent.demos.posthoc.accuracy_lines import accuracy_levels, accuracy_series
+from reticent.demos.posthoc.demo import DemoOutcome, inked
+from reticent.plots import empty_drawing, png, utility
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_COLOURS = {OURS: "#0b63a5", LABEL: "#00755a", PLAIN: "#6b3fa0"}
-_BEST, _PUBLISHED, _QUIET = "#b8480c", "#8a8f93", "#58646c"
 _SHOWN = 5
 
 
@@ -34,53 +33,19 @@ def figure(outcome: DemoOutcome) -> bytes:
 
 
 def _accuracy(axes: Axes, results: dict[str, Any]) -> None:
-    best = best_published(results)
-    others = [name for name in results["settings"]["published"] if name != best]
-    for name in (*others, best, PLAIN, OURS, LABEL):
-        rows = [row for row in results["rows"] if row["name"] == name]
-        colour = _COLOURS.get(name, _BEST if name == best else _PUBLISHED)
-        plain = name in others
-        axes.errorbar(
-            [row["epsilon"] for row in rows],
-            [100 * row["accuracy"] for row in rows],
-            yerr=[196 * row["standard_error"] for row in rows],
-            color=colour,
-            label=f"published: {name}" if name in results["settings"]["published"] else name,
-            marker="." if plain else "o",
-            linewidth=1.2 if plain else 2.2,
-            capsize=2,
-            zorder=2 if plain else 3,
-        )
-    for name, value in (
-        ("no protection", results["accuracy_without_protection"]),
-        ("one class always", results["accuracy_by_chance"]),
-    ):
-        axes.axhline(100 * value, color=_QUIET, linestyle=(0, (2, 3)), linewidth=1)
-        axes.text(
-            0.01,
-            100 * value + 1,
-            name,
-            transform=axes.get_yaxis_transform(),
-            color=_QUIET,
-            fontsize=9,
-        )
-    totals = results["settings"]["epsilons"]
-    axes.set_xscale("log")
-    axes.set_xticks(totals, [f"{value:g}" for value in totals])
-    axes.minorticks_off()
-    axes.set_ylim(0, 100)
-    axes.set_xlabel(
-        f"proved total ε per picture (δ ≤ {results['settings']['delta']:g}, R = "
-        f"{results['settings']['radius']:g})"
+    settings = results["settings"]
+    utility(
+        axes,
+        accuracy_series(results),
+        accuracy_levels(results),
+        x_name=f"proved total ε per picture (δ ≤ {settings['delta']:g}, R = "
+        f"{settings['radius']:g})",
+        y_name="held-out accuracy of the server's model",
+        y_range=(0.0, 1.0),
+        title="The same proof, different training",
+        legend=False,
     )
-    axes.set_ylabel("held-out accuracy of the server's model, %")
-    axes.set_title("The same proof, different training", loc="left", fontsize=12, fontweight="bold")
-    axes.grid(axis="y", color="#e6e4de")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(
-        frameon=False, fontsize=9.5, loc="lower right", bbox_to_anchor=(1.0, 0.13), reverse=True
-    )
+    axes.legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1.0, 0.11))
 
 
 def _attack(panel: SubFigure, outcome: DemoOutcome) -> None:

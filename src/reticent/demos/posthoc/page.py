@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from reticent.demos.label_response import RESPONSE
+from reticent.demos.posthoc.accuracy_lines import accuracy_levels, accuracy_series
 from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, DemoOutcome, at, best_published, inked
-from reticent.pages.line_chart import Level, Series, line_chart
-from reticent.pages.parts import card_section, document, figure_table, percent
+from reticent.demos.posthoc.explanations import on_attack, on_facts
+from reticent.pages.line_chart import line_chart
+from reticent.pages.parts import card_section, document, explained, figure_table, percent
 
-_MARKERS = ("square", "diamond", "triangle")
 _ABOUT = "A private picture, released with a proved guarantee"
 
 
@@ -30,6 +32,7 @@ def page(outcome: DemoOutcome) -> str:
         "<main>",
         _facts(results),
         _attack_section(outcome),
+        _gap_section(results),
         _neighbour_section(outcome),
         _accuracy_section(results),
         card_section(outcome.encoder.card()),
@@ -53,9 +56,10 @@ def _header(results: dict[str, Any]) -> str:
     return f"""<header>
 <p class="name-of">reticent · {escape(data["name"])}</p>
 <h1>A private picture, released with a guarantee</h1>
-<p class="lead">A network turns a picture into a handful of numbers for a server that nobody has to
-trust. Sent as they are, those numbers give the picture away. Here they leave only after a proof has
-said how much noise they need, and the server still learns what it was asked to learn.</p>
+<p class="lead">Every single picture is protected from the server that receives its embedding, and
+from anybody else who sees it. A network turns a picture into a handful of numbers. Sent as they
+are, those numbers give the picture away. Here they leave only after a proof has said how much noise
+they need, and the server still learns what it was asked to learn.</p>
 </header>"""
 
 
@@ -96,7 +100,7 @@ def _facts(results: dict[str, Any]) -> str:
         "picture, for embeddings within distance "
         f"{results['settings']['radius']:g} of each other. Measured on {held_out:,} held-out "
         "pictures; "
-        "a withheld answer counts as wrong.</p>"
+        f"a withheld answer counts as wrong.</p>{explained(on_facts(results))}"
     )
 
 
@@ -150,9 +154,28 @@ def _attack_section(outcome: DemoOutcome) -> str:
 their released values, and trains a decoder on them. A smaller ε tells it less. What it can still
 draw is the rough kind of picture: the server is meant to learn that much, and the card below says
 that it is not hidden.</p>
+{explained(on_attack(results))}
 {table}
 {_quality_table(results)}
 </section>"""
+
+
+def _gap_section(results: dict[str, Any]) -> str:
+    rows = [
+        (
+            f"{gap['name']}, ε = {gap['epsilon']:g}",
+            [percent(gap["closed"]), f"{100 * gap['lost']:.1f} points"],
+            "",
+        )
+        for gap in sorted(results["gap"], key=lambda gap: (gap["name"], gap["epsilon"]))
+    ]
+    table = figure_table("", "release", ("of the way to nothing", "accuracy lost"), rows)
+    return f"""<section aria-labelledby="gap"><h2 id="gap">What is gained, and what it costs</h2>
+<p>Without protection the attacker draws the picture; from nothing, the mean picture. How much of
+the way between the two, in structural similarity, each of our releases goes, and how many points of
+accuracy that costs against no protection. A share near 0 says that the rough picture is still
+visible; below 0, that the attacker learned a little better from noisy values.</p>
+{table}</section>"""
 
 
 def _similarity(row: dict[str, Any]) -> str:
@@ -220,18 +243,6 @@ own class within {near["same"]:.2f}, and half have one of another class within
 def _accuracy_section(results: dict[str, Any]) -> str:
     settings, best = results["settings"], best_published(results)
     others = [name for name in settings["published"] if name != best]
-    markers = {name: _MARKERS[index % len(_MARKERS)] for index, name in enumerate([best, *others])}
-    series = [_series(results, name, "published", markers[name]) for name in others]
-    series += [
-        _series(results, best, "best", markers[best]),
-        _series(results, PLAIN, "plain", "triangle"),
-        _series(results, LABEL, "label", "diamond"),
-        _series(results, OURS, "ours", "circle"),
-    ]
-    levels = [
-        Level("no protection", results["accuracy_without_protection"]),
-        Level("one class always", results["accuracy_by_chance"]),
-    ]
     summary = "; ".join(
         f"{name}: "
         + ", ".join(
@@ -241,8 +252,8 @@ def _accuracy_section(results: dict[str, Any]) -> str:
         for name in (OURS, LABEL, PLAIN, best)
     )
     chart = line_chart(
-        series,
-        levels,
+        accuracy_series(results),
+        accuracy_levels(results),
         title="Accuracy against the proved total epsilon",
         description=f"Accuracy of the server's model on held-out pictures. {summary}.",
         x_name="proved total ε per picture (smaller protects more)",
@@ -259,6 +270,8 @@ def _accuracy_section(results: dict[str, Any]) -> str:
         rows.append(
             (name, [*cells, withheld, "; ".join(mechanisms)], "strong ours" if name == OURS else "")
         )
+    response = [f"{100 * row['accuracy']:.1f}" for row in results["randomised_response"]]
+    rows.append((RESPONSE, [*response, "0.0 %", "response, expected"], ""))
     columns = (
         *[f"ε = {epsilon:g}" for epsilon in settings["epsilons"]],
         "most withheld",
@@ -269,20 +282,12 @@ def _accuracy_section(results: dict[str, Any]) -> str:
 <h2 id="accuracy">What protection costs in accuracy</h2>
 <p>Every line carries the same proved total: the same neighbours, the same kind of certificate, the
 same choice of mechanism and path by calibration. What differs is how the released network was
-trained. Ours is trained through the very noise that its release will add.</p>
+trained. Ours is trained through the very noise that its release will add. The dashed line promises
+more: randomised response on the label of the unprotected model hides any two pictures from each
+other.</p>
 <div class="scroll" role="region" aria-label="Chart" tabindex="0">{chart}</div>
 <details><summary>The same as a table</summary>{table}</details>
 </section>"""
-
-
-def _series(results: dict[str, Any], name: str, style: str, marker: str) -> Series:
-    rows = [row for row in results["rows"] if row["name"] == name]
-    return Series(
-        name,
-        tuple((row["epsilon"], row["accuracy"], 1.96 * row["standard_error"]) for row in rows),
-        style,
-        marker,
-    )
 
 
 def _details_section(results: dict[str, Any]) -> str:

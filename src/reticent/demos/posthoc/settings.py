@@ -23,9 +23,7 @@ class DemoConfig:
         radius: R, l-infinity distance of neighbours in the embedding.
         bundle_epsilon: the total whose fitted bundle and card are kept; one of ``epsilons``.
         embedder: how pictures become embeddings.
-        mechanism: release mechanism of our embedding. One mechanism keeps the demonstration short;
-            ``PosthocEncoder(mechanism="auto")`` trains for each and takes the best. The published
-            obfuscators get whichever mechanism is best for them.
+        mechanism: release mechanism of embeddings; "auto" takes the best of all for each.
         label_mechanism: mechanism of the label release.
         outputs: released values per picture.
         hidden: widths of the obfuscator.
@@ -44,7 +42,7 @@ class DemoConfig:
     radius: float
     bundle_epsilon: float
     embedder: EmbedderConfig
-    mechanism: str = "k-norm-linf"
+    mechanism: str = "auto"
     label_mechanism: str = "noisy-max"
     outputs: int = 4
     hidden: tuple[int, ...] = (32,)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 
 from reticent.core.norms import Norm
+from reticent.systems.power.protection import Protection
 from reticent.tables.attributes import HALF_ROOT
 from reticent.tables.schema import TabularSchema
 from reticent.training.noise import training_noise
@@ -46,6 +47,29 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
             released[:, part] = rows[:, part] + random.laplace(
                 scale=width / share, size=(len(rows), width)
             )
+    return released
+
+
+def clear_columns(
+    schema: TabularSchema, rows: Array, *, epsilon: float, radius: float, seed: int
+) -> Array:
+    """Encoded rows, what the radius leaves unprotected in clear, and K-norm noise in l2 on the
+    rest; shape kept.
+
+    Plain float noise from a seed: for experiments only.
+
+    Args:
+        schema: the public description of rows.
+        rows: shape (n, d), encoded.
+        epsilon: budget of a record.
+        radius: of neighbours in l2, below that of a category's change.
+        seed: of the noise.
+    """
+    released = rows.copy()
+    protected = Protection(schema, radius).protected
+    released[:, protected] = raw_vector(
+        rows[:, protected], epsilon=epsilon, radius=radius, seed=seed
+    )
     return released
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from reticent.core.extras import require
 from reticent.demos.power.attacks import NOTHING, PUBLISHED
-from reticent.pages.drawings import empty_drawing, png
+from reticent.plots import Level, Series, empty_drawing, png, utility
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_OURS, _RAW, _CEILING, _QUIET = "#0b63a5", "#b8480c", "#8a8f93", "#58646c"
+_OURS, _RAW, _CEILING = "#0b63a5", "#b8480c", "#8a8f93"
 
 
 def shown_range(results: dict[str, Any]) -> tuple[float, float]:
@@ -26,6 +26,7 @@ def shown_range(results: dict[str, Any]) -> tuple[float, float]:
         values += [
             row["accuracy"][server],
             row["raw columns"][server],
+            row["label response"],
             *([] if row["ceiling"] is None else [row["ceiling"]]),
         ]
     low, high = min(values) - 0.02, max(values) + 0.02
@@ -50,11 +51,16 @@ def figure(results: dict[str, Any]) -> bytes:
         1, len(radii) + 1, squeeze=False, gridspec_kw={"width_ratios": [*[1.0] * len(radii), 0.9]}
     )[0]
     for index, radius in enumerate(radii):
-        _accuracy(
+        rows = [row for row in results["rows"] if row["radius"] == radius]
+        utility(
             panels[index],
-            results,
-            [row for row in results["rows"] if row["radius"] == radius],
-            first=index == 0,
+            accuracy_series(results, rows),
+            accuracy_levels(results),
+            x_name="proved ε per row",
+            y_name="held-out accuracy of the server" if index == 0 else "",
+            y_range=shown_range(results),
+            title=f"Neighbours: {rows[0]['neighbours']}",
+            legend=False,
         )
     _attacks(panels[-1], results)
     named = {
@@ -68,67 +74,38 @@ def figure(results: dict[str, Any]) -> bytes:
     return png(drawing, dpi=150)
 
 
-def _accuracy(
-    axes: Axes, results: dict[str, Any], rows: list[dict[str, Any]], *, first: bool
-) -> None:
-    server, epsilons = results["settings"]["server_shown"], [row["epsilon"] for row in rows]
+def accuracy_series(results: dict[str, Any], rows: list[dict[str, Any]]) -> list[Series]:
+    """Accuracy of the server that is shown against epsilon, with 95 % intervals, for the rows of
+    one neighbourhood; ours last.
+    """
+    server, held_out = results["settings"]["server_shown"], results["data"]["held_out"]
+
+    def line(title: str, key: str, style: str, marker: str) -> Series:
+        points = tuple(
+            (row["epsilon"], row[key][server], half_width(row[key][server], held_out))
+            for row in rows
+        )
+        return Series(title, points, style, marker)
+
+    response = tuple((row["epsilon"], row["label response"], 0.0) for row in rows)
+    series = [
+        Series("label response", response, "label", "diamond", "dashed"),
+        line("raw columns", "raw columns", "best", "square"),
+        line("ours", "accuracy", "ours", "circle"),
+    ]
     if rows[0]["ceiling"] is not None:
-        heights = [100 * row["ceiling"] for row in rows]
-        axes.plot(
-            epsilons,
-            heights,
-            color=_CEILING,
-            marker="^",
-            linewidth=1.3,
-            label="ceiling of any such release",
-        )
-    for key, name, colour, marker in (
-        ("raw columns", "raw columns", _RAW, "s"),
-        ("accuracy", "reticent", _OURS, "o"),
-    ):
-        shares = [row[key][server] for row in rows]
-        axes.errorbar(
-            epsilons,
-            [100 * share for share in shares],
-            yerr=[100 * half_width(share, results["data"]["held_out"]) for share in shares],
-            color=colour,
-            marker=marker,
-            linewidth=2.2,
-            capsize=2,
-            label=name,
-        )
-    for name, value, side, lift in (
-        ("no protection", results["accuracy_without_protection"][server], "bottom", 2),
-        ("majority", results["accuracy_by_chance"], "top", -4),
-    ):
-        axes.axhline(100 * value, color=_QUIET, linestyle=(0, (2, 3)), linewidth=1)
-        axes.annotate(
-            name,
-            (0.4, 100 * value),
-            (0, lift),
-            xycoords=axes.get_yaxis_transform(),
-            textcoords="offset points",
-            color=_QUIET,
-            fontsize=9,
-            va=side,
-            ha="center",
-        )
-    low, high = shown_range(results)
-    axes.set_ylim(100 * low, 100 * high)
-    ticker = require("matplotlib.ticker", extra="plots")
-    axes.yaxis.set_major_locator(ticker.MultipleLocator(5 if high - low <= 0.5 else 20))
-    axes.set_xscale("log")
-    axes.set_xticks(epsilons, [f"{value:g}" for value in epsilons])
-    axes.minorticks_off()
-    axes.set_xlabel("proved ε per row")
-    if first:
-        axes.set_ylabel("held-out accuracy of the server, %")
-    axes.set_title(
-        f"Neighbours: {rows[0]['neighbours']}", loc="left", fontsize=11, fontweight="bold"
-    )
-    axes.grid(axis="y", color="#e6e4de")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+        points = tuple((row["epsilon"], row["ceiling"], 0.0) for row in rows)
+        series.insert(0, Series("ceiling", points, "published", "triangle"))
+    return series
+
+
+def accuracy_levels(results: dict[str, Any]) -> list[Level]:
+    """What no epsilon changes."""
+    server = results["settings"]["server_shown"]
+    return [
+        Level("no protection", results["accuracy_without_protection"][server]),
+        Level("majority", results["accuracy_by_chance"]),
+    ]
 
 
 def _attacks(axes: Axes, results: dict[str, Any]) -> None:

@@ -6,10 +6,18 @@ from html import escape
 from typing import Any
 
 from reticent.demos.power.attacks import NOTHING, PUBLISHED
-from reticent.demos.power.chart import half_width, shown_range
+from reticent.demos.power.chart import (
+    accuracy_levels,
+    accuracy_series,
+    half_width,
+    shown_range,
+)
 from reticent.demos.power.demo import SERVERS, PowerDemo, neighbours_name
-from reticent.pages.line_chart import Level, Series, line_chart
-from reticent.pages.parts import card_section, document, figure_table, percent
+from reticent.demos.power.explanations import on_accuracy, on_facts
+from reticent.demos.power.score_table import score_section
+from reticent.pages.line_chart import line_chart
+from reticent.pages.parts import card_section, document, explained, figure_table, percent
+from reticent.systems.power.query import PROTECTED
 
 _ABOUT = "Rows of a table to a server that nobody has to trust, with a proved guarantee"
 _MODELS = {"boosted": "boosted trees", "forest": "a random forest", "network": "a network"}
@@ -19,6 +27,9 @@ _MECHANISMS = {
     "score-code": "randomised response on score bins",
     "k-norm-l2": "K-norm noise",
     "gaussian": "Gaussian noise",
+    "score-noise": "K-norm noise on a score, categories as they are",
+    "score-levels": "level response on a score, categories as they are",
+    "clear-noise": "K-norm noise on numbers, categories as they are",
 }
 
 
@@ -31,6 +42,7 @@ def page(demo: PowerDemo) -> str:
         _facts(results),
         _attack_section(results),
         _accuracy_section(results),
+        score_section(results),
         _neighbour_section(results),
         card_section(demo.encoder.card()),
         _use_section(results),
@@ -47,9 +59,10 @@ def _header(results: dict[str, Any]) -> str:
     return f"""<header>
 <p class="name-of">reticent · {escape(results["data"]["name"])}</p>
 <h1>A row of a table, for a server nobody has to trust</h1>
-<p class="lead">A record of {results["data"]["columns"]} columns stays on its owner's device. What
-leaves is a number or two with noise, and a proof of what they can give away. The server learns from
-nothing else, with any model it likes.</p>
+<p class="lead">Every single record is protected from the server that receives what was made of it,
+and from anybody else who sees that. A record of {results["data"]["columns"]} columns stays on its
+owner's device. What leaves is a number or two with noise, and a proof of what they can give away.
+The server learns from nothing else, with any model it likes.</p>
 </header>"""
 
 
@@ -118,7 +131,7 @@ def _facts(results: dict[str, Any]) -> str:
         f"released rows and was scored on {data['held_out']:,} released held-out rows, so "
         "figures are good to about "
         f"{100 * half_width(stored['accuracy'][server], data['held_out']):.0f} points. Data: "
-        f"{escape(data['origin'])}.</p>"
+        f"{escape(data['origin'])}.</p>{explained(on_facts(results))}"
     )
 
 
@@ -257,7 +270,10 @@ def _accuracy_section(results: dict[str, Any]) -> str:
 <p>Held-out accuracy of {_MODELS[server]} that learnt from what was released, with 95 % intervals.
 The axis does not begin at 0. Raw columns get the same ε for the same neighbours: every attribute
 its share of it, by randomised response or Laplace noise; within a radius also one noise vector for
-the whole row, and the better of the two ways is shown.</p>
+the whole row, and the better of the two ways is shown. The dashed line releases a label alone, of a
+model of the public rows, by randomised response: any two records, whatever the heading says, and
+exact expectations.</p>
+{explained(on_accuracy(results))}
 {"".join(charts)}
 {ceiling}
 <details><summary>The same as a table, with every server</summary>
@@ -266,32 +282,14 @@ the whole row, and the better of the two ways is shown.</p>
 
 
 def _chart(results: dict[str, Any], rows: list[dict[str, Any]], name: str) -> str:
-    server, held_out = _server(results), results["data"]["held_out"]
-
-    def line(title: str, key: str, style: str, marker: str) -> Series:
-        points = tuple(
-            (row["epsilon"], row[key][server], half_width(row[key][server], held_out))
-            for row in rows
-        )
-        return Series(title, points, style, marker)
-
-    series = [
-        line("raw columns", "raw columns", "best", "square"),
-        line("ours", "accuracy", "ours", "circle"),
-    ]
-    if rows[0]["ceiling"] is not None:
-        points = tuple((row["epsilon"], row["ceiling"], 0.0) for row in rows)
-        series.insert(0, Series("ceiling", points, "published", "triangle"))
+    series = accuracy_series(results, rows)
     summary = "; ".join(
         f"{one.name}: " + ", ".join(f"{percent(y)} at epsilon {x:g}" for x, y, _ in one.points)
         for one in series
     )
     return line_chart(
         series,
-        [
-            Level("no protection", results["accuracy_without_protection"][server]),
-            Level("majority", results["accuracy_by_chance"]),
-        ],
+        accuracy_levels(results),
         title=f"Accuracy against epsilon, neighbours: {rows[0]['neighbours']}",
         description=f"Held-out accuracy. {summary}.",
         x_name="proved ε per row (smaller protects more)",
@@ -313,9 +311,9 @@ def _accuracy_table(results: dict[str, Any]) -> str:
             f"value{'s' if row['values'] > 1 else ''}"
         )
         ceiling = "" if row["ceiling"] is None else f"{100 * row['ceiling']:.1f}"
-        rows.append(
-            (f"{row['neighbours']}, ε = {row['epsilon']:g}", [*cells, ceiling, mechanism], "")
-        )
+        response = f"{100 * row['label response']:.1f}"
+        name = f"{row['neighbours']}, ε = {row['epsilon']:g}"
+        rows.append((name, [*cells, response, ceiling, mechanism], ""))
     rows.append(
         (
             "no protection",
@@ -323,19 +321,27 @@ def _accuracy_table(results: dict[str, Any]) -> str:
                 *[f"{100 * results['accuracy_without_protection'][name]:.1f}" for name in SERVERS],
                 "",
                 "",
+                "",
             ],
             "",
         )
     )
     rows.append(
-        ("majority", [*[f"{100 * results['accuracy_by_chance']:.1f}" for _ in SERVERS], "", ""], "")
+        (
+            "majority",
+            [*[f"{100 * results['accuracy_by_chance']:.1f}" for _ in SERVERS], "", "", ""],
+            "",
+        )
     )
     caption = (
         "Accuracy in percent; in brackets raw columns. The mechanism is the one that "
         "calibration on public rows chose."
     )
     return figure_table(
-        caption, "neighbours", [*[_MODELS[name] for name in SERVERS], "ceiling", "mechanism"], rows
+        caption,
+        "neighbours",
+        [*[_MODELS[name] for name in SERVERS], "label response", "ceiling", "mechanism"],
+        rows,
     )
 
 
@@ -371,6 +377,16 @@ def _within(results: dict[str, Any], reach: dict[str, Any]) -> str:
         if codes
         else ""
     )
+    free = [
+        f"ε = {row['epsilon']:g}"
+        for row in results["rows"]
+        if row["radius"] == radius and row["mechanism"] in PROTECTED
+    ]
+    if free:
+        covered += (
+            f" Where calibration chose a release that reads categories as they are "
+            f"({', '.join(free)}), another category is not hidden at all."
+        )
     return f"""<p><strong>Within {radius:g}.</strong> Every attribute is brought to one scale, on
 which a change of it, however large, is a step of at most 1. A step of {radius:g} is, for example,
 {units}: one of these, and nothing else. Rows that near to each other are told apart by no more than

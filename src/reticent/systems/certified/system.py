@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
 from reticent.accounting.composition import Composition, smallest_epsilon
-from reticent.bundles.booking import Scopes
+from reticent.bundles.booking import Books, Scopes
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, one_of, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
@@ -25,7 +25,6 @@ from reticent.core.guarantees import AddRemove, GuaranteeCard, data_set_name, un
 from reticent.core.releases import Release
 from reticent.core.rows import finite_or_zero
 from reticent.core.scopes import Scope
-from reticent.ledger.ledger import Ledger
 from reticent.mechanisms import SignedDistanceRelease
 from reticent.noise import Sampler
 from reticent.retraining.class_weights import weights_of_prevalence
@@ -415,7 +414,12 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     @override
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+        self,
+        X: npt.ArrayLike,
+        sampler: Sampler,
+        ledger: Books | None,
+        scope: Scopes | None,
+        n_jobs: int | None = None,
     ) -> Release:
         if not (scope is None or isinstance(scope, Scope)):
             raise InvalidInput(
@@ -424,7 +428,8 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
                 "records seen in fit"
             )
         self.query_.rehearse()
-        return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
+        found = super()._answer(X, sampler, ledger, scope, n_jobs)
+        return with_class_names(found, self.classes_)
 
 
 def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) -> Embedding:

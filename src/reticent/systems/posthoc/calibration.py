@@ -22,6 +22,7 @@ from reticent.mechanisms import AdditiveMechanism, optimal_test
 from reticent.networks import Network
 from reticent.systems.posthoc.label_rules import LabelRule, chances
 from reticent.systems.posthoc.plans import (
+    VECTOR_MECHANISMS,
     Path,
     Plan,
     Requirement,
@@ -30,9 +31,9 @@ from reticent.systems.posthoc.plans import (
     level_test,
     releases_labels,
     rule_plan,
-    unit_noise,
 )
 from reticent.training.heads import Head, HeadConfig, train_head
+from reticent.training.noise import training_noise
 from reticent.training.progress import Report, silent
 
 Array = npt.NDArray[np.float64]
@@ -279,7 +280,7 @@ class _Utility:
         held = torch.from_numpy(self._held.astype(np.float32))
         if labels is None:
             noise = inner.scale**2 * float(
-                unit_noise(plan.mechanism, 4000, held.shape[1]).square().sum(dim=1).mean()
+                _unit_noise(plan.mechanism, 4000, held.shape[1]).square().sum(dim=1).mean()
             )
             signal = float(held.var(dim=0, correction=0).sum())
             return float(passing.mean()) * signal / (signal + noise)
@@ -287,7 +288,7 @@ class _Utility:
         assert head is not None
         right = np.zeros(len(held))
         for _ in range(_NOISE_DRAWS):
-            released = held + inner.scale * unit_noise(plan.mechanism, len(held), held.shape[1])
+            released = held + inner.scale * _unit_noise(plan.mechanism, len(held), held.shape[1])
             right += head.predict(released.numpy()) == labels
         return float((passing * right / _NOISE_DRAWS).mean())
 
@@ -313,6 +314,15 @@ def noise_adder(mechanism: str, scale: float) -> Callable[[torch.Tensor], torch.
     """
 
     def add(batch: torch.Tensor) -> torch.Tensor:
-        return batch + scale * unit_noise(mechanism, len(batch), batch.shape[1])
+        return batch + scale * _unit_noise(mechanism, len(batch), batch.shape[1])
 
     return add
+
+
+def _unit_noise(mechanism: str, rows: int, outputs: int) -> torch.Tensor:
+    """Plain float noise of unit scale in the shape of a vector mechanism, for training and for
+    estimates only.
+    """
+    if mechanism == "gaussian":
+        return torch.randn(rows, outputs)
+    return training_noise(rows, outputs, output_norm=VECTOR_MECHANISMS[mechanism])

@@ -14,16 +14,11 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
-from reticent.core.releases import Release
-from reticent.noise import Sampler
-from reticent.systems.class_labels import restored_labels
 from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.label_lattice import worth_trying
 from reticent.systems.posthoc.plans import LABEL_MECHANISMS, LABEL_RULES
-from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import Calibration, PosthocSettings
 from reticent.systems.posthoc.system import Array, PosthocSystem
-from reticent.systems.releasing_system import with_class_names
 from reticent.training.parts.label_classifiers import CLASSIFIERS
 
 
@@ -153,17 +148,6 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         """
         query = self._fitted()
         return query.label_chances(self._inputs(X))
-
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, ledger: Any, scope: Any) -> Release:
-        """As for vectors, with positions turned into the user's own labels; withheld answers
-        stay -1 (or None).
-        """
-        return with_class_names(super()._answer(X, sampler, ledger, scope), self.classes_)
-
-    @classmethod
-    @override
-    def _restored_labels(cls, stored: Any, query: PrivateQuery) -> npt.NDArray[Any] | None:
-        return restored_labels(stored, expected=query.network.output_dimension)
 
     @override
     def _settings(self) -> PosthocSettings:

@@ -110,7 +110,7 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         radius: float,
         input_norm: str = "linf",
         embedder: Any = "dense",
-        obfuscator: Any = "noise-aware",
+        obfuscator: Any = "auto",
         certificate: Certificate = "auto",
         mechanism: str = "auto",
         path: str = "auto",

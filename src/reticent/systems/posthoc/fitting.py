@@ -316,7 +316,9 @@ def _candidates(
         input_norm=settings.input_norm,
         output=output_of(mechanism),
     )
-    rung = f"{type(part).__name__}(outputs={network.output_dimension})"
+    begun = getattr(part, "start", None)
+    start = "" if begun is None else f", start={type(begun).__name__}"
+    rung = f"{type(part).__name__}(outputs={network.output_dimension}{start})"
     candidate = Candidate(network, mechanism, bound, rung=rung)
     if mechanism not in LABEL_RULES:
         return [candidate]

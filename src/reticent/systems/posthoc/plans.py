@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-import torch
-
 from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.core.norms import Norm
@@ -24,7 +22,6 @@ from reticent.mechanisms import (
 )
 from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
 from reticent.networks import Network
-from reticent.training.noise import training_noise
 
 Path = Literal["global", "local"]
 LabelRelease = NoisyMaxRelease | SoftmaxRelease | StabilityRelease
@@ -262,12 +259,3 @@ def level_test(bound: LipschitzBound, plan: Plan, requirement: Requirement) -> L
         )
     passing, _ = optimal_test(epsilon=plan.epsilon_test, delta=plan.delta_test)
     return LevelTest(bound, plan.proposal, requirement.adjacency.radius, len(passing) - 1)
-
-
-def unit_noise(mechanism: str, rows: int, outputs: int) -> torch.Tensor:
-    """Plain float noise of unit scale in the shape of a vector mechanism, for training and for
-    estimates only.
-    """
-    if mechanism == "gaussian":
-        return torch.randn(rows, outputs)
-    return training_noise(rows, outputs, output_norm=VECTOR_MECHANISMS[mechanism])

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from torch import nn
 
 from reticent.bundles.bundle import rebuilding
 from reticent.core.errors import CorruptBundle, InvalidParameter
@@ -40,6 +39,9 @@ from reticent.systems.posthoc.plans import (
     output_of,
     plan_mechanism,
 )
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Array = npt.NDArray[np.float64]
 

@@ -1,9 +1,8 @@
-"""What the two estimators of posthoc release share: fitting, embedding, storing and explaining."""
+"""What the two estimators of posthoc release share: fitting, and loading as what was fitted."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,22 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from torch import nn
-from typing_extensions import override
 
-from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.core.checks import count
+from reticent.bundles.bundle import Bundle
 from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import GuaranteeCard
 from reticent.lipschitz import LipschitzBound
-from reticent.systems.class_labels import restored_labels
-from reticent.systems.embedding import check_sizes
-from reticent.systems.posthoc.cards import posthoc_card
+from reticent.systems.posthoc.answering import PosthocRelease
 from reticent.systems.posthoc.fitting import FittedRelease, fit_release
 from reticent.systems.posthoc.plans import Plan
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
-from reticent.systems.releasing_system import ReleasingSystem
-from reticent.tables.feature_names import kept_names, stored_names
 from reticent.tables.frames import named_rows
 from reticent.training.parts.contract import module_of
 from reticent.training.parts.embedders import Named
@@ -41,7 +33,7 @@ _EXAMPLES = {
 }
 
 
-class PosthocSystem(ReleasingSystem):
+class PosthocSystem(PosthocRelease):
     """A fitted posthoc release; use ``PosthocEncoder`` or ``PosthocClassifier``.
 
     Attributes:
@@ -78,36 +70,6 @@ class PosthocSystem(ReleasingSystem):
                 )
         super().set_params(**params)
         return self
-
-    def embed(self, X: npt.ArrayLike) -> Array:
-        """Embeddings of X, clipped to the public domain, shape (n, d). Private: never to be
-        sent.
-        """
-        return self._fitted().points(self._inputs(X))
-
-    def exact(self, X: npt.ArrayLike) -> Array:
-        """What would be released without noise, shape (n, outputs). Private: never to be sent."""
-        return self._fitted().exact(self._inputs(X))
-
-    @property
-    @override
-    def bundle_identity_(self) -> str:
-        """SHA-256 of the bundle; goes into every receipt."""
-        self._fitted()
-        return self._identity
-
-    def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
-        return posthoc_card(self._fitted())
-
-    @override
-    def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written."""
-        settings, arrays = self._fitted().describe()
-        settings["input_shape"] = list(self.input_shape_)
-        settings["labels"] = self._stored_labels()
-        settings["feature_names"] = kept_names(self)
-        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     @classmethod
     def load(
@@ -151,22 +113,8 @@ class PosthocSystem(ReleasingSystem):
             embedder=Named(chosen, name) if name else chosen,
             certificate="auto" if certificate is None else certificate,
         )
-        with rebuilding():
-            shape = tuple(
-                count(size, name="input_shape") for size in bundle.settings["input_shape"]
-            )
-            check_sizes(query.embedding, shape, query.bound.domain.dimension)
-            names = stored_names(bundle.settings, int(np.prod(shape)))
-            loaded._become(
-                query, shape, cls._restored_labels(bundle.settings["labels"], query), names
-            )
-            check_rebuilt(bundle, loaded.bundle())
+        loaded._become_stored(bundle, query)
         return loaded
-
-    @classmethod
-    def _restored_labels(cls, stored: Any, query: PrivateQuery) -> npt.NDArray[Any] | None:
-        """The labels that a bundle names, as an array; None where it names none."""
-        return None if stored is None else restored_labels(stored)
 
     @abstractmethod
     def _settings(self) -> PosthocSettings:
@@ -197,25 +145,3 @@ class PosthocSystem(ReleasingSystem):
         self.embedder_, self.considered_ = fitted.embedder, fitted.considered
         self._become(fitted.query, fitted.input_shape, fitted.classes, names)
         return fitted
-
-    def _become(
-        self,
-        query: PrivateQuery,
-        shape: tuple[int, ...],
-        classes: npt.NDArray[Any] | None,
-        names: Iterable[str] | None,
-    ) -> None:
-        query.rehearse()
-        self.query_ = query
-        self._takes(shape, names)
-        self.classes_ = classes
-        self._identity = self.bundle().identity
-
-    def _stored_labels(self) -> list[Any] | None:
-        return None if self.classes_ is None else self.classes_.tolist()
-
-    @override
-    def _fitted(self) -> PrivateQuery:
-        if not hasattr(self, "query_"):
-            raise self._not_fitted()
-        return self.query_

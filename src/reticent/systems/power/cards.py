@@ -7,6 +7,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import KNormMechanism
+from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protection import AttributeRadii, reach
 from reticent.systems.power.published import PublishedQuery
 from reticent.systems.power.query import PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
@@ -28,7 +30,7 @@ _ASSUMED = (
 )
 
 
-def power_card(query: PowerQuery | ScoreCodeQuery) -> GuaranteeCard:
+def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> GuaranteeCard:
     """The card of ``query``: what is protected, from whom, and what is assumed."""
     plan, guarantee = query.plan, query.mechanism.guarantee
     factor = (
@@ -48,6 +50,36 @@ def power_card(query: PowerQuery | ScoreCodeQuery) -> GuaranteeCard:
             "is local differential privacy."
         )
         limit = "that a record is in the table at all, and its label if that is sent along"
+    elif isinstance(plan.radius, AttributeRadii):
+        radii = plan.radius.radii
+        inside = "; ".join(f"{name} {reach(radius)}" for name, radius in radii if radius)
+        outside = [name for name, radius in radii if not radius]
+        protected = (
+            "Which of two records an answer came from, whenever they differ, in any number of "
+            "attributes at once, by no more than the radius of each, in the table's own units, and "
+            f"agree in every attribute without one: {factor}."
+        )
+        details.append(("radius of each protected attribute", inside))
+        details.append(("attributes that are not protected", ", ".join(outside) or "none"))
+        if any(
+            radius and math.isfinite(radius) and attribute.width > 1 and not attribute.codes
+            for (_, radius), attribute in zip(radii, query.schema.attributes, strict=True)
+        ):
+            details.append(
+                (
+                    "missing values",
+                    (
+                        "within a finite radius of a number that may be missing: both "
+                        "are there, or both are missing; which, is not protected"
+                    ),
+                )
+            )
+        limit = (
+            "attributes of radius 0 ("
+            + (", ".join(outside) or "none")
+            + "): what is released depends on them without noise, and may show them; changes "
+            "beyond the radii; and the label, if sent"
+        )
     else:
         protected = (
             "Which of two records an answer came from, whenever they are at most "
@@ -67,6 +99,16 @@ def power_card(query: PowerQuery | ScoreCodeQuery) -> GuaranteeCard:
             details.append(
                 ("offset of the Lipschitz statement, from the grid", f"{offset} at every distance")
             )
+        if isinstance(query, ProtectedQuery):
+            details.append(
+                (
+                    "read as it is, without noise",
+                    (
+                        "categories, and which numbers are missing: no two records within the "
+                        "radius differ in them"
+                    ),
+                )
+            )
         limit = (
             f"the record beyond distance {plan.radius:g}: several attributes together "
             "may be visible; and its label, if sent"
@@ -76,6 +118,9 @@ def power_card(query: PowerQuery | ScoreCodeQuery) -> GuaranteeCard:
         "score-code": f"{plan.response} on bins of a public {plan.model} model's score",
         "k-norm-l2": "K-norm noise in l2",
         "gaussian": "Gaussian noise",
+        "score-noise": "K-norm noise in l-infinity on scores of what is protected",
+        "score-levels": "level response on the side of a score of what is protected",
+        "clear-noise": "K-norm noise on what is protected; the rest as it is",
     }[plan.mechanism]
     bound = query.bound
     return GuaranteeCard(

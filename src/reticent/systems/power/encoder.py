@@ -4,6 +4,7 @@ proved guarantee.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from reticent.bundles.booking import Scopes, answer_and_book
+from reticent.bundles.booking import Books, Scopes, answer_and_book
 from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
@@ -21,19 +22,20 @@ from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
-from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.mechanism_choice import (
-    ANY_TWO_RECORDS,
     FitSettings,
     PublicRows,
+    compared,
     fit_mechanisms,
     stored_query,
 )
+from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.published import PublishedPower, PublishedQuery
-from reticent.systems.power.query import MECHANISMS, PowerPlan, PowerQuery
+from reticent.systems.power.query import MECHANISMS, PROTECTED, PowerPlan, PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.scoring import SCORINGS
 from reticent.systems.streaming import ReleasesStreams
@@ -75,14 +77,18 @@ class PowerEncoder(
         epsilon: of one answer, above 0.
         delta: of one answer, in [0, 1); above 0 allows Gaussian noise. In published mode one minus
             the confidence of the density's interval, above 0.
-        radius: neighbourhood radius, or None for any two records. Not used in published mode.
+        radius: l2 radius in the encoded space; or a radius for every attribute, {name: radius} in
+            the column's own units (days of a date, ranks of ordered categories; 0: not protected,
+            infinity: any value); or None for any two records. Not used in published mode.
         schema: public description of the columns, or a pair (lower, upper): one public range for
             numeric columns.
         mode: "private" or "published".
         mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
-            "gaussian", "code", "score-code". The last two hide any two records from each other
-            whatever the radius, and win where the radius is large; with ``radius=None`` they are
-            what "auto" compares. "score-code" needs no torch.
+            "gaussian", "code", "score-code", "score-noise", "score-levels", "clear-noise". The two
+            codes hide any two records from each other whatever the radius, and win where the radius
+            is large; with ``radius=None`` they are what "auto" compares. "score-code" needs no
+            torch. The last three read what the radius leaves unprotected as it is
+            (docs/power.md).
         scoring: what mechanisms are chosen by: "information" (nats about the label), "accuracy",
             "balanced_accuracy" or "auc"; ties are broken by information.
         outputs: numbers of released values that are tried for vectors.
@@ -135,7 +141,7 @@ class PowerEncoder(
         reticent.tables.TabularSchema: the public description of a table.
     """
 
-    query_: PowerQuery | ScoreCodeQuery | PublishedQuery
+    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | PublishedQuery
     considered_: tuple[PowerPlan, ...]
     training_: PowerTraining | None
 
@@ -144,7 +150,7 @@ class PowerEncoder(
         *,
         epsilon: float,
         delta: float,
-        radius: float | None,
+        radius: float | Mapping[str, float] | None,
         schema: TabularSchema | tuple[float, float],
         mode: str = "private",
         mechanism: str = "auto",
@@ -191,8 +197,9 @@ class PowerEncoder(
             CalibrationFailed: no mechanism meets the requirement.
             MissingExtra: torch, which encoders are trained with, is not installed.
         """
-        plan, mechanisms = self._required(), self._mechanisms()
-        trained = self.mode == "published" or mechanisms != ("score-code",)
+        one_of(self.mode, MODES, name="mode")
+        one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism")
+        trained = self.mode == "published" or self.mechanism != "score-code"
         if trained:
             require("torch", extra="networks", instead="use mechanism='score-code'")
         sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
@@ -211,6 +218,8 @@ class PowerEncoder(
         else:
             table = as_table(plain_rows(X), name="X")
         schema = self._schema(table, names)
+        plan = self._required(schema)
+        mechanisms = compared(plan, schema) if self.mechanism == "auto" else (self.mechanism,)
         rows = schema.encode(table)
         classes, labels = class_labels(y, len(rows))
         random = training_generator(self.random_state)
@@ -248,26 +257,31 @@ class PowerEncoder(
         self,
         X: npt.ArrayLike,
         *,
-        ledger: Ledger | None = None,
+        ledger: Books | None = None,
         scope: Scopes | None = None,
         sampler: str = "exact",
+        n_jobs: int | None = None,
     ) -> Release:
         """One vector for each row of X, charged before it is computed; noise from the operating
         system.
 
         Args:
             X: shape (n, columns).
-            ledger, scope: where the cost is booked; without them the receipt says that nothing was.
+            ledger, scope: where the cost is booked, a ``Ledger`` or its ``Leases``; without them
+                the receipt says that nothing was.
                 A sequence charges each row to a scope of its own, all of them or none
                 (docs/ledger.md).
             sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
                 (an extra; docs/noise.md).
+            n_jobs: workers that answer, as of ``joblib.Parallel``; None for one, or for those of
+                ``joblib.parallel_config``, a Dask cluster among them (docs/size.md). All rows are
+                charged before any worker starts.
 
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees,
             LedgerUnavailable: nothing is answered.
         """
-        return self._answer(X, release_sampler(sampler), ledger, scope)
+        return self._answer(X, release_sampler(sampler), ledger, scope, n_jobs)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt
@@ -344,7 +358,9 @@ class PowerEncoder(
         loaded = cls(
             epsilon=plan.epsilon,
             delta=plan.delta,
-            radius=plan.radius,
+            radius=dict(plan.radius.radii)
+            if isinstance(plan.radius, AttributeRadii)
+            else plan.radius,
             schema=query.schema,
             mechanism=plan.mechanism,
             scoring=plan.scoring,
@@ -364,24 +380,31 @@ class PowerEncoder(
         self.n_features_in_ = query.schema.columns
         self.bundle_identity_ = "" if isinstance(query, PublishedQuery) else self.bundle().identity
 
-    def _required(self) -> PowerPlan:
-        one_of(self.mode, MODES, name="mode")
+    def _required(self, schema: TabularSchema) -> PowerPlan:
+        """Budget, radius and scoring, checked; its mechanism is the one asked for, or stands for
+        any.
+        """
         epsilon = positive(self.epsilon, name="epsilon")
         delta = probability(self.delta, name="delta", allow_zero=self.mode == "private")
-        radius = None if self.radius is None else positive(self.radius, name="radius")
+        radius: float | AttributeRadii | None
+        if isinstance(self.radius, Mapping):
+            radius = AttributeRadii.of(self.radius, schema)
+        else:
+            radius = None if self.radius is None else positive(self.radius, name="radius")
         scoring = one_of(self.scoring, SCORINGS, name="scoring")
-        return PowerPlan(
-            mechanism="k-norm-l2", epsilon=epsilon, delta=delta, radius=radius, scoring=scoring
+        required = PowerPlan(
+            mechanism="code",
+            codes=(0, 1),
+            epsilon=epsilon,
+            delta=delta,
+            radius=radius,
+            scoring=scoring,
         )
-
-    def _mechanisms(self) -> tuple[str, ...]:
-        if one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism") == "auto":
-            if self.radius is None:
-                return ANY_TWO_RECORDS
-            return tuple(
-                mechanism for mechanism in MECHANISMS if mechanism != "gaussian" or self.delta > 0
-            )
-        return (self.mechanism,)
+        if self.mechanism in PROTECTED or self.mechanism in ("k-norm-l2", "gaussian"):
+            required = replace(required, mechanism=self.mechanism, codes=())
+        if self.mechanism in PROTECTED and radius is not None:
+            Protection(schema, radius)
+        return required
 
     def _schema(self, table: npt.NDArray[Any], names: Names | None) -> TabularSchema:
         if isinstance(self.schema, TabularSchema):
@@ -411,12 +434,23 @@ class PowerEncoder(
         return PublishedQuery(schema, trained.network, density, mechanism)
 
     def _answer(
-        self, X: npt.ArrayLike, sampler: Sampler, ledger: Ledger | None, scope: Scopes | None
+        self,
+        X: npt.ArrayLike,
+        sampler: Sampler,
+        ledger: Books | None,
+        scope: Scopes | None,
+        n_jobs: int | None = None,
     ) -> Release:
         query = self._fitted()
         inputs = self._inputs(X)
         release = answer_and_book(
-            query, inputs, sampler=sampler, bundle=self.bundle_identity_, ledger=ledger, scope=scope
+            query,
+            inputs,
+            sampler=sampler,
+            bundle=self.bundle_identity_,
+            ledger=ledger,
+            scope=scope,
+            n_jobs=n_jobs,
         )
         return framed(release, X, self.get_feature_names_out())
 
@@ -443,7 +477,7 @@ class PowerEncoder(
             )
         return query.mechanism.matrix
 
-    def _fitted(self) -> PowerQuery | ScoreCodeQuery | PublishedQuery:
+    def _fitted(self) -> PowerQuery | ScoreCodeQuery | ProtectedQuery | PublishedQuery:
         if not hasattr(self, "query_"):
             raise NotFittedYet(
                 "this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle"

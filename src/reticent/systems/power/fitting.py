@@ -16,6 +16,7 @@ from reticent.core.norms import Norm
 from reticent.mechanisms import analytic_sigma
 from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
+from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerPlan, PowerQuery, rank
 from reticent.systems.power.scoring import Scores, channel_scores, joint_of, prediction_scores
 from reticent.tables.schema import TabularSchema
@@ -110,6 +111,7 @@ def _vectors(
     settings: FitSettings,
     report: Report,
 ) -> PowerQuery:
+    assert not isinstance(required.radius, AttributeRadii)  # the plan refuses it
     distance = schema.diameter if required.radius is None else required.radius
     delta = required.delta if name == "gaussian" else 0.0
     sigma = (

@@ -12,18 +12,42 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput
-from reticent.systems.power.query import PowerPlan, PowerQuery, rank
+from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protection import (
+    LARGEST_SHARED_RADIUS,
+    AttributeRadii,
+    Protection,
+)
+from reticent.systems.power.query import PROTECTED, PowerPlan, PowerQuery, rank
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
-PrivateQuery = PowerQuery | ScoreCodeQuery
+PrivateQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery
 
 ANY_TWO_RECORDS = ("score-code", "code")
 """What "auto" compares where any two records are neighbours. Noise on vectors would have to cover
 the diameter of the encoded box; it stays available by name."""
+
+
+def compared(plan: PowerPlan, schema: TabularSchema) -> tuple[str, ...]:
+    """What "auto" compares for the budget and the radius of ``plan``.
+
+    Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
+    the scores of the protected ones do with the same noise what it does, and more.
+    """
+    radius = plan.radius
+    if radius is None:
+        return ANY_TWO_RECORDS
+    if isinstance(radius, AttributeRadii):
+        return (*ANY_TWO_RECORDS, *PROTECTED)
+    names = ("k-norm-l2", *ANY_TWO_RECORDS, *(("gaussian",) if plan.delta else ()))
+    if radius > LARGEST_SHARED_RADIUS:
+        return names
+    free = len(Protection(schema, radius).free) > 0
+    return (*PROTECTED, *(name for name in names if name != "k-norm-l2" or not free))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +128,16 @@ def fit_mechanisms(
                 report=report,
             )
         )
-    others = [name for name in mechanisms if name != "score-code"]
+    protected = [name for name in mechanisms if name in PROTECTED]
+    if protected:
+        from reticent.systems.power.protected_fitting import fit_protected
+
+        found.append(
+            fit_protected(
+                schema, required, rows, mechanisms=protected, settings=settings, report=report
+            )
+        )
+    others = [name for name in mechanisms if name not in ("score-code", *PROTECTED)]
     if others:
         from reticent.systems.power.fitting import fit_query
 
@@ -122,6 +155,8 @@ def stored_query(settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) 
         CorruptBundle: fields or arrays that are missing or do not fit together.
     """
     plan = settings.get("plan")
-    scored = isinstance(plan, dict) and plan.get("mechanism") == "score-code"
-    kind = ScoreCodeQuery if scored else PowerQuery
+    mechanism = plan.get("mechanism") if isinstance(plan, dict) else None
+    if mechanism in PROTECTED:
+        return ProtectedQuery.from_description(settings, arrays)
+    kind = ScoreCodeQuery if mechanism == "score-code" else PowerQuery
     return kind.from_description(settings, arrays)

@@ -8,6 +8,7 @@ response; they are released as one-hot vectors, so that every model can read eit
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,7 @@ from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.systems.power.certificates import EncoderBound, sorting_bound
 from reticent.systems.power.channels import RESPONSES
+from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.public_models import PUBLIC_MODELS
 from reticent.systems.power.scoring import SCORINGS
 from reticent.tables.schema import TabularSchema
@@ -39,9 +41,15 @@ from reticent.tables.schema import TabularSchema
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
-MECHANISMS = ("k-norm-l2", "gaussian", "code", "score-code")
+PROTECTED = ("score-noise", "score-levels", "clear-noise")
+"""Mechanisms that protect within a radius and read everything else as it is: noise on scores that
+are Lipschitz in what is protected, level response on the side of one, noise on the protected
+coordinates themselves. All are pure."""
+
+MECHANISMS = ("k-norm-l2", "gaussian", "code", "score-code", *PROTECTED)
 """Release mechanisms: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised
-response on what a network says (pure), a channel on bins of a public model's score (pure).
+response on what a network says (pure), a channel on bins of a public model's score (pure), and
+those of ``PROTECTED``.
 """
 
 TIE = 1e-9
@@ -61,7 +69,8 @@ class PowerPlan:
     Attributes:
         mechanism: one of ``MECHANISMS``.
         epsilon, delta: cost of one answer.
-        radius: l2 distance of neighbours; None: any two records are neighbours.
+        radius: l2 distance of neighbours; a radius for each attribute; None: any two records are
+            neighbours.
         codes: with the mechanism "code", the classes that are told apart, two or more; ()
             otherwise.
         utility: what calibration rows expect of the release by ``scoring``.
@@ -74,7 +83,7 @@ class PowerPlan:
     mechanism: str
     epsilon: float
     delta: float
-    radius: float | None
+    radius: float | AttributeRadii | None
     codes: tuple[int, ...] = ()
     utility: float = 0.0
     information: float = 0.0
@@ -89,8 +98,18 @@ class PowerPlan:
             )
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta")
-        if self.radius is not None:
+        if self.radius is not None and not isinstance(self.radius, AttributeRadii):
             positive(self.radius, name="radius")
+        if self.mechanism in PROTECTED and self.radius is None:
+            raise InvalidParameter(
+                f"mechanism={self.mechanism!r}: expected a radius; without one any two records "
+                "are neighbours, and nothing is free"
+            )
+        if isinstance(self.radius, AttributeRadii) and self.mechanism in ("k-norm-l2", "gaussian"):
+            raise InvalidParameter(
+                f"mechanism={self.mechanism!r}: expected an l2 radius, one number, got a radius "
+                f"for each attribute; use one of {', '.join(PROTECTED)}"
+            )
         for name in ("utility", "information"):
             if not math.isfinite(real(getattr(self, name), name=name)):
                 raise InvalidParameter(f"{name}={getattr(self, name)!r}: expected a finite number")
@@ -116,7 +135,16 @@ class PowerPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, the constructor's arguments."""
-        return {**asdict(self), "codes": list(self.codes)}
+        radius = self.radius.to_dict() if isinstance(self.radius, AttributeRadii) else self.radius
+        return {**asdict(self), "codes": list(self.codes), "radius": radius}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerPlan:
+        """The plan that ``to_dict`` described, for records of ``schema``."""
+        radius = values.get("radius")
+        if isinstance(radius, dict):
+            radius = AttributeRadii.of(AttributeRadii.numbers(radius), schema)
+        return cls(**{**values, "radius": radius})
 
 
 def rank(plan: PowerPlan) -> tuple[float, float]:
@@ -124,8 +152,9 @@ def rank(plan: PowerPlan) -> tuple[float, float]:
     return -round(plan.utility / TIE) * TIE, -plan.information
 
 
-def neighbours_within(radius: float | None, schema: TabularSchema) -> Adjacency:
-    """Records at most ``radius`` apart under this schema, or one record replaced by any other.
+def neighbours_within(radius: float | AttributeRadii | None, schema: TabularSchema) -> Adjacency:
+    """Records at most ``radius`` apart under this schema, all at once or in each attribute, or one
+    record replaced by any other.
 
     The latter holds for any two records whatever the schema, so costs of bundles with different
     schemas add up. It has no data set: the records are those that a release is given, and whose
@@ -133,6 +162,8 @@ def neighbours_within(radius: float | None, schema: TabularSchema) -> Adjacency:
     """
     if radius is None:
         return Replace(1)
+    if isinstance(radius, AttributeRadii):
+        return Protection(schema, radius).adjacency
     return Neighborhood(Norm.L2, radius, SPACE, schema.digest)
 
 
@@ -182,6 +213,7 @@ class PowerQuery:
             return StabilityResponse(
                 classes=len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency
             )
+        assert not isinstance(plan.radius, AttributeRadii)  # the plan refuses it
         distance = self.schema.diameter * (1.0 + 2.0**-40) if plan.radius is None else plan.radius
         shared: dict[str, Any] = {
             "sensitivity": self.bound.constant * distance,
@@ -272,9 +304,8 @@ class PowerQuery:
         """
         with rebuilding():
             network = rebuild(settings["network"], arrays, "encoder")
-            query = cls(
-                TabularSchema.from_dict(settings["schema"]), network, PowerPlan(**settings["plan"])
-            )
+            schema = TabularSchema.from_dict(settings["schema"])
+            query = cls(schema, network, PowerPlan.from_dict(settings["plan"], schema))
             most = max(query.plan.codes, default=0)
             if network.input_shape != (query.schema.dimension,) or most >= network.output_dimension:
                 raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")

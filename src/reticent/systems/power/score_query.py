@@ -168,10 +168,8 @@ class ScoreCodeQuery:
             CorruptBundle: fields or arrays that are missing or do not fit together.
         """
         with rebuilding():
-            schema, plan = (
-                TabularSchema.from_dict(settings["schema"]),
-                PowerPlan(**settings["plan"]),
-            )
+            schema = TabularSchema.from_dict(settings["schema"])
+            plan = PowerPlan.from_dict(settings["plan"], schema)
             model = model_from(plan.model, arrays, dimension=schema.dimension)
             bins = ScoreBins(arrays["bins"], len(model.start))
             query = cls(schema, model, bins, arrays["channel"], plan)

@@ -34,6 +34,7 @@ from reticent.systems.private_knn.inputs import (
     grid_of,
     input_rows,
     protected,
+    sharded_records,
 )
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession, MemoryCount
 from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
@@ -42,6 +43,7 @@ from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
 from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, rows_as_fitted
 from reticent.tables.frames import framed, named_rows
+from reticent.tables.shards import Shards
 from reticent.training.features import FeatureMap
 
 if TYPE_CHECKING:
@@ -212,12 +214,19 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             epsilon=epsilon, delta=delta, classes=classes, queries=queries, **{**chosen, **settings}
         )
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, keys: Sequence[Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: npt.ArrayLike | Shards,
+        y: npt.ArrayLike | None = None,
+        keys: Sequence[Any] | None = None,
+    ) -> Self:
         """Keeps the private records, and settles the noise without looking at them.
 
         Args:
-            X: shape (n, features) or (n, height, width) or (n, channels, height, width).
-            y: shape (n,), labels.
+            X: shape (n, features) or (n, height, width) or (n, channels, height, width). Or
+                ``reticent.tables.Shards``, which hold the labels too: they are read block by block
+                and kept as 16-bit points, and answers do not depend on how they are split.
+            y: shape (n,), labels; None with shards.
             keys: one per record, equal for the records of one person. A person then counts as one:
                 only the nearest record of each may vote, and the guarantee covers all of them. None
                 where every record is a person's only one.
@@ -226,17 +235,26 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             InvalidInput, InvalidParameter, UnknownName: nothing is kept.
             CalibrationFailed: no noise meets the total, or the given noise does not.
         """
-        rows, names = named_rows(X)
+        shards = X if isinstance(X, Shards) else None
+        rows, names = named_rows(X) if shards is None else (shards.first, None)
+        if shards is not None and y is not None:
+            raise InvalidInput("y: expected None with shards, which hold their labels")
         inputs, shape = input_rows(rows)
-        classes, codes = record_labels(y, len(inputs), self.classes)
-        found = checked_keys(keys, len(inputs))
+        size = len(inputs) if shards is None else len(shards)
+        classes, codes = record_labels(
+            y if shards is None else shards.all_labels(), size, self.classes
+        )
+        found = checked_keys(keys, size)
         one_of(self.engine, ENGINES, name="engine")
         feature_map = feature_map_of(self.feature_map, shape)
         features = feature_map.features(inputs)
         grid = grid_of(self.feature_range, feature_map, features.shape[1])
-        search = NeighbourSearch(
-            Records.of(grid.points(features), codes, found), engine=self.engine
+        records = (
+            Records.of(grid.points(features), codes, found)
+            if shards is None
+            else sharded_records(shards, codes, found, feature_map=feature_map, grid=grid)
         )
+        search = NeighbourSearch(records, engine=self.engine)
         self._settle(len(classes), protected(self.data_set, keys))
         self.feature_map_, self.grid_, self.search_ = feature_map, grid, search
         self.keyed_ = found is not None

@@ -5,6 +5,7 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from reticent.core.checks import one_each
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
-from reticent.neighbours import PointGrid
+from reticent.neighbours import PointGrid, ShardedRecords
 from reticent.neighbours.records import key_bytes
 from reticent.systems.input_rows import input_rows as input_rows
+from reticent.tables.shards import Shards
 from reticent.training.features import (
     FeatureMap,
     HogFeatures,
@@ -89,6 +91,36 @@ def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> Point
         return PointGrid.of_range(feature_range[0], feature_range[1], features=features)
     except InvalidInput as error:
         raise InvalidParameter(f"feature_{error}") from error
+
+
+def sharded_records(
+    shards: Shards,
+    codes: npt.NDArray[np.int64],
+    keys: list[Any] | None,
+    *,
+    feature_map: FeatureMap,
+    grid: PointGrid,
+) -> ShardedRecords:
+    """The records of shards as 16-bit points, a block of them at a time.
+
+    Args:
+        shards: the records.
+        codes: shape (n,), places of labels, in the order of the shards.
+        keys: one for each record, or None.
+        feature_map, grid: public.
+
+    Raises:
+        InvalidInput: NaN or infinity.
+    """
+    ends = np.cumsum(shards.block_sizes)
+    parts = [slice(int(first), int(last)) for first, last in pairwise([0, *ends])]
+    return ShardedRecords.of(
+        (
+            (grid.points(feature_map.features(rows)), codes[part])
+            for rows, part in zip(shards.blocks(), parts, strict=True)
+        ),
+        keys=None if keys is None else [keys[part] for part in parts],
+    )
 
 
 def protected(data_set: str | None, keys: Sequence[Any] | None) -> AddRemove:

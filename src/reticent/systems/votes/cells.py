@@ -18,9 +18,10 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.whole_numbers import clipped, exact_product
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
-from reticent.systems.votes.estimator import PublicRows, Voters
+from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.systems.votes.sums import VOTE, centred_labels, centred_length, person_blocks
+from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import REACH, UNIT
 
 Array = npt.NDArray[np.float64]
@@ -152,12 +153,14 @@ class CellsClassifier(ReleasedModel):
         return tuple(SumBlock(len(level) * classes, bound, share) for level in self._levels), 1
 
     @override
-    def _learn(self, voters: Voters, public: PublicRows | None, session: SumSession) -> None:
+    def _learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
         classes = len(self.classes_)
-        totals = [
-            VOTE * self._votes(voters, nearest(voters.points, level), len(level))
-            for level in self._levels
-        ]
+        totals = [np.zeros((len(level), classes)) for level in self._levels]
+        for part in voters.blocks():
+            for total, level in zip(totals, self._levels, strict=True):
+                total += VOTE * self._votes(part, nearest(part.points, level), len(level))
         noisy = session.release(totals)
         unit = VOTE * classes
         found: Array | None = None

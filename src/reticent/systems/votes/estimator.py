@@ -18,38 +18,16 @@ from reticent.neighbours.records import key_bytes
 from reticent.systems.input_rows import input_rows
 from reticent.systems.record_labels import Classes, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted
+from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
 from reticent.tables.feature_names import keep_names, rows_as_fitted
 from reticent.tables.frames import named_rows, rows_named_alike
+from reticent.tables.shards import Shards
 from reticent.training.public_space import PublicSpace, RowMap, range_of, whitening_of
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 COUNTINGS = ("add-remove", "replace")
-
-
-@dataclass(frozen=True, eq=False)
-class Voters:
-    """The private records of one fit, those of a person one after the other.
-
-    Attributes:
-        points: shape (n, m), whole numbers.
-        codes: shape (n,), places of labels.
-        starts: shape (persons,), where each person's records begin; None where every record is
-            protected by itself.
-    """
-
-    points: Array
-    codes: Integers
-    starts: Integers | None
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @property
-    def units(self) -> int:
-        """Records, or persons where they are protected."""
-        return len(self.codes) if self.starts is None else len(self.starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +65,12 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
 
     def _prepare(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        X: npt.ArrayLike | Shards,
+        y: npt.ArrayLike | None,
         public_X: npt.ArrayLike | None,
         public_y: npt.ArrayLike | None,
         keys: Sequence[Any] | None,
-    ) -> tuple[Voters, PublicRows | None]:
+    ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
         """Records and public rows as points; refuses what does not fit, before any charge.
 
         Raises:
@@ -103,16 +81,30 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
         whitening_of(self.whitening)
         if self.components is not None:
             count(self.components, name="components")
-        records, names = named_rows(X)
+        shards = X if isinstance(X, Shards) else None
+        if shards is not None and (y is not None or keys is not None):
+            raise InvalidInput(
+                "y, keys: expected None with shards, which hold their labels; a person's records "
+                "have to be in one table"
+            )
+        records, names = (shards.first, None) if shards is not None else named_rows(X)
         inputs, shape = input_rows(records)
-        classes, codes = record_labels(y, len(inputs), self.classes)
+        labels = y if shards is None else shards.all_labels()
+        rows = len(inputs) if shards is None else len(shards)
+        classes, codes = record_labels(labels, rows, self.classes)
         persons = _persons(keys, len(inputs))
         row_map = _row_map(self.feature_map, shape)
         public_inputs, public_codes = _public(
             public_X, public_y, classes=classes, names=names, shape=shape, columns=inputs.shape[1]
         )
         space, public_points = self._space(row_map, inputs.shape[1], public_inputs)
-        points = space.points(_features(row_map, inputs))
+        points_of = _Points(space, row_map)
+        voters: Voters | ShardedVoters
+        if shards is not None:
+            shards.check()
+            voters = ShardedVoters(shards, codes, points_of)
+        else:
+            voters = voters_of(points_of(inputs), codes, persons)
         self._adjacency = self._protected(keyed=persons is not None)
         self.map_, self.space_, self.classes_ = row_map, space, classes
         self.input_shape_, self.n_features_in_ = shape, inputs.shape[1]
@@ -121,7 +113,7 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
         self.public_labels_ = 0 if public_codes is None else len(public_codes)
         keep_names(self, names)
         public = None if public_points is None else PublicRows(public_points, public_codes)
-        return _voters(points, codes, persons), public
+        return voters, public
 
     def _space(
         self, row_map: RowMap | None, columns: int, public_inputs: Array | None
@@ -170,6 +162,17 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """From rows to points, each from its own row alone."""
+
+    space: PublicSpace
+    row_map: RowMap | None
+
+    def __call__(self, rows: Array) -> Array:
+        return self.space.points(_features(self.row_map, rows))
 
 
 def _features(row_map: RowMap | None, inputs: Array) -> Array:
@@ -246,11 +249,3 @@ def _persons(keys: Sequence[Any] | None, records: int) -> Integers | None:
     numbers: dict[bytes, int] = {}
     names = [key_bytes(key) for key in one_each(keys, records, name="keys")]
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-
-
-def _voters(points: Array, codes: Integers, persons: Integers | None) -> Voters:
-    if persons is None:
-        return Voters(points, codes, None)
-    order = np.argsort(persons, kind="stable")
-    starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
-    return Voters(points[order], codes[order], starts)

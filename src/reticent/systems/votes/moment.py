@@ -12,10 +12,11 @@ from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidParameter
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
-from reticent.systems.votes.estimator import PublicRows, Voters
+from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.systems.votes.sums import centred_labels, centred_length, outer_sum
+from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import LENGTH, directions_of, intercept_of
 
 Array = npt.NDArray[np.float64]
@@ -121,14 +122,18 @@ class MomentClassifier(ReleasedModel):
         return (sums, SumBlock(1, COUNT_STEPS, COUNT_SHARE)), 1
 
     @override
-    def _learn(self, voters: Voters, public: PublicRows | None, session: SumSession) -> None:
+    def _learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
         classes = len(self.classes_)
-        total = outer_sum(
-            voters,
-            directions_of(voters.points, intercept=self.intercept),
-            _LABEL_STEPS * centred_labels(voters.codes, classes),
-            lengths=(LENGTH, _LABEL_STEPS * centred_length(classes)),
-        )
+        total = np.zeros((self.space_.dimension + 1, classes))
+        for part in voters.blocks():
+            total += outer_sum(
+                part,
+                directions_of(part.points, intercept=self.intercept),
+                _LABEL_STEPS * centred_labels(part.codes, classes),
+                lengths=(LENGTH, _LABEL_STEPS * centred_length(classes)),
+            )
         noisy, counted = session.release((total, [COUNT_STEPS * voters.units]))
         count = NoisyCount(session.sigmas[1])
         count.add(counted)

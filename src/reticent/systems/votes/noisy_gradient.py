@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.whole_numbers import clipped, exact_product, softmax
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
-from reticent.systems.votes.estimator import PublicRows, Voters
+from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
 from reticent.systems.votes.public_labels import public_softmax_regression
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.systems.votes.sums import outer_sum
+from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import LENGTH, directions_of, intercept_of
 
 Array = npt.NDArray[np.float64]
@@ -182,19 +184,23 @@ class NoisyGradientClassifier(ReleasedModel):
         return (gradient, SumBlock(1, COUNT_STEPS, COUNT_SHARE)), self.steps
 
     @override
-    def _learn(self, voters: Voters, public: PublicRows | None, session: SumSession) -> None:
+    def _learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
         weights, self.weights_ = self._start, self._start
         if self.steps == 0:
             return
-        directions = directions_of(voters.points, intercept=self.intercept)
+        blocks = _Directions(voters, self.intercept)
         counted = len(session.mechanism.blocks) > 1
         noisy_count = NoisyCount(session.sigmas[1]) if counted else None
         # With counting="replace" the number of units is the same for neighbours.
         records = float(self.records if self.records is not None else voters.units)
         momentum, total = np.zeros_like(weights), np.zeros_like(weights)
         for step in range(self.steps):
-            residuals = residual_steps(directions, voters.codes, weights)
-            gradient = outer_sum(voters, directions, residuals, lengths=(LENGTH, RESIDUAL))
+            gradient = np.zeros_like(weights)
+            for part, directions in blocks:
+                residuals = residual_steps(directions, part.codes, weights)
+                gradient += outer_sum(part, directions, residuals, lengths=(LENGTH, RESIDUAL))
             if noisy_count is None:
                 (noisy,) = session.release((gradient,))
             else:
@@ -250,6 +256,24 @@ class NoisyGradientClassifier(ReleasedModel):
             ("start", "public labels" if self.warm_start else "zero"),
             ("learning rate, momentum", f"{self.learning_rate:g}, {self.momentum:g}"),
         )
+
+
+class _Directions:
+    """Records with their directions, as often as they are asked for: kept where the records are
+    in memory, and otherwise read again.
+    """
+
+    def __init__(self, voters: Voters | ShardedVoters, intercept: float) -> None:
+        self._voters = voters
+        self._intercept = intercept
+        self._kept = list(self._all()) if isinstance(voters, Voters) else None
+
+    def __iter__(self) -> Iterator[tuple[Voters, Array]]:
+        return self._all() if self._kept is None else iter(self._kept)
+
+    def _all(self) -> Iterator[tuple[Voters, Array]]:
+        for part in self._voters.blocks():
+            yield part, directions_of(part.points, intercept=self._intercept)
 
 
 def residual_steps(directions: Array, codes: Integers, weights: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -21,10 +21,12 @@ from reticent.systems.prepaid_answers import PrepaidAnswers
 from reticent.systems.releasing_system import with_class_names
 from reticent.systems.streaming import ReleasesStreams
 from reticent.systems.votes.cards import query_votes_card
-from reticent.systems.votes.estimator import PublicRows, VoteEstimator, Voters
+from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.responses import Response, response_of
 from reticent.systems.votes.sums import VOTE, check_exact
+from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.tables.frames import framed
+from reticent.tables.shards import Shards
 
 Array = npt.NDArray[np.float64]
 
@@ -60,13 +62,13 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
     response: str
 
     response_: Response
-    _voters: Voters
+    _voters: Voters | ShardedVoters
     _prepaid: PrepaidAnswers
 
     def fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        X: npt.ArrayLike | Shards,
+        y: npt.ArrayLike | None = None,
         *,
         public_X: npt.ArrayLike | None = None,
         public_y: npt.ArrayLike | None = None,
@@ -188,16 +190,14 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
             [SeededSampler(count(seed, name="seed", minimum=0)) for seed in seeds] for _ in totals
         ]
         found = np.empty((len(totals), len(seeds), len(points)), dtype=np.int64)
-        start = 0
-        for weights in self._weights_of(points):
-            stop = start + weights.shape[1]
-            for place, response in enumerate(responses):
-                for draw, sampler in enumerate(samplers[place]):
-                    scores = response.scores(
-                        self._voters, weights, sampler=sampler, noise_scale=scale
-                    )
-                    found[place, draw, start:stop] = scores.argmax(axis=1)
-            start = stop
+        tables: dict[str, Array] = {}  # responses of one name differ in their noise alone
+        for place, response in enumerate(responses):
+            if response.name not in tables:
+                tables[response.name] = self._tables(points, response)
+            table = tables[response.name]
+            for draw, sampler in enumerate(samplers[place]):
+                scores = response.scores(table, sampler=sampler, noise_scale=scale)
+                found[place, draw] = scores.argmax(axis=1)
         return found
 
     @classmethod
@@ -212,11 +212,19 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label with most votes, without noise. Private: for the owner of the records only."""
         self._check_fitted()
-        points = self._points(X)
-        sums = np.concatenate(
-            [self.response_.sums(self._voters, weights) for weights in self._weights_of(points)]
-        )
+        sums = self.vote_table(X)
         return np.asarray(self.classes_[sums.argmax(axis=1)])
+
+    def vote_table(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The exact votes of every label, shape (n, classes), without noise. Private: for the owner
+        of the records only.
+
+        Tables of classifiers that were fitted on parts of the records, with the same public rows,
+        add up to the table of one that was fitted on all of them; the records of a person belong
+        into one part.
+        """
+        self._check_fitted()
+        return self._tables(self._points(X), self.response_).astype(np.int64)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -247,22 +255,20 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
         return self._scores(self._points(X), sampler, positive(noise_scale, name="noise_scale"))
 
     def _scores(self, points: Array, sampler: Sampler, noise_scale: float) -> Array:
-        return np.concatenate(
-            [
-                self.response_.scores(
-                    self._voters, weights, sampler=sampler, noise_scale=noise_scale
-                )
-                for weights in self._weights_of(points)
-            ]
-        )
+        table = self._tables(points, self.response_)
+        return self.response_.scores(table, sampler=sampler, noise_scale=noise_scale)
 
-    def _weights_of(self, points: Array) -> Iterator[Array]:
-        """Weights of all records for some queries at a time, shape (n, q)."""
-        most = max(1, _AT_ONCE // max(1, len(self._voters)))
-        if self._voters.starts is not None:
-            most = max(1, most // len(self.classes_))
-        for start in range(0, len(points), most):
-            yield self._weights(self._voters, points[start : start + most])
+    def _tables(self, points: Array, response: Response) -> Array:
+        """Exact sums of all records for some queries, shape (n, classes), whole numbers."""
+        table = np.zeros((len(points), len(self.classes_)))
+        for voters in self._voters.blocks():
+            most = max(1, _AT_ONCE // max(1, len(voters)))
+            if voters.starts is not None:
+                most = max(1, most // len(self.classes_))
+            for start in range(0, len(points), most):
+                part = slice(start, start + most)
+                table[part] += response.sums(voters, self._weights(voters, points[part]))
+        return table
 
     def _labelled(self, scores: Array, sampler: Sampler, prepaid: PrepaidAnswers | None) -> Release:
         booked = "" if prepaid is None else prepaid.booked

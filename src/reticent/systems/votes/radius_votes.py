@@ -12,9 +12,10 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.grids.whole_numbers import exact_product
 from reticent.systems.record_labels import Classes
-from reticent.systems.votes.estimator import PublicRows, Voters
+from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
+from reticent.systems.votes.voters import Voters
 from reticent.training.public_space import REACH, UNIT, share_of
 
 Array = npt.NDArray[np.float64]

@@ -25,9 +25,11 @@ from reticent.mechanisms import NoisySums, SumBlock, SumSession
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.votes.bundles import common_settings, restore_common
 from reticent.systems.votes.cards import released_model_card
-from reticent.systems.votes.estimator import PublicRows, VoteEstimator, Voters
+from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.sums import check_exact
 from reticent.systems.votes.surest_labels import SurestLabels, surest_labels
+from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.tables.shards import Shards
 from reticent.training.public_space import share_of
 
 Array = npt.NDArray[np.float64]
@@ -78,8 +80,8 @@ class ReleasedModel(VoteEstimator):
 
     def fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        X: npt.ArrayLike | Shards,
+        y: npt.ArrayLike | None = None,
         *,
         public_X: npt.ArrayLike | None = None,
         public_y: npt.ArrayLike | None = None,
@@ -91,8 +93,9 @@ class ReleasedModel(VoteEstimator):
         """Charges the whole total, then releases the model; noise from the operating system.
 
         Args:
-            X: shape (n, features) or with more axes for pictures; the private records.
-            y: shape (n,), their labels.
+            X: shape (n, features) or with more axes for pictures; the private records. Or
+                ``reticent.tables.Shards``, which hold the labels too and are read block by block.
+            y: shape (n,), their labels; None with shards.
             public_X: public rows, of the same kind; everything that is learned without paying for
                 it (scales, directions, centroids) is learned from these.
             public_y: their labels, or None.
@@ -111,8 +114,8 @@ class ReleasedModel(VoteEstimator):
 
     def simulate_fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        X: npt.ArrayLike | Shards,
+        y: npt.ArrayLike | None = None,
         *,
         seed: int,
         noise_scale: float = 1.0,
@@ -135,8 +138,8 @@ class ReleasedModel(VoteEstimator):
 
     def simulate_fits(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        X: npt.ArrayLike | Shards,
+        y: npt.ArrayLike | None = None,
         *,
         totals: Sequence[tuple[float, float]],
         seeds: Sequence[int],
@@ -287,8 +290,8 @@ class ReleasedModel(VoteEstimator):
 
     def _fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        X: npt.ArrayLike | Shards,
+        y: npt.ArrayLike | None,
         public_X: npt.ArrayLike | None,
         public_y: npt.ArrayLike | None,
         keys: Sequence[Any] | None,
@@ -324,12 +327,12 @@ class ReleasedModel(VoteEstimator):
 
     def _ready(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        X: npt.ArrayLike | Shards,
+        y: npt.ArrayLike | None,
         public_X: npt.ArrayLike | None,
         public_y: npt.ArrayLike | None,
         keys: Sequence[Any] | None,
-    ) -> tuple[Voters, PublicRows | None]:
+    ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
         """Records and public rows as points, and what public rows decide; refuses what does not
         fit, before any charge.
         """
@@ -341,7 +344,7 @@ class ReleasedModel(VoteEstimator):
 
     def _release(
         self,
-        voters: Voters,
+        voters: Voters | ShardedVoters,
         public: PublicRows | None,
         sampler: Sampler,
         noise_scale: float,
@@ -401,7 +404,9 @@ class ReleasedModel(VoteEstimator):
         """Blocks of one sum, and how many sums there are."""
 
     @abstractmethod
-    def _learn(self, voters: Voters, public: PublicRows | None, session: SumSession) -> None:
+    def _learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
         """Releases the sums, and makes the model of them; total."""
 
     @abstractmethod

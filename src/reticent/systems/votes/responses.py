@@ -17,8 +17,8 @@ from reticent.core.guarantees import AddRemove, Guarantee, Replace
 from reticent.grids.whole_numbers import clipped
 from reticent.mechanisms import NoisySums, StabilityResponse, SumBlock
 from reticent.noise import Sampler
-from reticent.systems.votes.estimator import Voters
 from reticent.systems.votes.sums import VOTE, centred_length, label_sums, person_label_sums
+from reticent.systems.votes.voters import Voters
 
 Array = npt.NDArray[np.float64]
 
@@ -44,12 +44,18 @@ class Response(Protocol):
         """The noise, in one phrase."""
 
     def sums(self, voters: Voters, weights: Array) -> Array:
-        """Exact sums by label, shape (q, classes), whole numbers; private."""
+        """Exact sums by label, shape (q, classes), whole numbers; private. Those of different
+        units add up.
+        """
 
-    def scores(
-        self, voters: Voters, weights: Array, *, sampler: Sampler, noise_scale: float
-    ) -> Array:
-        """What is released, shape (q, classes): its largest entry is the answer."""
+    def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
+        """What is released, shape (q, classes): its largest entry is the answer.
+
+        Args:
+            sums: of all records, from ``sums``.
+            sampler: source of randomness.
+            noise_scale: 1 in a release.
+        """
 
 
 def response_of(
@@ -124,13 +130,9 @@ class GaussianResponse:
         flat = clipped(parts.reshape(-1, classes), VOTE * centred_length(classes))
         return np.asarray(flat.reshape(parts.shape).sum(axis=0))
 
-    def scores(
-        self, voters: Voters, weights: Array, *, sampler: Sampler, noise_scale: float
-    ) -> Array:
+    def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
         """See ``Response``: noisy votes in records, less their mean."""
-        noisy = self.mechanism.noisy_rows(
-            self.sums(voters, weights), sampler=sampler, noise_scale=noise_scale
-        )
+        noisy = self.mechanism.noisy_rows(sums, sampler=sampler, noise_scale=noise_scale)
         votes = self._votes(noisy)
         return np.asarray(votes - votes.mean(axis=1, keepdims=True))
 
@@ -205,11 +207,8 @@ class MarginResponse:
         levels = np.maximum(np.ceil((ranked[:, -1] - ranked[:, -2]) / vote) - 1.0, 0.0)
         return np.asarray(levels.astype(np.int64))
 
-    def scores(
-        self, voters: Voters, weights: Array, *, sampler: Sampler, noise_scale: float
-    ) -> Array:
+    def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
         """See ``Response``: 1 for the answer, 0 for all others."""
-        sums = self.sums(voters, weights)
         response = self._response
         if noise_scale != 1:
             if not sampler.seeded:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput
 from reticent.grids.whole_numbers import EXACT, clipped, exact_product
-from reticent.systems.votes.estimator import Voters
+from reticent.systems.votes.voters import ShardedVoters, Voters
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def centred_length(classes: int) -> float:
     return math.nextafter(math.sqrt(classes * (classes - 1)), math.inf)
 
 
-def check_exact(voters: Voters, *bounds: float) -> None:
+def check_exact(voters: Voters | ShardedVoters, *bounds: float) -> None:
     """Refuses more records than sums are exact for; called before any charge.
 
     Args:

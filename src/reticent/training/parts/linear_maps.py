@@ -8,7 +8,8 @@ is learned comes from the public rows of ``fit``.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,15 @@ class LinearMap(Part):
 
     weight_: Array
     center_: Array
+
+    @abstractmethod
+    def fit(self, X: npt.ArrayLike, y: Any) -> Self:
+        """Learns weight and center.
+
+        Args:
+            X: public embeddings, shape (n, d).
+            y: shape (n,), classes, or None for a map that needs none.
+        """
 
     def network(self) -> Network:
         """One affine layer, from embeddings to released values."""

@@ -20,6 +20,7 @@ from reticent.networks import Network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.parts.contract import Part, PlannedRelease, seed_of
+from reticent.training.parts.linear_maps import LinearMap
 from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 from reticent.training.progress import Report, silent
 
@@ -89,6 +90,9 @@ class NoiseAware(Obfuscator):
         first_noise: noise at the start of training as a share of the full noise, in (0, 1]; None
             for a share that grows with epsilon, from .2 to .7: a small budget drowns an untrained
             network.
+        start: a linear map, such as ``LiveCoordinates()``, that the network computes before
+            training, at the noise of that map; it then says how many values are released, in place
+            of ``outputs``. None for random weights. For ReLU layers only.
         random_state: seed of training; None takes that of the estimator which it is a part of.
 
     Attributes:
@@ -125,6 +129,7 @@ class NoiseAware(Obfuscator):
         batch_size: int | None = None,
         learning_rate: float = 1e-2,
         first_noise: float | None = None,
+        start: LinearMap | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.outputs = outputs
@@ -133,10 +138,23 @@ class NoiseAware(Obfuscator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.first_noise = first_noise
+        self.start = start
         self.random_state = random_state
 
     @override
+    def variants(self) -> list[Part]:
+        """One part for each number of outputs; one in all for a start."""
+        return super().variants() if self.start is None else [clone(self)]
+
+    @override
     def check(self) -> None:
+        if self.start is not None and not isinstance(self.start, LinearMap):
+            raise InvalidParameter(
+                f"start: expected LiveCoordinates, PublicPCA or PublicDiscriminants, or None, got "
+                f"{type(self.start).__name__}"
+            )
+        if self.start is not None:
+            self.start.check()
         for size in self._sizes():
             NoiseAwareConfig(
                 epsilon=1.0,
@@ -169,11 +187,19 @@ class NoiseAware(Obfuscator):
             raise InvalidParameter(
                 f"mechanism={release.mechanism!r}: releases labels; expected one for vectors"
             )
-        settings = self._training(self._size(), len(np.asarray(X)), release.epsilon)
+        start = None if self.start is None else clone(self.start).fit(X, y).weight_
+        outputs = self._size() if start is None else len(start)
+        settings = self._training(outputs, len(np.asarray(X)), release.epsilon)
         inputs = int(np.shape(X)[-1])
         if release.input_norm is Norm.L2 or (
             release.input_norm is Norm.LINF and inputs > MAX_SIGN_BITS
         ):
+            if start is not None:
+                raise InvalidParameter(
+                    "start: expected None for l2 neighbours or more than "
+                    f"{MAX_SIGN_BITS} inputs, whose layers are orthonormal; the linear map itself "
+                    "is a rung of Ladder"
+                )
             return self._fit_sorting(X, y, release, settings, report)
         config = NoiseAwareConfig(
             epsilon=release.epsilon,
@@ -183,7 +209,7 @@ class NoiseAware(Obfuscator):
             **settings,
         )
         with torch.random.fork_rng(devices=[]):
-            self.network_ = train_noise_aware(X, y, config, report=report).network
+            self.network_ = train_noise_aware(X, y, config, start=start, report=report).network
         return self
 
     def _fit_sorting(

@@ -1,0 +1,1 @@
+"""How fast, how tight, how large: ``python -m benchmarks``."""

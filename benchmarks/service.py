@@ -1,0 +1,251 @@
+"""How fast the service answers: rows and requests a second and p99, against workers and rows a
+request, beside the same call in-process.
+
+    python benchmarks/service.py [--seconds 5] [--workers 1 2] [--postgres URL] [--folder FOLDER]
+
+Claims: at least 10,000 rows a second in requests of 1,000 rows of a table bundle; 300 requests of
+one row a second with durable charges on SQLite (synchronous=FULL); a request too many is refused
+with 429 in under 50 ms, and nothing is charged for it; memory stays flat. Peer, in the same run:
+``release`` with the same ledger in one process, which waits for the disk once a call and for
+nobody else. Processor time is printed beside the clock, since a busy machine slows the clock alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from http.client import HTTPConnection, HTTPException
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from reticent.core import Guarantee, Scope
+from reticent.ledger import Ledger
+from reticent.service.demo import write_signing_key
+from reticent.service.keys import KeyStore
+from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+
+RECORDS = "benchmark"
+ENOUGH = 1e11
+FEATURES = 14
+
+
+def make(folder: Path, url: str) -> tuple[str, np.ndarray]:
+    """A bundle of a table with 14 columns, a ledger, a key; the key and rows to ask about."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 5000)
+    X = rng.normal(size=(5000, FEATURES)) * 0.1 + 0.1 * (2 * y[:, None] - 1)
+    model = ConvexCertifiedClassifier(epsilon=0.1, classes=[0, 1], data_set=RECORDS)
+    model.fit(X, y)
+    model.save(folder / "bundles" / "labels")
+    write_signing_key(folder / "key.pem")
+    ledger = Ledger.create(url, synchronous="NORMAL", anchor=folder / "anchors")
+    total = Guarantee(ENOUGH, 0.0, model.guarantee.adjacency)
+    ledger.grant(Scope(subject=RECORDS), total)
+    _, secret = KeyStore(ledger.store).create("acme", bundles=["*"], subjects=["*"])
+    ledger.close()
+    return secret, X[:1000].round(4)
+
+
+class Server:
+    """`reticent serve` in processes of its own."""
+
+    def __init__(self, folder: Path, url: str, workers: int, **settings: object) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        given = {"bundles": folder / "bundles", "signing_key": folder / "key.pem", "ledger": url}
+        given |= {"port": self.port, "workers": workers, "level": "WARNING", **settings}
+        variables = {f"RETICENT_SERVE_{name.upper()}": str(value) for name, value in given.items()}
+        variables["RETICENT_ANCHOR"] = str(folder / "anchors")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "reticent", "serve"],
+            env={**os.environ, **variables},
+            start_new_session=True,
+        )
+        latest = time.monotonic() + 120
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > latest:
+                raise SystemExit("the server did not start")
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        try:
+            connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except (OSError, HTTPException):
+            return False
+
+    def processes(self) -> list[int]:
+        """All of its process ids."""
+        found = [self.process.pid]
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                try:
+                    parent = int(
+                        Path(f"/proc/{name}/stat").read_text().rsplit(")", 1)[1].split()[1]
+                    )
+                except OSError:
+                    continue
+                if parent == self.process.pid:
+                    found.append(int(name))
+        return found
+
+    def busy(self) -> float:
+        """Processor seconds so far."""
+        ticks = 0
+        for process in self.processes():
+            fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> float:
+        """MiB of its largest process."""
+        sizes = [
+            int(Path(f"/proc/{process}/statm").read_text().split()[1])
+            for process in self.processes()
+        ]
+        return max(sizes) * resource.getpagesize() / 2**20
+
+    def stop(self) -> None:
+        """Ends it, and waits."""
+        os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait(60)
+
+
+def ask_for(
+    server: Server, secret: str, rows: list[list[float]], *, clients: int, seconds: float
+) -> tuple[list[float], Counter[int], float, dict[int, list[float]]]:
+    """Times of all answers, statuses, seconds on the clock, and times by status."""
+    body = json.dumps({"rows": rows}).encode()
+    run, taken = os.urandom(6).hex(), count()
+    times: dict[int, list[float]] = {}
+    turn = threading.Lock()
+    end = time.perf_counter() + seconds
+
+    def one() -> None:
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+        while time.perf_counter() < end:
+            started = time.perf_counter()
+            headers = {
+                "Authorization": f"Bearer {secret}",
+                "Content-Type": "application/json",
+                "Idempotency-Key": f"{run}-{next(taken)}",
+            }
+            connection.request("POST", "/v1/bundles/labels/answers", body, headers)
+            told = connection.getresponse()
+            told.read()
+            with turn:
+                times.setdefault(told.status, []).append(time.perf_counter() - started)
+        connection.close()
+
+    started = time.perf_counter()
+    threads = [threading.Thread(target=one) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lasted = time.perf_counter() - started
+    statuses = Counter({status: len(found) for status, found in times.items()})
+    return times.get(200, []), statuses, lasted, times
+
+
+def in_process(folder: Path, url: str, rows: np.ndarray, seconds: float) -> None:
+    """The same call without a service."""
+    import reticent
+
+    system = reticent.load(folder / "bundles" / "labels")
+    ledger = Ledger.open(url, anchor=folder / "anchors")
+    scope = Scope("acme", RECORDS, system.bundle_identity_)
+    for many in (1, 100, 1000):
+        times = []
+        started, busy = time.perf_counter(), time.process_time()
+        while time.perf_counter() - started < seconds:
+            begun = time.perf_counter()
+            system.release(rows[:many], ledger=ledger, scope=scope)
+            times.append(time.perf_counter() - begun)
+        lasted, busy = time.perf_counter() - started, time.process_time() - busy
+        _tell("in-process", 0, many, times, lasted, busy)
+    ledger.close()
+
+
+def _tell(
+    where: str, workers: int, rows: int, times: list[float], lasted: float, busy: float
+) -> None:
+    p99 = np.quantile(times, 0.99) * 1000 if times else float("nan")
+    rate = len(times) / lasted
+    print(
+        f"{where:12} workers {workers} rows {rows:5}: {rate:8.1f} requests/s "
+        f"{rate * rows:10.0f} rows/s  p99 {p99:7.1f} ms  "
+        f"{len(times) / max(busy, 1e-9):8.1f} requests and "
+        f"{len(times) * rows / max(busy, 1e-9):9.0f} rows a processor second"
+    )
+
+
+def main() -> None:
+    """Prints one line for each setting."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
+    parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
+        folder = Path(name)
+        (folder / "bundles").mkdir()
+        url = chosen.postgres or f"sqlite:///{folder / 'ledger.db'}"
+        secret, rows = make(folder, url)
+        in_process(folder, url, rows, chosen.seconds)
+        for workers in chosen.workers:
+            server = Server(folder, url, workers)
+            try:
+                for many, clients in ((1, 32), (100, 8), (1000, 4)):
+                    asked = rows[:many].tolist()
+                    ask_for(server, secret, asked, clients=clients, seconds=1.0)
+                    before = server.busy()
+                    times, statuses, lasted, _ = ask_for(
+                        server, secret, asked, clients=clients, seconds=chosen.seconds
+                    )
+                    _tell("service", workers, many, times, lasted, server.busy() - before)
+                    print(f"  statuses {dict(statuses)}; largest process {server.memory():.0f} MiB")
+            finally:
+                server.stop()
+        overload(folder, url, secret, rows, chosen.seconds)
+
+
+def overload(folder: Path, url: str, secret: str, rows: np.ndarray, seconds: float) -> None:
+    """Four times as many clients as the queue holds; how soon the rest is refused."""
+    server = Server(folder, url, 1, queue=16)
+    ledger = Ledger.open(url, anchor=folder / "anchors")
+    try:
+        before = sum(budget.spent_epsilon for budget in ledger.report().budgets)
+        times, statuses, _, by_status = ask_for(
+            server, secret, rows[:100].tolist(), clients=64, seconds=seconds
+        )
+        after = sum(budget.spent_epsilon for budget in ledger.report().budgets)
+    finally:
+        server.stop()
+        ledger.close()
+    refused = by_status.get(429, [float("nan")])
+    print(
+        f"overload: {dict(statuses)}; 429 after {np.median(refused) * 1000:.1f} ms (median), "
+        f"{np.quantile(refused, 0.99) * 1000:.1f} ms (p99) as the client sees it; charged "
+        f"{(after - before) / 1e5 / 100:.0f} requests for {len(times)} answers"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Tables of the experiments on any two records, cut into public, private and held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from papers.power.parts import Parts
+from papers.power.settings import TABLES, settings_of
+from reticent.core.errors import UnknownName
+from reticent.demos.power.demo import demo_table
+from reticent.tables.attributes import Numeric
+from reticent.tables.schema import TabularSchema
+
+Rows = tuple[npt.NDArray[Any], npt.NDArray[np.int64]]
+
+_WINE = (
+    ("alcohol", 10, 16),
+    ("malic_acid", 0, 8),
+    ("ash", 1, 4),
+    ("alcalinity_of_ash", 5, 35),
+    ("magnesium", 50, 200),
+    ("total_phenols", 0, 5),
+    ("flavanoids", 0, 6),
+    ("nonflavanoid_phenols", 0, 1),
+    ("proanthocyanins", 0, 5),
+    ("color_intensity", 0, 15),
+    ("hue", 0, 2),
+    ("od280/od315_of_diluted_wines", 1, 5),
+    ("proline", 0, 2_000),
+)
+"""Round numbers around what such wines are known to have; no row was looked at."""
+
+
+def wine_schema() -> TabularSchema:
+    """Public ranges of the chemical analyses of wines."""
+    return TabularSchema(tuple(Numeric(name, lower, upper) for name, lower, upper in _WINE))
+
+
+_SHIPPED: dict[str, tuple[Callable[..., Any], Callable[[], TabularSchema]]] = {
+    "breast-cancer": (load_breast_cancer, lambda: demo_table("breast-cancer")[1]),
+    "digits": (load_digits, lambda: TabularSchema.numbers(64, 0, 16)),
+    "wine": (load_wine, wine_schema),
+}
+
+DATA = (*TABLES, *_SHIPPED)
+"""Tables with settings, and those that scikit-learn ships."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One table, cut in three.
+
+    Attributes:
+        schema: public.
+        public, private, test: rows and labels of each part.
+        seed: of the cut, of fits and of the noise.
+    """
+
+    schema: TabularSchema
+    public: Rows
+    private: Rows
+    test: Rows
+    seed: int
+
+
+def split(data: str, *, seed: int, tuning: bool) -> Split:
+    """The table called ``data``; scikit-learn's are cut 2 : 2 : 1 at random.
+
+    Raises:
+        UnknownName: there is no such table.
+    """
+    if data in TABLES:
+        parts = Parts.of(settings_of(data), seed=seed, tuning=tuning)
+        count = parts.settings.private_rows
+        return Split(
+            parts.schema,
+            (parts.public_rows, parts.public_labels),
+            (parts.private_rows[:count], parts.private_labels[:count]),
+            (parts.test_rows, parts.test_labels),
+            seed,
+        )
+    if data not in _SHIPPED:
+        raise UnknownName(f"data={data!r}: expected one of {', '.join(DATA)}")
+    load, schema = _SHIPPED[data]
+    rows, labels = load(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(rows))
+    if tuning:
+        order = order[: 4 * len(order) // 5]
+    public, private, test = np.split(order, (2 * len(order) // 5, 4 * len(order) // 5))
+    return Split(
+        schema(),
+        (rows[public], labels[public]),
+        (rows[private], labels[private]),
+        (rows[test], labels[test]),
+        seed,
+    )

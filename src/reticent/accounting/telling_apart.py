@@ -1,0 +1,165 @@
+"""What a guarantee says about telling inputs apart: proved caps on how often anybody is right.
+
+Every cap holds for whoever sees the answer, with any computing power and any knowledge, if the
+input was drawn evenly from candidates that he knows. He may know more about one person than that;
+then the guarantee still bounds how far an answer moves his odds, and these caps do not apply.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+
+from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_UP = 1.0 + 2.0**-40
+"""Distances are computed in doubles; a hop more is always sound."""
+
+_LARGEST = 700.0
+
+
+def hops(distances: npt.ArrayLike, radius: float) -> Integers:
+    """How many steps of at most ``radius`` lead from one point to the other, same shape.
+
+    The points between must belong to the space as well: it is convex, or there is but one step.
+
+    Args:
+        distances: at least 0, any shape, in the norm of the neighbourhood.
+        radius: above 0, in the same units.
+
+    Example:
+        >>> hops([0.0, 0.2, 0.5, 0.51, 8.0], 0.5).tolist()
+        [0, 1, 1, 2, 16]
+    """
+    apart = finite_array(distances, name="distances", allow_empty=True)
+    if (apart < 0).any():
+        raise InvalidInput("distances: expected numbers of at least 0")
+    steps = np.ceil(apart / positive(radius, name="radius") * (1.0 - 2.0**-50))
+    return np.asarray(np.where(apart > 0, np.maximum(steps, 1.0), 0.0).astype(np.int64))
+
+
+def beyond(
+    *, epsilon: float, delta: float, hops: npt.ArrayLike, answers: int = 1
+) -> tuple[Array, Array]:
+    """Epsilon and delta of ``answers`` answers between two points ``hops`` steps apart.
+
+    (epsilon, delta) for every step is (h epsilon, delta (e^(h epsilon) - 1)/(e^epsilon - 1)) for h
+    of them, and k answers add up.
+
+    Args:
+        epsilon: of one answer between neighbours, above 0.
+        delta: the same, in [0, 1).
+        hops: whole numbers of at least 0, any shape.
+        answers: how many about the same input, all of them seen.
+
+    Returns:
+        Two arrays of the shape of ``hops``; a delta of 1 says nothing.
+
+    Example:
+        >>> [value.tolist() for value in beyond(epsilon=1.0, delta=0.0, hops=[0, 1, 16])]
+        [[0.0, 1.0, 16.0], [0.0, 0.0, 0.0]]
+
+    References:
+        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
+          doi:10.1561/0400000042, theorem 2.2 (group privacy).
+    """
+    positive(epsilon, name="epsilon")
+    probability(delta, name="delta")
+    count(answers, name="answers")
+    steps = np.asarray(hops, dtype=np.float64)
+    total = answers * epsilon * steps
+    if delta == 0.0:
+        return total, np.zeros_like(total)
+    exponent = np.minimum(epsilon * steps, _LARGEST)
+    grown = delta * np.expm1(exponent) / math.expm1(min(epsilon, _LARGEST))
+    return total, np.minimum(answers * grown, 1.0)
+
+
+def which_of_two_cap(epsilon: npt.ArrayLike, delta: npt.ArrayLike, *, share: float = 1.0) -> Array:
+    """Largest chance of naming the right one of two equally likely inputs: (e^epsilon + delta) /
+    (e^epsilon + 1).
+
+    *Proof.* Let C and W be the chances of a right and of a wrong name. By the guarantee P(says 1 |
+    1) <= e^epsilon P(says 1 | 2) + delta, and the same with 1 and 2 exchanged; half of their sum is
+    C <= e^epsilon W + delta. With W = share - C that is C/share <= (e^epsilon + delta/share) /
+    (e^epsilon + 1).
+
+    Args:
+        epsilon: between the two, at least 0, any shape.
+        delta: between the two, in [0, 1], same shape.
+        share: in (0, 1], how often a name is given at all; the cap is on those.
+
+    Example:
+        >>> which_of_two_cap([0.0, 1.0, 5.0], 0.0).round(3).tolist()
+        [0.5, 0.731, 0.993]
+    """
+    if not 0.0 < share <= 1.0:
+        raise InvalidParameter(f"share={share!r}: expected a number in (0, 1]")
+    odds = np.exp(-np.asarray(epsilon, dtype=np.float64))
+    cap = (1.0 + np.asarray(delta, dtype=np.float64) / share * odds) / (1.0 + odds)
+    return np.asarray(np.minimum(cap, 1.0))
+
+
+def which_of_many_cap(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> float:
+    """Largest chance of naming the right one of N equally likely inputs.
+
+    *Proof.* Let p_i be the chance to name i where it is i. For every j the names given there have
+    chances that add up to at most 1, and i is named with at least e^-E_ij (p_i - D_ij). So sum_i
+    e^-E_ij p_i <= 1 + sum_i e^-E_ij D_ij for every j. Prices y_j >= 0 with sum_j y_j e^-E_ij >= 1
+    for every i give sum_i p_i <= sum_j y_j (1 + sum_i e^-E_ij D_ij). A linear program proposes
+    prices, which are then scaled until they satisfy that; any would do.
+
+    Args:
+        epsilons: shape (N, N), between any two, 0 on the diagonal.
+        deltas: same shape, 0 on the diagonal.
+
+    Example:
+        >>> apart = np.ones((4, 4)) - np.eye(4)
+        >>> round(which_of_many_cap(apart, 0 * apart), 4), round(float(1 / (1 + 3 / np.e)), 4)
+        (0.4754, 0.4754)
+    """
+    apart = finite_array(epsilons, name="epsilons", ndim=2)
+    slack = finite_array(deltas, name="deltas", ndim=2)
+    size = len(apart)
+    if apart.shape != (size, size) or slack.shape != apart.shape:
+        raise InvalidInput(
+            f"epsilons, deltas: expected two square arrays of one shape, got {apart.shape} and "
+            f"{slack.shape}"
+        )
+    weight = np.exp(-apart)
+    room = 1.0 + (weight * slack).sum(axis=0)
+    found = linprog(room, A_ub=-weight, b_ub=-np.ones(size), bounds=(0.0, None), method="highs")
+    prices = np.ones(size) if found.x is None else np.maximum(found.x, 0.0)
+    least = float((weight @ prices).min())
+    if least <= 0.0:
+        return 1.0
+    return min(1.0, float(room @ prices) / least / size * _UP)
+
+
+def squared_error_floor(squared: npt.ArrayLike, epsilon: npt.ArrayLike, delta: float) -> Array:
+    """Least mean squared error of any estimate of a point that is one of two, equally likely.
+
+    *Proof.* The best estimate is the posterior mean, whose mean error is d^2 E[q (1 - q)], q the
+    posterior probability of the first. Without a delta q lies between 1 - c and c = 1/(1 +
+    e^-epsilon), so q (1 - q) >= c (1 - c). With one, q (1 - q) >= min(q, 1 - q)/2, whose mean is
+    half the least chance of a wrong name.
+
+    Args:
+        squared: d^2, squared distance of the two, any shape.
+        epsilon: between the two, same shape.
+        delta: between the two.
+
+    Example:
+        >>> squared_error_floor(4.0, 0.0, 0.0).item()
+        1.0
+    """
+    cap = which_of_two_cap(epsilon, delta)
+    share = cap * (1.0 - cap) if delta == 0.0 else (1.0 - cap) / 2.0
+    return np.asarray(np.asarray(squared, dtype=np.float64) * share)

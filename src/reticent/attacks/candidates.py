@@ -1,0 +1,257 @@
+"""Candidates that an attacker knows, and what a fitted system's answers say about each of them.
+
+The mechanism of a fitted system is public, so an attacker computes the exact probability of an
+answer for every candidate. Nobody who knows the same does better than he who goes by these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import TypeIs
+
+from reticent.accounting.telling_apart import hops
+from reticent.core.errors import InvalidInput
+from reticent.core.guarantees import Guarantee, Neighborhood
+from reticent.core.norms import Norm
+from reticent.mechanisms import (
+    AdditiveMechanism,
+    ArgmaxResponse,
+    HopRelease,
+    LabelTable,
+    ProposeTestRelease,
+)
+from reticent.mechanisms.gaussian import GaussianMechanism
+from reticent.mechanisms.label_mechanism import LabelMechanism
+from reticent.mechanisms.stability_response import StabilityResponse
+from reticent.noise import Sampler
+from reticent.systems.power.query import PowerQuery
+from reticent.systems.power.score_query import ScoreCodeQuery
+
+if TYPE_CHECKING:
+    from reticent.systems.posthoc.query import PrivateQuery
+
+    Query = PrivateQuery | PowerQuery | ScoreCodeQuery
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+_LEAST = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers about inputs.
+
+    Attributes:
+        values: shape (n, m), or (n,) for labels; NaN or -1 where withheld.
+        withheld: shape (n,).
+    """
+
+    values: npt.NDArray[Any]
+    withheld: Booleans
+
+    def vectors(self, labels: int) -> Array:
+        """Values as rows of numbers: labels as one of ``labels`` directions, NaN where withheld."""
+        if self.values.ndim == 2:
+            return np.asarray(self.values, dtype=np.float64)
+        rows = np.eye(labels)[np.maximum(self.values, 0)]
+        rows[self.withheld] = np.nan
+        return np.asarray(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Inputs that an attacker knows.
+
+    Attributes:
+        points: shape (N, d), where the guarantee measures distance.
+        adjacency: what neighbours are; None where any two inputs are.
+        outputs: numbers of one answer as a vector: released values, or labels.
+        shown: what answers are drawn from, shape (N, s): the exact values, or log-probabilities of
+            labels.
+        norm: in which a change of ``shown`` counts.
+        answer: answers about the candidates of these numbers, shape (n,).
+        weigh: log-probability of each answer for each candidate, shape (n, N), up to a number for
+            each answer that all candidates share.
+    """
+
+    points: Array
+    adjacency: Neighborhood | None
+    outputs: int
+    shown: Array
+    norm: Norm
+    answer: Callable[[Integers, Sampler], Answers]
+    weigh: Callable[[Answers], Array]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @cached_property
+    def steps(self) -> Integers:
+        """How many steps between neighbours lead from one candidate to another, shape (N, N)."""
+        if self.adjacency is None:
+            return np.asarray(Norm.LINF.between(self.points, self.points) > 0, dtype=np.int64)
+        apart = self.adjacency.metric.between(self.points, self.points)
+        return hops(apart, self.adjacency.radius)
+
+
+def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
+    """Whether ``query`` is a posthoc one; torch, which that module needs, is not imported."""
+    module = sys.modules.get("reticent.systems.posthoc.query")
+    return module is not None and isinstance(query, module.PrivateQuery)
+
+
+def attackable_query(system: Any) -> Query:
+    """The fitted query of a system whose exact probabilities are known.
+
+    Raises:
+        InvalidInput: another system, or one without a guarantee.
+        NotFittedYet: not fitted.
+    """
+    query = system._fitted() if hasattr(system, "_fitted") else None
+    if is_posthoc(query) or isinstance(query, PowerQuery | ScoreCodeQuery):
+        return query
+    raise InvalidInput(
+        f"system: a {type(system).__name__} cannot be attacked here; expected a fitted "
+        "PosthocEncoder, PosthocClassifier or PowerEncoder with a guarantee"
+    )
+
+
+def stated(query: Query) -> Guarantee:
+    """What one answer may cost by the settings that the bundle states: a mechanism's own figure may
+    be what is at fault.
+    """
+    if is_posthoc(query):
+        wanted = query.requirement
+        return Guarantee(wanted.epsilon, wanted.delta, wanted.adjacency)
+    plan = query.plan
+    delta = plan.delta if isinstance(query.mechanism, GaussianMechanism) else 0.0
+    return Guarantee(plan.epsilon, delta, query.adjacency)
+
+
+def points_of(query: Query, rows: Any) -> Array:
+    """Checked rows where the guarantee measures distance, shape (n, d)."""
+    if is_posthoc(query):
+        return query.bound.domain.clip(query.embedding.embed(rows))
+    dense: Array = rows.dense()
+    return dense
+
+
+def candidates_of(query: Query, points: Array) -> Candidates:
+    """What is known of candidates at ``points``, as of ``points_of``."""
+    if is_posthoc(query):
+        return _posthoc(query, points)
+    mechanism = query.mechanism
+    if isinstance(query, ScoreCodeQuery):
+        shares = query.exact(points)
+    elif isinstance(mechanism, StabilityResponse):
+        own, other = mechanism.right_probabilities[0], mechanism.wrong_probabilities[0]
+        shares = np.where(query.exact(points) > 0.5, own, other)
+    else:
+        assert isinstance(mechanism, AdditiveMechanism)
+        values = query.exact(points)
+        return Candidates(
+            points,
+            _neighbourhood(query.adjacency),
+            query.outputs,
+            values,
+            mechanism.norm,
+            lambda which, sampler: Answers(*query.answer(points[which], sampler=sampler)),
+            lambda answers: mechanism.log_likelihood(answers.values, values),
+        )
+    weights = np.log(np.maximum(shares, _LEAST)).T
+    return Candidates(
+        points,
+        None,
+        query.outputs,
+        weights.T,
+        Norm.LINF,
+        lambda which, sampler: Answers(*query.answer(points[which], sampler=sampler)),
+        lambda answers: weights[answers.values.argmax(axis=1)],
+    )
+
+
+def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
+    if query.rule is not None:
+        return _by_rule(query, points)
+    from reticent.lipschitz import snap
+
+    mechanism = query.mechanism
+    assert not isinstance(mechanism, ArgmaxResponse | HopRelease | LabelTable)
+    steps = snap(query.bound, points)
+    values = query.network.forward_each(steps * query.bound.input_step)
+    inner = mechanism.inner if isinstance(mechanism, ProposeTestRelease) else mechanism
+    levels: Integers | None = None
+    passing = np.ones(len(points))
+    if isinstance(mechanism, ProposeTestRelease):
+        assert query.test is not None
+        levels = np.minimum(query.test.levels_on_grid(steps), mechanism.max_level)
+        passing = mechanism.pass_probabilities[levels]
+    with np.errstate(divide="ignore"):
+        pass_weight, held_weight = np.log(passing), np.log(np.maximum(1.0 - passing, 0.0))
+
+    def answer(which: Integers, sampler: Sampler) -> Answers:
+        if isinstance(mechanism, ProposeTestRelease):
+            assert levels is not None
+            return Answers(*mechanism.release(values[which], levels[which], sampler=sampler))
+        released = mechanism.release(values[which], sampler=sampler)
+        return Answers(released, np.zeros(len(which), dtype=np.bool_))
+
+    labels: Array | None = None
+    if isinstance(inner, LabelMechanism):
+        labels = np.log(np.maximum(inner.probabilities(values), _LEAST)).T
+
+    def weigh(answers: Answers) -> Array:
+        known = ~answers.withheld
+        weights = np.tile(held_weight, (len(known), 1))
+        if labels is not None:
+            weights[known] = pass_weight + labels[answers.values[known]]
+        else:
+            assert isinstance(inner, AdditiveMechanism)
+            weights[known] = pass_weight + inner.log_likelihood(answers.values[known], values)
+        return weights
+
+    return Candidates(
+        points,
+        query.requirement.adjacency,
+        query.network.output_dimension,
+        values if labels is None else labels.T,
+        inner.norm if isinstance(inner, AdditiveMechanism) else Norm.LINF,
+        answer,
+        weigh,
+    )
+
+
+def _by_rule(query: PrivateQuery, points: Array) -> Candidates:
+    from reticent.systems.posthoc.label_rules import chances, labels
+
+    rule = query.rule
+    assert rule is not None
+    logits = query.network.forward_each(points)
+    weights = np.log(np.maximum(chances(rule, points, logits), _LEAST)).T
+
+    def answer(which: Integers, sampler: Sampler) -> Answers:
+        drawn = labels(rule, points[which], logits[which], sampler=sampler)
+        return Answers(drawn, np.zeros(len(which), dtype=np.bool_))
+
+    return Candidates(
+        points,
+        None if isinstance(rule, ArgmaxResponse) else query.requirement.adjacency,
+        query.network.output_dimension,
+        weights.T,
+        Norm.LINF,
+        answer,
+        lambda answers: weights[answers.values],
+    )
+
+
+def _neighbourhood(adjacency: object) -> Neighborhood | None:
+    return adjacency if isinstance(adjacency, Neighborhood) else None

@@ -1,0 +1,313 @@
+"""Attacks on a fitted system by someone who knows candidates, its mechanism and everything else
+that is public; each result beside what the guarantee allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.telling_apart import which_of_many_cap
+from reticent.attacks.candidates import (
+    Candidates,
+    attackable_query,
+    candidates_of,
+    is_posthoc,
+    points_of,
+    stated,
+)
+from reticent.attacks.games import (
+    Game,
+    Reconstruction,
+    Setting,
+    farthest_neighbours,
+    named,
+    random_pairs,
+    reconstruction,
+    weighed_mean,
+    which_of_many,
+    which_of_two,
+    which_value,
+)
+from reticent.core.checks import count, flag, probability
+from reticent.core.errors import InvalidInput
+from reticent.core.guarantees import Guarantee
+from reticent.core.norms import unit_moves
+from reticent.noise import AuditSampler
+from reticent.training.progress import Report, silent
+
+if TYPE_CHECKING:
+    from reticent.attacks.candidates import Query
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+LEAST_ROWS = 8
+LEAST_TRIALS = 1_000
+
+_PAIRS = 64
+_SEARCHED = 16
+_DIRECTIONS = 32
+_TAUGHT = 4_000
+_COPIES = 2
+_LESSONS = 80_000
+"""Answers that a decoder sees in training, at least, each of its own several times."""
+
+_WITHIN = 1.0 - 2.0**-40
+"""Keeps rounding from putting a neighbour a last bit beyond the radius."""
+
+_NEIGHBOURS = "which of two neighbours, the worst that were tried, after one answer"
+
+
+@dataclass(frozen=True)
+class FittedAttack:
+    """What attacks on a fitted system achieved.
+
+    Attributes:
+        system: name of the estimator.
+        claim: the guarantee of one answer, as the bundle states it.
+        candidates: rows that the attacker knows, of which one is the input.
+        games: every question, with the share of right names and its cap.
+        reconstructions: every estimate, with its error and its proved floor.
+        confidence: probability, over the trials, that no game of a system that keeps its guarantee
+            is called exceeded.
+        seed: of words, inputs and training.
+    """
+
+    system: str
+    claim: Guarantee
+    candidates: int
+    games: tuple[Game, ...]
+    reconstructions: tuple[Reconstruction, ...]
+    confidence: float
+    seed: int
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """Names of the attacks that achieved more than the guarantee allows."""
+        found: list[Game | Reconstruction] = [*self.games, *self.reconstructions]
+        return tuple(one.name for one in found if one.exceeded)
+
+    @property
+    def verdict(self) -> str:
+        """What the numbers say, and what they do not."""
+        if self.exceeded:
+            return (
+                f"refuted: {'; '.join(self.exceeded)}: more than epsilon={self.claim.epsilon:g} "
+                "allows"
+            )
+        return (
+            "no attack exceeded its cap; that proves nothing: the caps are what is proved, if the "
+            "mechanism is what the bundle states"
+        )
+
+
+def attack_fitted(
+    system: Any,
+    X: npt.ArrayLike,
+    *,
+    columns: Mapping[str, npt.ArrayLike] | None = None,
+    candidates: int = 64,
+    trials: int = 10_000,
+    answers: Sequence[int] = (1, 4, 16),
+    decoder: bool = True,
+    confidence: float = 0.999,
+    seed: int,
+    report: Report = silent,
+) -> FittedAttack:
+    """What someone gets back who knows the system and public rows, beside the proved caps.
+
+    No budget is charged: answers are about rows that the caller owns, drawn by the code of the
+    release on words of a seeded generator, and thrown away.
+
+    Guarantee:
+        If the mechanism is as private as the bundle states, no game is called exceeded, with
+        probability ``confidence`` over the seed. The caps hold for every attacker, if the input was
+        drawn evenly from the candidates.
+
+    Args:
+        system: a fitted posthoc system or table encoder.
+        X: PUBLIC rows as its ``release`` takes them, at least 8. Some are drawn as candidates, the
+            others are the attacker's own, which the decoder learns from.
+        columns: attributes that are to be inferred, shape (n,) each.
+        candidates: rows that the input is drawn from, at least 4; half of X at most.
+        trials: answers of each game, at least 1,000.
+        answers: how many about the same input are seen, for each of which there is a game.
+        decoder: whether a network learns to draw inputs from answers (needs torch).
+        confidence: in (0, 1), of all games together.
+        seed: at least 0.
+        report: told about the games and the decoder's training.
+
+    Raises:
+        InvalidInput, InvalidParameter: before anything is drawn.
+
+    References:
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), decoders as attackers.
+        - Hoeffding (1956), "On the distribution of the number of successes in independent trials",
+          doi:10.1214/aoms/1177728178.
+    """
+    if count(trials, name="trials") < LEAST_TRIALS:
+        raise InvalidInput(f"trials={trials}: expected at least {LEAST_TRIALS}")
+    probability(confidence, name="confidence", allow_zero=False)
+    query = attackable_query(system)
+    rows = system.checked_inputs(X)
+    size = len(rows)
+    if size < LEAST_ROWS:
+        raise InvalidInput(f"data: expected at least {LEAST_ROWS} public rows, got {size}")
+    wanted = min(count(candidates, name="candidates", minimum=4), size // 2)
+    rounds = [count(number, name="answers") for number in answers]
+    codes = {name: _codes(values, size, name) for name, values in (columns or {}).items()}
+    sequence = np.random.SeedSequence(count(seed, name="seed", minimum=0))
+    random, words = (np.random.default_rng(part) for part in sequence.spawn(2))
+    order = random.permutation(size)
+    known, own = order[:wanted], order[wanted : wanted + _TAUGHT]
+    points = points_of(query, rows)
+    asked = candidates_of(query, points[known])
+    games = len(rounds) + len(codes) + 4 + int(flag(decoder, name="decoder"))
+    setting = Setting(
+        claim=stated(query),
+        trials=trials,
+        confidence=1.0 - (1.0 - confidence) / games,
+        sampler=AuditSampler(words),
+        random=random,
+    )
+    found: list[Game] = []
+    worst = _worst_neighbours(query, asked, points[known], random)
+    if worst is not None:
+        found += which_of_two(*worst, setting, name=_NEIGHBOURS)
+    pairs = random_pairs(asked, _PAIRS, random)
+    found += which_of_two(asked, pairs, setting, name="which of two random rows, after one answer")
+    report("attacks", 1, 3, float("nan"))
+    found += [which_of_many(asked, number, setting) for number in rounds]
+    found += [
+        which_value(asked, values[known], setting, name=name) for name, values in codes.items()
+    ]
+    targets, shape = _targets(system, query, rows, points)
+    estimates = [weighed_mean(asked, targets[known], setting)]
+    report("attacks", 2, 3, float("nan"))
+    if decoder:
+        taught = candidates_of(query, points[own])
+        game, estimate = _decoded(
+            asked, taught, targets[known], targets[own], shape, setting, seed, report
+        )
+        found.append(game)
+        estimates.append(estimate)
+    report("attacks", 3, 3, float("nan"))
+    return FittedAttack(
+        type(system).__name__,
+        setting.claim,
+        wanted,
+        tuple(found),
+        tuple(estimates),
+        confidence,
+        seed,
+    )
+
+
+def _codes(values: npt.ArrayLike, rows: int, name: str) -> Integers:
+    array = np.asarray(values)
+    if array.shape != (rows,):
+        raise InvalidInput(
+            f"columns[{name!r}]: expected one value for each of {rows} rows, got "
+            f"shape={array.shape}"
+        )
+    return np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
+
+
+def _worst_neighbours(
+    query: Query, asked: Candidates, points: Array, random: np.random.Generator
+) -> tuple[Candidates, Integers] | None:
+    """Two neighbours whose answers differ most, of those that were tried: points at the radius
+    around some candidates; for rows of tables, of the candidates themselves.
+    """
+    if not is_posthoc(query) or asked.adjacency is None:
+        near = farthest_neighbours(asked)
+        return None if near is None else (asked, near)
+    domain, adjacency = query.bound.domain, query.requirement.adjacency
+    here, dimension = points[:_SEARCHED], points.shape[1]
+    moves = unit_moves(dimension, adjacency.metric, directions=_DIRECTIONS, random=random)
+    around = here[:, None, :] + _WITHIN * adjacency.radius * moves
+    both = candidates_of(query, np.concatenate([here, domain.clip(around.reshape(-1, dimension))]))
+    start = np.repeat(np.arange(len(here)), len(moves))
+    end = len(here) + np.arange(len(start))
+    worst = int(both.norm.of(both.shown[end] - both.shown[start]).argmax())
+    pair = candidates_of(query, both.points[[start[worst], end[worst]]])
+    return pair, np.array([[0, 1]])
+
+
+def _targets(system: Any, query: Query, rows: Any, points: Array) -> tuple[Array, tuple[int, ...]]:
+    """What is to be got back of each row, and the shape of one: the input itself, or the encoded
+    row of a table.
+    """
+    if is_posthoc(query):
+        return np.asarray(rows, dtype=np.float64), tuple(system.input_shape_)
+    return points, (points.shape[1],)
+
+
+def _decoded(
+    asked: Candidates,
+    taught: Candidates,
+    targets: Array,
+    lessons: Array,
+    shape: tuple[int, ...],
+    setting: Setting,
+    seed: int,
+    report: Report,
+) -> tuple[Game, Reconstruction]:
+    """A network that learns from answers about the attacker's own rows; and which candidate is
+    nearest to what it draws.
+    """
+    which = np.tile(np.arange(len(taught)), _COPIES)
+    seen = taught.answer(which, setting.sampler).vectors(taught.outputs)
+    truth = setting.random.integers(len(asked), size=setting.trials)
+    values = asked.answer(truth, setting.sampler).vectors(asked.outputs)
+    found = _drawn(seen, lessons[which], values, shape, seed, report)
+    estimate = reconstruction("a decoder", found, truth, asked, targets, setting)
+    right = int((named(found, asked, targets) == truth).sum())
+    cap = which_of_many_cap(*setting.apart(asked.steps))
+    name = f"which of {len(asked)} rows, the nearest to what a decoder draws"
+    game = Game(name, len(truth), right, cap, 1.0 / len(asked), setting.confidence)
+    return game, estimate
+
+
+def _drawn(
+    seen: Array,
+    lessons: Array,
+    values: Array,
+    shape: tuple[int, ...],
+    seed: int,
+    report: Report,
+) -> Array:
+    """What the decoder draws of ``values``, shape (n, t)."""
+    if len(shape) == 2 and lessons.min() >= 0 and lessons.max() <= 1:
+        from reticent.attacks.reconstruction import ReconstructionConfig, train_reconstructor
+
+        square = shape[0] % 4 == 0 and shape[1] % 4 == 0
+        config = ReconstructionConfig(
+            hidden=(128,),
+            epochs=_epochs(len(seen)),
+            seed=seed,
+            architecture="convolutional" if square else "dense",
+            channels=16,
+        )
+        pictures = lessons.reshape(-1, *shape)
+        reconstructor = train_reconstructor(seen, pictures, config, noise=None, report=report)
+        drawn = reconstructor.reconstruct(values)
+        return np.asarray(drawn, dtype=np.float64).reshape(len(values), -1)
+    from reticent.attacks.hijacking import HijackingConfig, train_hijacker
+
+    hijacker = train_hijacker(
+        seen, lessons, HijackingConfig(epochs=_epochs(len(seen)), seed=seed), report=report
+    )
+    return hijacker.reconstruct(values)
+
+
+def _epochs(rows: int) -> int:
+    return max(8, math.ceil(_LESSONS / rows))

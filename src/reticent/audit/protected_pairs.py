@@ -1,0 +1,135 @@
+"""Neighbours of table rows within what a plan states: all that a release which reads some
+attributes as they are is audited on.
+
+They are made from the stated radii and the schema alone. What the fitted query takes for free or
+protected may be what is at fault.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.audit.pairs import Answers, Draw, Pair
+from reticent.core.norms import Norm
+from reticent.mechanisms import StabilityResponse
+from reticent.noise import Sampler
+from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protection import UNIT, Protection
+
+Array = npt.NDArray[np.float64]
+
+_ROUNDS = 24
+"""Neighbours that are tried around each row: of one attribute alone, and of all at once."""
+
+
+def near_rows(protection: Protection, rows: Array, *, random: np.random.Generator) -> Array:
+    """A neighbour of each row, shape of ``rows``: what is protected is moved by its radius, each
+    attribute by its own or all together by the common one, and stays in the public box.
+
+    Args:
+        protection: what neighbours are.
+        rows: shape (n, dimension), encoded.
+        random: of directions, of the attributes that change, and of the rows that lend values.
+    """
+    moved, groups = rows.copy(), protection.groups
+    chosen = random.random((len(rows), len(groups))) < random.choice([1.0, 0.5, 1.0 / len(groups)])
+    signs = random.choice([-1.0, 1.0], (len(rows), len(groups)))
+    if protection.norm is Norm.L2:
+        norms = np.maximum(np.sqrt(chosen.sum(axis=1, keepdims=True)), 1.0)
+        signs = signs / norms
+    for place, (part, one_hot, near) in enumerate(groups):
+        if one_hot or near >= 1.0:
+            lent = rows[random.permutation(len(rows)), part]
+            moved[:, part] = np.where(chosen[:, place : place + 1], lent, moved[:, part])
+            continue
+        at = part.start
+        # A missing number is 1/2 beside its mark, and has no neighbour within a finite radius.
+        steps = np.where(_missing(protection, rows, at), 0.0, near * signs[:, place])
+        stay = np.clip(rows[:, at] + steps, 0.0, 1.0)
+        moved[:, at] = np.where(chosen[:, place], stay, rows[:, at])
+    return moved
+
+
+def _missing(protection: Protection, rows: Array, start: int) -> npt.NDArray[np.bool_]:
+    for _, part, one_hot in protection.schema.groups:
+        if part.start == start and not one_hot and part.stop - part.start == 2:
+            return np.asarray(rows[:, start + 1] > 0)
+    return np.zeros(len(rows), dtype=np.bool_)
+
+
+def protected_pairs(
+    query: ProtectedQuery, rows: Array, *, random: np.random.Generator
+) -> list[Pair]:
+    """The neighbours whose answers differ most among those tried; and, where what is released
+    without noise tells two neighbours apart, these.
+
+    Args:
+        query: the fitted release.
+        rows: shape (n, dimension), encoded; two at least.
+        random: of neighbours.
+    """
+    assert query.plan.radius is not None  # the plan refuses it
+    stated = Protection(query.schema, query.plan.radius)
+    start = np.concatenate([rows] * _ROUNDS)
+    end = np.concatenate([near_rows(stated, rows, random=random) for _ in range(_ROUNDS)])
+    pairs = []
+    bare = [query.read(side, np.zeros((len(side), query.values))) for side in (start, end)]
+    told = np.abs(bare[0] - bare[1]).max(axis=1)
+    worst = int(told.argmax())
+    if told[worst] > 0:
+        pairs.append(
+            Pair(
+                "neighbours within the stated radii: what is released without noise",
+                _side(0),
+                _side(1),
+                None,
+            )
+        )
+    steps = [query.steps(side) for side in (start, end)]
+    levels = isinstance(query.mechanism, StabilityResponse)
+    change = _level_change(query, start, end) if levels else np.abs(steps[0] - steps[1]).sum(axis=1)
+    worst = int(change.argmax())
+    if change[worst] == 0:
+        return pairs
+
+    def draw(row: Array) -> Draw:
+        def run(runs: int, sampler: Sampler) -> Answers:
+            answer = query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
+            if levels:
+                answer = np.eye(2)[(answer[:, 0] > 0).astype(np.int64)]
+            return answer, np.zeros(runs, dtype=np.bool_)
+
+        return run
+
+    pairs.append(
+        Pair(
+            "neighbours within the stated radii: largest change of the private answer",
+            draw(start[worst]),
+            draw(end[worst]),
+            None if levels else np.stack([steps[0][worst], steps[1][worst]]) / UNIT,
+        )
+    )
+    return pairs
+
+
+def _level_change(query: ProtectedQuery, start: Array, end: Array) -> Array:
+    """How far apart the probabilities of an answer are."""
+    mechanism = query.mechanism
+    assert isinstance(mechanism, StabilityResponse)
+    upper = []
+    for rows in (start, end):
+        sides, levels = query.levels(rows)
+        right = mechanism.right_probabilities[np.minimum(levels, mechanism.max_level)]
+        upper.append(np.where(sides == 1, right, 1.0 - right))
+    return np.asarray(np.abs(upper[0] - upper[1]))
+
+
+def _side(which: int) -> Draw:
+    """An answer that tells for certain which of the two it is about."""
+
+    def run(runs: int, sampler: Sampler) -> Answers:
+        del sampler  # nothing is drawn: that is the fault
+        return np.full(runs, which), np.zeros(runs, dtype=np.bool_)
+
+    return run

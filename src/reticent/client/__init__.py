@@ -1,0 +1,40 @@
+"""The client's side of a service: ask for answers, or release on the device and send released
+values only. No torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reticent.client.answers import Answers
+    from reticent.client.asynchronous import AsyncClient
+    from reticent.client.client import Client
+    from reticent.client.device import Device
+    from reticent.client.pins import Pin
+    from reticent.client.sessions import BudgetLine, Cost, Offer
+else:
+    from reticent.core.lazy import lazy_names
+
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "reticent.client.answers": ("Answers",),
+            "reticent.client.asynchronous": ("AsyncClient",),
+            "reticent.client.client": ("Client",),
+            "reticent.client.device": ("Device",),
+            "reticent.client.pins": ("Pin",),
+            "reticent.client.sessions": ("BudgetLine", "Cost", "Offer"),
+        },
+    )
+
+__all__ = [
+    "Answers",
+    "AsyncClient",
+    "BudgetLine",
+    "Client",
+    "Cost",
+    "Device",
+    "Offer",
+    "Pin",
+]

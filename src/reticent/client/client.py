@@ -1,0 +1,278 @@
+"""``Client``: answers of a service, charged once however often the network fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from reticent.client.answers import Answers
+from reticent.client.sessions import BudgetLine, Cost, Offer, Session, Watch
+from reticent.client.steps import Call, Lost, Pause, Reply, Retries, Steps
+from reticent.core.extras import require
+from reticent.core.releases import Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+T = TypeVar("T")
+
+TIMEOUT = 60.0
+"""Seconds that one request may take."""
+
+
+class Client:
+    """Asks a service for answers, and for what they cost.
+
+    Every request has an idempotency key, which all its repetitions have too: where a connection
+    breaks, the service is busy, or is still answering, the client asks again, and gets the answer
+    that was drawn and charged the first time.
+
+    Args:
+        url: address of the service: https, or http on this machine.
+        key: API key, as ``reticent keys create`` printed it.
+        trusted_key: file with the service's public key; every receipt must then be signed by it.
+            None believes the service.
+        retries: how often a request is repeated.
+        timeout: seconds that one request may take, above 0.
+        insecure: allows plain http to other machines, in a network of your own.
+
+    Example:
+        >>> with Client("http://127.0.0.1:1", "key-of-a-test") as client:
+        ...     print(client.url)
+        http://127.0.0.1:1
+
+    See Also:
+        reticent.client.AsyncClient: the same for asyncio.
+        reticent.client.Device: where the row itself must not leave the device.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        trusted_key: str | Path | None = None,
+        retries: Retries | None = None,
+        timeout: float = TIMEOUT,
+        insecure: bool = False,
+    ) -> None:
+        self._session = Session(
+            url,
+            key,
+            trusted_key=trusted_key,
+            retries=Retries() if retries is None else retries,
+            insecure=insecure,
+        )
+        library = require("httpx", extra="client")
+        self._http: httpx.Client = library.Client(
+            base_url=self.url, headers=self._session.headers, timeout=timeout
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        """Address of the service."""
+        return self._session.url
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._http.close()
+
+    def bundles(self) -> tuple[Offer, ...]:
+        """The bundles that this key may ask.
+
+        Raises:
+            NotAuthenticated: no such key, or one that has expired or was revoked.
+            ServiceUnreachable: nothing answers there.
+        """
+        return self._run(self._session.bundles())
+
+    def card(self, bundle: str | None = None) -> dict[str, Any]:
+        """The guarantee of a bundle in plain words, as ``GuaranteeCard.to_dict`` has it.
+
+        Args:
+            bundle: identity or name; None where the key may ask one bundle only.
+
+        Raises:
+            UnknownName: no such bundle, or a choice among several.
+        """
+        return self._run(self._session.card(bundle))
+
+    def budget(
+        self, *, subject: str | None = None, bundle: str | None = None
+    ) -> tuple[BudgetLine, ...]:
+        """The budgets that this key's requests count against.
+
+        Args:
+            subject, bundle: only budgets that agree with these names; None for all.
+        """
+        return self._run(self._session.budget(subject=subject, bundle=bundle))
+
+    def preview(
+        self, answers: int, *, subject: str | Sequence[str] | None = None, bundle: str | None = None
+    ) -> Cost:
+        """What so many answers would cost now; free, and nothing is promised.
+
+        Args:
+            answers: rows, at least 1.
+            subject: as for ``answers``.
+            bundle: identity or name; None where the key may ask one bundle only.
+        """
+        return self._run(self._session.preview(answers, subject=subject, bundle=bundle))
+
+    def answers(
+        self,
+        X: Any,
+        *,
+        subject: str | Sequence[str] | None = None,
+        bundle: str | None = None,
+        rows_per_request: int | None = None,
+        request: str | None = None,
+        progress: bool = False,
+    ) -> Answers:
+        """One answer for each row, charged to its subject.
+
+        Args:
+            X: rows: a data frame of pandas, polars or pyarrow, whose columns the service finds by
+                name; or an array, shape (n, columns).
+            subject: whose privacy is spent: one name for all rows, or one for each; None where the
+                bundle itself names the data set that it protects.
+            bundle: identity or name; None where the key may ask one bundle only.
+            rows_per_request: a larger table takes several requests, each charged by itself; None
+                for 1,000, or less where the service says so.
+            request: name of the call, 8 to 100 letters, digits or -_.~+/=. The same call under the
+                same name again is answered with the same bytes, and charged once. None for a random
+                one, which is in ``Answers.request`` and in the message of an error.
+            progress: whether a bar is shown on standard error.
+
+        Returns:
+            Values, which of them are withheld, and signed receipts; ``to_frame`` gives a frame of
+            the library and with the index of X.
+
+        Raises:
+            InvalidInput: rows or subjects that cannot be used; nothing is charged.
+            BudgetExceeded: does not fit. Where a table took several requests, rows of the earlier
+                ones are answered and paid for: the error's note says how to get them.
+            NotAuthenticated, NotPermitted: the key.
+            AnswerLost: the service was stopped between charge and answer; the charge stays.
+            ServiceBusy, ServiceUnreachable, LedgerUnavailable: after all attempts.
+            UntrustedSignature: a receipt that is not signed by ``trusted_key``, or is for something
+                else than was asked.
+        """
+        steps = self._session.answers(
+            X,
+            subject=subject,
+            bundle=bundle,
+            rows_per_request=rows_per_request,
+            request=request,
+        )
+        with bar(progress) as watch:
+            return self._run(steps, watch)
+
+    def receipt(self, identifier: str) -> Receipt:
+        """The receipt of an earlier answer to this key's principal.
+
+        Raises:
+            UnknownName: none of that name.
+            UntrustedSignature: not signed by ``trusted_key``.
+        """
+        return self._run(self._session.receipt(identifier))
+
+    def anchor(self) -> dict[str, Any]:
+        """The ledger's last position with its signature, at most a minute old; for auditors."""
+        return self._run(self._session.anchor())
+
+    def offer(self, bundle: str | None = None) -> Offer:
+        """One bundle by identity or name; None where the key may ask one bundle only."""
+        return self._run(self._session.offer(bundle))
+
+    def file(self, bundle: str, name: str, *, most: int) -> bytes | None:
+        """A file of a public bundle, as bytes, or None where it has none of that name.
+
+        Args:
+            bundle: identity.
+            name: one of ``Offer.files``.
+            most: bytes at most.
+        """
+        return self._run(self._session.file(bundle, name, most=most))
+
+    def models(self) -> tuple[dict[str, Any], ...]:
+        """Models that learnt from released values, and that this key may ask."""
+        return self._run(self._session.models())
+
+    def predictions(
+        self, model: str, values: Any, *, receipts: Sequence[str] = ()
+    ) -> tuple[str, list[Any]]:
+        """The bundle whose released values a model learnt from, and its predictions; free.
+
+        Args:
+            model: identity or name.
+            values: released values, a list of numbers or a label for each row, None where withheld.
+            receipts: identifiers of the receipts of these values; they are not checked.
+        """
+        return self._run(self._session.predictions(model, values, receipts))
+
+    def _run(self, steps: Steps[T], watch: Watch | None = None) -> T:
+        outcome: Reply | Lost | None = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            outcome = None
+            if isinstance(step, Call):
+                outcome = self._call(step)
+            elif isinstance(step, Pause):
+                time.sleep(step.seconds)
+            elif watch is not None:
+                watch(step.done, step.total)
+
+    def _call(self, call: Call) -> Reply | Lost:
+        library = require("httpx", extra="client")
+        request = self._http.build_request(
+            call.method, call.path, headers=list(call.headers), content=call.content or None
+        )
+        try:
+            with closing(self._http.send(request, stream=True)) as response:
+                content = bytearray()
+                for piece in response.iter_bytes():
+                    content += piece
+                    if len(content) > call.most:
+                        return Lost(f"a reply of more than {call.most} bytes")
+                return Reply(response.status_code, small_headers(response), bytes(content))
+        except library.HTTPError as error:
+            return Lost(type(error).__name__)
+
+
+@contextmanager
+def bar(shown: bool) -> Iterator[Watch | None]:
+    """A progress bar on standard error, or nothing."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("rows", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def small_headers(response: httpx.Response) -> dict[str, str]:
+    """Headers by their name in small letters."""
+    return {name.lower(): value for name, value in response.headers.items()}

@@ -1,0 +1,313 @@
+"""``Device``: embeds and adds noise where the row is; no server has to be trusted with the row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.bundles.bundle import Bundle
+from reticent.client.client import Client
+from reticent.client.downloads import download
+from reticent.client.pins import Pin, fingerprint_of, protects_input
+from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, UntrustedSignature
+from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.releases import Release
+from reticent.core.scopes import Scope
+from reticent.ledger.charges import Budget
+from reticent.ledger.ledger import Ledger
+
+_LEDGER = "ledger.sqlite"
+_BUNDLES = "bundles"
+
+
+class Device:
+    """Releases private inputs on the device that they are on, by a bundle that a server offers.
+
+    A bundle that protects its *input* is public. The device downloads it, and believes nothing of
+    it: the signature must be one by the trusted key, every certificate is computed anew from the
+    weights, the guarantee and the card that follow from them must be those that are stated, and
+    they must be what the user has pinned. Then it answers here, charges a ledger of its own, and
+    sends what was released.
+
+    Guarantee:
+        What leaves the device about one input is what ``release`` gave: it costs ``guarantee`` an
+        answer, for neighbours as ``card()`` says, and all answers about one subject together at
+        most what was granted to that subject on this device. A server sees nothing else of the
+        input, and may break its own promises without changing that. It does not hold for a second
+        device with a ledger of its own: grants add up over devices.
+
+    Args:
+        source: address of a service, or a folder with a bundle.
+        key: API key; for a service only.
+        bundle: identity or name; None where the key may ask one bundle only. For a service only.
+        trusted_key: file with the public key of the bundle's owner, which came by another way than
+            from the server.
+        pin: what the bundle has to be.
+        home: folder of this device, with what was downloaded and the ledger; by default "reticent/
+            device" in the user's state (``XDG_STATE_HOME``, or ``~/.local/state``). Bundles whose
+            neighbours differ need a folder each: their costs do not add up, and a ledger refuses
+            to book both for one subject.
+        embedder: the user's own module, where the bundle was fitted with one.
+        insecure: allows plain http to other machines, in a network of your own.
+
+    Raises:
+        InvalidParameter: a service without ``trusted_key`` and without a pinned fingerprint:
+            nothing would tell its bundle from another.
+        UntrustedSignature: not signed by ``trusted_key``, or not what was pinned.
+        CorruptBundle: damaged, or its certificate or guarantee is not what it states.
+        InvalidInput: the bundle protects records, so that its owner has to answer.
+        MissingExtra: the bundle's networks need torch, which is not installed.
+
+    Example:
+        >>> Device("https://answers.example.org", "key-of-a-test")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        reticent.core.errors.InvalidParameter: trusted_key, pin: expected one of them for a ...
+
+    See Also:
+        reticent.client.Client: where the records, and not the input, are protected.
+        reticent.client.Pin: what can be insisted on.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        key: str | None = None,
+        *,
+        bundle: str | None = None,
+        trusted_key: str | Path | None = None,
+        pin: Pin | None = None,
+        home: str | Path | None = None,
+        embedder: Any = None,
+        insecure: bool = False,
+    ) -> None:
+        self.home = _home(home)
+        self.pin = Pin() if pin is None else pin
+        self._client: Client | None = None
+        offered: Guarantee | None = None
+        if _is_address(source):
+            if trusted_key is None and not self.pin.fingerprint:
+                raise InvalidParameter(
+                    "trusted_key, pin: expected one of them for a service: the file with the "
+                    "public key of the bundle's owner, or Pin(fingerprint=...) from somebody who "
+                    "has looked at the bundle"
+                )
+            if key is None:
+                raise InvalidParameter("key: expected an API key for a service")
+            self._client = Client(str(source), key, insecure=insecure)
+            try:
+                offer = self._client.offer(bundle)
+                if offer.route != "device":
+                    raise _protects_records(offer.name)
+                folder = download(
+                    self._client, offer, self.home / _BUNDLES, trusted_key=trusted_key
+                )
+            except BaseException:
+                self._client.close()
+                raise
+            offered = offer.guarantee
+        else:
+            if key is not None or bundle is not None:
+                raise InvalidParameter("key, bundle: expected for the address of a service only")
+            folder = Path(source)
+        try:
+            self._system = _answering(folder, trusted_key, embedder)
+            self._check(Bundle.read(folder, trusted_key=trusted_key), offered, trusted_key)
+            self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.ledger = Ledger.create(self.home / _LEDGER, required=("subject",))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes its ledger and its connections."""
+        if hasattr(self, "ledger"):
+            self.ledger.close()
+        if self._client is not None:
+            self._client.close()
+
+    @property
+    def bundle(self) -> str:
+        """Identity of the bundle."""
+        return str(self._system.bundle_identity_)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one answer, as computed here."""
+        found: Guarantee = self._system.guarantee
+        return found
+
+    def card(self) -> GuaranteeCard:
+        """The guarantee in plain words, as it follows from what was computed here."""
+        found: GuaranteeCard = self._system.card()
+        return found
+
+    @property
+    def fingerprint(self) -> str:
+        """What ``Pin(fingerprint=...)`` takes: of the bundle, its guarantee and its card."""
+        return fingerprint_of(self.bundle, self.guarantee, self.card().to_markdown())
+
+    def grant(self, subject: str, *, epsilon: float, delta: float) -> Budget:
+        """Allows that so much more is spent of one subject's privacy, on this device.
+
+        Args:
+            subject: whose input it is.
+            epsilon, delta: added to what was granted; for neighbours as the bundle has them.
+
+        Raises:
+            InvalidInput, InvalidParameter: a name or numbers that cannot be used.
+            IncompatibleGuarantees: the subject has a budget for other neighbours.
+        """
+        total = Guarantee(epsilon, delta, self.guarantee.adjacency, self.guarantee.kind)
+        return self.ledger.grant(Scope(subject=subject), total)
+
+    def budget(self, subject: str) -> tuple[Budget, ...]:
+        """What was granted to a subject and is left, on this device."""
+        return self.ledger.report(Scope(subject=subject)).budgets
+
+    def release(self, X: Any, *, subject: str | Sequence[str]) -> Release:
+        """One protected answer for each row, charged here before it is computed.
+
+        Args:
+            X: private rows, as the bundle's estimator takes them: shape (n, features), or a data
+                frame where it was fitted on one.
+            subject: whose input it is: one name, or one for each row.
+
+        Raises:
+            InvalidInput: rows or names that cannot be used; nothing is charged.
+            BudgetExceeded: nothing was granted to the subject, or too little is left.
+            LedgerUnavailable: the device's ledger cannot be written.
+        """
+        scope: Any = (
+            Scope(subject=subject, bundle=self.bundle)
+            if isinstance(subject, str)
+            else [Scope(subject=name, bundle=self.bundle) for name in subject]
+        )
+        found: Release = self._system.release(X, ledger=self.ledger, scope=scope)
+        return found
+
+    def predict(
+        self, X: Any, *, subject: str | Sequence[str], model: str | None = None
+    ) -> npt.NDArray[Any]:
+        """A server's predictions for private rows: released here, and only that is sent.
+
+        Args:
+            X, subject: as for ``release``, and charged as there.
+            model: identity or name; None where the server has one model for this bundle.
+
+        Returns:
+            One prediction for each row, None where its answer was withheld.
+
+        Raises:
+            InvalidInput: the bundle was read from a folder, so that there is no server; or no such
+                model.
+            ServiceUnreachable: the rows are charged then; ``send`` sends a release again.
+        """
+        chosen = self._model(model)
+        return self.send(self.release(X, subject=subject), model=chosen)
+
+    def send(self, release: Release, *, model: str | None = None) -> npt.NDArray[Any]:
+        """A server's predictions for what this device has released; free, and may be repeated.
+
+        Args:
+            release: of this device.
+            model: as for ``predict``.
+
+        Raises:
+            InvalidInput: a release of another bundle, one that was booked nowhere, or no server.
+        """
+        receipt = release.receipt
+        if receipt.bundle != self.bundle or receipt.seeded or not receipt.booked:
+            raise InvalidInput(
+                f"release: expected one of this device, got bundle={receipt.bundle[:16]!r}, "
+                f"booked={receipt.booked!r}, seeded={receipt.seeded}"
+            )
+        client, chosen = self._connected(), self._model(model)
+        values = [
+            None if left else value
+            for value, left in zip(release.values.tolist(), release.withheld.tolist(), strict=True)
+        ]
+        bundle, predicted = client.predictions(chosen, values, receipts=(receipt.identifier,))
+        if bundle != self.bundle or len(predicted) != len(release):
+            raise InvalidInput(
+                f"model={chosen!r:.80}: learnt from values of another bundle, or gave "
+                f"{len(predicted)} predictions for {len(release)} rows"
+            )
+        found = np.empty(len(predicted), dtype=object)
+        found[:] = predicted
+        return found if any(one is None for one in predicted) else np.array(predicted)
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            raise InvalidInput(
+                "predict: expected a Device with the address of a service; this one read a folder"
+            )
+        return self._client
+
+    def _model(self, model: str | None) -> str:
+        if model is not None:
+            return model
+        fitting = [
+            entry["id"] for entry in self._connected().models() if entry["bundle"] == self.bundle
+        ]
+        if len(fitting) != 1:
+            raise InvalidInput(
+                f"model: expected a name, since the service has {len(fitting)} models that this "
+                "key may ask for values of this bundle"
+            )
+        return str(fitting[0])
+
+    def _check(
+        self, stored: Bundle, offered: Guarantee | None, trusted_key: str | Path | None
+    ) -> None:
+        """Refuses what is not as stated, offered or pinned; see the class."""
+        guarantee = self.guarantee
+        if not protects_input(guarantee.adjacency):
+            raise _protects_records(stored.system)
+        if offered is not None and offered != guarantee:
+            raise UntrustedSignature(
+                f"bundle: the service states {offered.describe()}; computed from its weights is "
+                f"{guarantee.describe()}"
+            )
+        if stored.card != self.card().to_markdown() and trusted_key is None:
+            # A card of another version may say the same in other words: then its owner's signature
+            # has to vouch for it.
+            raise CorruptBundle(
+                "bundle: its card does not say what follows from its weights; expected the card "
+                "that this version writes, or a signature by trusted_key"
+            )
+        self.pin.check(self.fingerprint, guarantee)
+
+
+def _answering(folder: Path, trusted_key: str | Path | None, embedder: Any) -> Any:
+    from reticent.systems.loading import load_answering
+
+    return load_answering(folder, trusted_key=trusted_key, embedder=embedder)
+
+
+def _protects_records(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"bundle={name!r}: protects the records that it was fitted on, and these are with its "
+        "owner; ask the service: Client(url, key).answers(rows)"
+    )
+
+
+def _is_address(source: str | Path) -> bool:
+    return isinstance(source, str) and source.startswith(("http://", "https://"))
+
+
+def _home(home: str | Path | None) -> Path:
+    if home is not None:
+        return Path(home)
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "reticent" / "device"

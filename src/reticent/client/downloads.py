@@ -1,0 +1,69 @@
+"""The public part of a bundle, from a service onto a device: file by file, whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reticent.bundles.bundle import MARKER, MOST_BYTES, Bundle
+from reticent.client.client import Client
+from reticent.client.sessions import Offer
+from reticent.core.errors import CorruptBundle, InvalidInput, ReticentError
+from reticent.core.files import output_folder
+
+_OPTIONAL = frozenset({"signature.json"})
+
+
+def download(client: Client, offer: Offer, folder: Path, *, trusted_key: str | Path | None) -> Path:
+    """The folder with the bundle that was offered, which is checked before it gets its name.
+
+    A bundle of that identity which is there already is checked and kept, but for its card and
+    signature, which may have been made anew: those are fetched again.
+
+    Args:
+        client: of the service.
+        offer: what it offers.
+        folder: where bundles of this device stand, each under its identity.
+        trusted_key: file with the public key that must have signed it, or None.
+
+    Raises:
+        CorruptBundle: a file is missing, or they do not fit together, or are not what was offered.
+        UntrustedSignature: not signed by ``trusted_key``.
+        WriteFailed: no room on the device.
+    """
+    target = folder / offer.id
+    unknown = sorted(set(offer.files) - set(MOST_BYTES))
+    if unknown:
+        raise InvalidInput(
+            f"bundle={offer.name!r}: offers files that a bundle has not: {', '.join(unknown)}"
+        )
+    with output_folder(target, marker=MARKER, overwrite=True) as output:
+        for name, most in MOST_BYTES.items():
+            content = _kept(target, name) if name == "weights.safetensors" else None
+            if content is None:
+                content = client.file(offer.id, name, most=most)
+            if content is not None:
+                output.write(name, content)
+            elif name not in _OPTIONAL:
+                raise CorruptBundle(
+                    f"bundle={offer.name!r}: the service has no {name}; expected all files of it"
+                )
+        found = _checked(output.path, trusted_key)
+        if found.identity != offer.id:
+            raise CorruptBundle(
+                f"bundle={offer.name!r}: is {found.identity[:16]}..., and was offered as "
+                f"{offer.id[:16]}...; expected the same"
+            )
+    return target
+
+
+def _checked(folder: Path, trusted_key: str | Path | None) -> Bundle:
+    return Bundle.read(folder, trusted_key=trusted_key)
+
+
+def _kept(target: Path, name: str) -> bytes | None:
+    """A file of the bundle of that identity which is there already and whole, or None."""
+    try:
+        Bundle.read(target)
+    except ReticentError:
+        return None
+    return (target / name).read_bytes()

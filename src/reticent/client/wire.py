@@ -1,0 +1,196 @@
+"""Requests and replies of a service as bytes: what is sent, and what is taken for an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.errors import InvalidInput, ServiceUnreachable
+from reticent.core.guarantees import Guarantee
+from reticent.core.names import checked_name
+from reticent.core.releases import Receipt
+from reticent.core.strict_json import strict_dumps
+from reticent.tables.frames import names_of, plain_rows
+
+_RECEIPT = {
+    "mechanism": str,
+    "answers": int,
+    "bundle": str,
+    "certificate": str,
+    "sampler": str,
+    "seeded": bool,
+    "booked": str,
+    "position": int,
+    "digest": str,
+    "identifier": str,
+}
+
+
+def json_bytes(value: Any) -> bytes:
+    """A JSON body: compact, no NaN."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as error:
+        raise InvalidInput("rows: expected finite numbers, texts or missing cells") from error
+
+
+def json_cells(X: Any) -> tuple[list[list[Any]], list[str] | None]:
+    """Rows as lists of cells that JSON has, and the names of their columns, or None.
+
+    Args:
+        X: a data frame of pandas, polars or pyarrow, whose missing cells are None or NaN; or an
+            array (n, columns), or (n, height, width) for pictures, which become flat rows.
+
+    Raises:
+        InvalidInput: not rows, none at all, an infinity, or a cell that is neither number nor text.
+
+    Example:
+        >>> json_cells([[1.5, 2.0]])
+        ([[1.5, 2.0]], None)
+    """
+    names = names_of(X)
+    table = np.asarray(plain_rows(X))
+    if table.ndim < 2 or len(table) == 0:
+        raise InvalidInput(f"rows: expected shape (n, columns), n >= 1, got shape={table.shape}")
+    table = table.reshape(len(table), -1)
+    if table.dtype.kind in "iub":
+        return table.astype(np.float64 if table.dtype.kind == "b" else object).tolist(), _names(
+            names
+        )
+    if table.dtype.kind == "f":
+        if np.isinf(table).any():
+            raise InvalidInput("rows: expected finite numbers, got an infinity")
+        cells = table.astype(object)
+        cells[np.isnan(table)] = None
+        return cells.tolist(), _names(names)
+    return [[_cell(cell) for cell in row] for row in table.tolist()], _names(names)
+
+
+def checked_subjects(
+    subject: str | Sequence[str] | None, rows: int
+) -> tuple[str | None, tuple[str, ...] | None]:
+    """One subject for all rows, or one for each row; or neither.
+
+    Raises:
+        InvalidInput: not as many as rows, or a name that could be mistaken for another.
+    """
+    if subject is None:
+        return None, None
+    if isinstance(subject, str):
+        return _subject(subject), None
+    listed = tuple(_subject(one) for one in subject)
+    if len(listed) != rows:
+        raise InvalidInput(
+            f"subject: expected one name, or one for each of the {rows} rows, got {len(listed)}"
+        )
+    return None, listed
+
+
+def loaded(content: bytes) -> Any:
+    """A JSON reply.
+
+    Raises:
+        ServiceUnreachable: it is none; something else answers there.
+    """
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ServiceUnreachable(
+            "service: its reply is no JSON; expected a reticent service at this address"
+        ) from error
+
+
+def receipt_of(values: Any) -> Receipt:
+    """The receipt that ``Receipt.to_dict`` described, every field of it.
+
+    Raises:
+        InvalidInput: a field is missing, of another type, or unknown.
+    """
+    if not isinstance(values, dict) or set(values) != {*_RECEIPT, "guarantee"}:
+        raise InvalidInput("receipt: expected the fields of a receipt")
+    for name, kind in _RECEIPT.items():
+        if type(values[name]) is not kind:
+            raise InvalidInput(f"receipt: expected {kind.__name__} for {name}")
+    fields = {name: values[name] for name in _RECEIPT}
+    receipt = Receipt(guarantee=Guarantee.from_dict(values["guarantee"]), **fields)
+    if strict_dumps(receipt.to_dict()) != strict_dumps(values):
+        raise InvalidInput("receipt: expected a guarantee as reticent writes it")
+    return receipt
+
+
+def values_of(
+    answers: Any, withheld: Any, rows: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Released values and which are withheld, as a ``Release`` has them.
+
+    Args:
+        answers: a label, or a list of numbers, for each row; None where withheld.
+        withheld: a truth value for each row.
+        rows: how many were asked about.
+
+    Returns:
+        Vectors, shape (n, m) float64, NaN where withheld; or labels, shape (n,), with -1 (numbers)
+        or None where withheld.
+
+    Raises:
+        InvalidInput: not one answer for each row.
+    """
+    if not isinstance(answers, list) or not isinstance(withheld, list):
+        raise InvalidInput("reply: expected lists of answers and of what is withheld")
+    if len(answers) != rows or len(withheld) != rows:
+        raise InvalidInput(f"reply: expected {rows} answers, got {len(answers)}")
+    if any(type(mark) is not bool for mark in withheld):
+        raise InvalidInput("reply: expected truth values of what is withheld")
+    mask = np.array(withheld, dtype=np.bool_)
+    if [answer is None for answer in answers] != withheld:
+        raise InvalidInput("reply: expected null for what is withheld, and for nothing else")
+    given = [answer for answer in answers if answer is not None]
+    if any(isinstance(answer, list) for answer in given):
+        widths = {len(answer) if isinstance(answer, list) else -1 for answer in given}
+        if len(widths) != 1 or -1 in widths:
+            raise InvalidInput("reply: expected vectors of one length")
+        if any(type(number) not in (int, float) for answer in given for number in answer):
+            raise InvalidInput("reply: expected numbers in every vector")
+        vectors = np.full((rows, widths.pop()), np.nan)
+        vectors[~mask] = given
+        return vectors, mask
+    if all(type(answer) is int for answer in given):
+        labels = np.full(rows, -1, dtype=np.int64)
+        labels[~mask] = given
+        return labels, mask
+    if mask.any() or len({type(answer) for answer in given}) > 1:
+        named = np.full(rows, None, dtype=object)
+        named[~mask] = given
+        return named, mask
+    return np.array(given), mask
+
+
+def _subject(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(f"subject: expected a name, got {type(name).__name__}")
+    return checked_name(name, name="subject")
+
+
+def _names(names: npt.NDArray[np.object_] | None) -> list[str] | None:
+    return None if names is None else [str(name) for name in names]
+
+
+def _cell(cell: Any) -> Any:
+    if cell is None or isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool | np.bool_):
+        return float(cell)
+    if isinstance(cell, int | np.integer):
+        return int(cell)
+    if isinstance(cell, float | np.floating):
+        number = float(cell)
+        if number != number:
+            return None
+        if abs(number) == float("inf"):
+            raise InvalidInput("rows: expected finite numbers, got an infinity")
+        return number
+    raise InvalidInput(f"rows: expected numbers, texts or missing cells, got {type(cell).__name__}")

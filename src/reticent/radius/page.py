@@ -1,0 +1,217 @@
+"""What a radius means as one HTML page."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.extras import require
+from reticent.pages.line_chart import Series, line_chart
+from reticent.pages.parts import document, figure_table, percent
+from reticent.radius.survey import RadiusSurvey
+
+Images = npt.NDArray[np.float32]
+
+_STYLES = ("ours", "label", "best", "published")
+_MARKERS = ("circle", "square", "diamond", "triangle")
+_ANSWERED = (
+    "Every number and picture on this page was computed by the run that wrote it, on public rows. "
+    "Nothing was released, and no budget was charged."
+)
+_SIDE = 64
+
+
+def radius_page(survey: RadiusSurvey, pictures: tuple[Images, Images] | None = None) -> str:
+    """The whole page as HTML; it needs no script and loads nothing.
+
+    Args:
+        survey: what was found.
+        pictures: decoded rows and their farthest neighbours, as of ``farthest_neighbours``.
+    """
+    body = [
+        f"""<header><p class="name-of">reticent · radius</p>
+<h1>What a radius means for these rows</h1>
+<p class="lead">A guarantee for neighbours within R hides an input among those within R of it, and
+says ever less about inputs farther apart. Counted on {survey.rows:,} public rows of
+{survey.dimension} numbers, {escape(survey.norm.value)} distance.</p></header>""",
+        "<main>",
+        _facts(survey),
+        _counts(survey),
+        _caps(survey),
+        _rules(survey),
+        "" if pictures is None else _pictures(*pictures),
+        "</main>",
+    ]
+    return document(
+        title="What a radius means",
+        about="Which public rows lie within a radius, and what a guarantee says about them",
+        body=body,
+        answered=_ANSWERED,
+    )
+
+
+def shown(value: float) -> str:
+    """A distance, or a dash where there is none."""
+    return f"{value:.4g}" if math.isfinite(value) else "–"
+
+
+def _facts(survey: RadiusSurvey) -> str:
+    facts = [
+        (
+            shown(survey.nearest[0]),
+            f"median distance of a row to its {ordinal(survey.neighbour)} nearest other row",
+        ),
+        *(
+            (shown(spread[0]), f"median distance to the nearest row with another {escape(name)}")
+            for name, spread in survey.other.items()
+        ),
+        (shown(survey.random_pair), "median distance of two random rows"),
+    ]
+    items = "".join(f"<li><b>{value}</b><span>{text}</span></li>" for value, text in facts)
+    return f'<ul class="facts" aria-label="Main results">{items}</ul>'
+
+
+def ordinal(number: int) -> str:
+    """A number as a rank.
+
+    Example:
+        >>> [ordinal(number) for number in (1, 2, 3, 10, 11, 22)]
+        ['1st', '2nd', '3rd', '10th', '11th', '22nd']
+    """
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
+    return f"{number}{ending or 'th'}"
+
+
+def _counts(survey: RadiusSurvey) -> str:
+    rows = [
+        (
+            f"{at.radius:g}",
+            [
+                f"{at.with_neighbour:,}",
+                f"{at.pairs:,}",
+                f"{at.median_neighbours:g}",
+                *(percent(share) for share in at.counterfactuals.values()),
+                f"{at.median_hops:,}",
+            ],
+            "",
+        )
+        for at in survey.at
+    ]
+    heads = (
+        "rows with another within R",
+        "pairs within R",
+        "others within R, median",
+        *(f"another {name} within R" for name in survey.other),
+        "steps of R between random rows, median",
+    )
+    table = figure_table("", "R", heads, rows)
+    return f"""<section aria-labelledby="counts"><h2 id="counts">Who lies within R</h2>
+<p>The answer about an input could as well be about any point within R of it. Points of the space
+that no input has hide nobody: where hardly a row has another one within R, R is small against what
+tells inputs apart. Counts are exact, of all rows.</p>
+{table}</section>"""
+
+
+def _caps(survey: RadiusSurvey) -> str:
+    rows = [
+        (
+            f"{caps.radius:g}, {caps.epsilon:g}",
+            [
+                f"{caps.factor:,.4g}",
+                *(f"{cap:.3f}" for cap in (caps.neighbours, caps.median_pair, caps.farthest)),
+            ],
+            "",
+        )
+        for caps in survey.caps
+    ]
+    heads = ("e^ε", "neighbours", "median pair", "99 of 100 pairs")
+    chart = _chart(survey) if len(survey.at) > 1 else ""
+    delta = f", δ = {survey.delta:g}" if survey.delta else ""
+    return f"""<section aria-labelledby="caps"><h2 id="caps">Which of two: proved caps</h2>
+<p>Someone knows two inputs, holds either to be equally likely, and sees one answer. He names the
+right one with probability at most 1/(1 + e^(-ε h)){delta and " (and a term for δ)"}, h the number
+of steps of R between them. At .5 the guarantee hides which; at 1 it says nothing about them.</p>
+{chart}{figure_table("", "R, ε" + delta, heads, rows)}</section>"""
+
+
+def _chart(survey: RadiusSurvey) -> str:
+    epsilons = sorted({caps.epsilon for caps in survey.caps})[: len(_STYLES)]
+    series = [
+        Series(
+            f"ε = {epsilon:g}",
+            tuple(
+                (caps.radius, caps.median_pair, 0.0)
+                for caps in survey.caps
+                if caps.epsilon == epsilon
+            ),
+            style,
+            marker,
+        )
+        for epsilon, style, marker in zip(epsilons, _STYLES, _MARKERS, strict=False)
+    ]
+    return line_chart(
+        series,
+        [],
+        title="Cap on naming the right one of two random rows",
+        description="For each radius and epsilon, the proved cap for the median pair of rows",
+        x_name="R",
+        y_name="cap, median pair",
+        y_range=(0.5, 1.0),
+    )
+
+
+def _rules(survey: RadiusSurvey) -> str:
+    rows = [(rule.name, [shown(rule.radius)], "") for rule in survey.rules]
+    return f"""<section aria-labelledby="rules"><h2 id="rules">Rules that choose R</h2>
+<p>Each gives the least R for which the statement is true of these rows. A dash: no R makes it
+true.</p>
+{figure_table("", "statement", ("R",), rows)}</section>"""
+
+
+def _pictures(decoded: Images, neighbours: Images) -> str:
+    rows = "".join(
+        "<tr>"
+        + _image(picture, "decoded row")
+        + "".join(_image(other, "decoded neighbour") for other in others)
+        + "</tr>"
+        for picture, others in zip(decoded, neighbours, strict=True)
+    )
+    return f"""<section aria-labelledby="pictures"><h2 id="pictures">Neighbours at distance R</h2>
+<p>Left: rows, decoded from their embeddings. Right: points at distance R from them whose pictures
+differ most, of those that were tried. The guarantee hides which of a line it was.</p>
+<div class="scroll" role="region" aria-label="pictures" tabindex="0"><table class="pictures">
+{rows}</table></div></section>"""
+
+
+def _image(picture: Images, name: str) -> str:
+    pillow = require("PIL.Image", extra="plots")
+    pixels = np.rint(255 * np.clip(picture, 0.0, 1.0)).astype(np.uint8)
+    buffer = io.BytesIO()
+    pillow.fromarray(pixels).save(buffer, format="png")
+    code = base64.b64encode(buffer.getvalue()).decode()
+    return (
+        f'<td><img alt="{escape(name)}" width="{_SIDE}" height="{_SIDE}" '
+        f'src="data:image/png;base64,{code}"></td>'
+    )
+
+
+def lines(survey: RadiusSurvey) -> Sequence[str]:
+    """What the command line prints below its tables."""
+    return [
+        f"{survey.rows:,} public rows of {survey.dimension} numbers, {survey.norm.value} distance",
+        (
+            f"median distance to the {ordinal(survey.neighbour)} nearest other row: "
+            f"{shown(survey.nearest[0])}"
+        ),
+        *(
+            f"median distance to the nearest row with another {name}: {shown(spread[0])}"
+            for name, spread in survey.other.items()
+        ),
+        f"median distance of two random rows: {shown(survey.random_pair)}",
+    ]

@@ -1,0 +1,63 @@
+"""What points within a radius look like, where a decoder is there."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.norms import Norm, unit_moves
+from reticent.core.regions import Box
+
+Array = npt.NDArray[np.float64]
+Images = npt.NDArray[np.float32]
+
+_DIRECTIONS = 64
+
+
+class Decodes(Protocol):
+    """An embedding that may have a decoder."""
+
+    def pictures(self, embeddings: npt.ArrayLike, /) -> Images | None:
+        """Pictures of points, shape (n, height, width), or None."""
+
+
+def farthest_neighbours(
+    embedding: Decodes,
+    points: Array,
+    *,
+    radius: float,
+    norm: Norm,
+    domain: Box,
+    shown: int,
+    seed: int,
+) -> tuple[Images, Images] | None:
+    """Decoded points, and for each the decoded points at distance ``radius`` that look least alike.
+
+    Args:
+        embedding: decodes.
+        points: shape (k, d), public, within ``domain``.
+        radius: R.
+        norm: of the neighbourhood.
+        domain: the public box; neighbours are clipped to it.
+        shown: neighbours of each point.
+        seed: of directions.
+
+    Returns:
+        Pictures of the points, shape (k, height, width), and of neighbours, shape (k, shown,
+        height, width), those that differ most in l2 from the point's picture first; or None, if
+        there is no decoder. A search, not a proof: others may differ more.
+    """
+    decoded = embedding.pictures(points)
+    if decoded is None:
+        return None
+    random = np.random.default_rng(seed)
+    moves = radius * unit_moves(points.shape[1], norm, directions=_DIRECTIONS, random=random)
+    found = []
+    for point, picture in zip(points, decoded, strict=True):
+        around = embedding.pictures(domain.clip(point + moves))
+        assert around is not None
+        change = np.square(around - picture).sum(axis=(1, 2))
+        found.append(around[np.argsort(-change)[:shown]])
+    return decoded, np.stack(found)

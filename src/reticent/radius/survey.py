@@ -1,0 +1,269 @@
+"""What a radius means for given data: who lies within it, and what a guarantee says about them.
+
+Everything is counted on rows that are public, in the space that neighbours are measured in. A
+guarantee for neighbours within R hides one input among those within R of it. Where hardly a row has
+another one within R, that is not what a person means by hidden, and the numbers here say so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.accounting.telling_apart import beyond, hops, which_of_two_cap
+from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.errors import InvalidInput
+from reticent.core.norms import Norm
+from reticent.radius.distances import RowDistances, row_distances
+
+Array = npt.NDArray[np.float64]
+
+_MEDIAN_CAP = 0.75
+
+
+@dataclass(frozen=True)
+class AtRadius:
+    """What one radius means.
+
+    Attributes:
+        radius: R.
+        with_neighbour: rows that have another one within R.
+        pairs: pairs of rows within R of each other.
+        median_neighbours: median number of other rows within R.
+        counterfactuals: for each column, the share of rows with a row of another value within R.
+        median_hops: steps of R between two rows drawn at random, in the median.
+    """
+
+    radius: float
+    with_neighbour: int
+    pairs: int
+    median_neighbours: float
+    counterfactuals: dict[str, float]
+    median_hops: int
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Proved caps on naming the right one of two equally likely inputs after one answer.
+
+    Attributes:
+        radius, epsilon: of the guarantee.
+        factor: e^epsilon, the largest factor between neighbours' chances of an answer.
+        neighbours: cap for two inputs within R.
+        median_pair: cap for two rows as far apart as two random ones are in the median.
+        farthest: the same for 99 of 100 random pairs.
+    """
+
+    radius: float
+    epsilon: float
+    factor: float
+    neighbours: float
+    median_pair: float
+    farthest: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A radius that follows from what it is to achieve.
+
+    Attributes:
+        name: the rule, in words.
+        radius: R; NaN where no radius achieves it.
+    """
+
+    name: str
+    radius: float
+
+
+@dataclass(frozen=True)
+class RadiusSurvey:
+    """What radii mean for one set of public rows.
+
+    Attributes:
+        rows: how many.
+        dimension: coordinates of each.
+        norm: in which neighbours are near.
+        delta: of one answer.
+        neighbour: k of the rule about the k-th nearest row.
+        nearest: distance to the k-th nearest other row: median, and what 1 and 9 of 10 rows are
+            below.
+        other: for each column the same of the nearest row with another value; infinite without one.
+        random_pair: median distance of two random rows.
+        at: what each radius means, smallest first.
+        caps: of each radius and epsilon.
+        rules: radii that rules choose.
+    """
+
+    rows: int
+    dimension: int
+    norm: Norm
+    delta: float
+    neighbour: int
+    nearest: tuple[float, float, float]
+    other: dict[str, tuple[float, float, float]]
+    random_pair: float
+    at: tuple[AtRadius, ...]
+    caps: tuple[Caps, ...]
+    rules: tuple[Rule, ...]
+
+
+def survey_radius(
+    points: npt.ArrayLike,
+    *,
+    radii: Sequence[float],
+    epsilons: Sequence[float],
+    norm: str | Norm = Norm.LINF,
+    delta: float = 0.0,
+    columns: Mapping[str, npt.ArrayLike] | None = None,
+    neighbour: int = 10,
+    pairs: int = 100_000,
+    seed: int = 0,
+) -> RadiusSurvey:
+    """What each radius means for rows like these.
+
+    Counts of neighbours are exact, of all rows. Distances of random pairs are a sample.
+
+    Args:
+        points: shape (n, d), PUBLIC rows in the space that distance is measured in (for a bundle:
+            ``system.embed(X)``), more than ``neighbour``.
+        radii: those that are looked at, each above 0; may be empty for the rules alone.
+        epsilons: of one answer, each above 0.
+        norm: of the neighbourhood.
+        delta: of one answer, in [0, 1).
+        columns: labels or attributes, shape (n,) each; rows with different ones are counterfactuals
+            of each other.
+        neighbour: k of the rule about the k-th nearest row, at least 1.
+        pairs: random pairs of rows that are drawn, at least 100.
+        seed: of these pairs.
+
+    Raises:
+        InvalidInput, InvalidParameter: rows, columns or numbers that cannot be used.
+
+    Example:
+        >>> rows = np.random.default_rng(0).uniform(size=(1000, 2))
+        >>> half = rows[:, 0] > 0.5
+        >>> found = survey_radius(rows, radii=[0.1], epsilons=[1.0], columns={"half": half})
+        >>> found.at[0].median_neighbours, found.at[0].median_hops
+        (37.0, 5)
+        >>> round(found.caps[0].neighbours, 3), round(found.caps[0].median_pair, 3)
+        (0.731, 0.993)
+
+    References:
+        - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
+          differential privacy using metrics", doi:10.1007/978-3-642-39077-7_5, what a radius
+          protects.
+
+    See Also:
+        reticent.PosthocEncoder: takes a radius.
+        reticent.attacks.attack_fitted: attacks on a fitted system, beside the same caps.
+    """
+    measure = Norm.parse(norm)
+    near = count(neighbour, name="neighbour")
+    rows = finite_array(points, name="points", ndim=2)
+    if len(rows) <= near:
+        raise InvalidInput(f"points: expected more than neighbour={near} rows, got {len(rows)}")
+    sizes = sorted({positive(radius, name="radii") for radius in radii})
+    budgets = sorted({positive(epsilon, name="epsilons") for epsilon in epsilons})
+    probability(delta, name="delta")
+    if count(pairs, name="pairs") < 100:
+        raise InvalidInput(f"pairs={pairs}: expected at least 100")
+    codes = {name: _codes(values, len(rows), name) for name, values in (columns or {}).items()}
+    found = row_distances(rows, measure, radii=sizes, neighbour=near, columns=codes)
+    random = np.random.default_rng(count(seed, name="seed", minimum=0))
+    first = random.integers(len(rows), size=pairs)
+    second = (first + random.integers(1, len(rows), size=pairs)) % len(rows)
+    apart = measure.of(rows[first] - rows[second])
+    return RadiusSurvey(
+        rows=len(rows),
+        dimension=rows.shape[1],
+        norm=measure,
+        delta=delta,
+        neighbour=near,
+        nearest=_spread(found.nearest),
+        other={name: _spread(values) for name, values in found.other.items()},
+        random_pair=float(np.median(apart)),
+        at=tuple(
+            _at(radius, within, found, apart)
+            for radius, within in zip(sizes, found.within, strict=True)
+        ),
+        caps=tuple(_caps(radius, epsilon, delta, apart) for radius in sizes for epsilon in budgets),
+        rules=_rules(found, apart, near, budgets),
+    )
+
+
+def _codes(values: npt.ArrayLike, rows: int, name: str) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.shape != (rows,):
+        raise InvalidInput(
+            f"columns[{name!r}]: expected one value for each of {rows} rows, got "
+            f"shape={array.shape}"
+        )
+    return np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
+
+
+def _spread(distances: Array) -> tuple[float, float, float]:
+    middle, low, high = np.quantile(distances, [0.5, 0.1, 0.9], method="lower")
+    return float(middle), float(low), float(high)
+
+
+def _at(
+    radius: float, within: npt.NDArray[np.int64], found: RowDistances, apart: Array
+) -> AtRadius:
+    return AtRadius(
+        radius=radius,
+        with_neighbour=int((within > 0).sum()),
+        pairs=int(within.sum()) // 2,
+        median_neighbours=float(np.median(within)),
+        counterfactuals={
+            name: float((distances <= radius).mean()) for name, distances in found.other.items()
+        },
+        median_hops=int(hops(np.median(apart), radius)),
+    )
+
+
+def _caps(radius: float, epsilon: float, delta: float, apart: Array) -> Caps:
+    typical = np.quantile(apart, [0.5, 0.99])
+    steps = np.maximum([1, *hops(typical, radius).tolist()], 1)
+    caps = which_of_two_cap(*beyond(epsilon=epsilon, delta=delta, hops=steps))
+    factor = math.exp(min(epsilon, 700.0))
+    return Caps(radius, epsilon, factor, float(caps[0]), float(caps[1]), float(caps[2]))
+
+
+def _rules(
+    found: RowDistances, apart: Array, neighbour: int, epsilons: Sequence[float]
+) -> tuple[Rule, ...]:
+    """Radii that make a statement true of half of the rows, or of the median pair."""
+    rules = [
+        Rule(
+            f"half of the rows have at least {neighbour} others within R",
+            _half_below(found.nearest),
+        ),
+        *(
+            Rule(
+                f"half of the rows have a row with another {name} within R", _half_below(distances)
+            )
+            for name, distances in found.other.items()
+        ),
+    ]
+    odds = math.log(_MEDIAN_CAP / (1.0 - _MEDIAN_CAP))
+    for epsilon in epsilons:
+        steps = math.floor(odds / epsilon * (1.0 + 2.0**-50))
+        radius = float(np.median(apart)) / steps if steps else math.nan
+        rules.append(
+            Rule(
+                f"nobody names the right one of two random rows with probability above "
+                f"{_MEDIAN_CAP:g}, at epsilon = {epsilon:g}, for half of such pairs",
+                radius,
+            )
+        )
+    return tuple(rules)
+
+
+def _half_below(distances: Array) -> float:
+    """The least distance that half of them do not exceed; NaN if that is infinite."""
+    middle = float(np.quantile(distances, 0.5, method="higher"))
+    return middle if math.isfinite(middle) else math.nan

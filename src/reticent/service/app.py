@@ -1,0 +1,128 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError, UnknownName
+from reticent.service.core import Service
+from reticent.service.dashboard.routes import router as pages
+from reticent.service.documents import ProblemBody
+from reticent.service.edge import Edge
+from reticent.service.logs import say
+from reticent.service.problems import CONTENT_TYPE, Problem, RequestRefused
+from reticent.service.routes import open_routes, routes
+from reticent.service.settings import Settings
+from reticent.version import __version__
+
+_WITNESSED = 60.0
+"""Seconds between two anchors in the log."""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application of one worker, ready to answer.
+
+    Args:
+        settings: see ``Settings``.
+
+    Returns:
+        An ASGI application; its state holds the ``Service``, which its shutdown closes.
+
+    Raises:
+        InvalidInput, CorruptBundle, UntrustedSignature: a bundle or a key that cannot be used.
+        LedgerUnavailable: no ledger, or one that is older than its anchor.
+        MissingExtra: the extra ``service`` is not installed.
+    """
+    service = Service(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        witness = asyncio.create_task(_witness(service))
+        say("started", bundles=[bundle.name for bundle in service.catalogue])
+        yield
+        witness.cancel()
+        with suppress(asyncio.CancelledError):
+            await witness
+        await asyncio.to_thread(service.close)
+        say("stopped")
+
+    app = FastAPI(
+        title="reticent",
+        version=__version__,
+        summary="Answers from private data, each charged to a budget before it is drawn.",
+        docs_url=None,  # these pages load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    app.include_router(open_routes)
+    app.include_router(routes)
+    app.include_router(pages)
+    app.add_middleware(Edge, admission=service.admission, metrics=service.metrics)
+    app.add_exception_handler(ReticentError, _refused)
+    app.add_exception_handler(RequestValidationError, _refused)
+    app.add_exception_handler(HTTPException, _refused)
+    _document_problems(app)
+    return app
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    headers: dict[str, str] = {}
+    if isinstance(error, RequestValidationError):
+        error = InvalidInput(f"request: {_places(error)}; see /openapi.json")
+    elif isinstance(error, HTTPException):
+        headers = dict(error.headers or {})
+        if error.status_code == 404:
+            error = UnknownName("path: expected one of those in /openapi.json")
+        else:
+            error = RequestRefused(
+                error.status_code, "method: expected one that /openapi.json lists for this path"
+            )
+    problem = Problem.of(error)
+    if problem.status >= 500:
+        raise error  # the outermost layer logs and answers it
+    name = request.scope["state"]["request"]
+    return Response(
+        problem.body(name),
+        status_code=problem.status,
+        media_type=CONTENT_TYPE,
+        headers={**headers, **problem.headers},
+    )
+
+
+def _places(error: RequestValidationError) -> str:
+    """Which parameters are wrong; never what stands there."""
+    parts = error.errors()
+    return "; ".join(f"{'.'.join(map(str, part['loc']))}: {part['type']}" for part in parts[:3])
+
+
+def _document_problems(app: FastAPI) -> None:
+    """Adds the one shape of errors to the document, which routes refer to by name."""
+    make = app.openapi
+
+    def document() -> dict[str, object]:
+        found = make()
+        schemas = found.setdefault("components", {}).setdefault("schemas", {})
+        schemas["ProblemBody"] = ProblemBody.model_json_schema()
+        return found
+
+    app.openapi = document  # type: ignore[method-assign]
+
+
+async def _witness(service: Service) -> None:
+    """A signed anchor in the log each minute: logs are kept elsewhere, and outlive a rollback."""
+    while True:
+        try:
+            say("anchor", **await asyncio.to_thread(service.anchored))
+        except LedgerUnavailable:
+            say("ledger unavailable")
+        await asyncio.sleep(_WITNESSED)

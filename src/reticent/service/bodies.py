@@ -1,0 +1,77 @@
+"""Bodies of answers: JSON whose length depends on the number of rows only."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.releases import Release
+
+_ROUND = 512
+"""The part that does not grow with rows is filled up to whole multiples of this."""
+
+_WITHHELD = len("false")
+
+
+def answer_body(release: Release, identity: str, widest: int, signature: dict[str, Any]) -> bytes:
+    """The answers, and the signed receipt, as JSON.
+
+    Args:
+        release: what was drawn.
+        identity: of the bundle.
+        widest: bytes that one answer takes at most.
+        signature: of the receipt.
+    """
+    head = {
+        "bundle": identity,
+        "columns": list(release.columns),
+        "receipt": release.receipt.to_dict(),
+        "signature": signature,
+    }
+    answers = plain_answers(release.values, release.withheld)
+    return padded(head, answers, release.withheld.tolist(), widest)
+
+
+def free_body(values: npt.NDArray[Any], identity: str, widest: int) -> bytes:
+    """Answers of a model that was paid for when it was fitted: no receipt, nothing withheld."""
+    head = {"bundle": identity, "columns": ["label"], "receipt": None, "signature": None}
+    nothing = np.zeros(len(values), dtype=bool)
+    return padded(head, plain_answers(values, nothing), nothing.tolist(), widest)
+
+
+def padded(head: dict[str, Any], answers: list[Any], withheld: list[bool], widest: int) -> bytes:
+    """JSON of all parts, with white space before its end up to a length that depends on ``head``
+    and the number of rows only.
+
+    Example:
+        >>> lengths = {len(padded({"a": 1}, [label], [False], 4)) for label in (1, 22, None)}
+        >>> len(lengths)
+        1
+    """
+    content = _dumps({**head, "answers": answers, "withheld": withheld})
+    rows = len(answers)
+    fixed = len(_dumps({**head, "answers": [], "withheld": []}))
+    room = _ROUND * math.ceil(fixed / _ROUND) + rows * (widest + 1 + _WITHHELD + 1)
+    return content[:-1] + b" " * (room - len(content)) + b"}"
+
+
+def plain_answers(values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> list[Any]:
+    """Labels or lists of numbers as JSON has them; None where withheld."""
+    return [
+        None if left else value
+        for value, left in zip(values.tolist(), withheld.tolist(), strict=True)
+    ]
+
+
+def receipt_of(body: bytes) -> dict[str, Any]:
+    """The signed receipt in the body of an answer."""
+    found = json.loads(body)
+    return {"receipt": found["receipt"], "signature": found["signature"]}
+
+
+def _dumps(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,316 @@
+"""What is served: bundles from a folder, how each is asked, and who is charged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.bundles.booking import check_bookable
+from reticent.bundles.bundle import MARKER, Bundle
+from reticent.core.errors import InvalidInput, NotPermitted, UnknownName
+from reticent.core.guarantees import Guarantee, GuaranteeCard, Neighborhood
+from reticent.core.releases import Release
+from reticent.core.scopes import Scope
+from reticent.ledger.ledger import Ledger
+from reticent.systems.loading import load
+from reticent.tables.feature_names import kept_names
+from reticent.tables.frames import NamedRows
+
+Rows = Sequence[Sequence[Any]]
+
+_FILES = ("manifest.json", "bundle.json", "weights.safetensors", "card.md", "signature.json")
+_WIDEST_NUMBER = len("-2.2250738585072014e-308")
+_SLOW = ("exact",)
+"""Certificates whose time depends on the row."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServedBundle:
+    """A fitted bundle, and how it is asked.
+
+    Attributes:
+        name: of its folder.
+        folder: where it is.
+        system: the estimator.
+        identity: names it in receipts and scopes.
+        guarantee: cost of one answer; of ``route`` "free", of the model.
+        route: "answers", charged by row; "free", post-processing of what was released when it was
+            fitted; "device", where rows may not come here.
+        subject: the data set that is charged; None where every request names its own.
+        schema: of its columns, or None for numbers.
+        private: whether its files hold private records.
+    """
+
+    name: str
+    folder: Path
+    system: Any
+    identity: str
+    guarantee: Guarantee
+    route: str
+    subject: str | None
+    schema: Any
+    private: bool
+
+    @classmethod
+    def read(cls, folder: Path, *, trusted_with: bool, trusted_key: Path | None) -> ServedBundle:
+        """The bundle in ``folder``.
+
+        Args:
+            folder: of the bundle.
+            trusted_with: whether rows that it protects may come here.
+            trusted_key: file with the public key that must have signed it, or None.
+
+        Raises:
+            InvalidInput: no bundle, one that books no data set, or one whose answers take a time
+                that depends on the row.
+            CorruptBundle, UntrustedSignature: as ``load``.
+        """
+        stored = Bundle.read(folder, trusted_key=trusted_key)
+        system = load(folder, trusted_key=trusted_key)
+        guarantee = system.guarantee
+        adjacency = guarantee.adjacency
+        of_input = isinstance(adjacency, Neighborhood) or not adjacency.data_set
+        if not hasattr(system, "release"):
+            route, identity = "free", stored.identity
+        else:
+            route = "answers" if trusted_with or not of_input else "device"
+            identity = system.bundle_identity_
+        if route == "answers":
+            check_bookable(adjacency)
+            _check_steady(system, folder)
+        subject = None if isinstance(adjacency, Neighborhood) else adjacency.data_set or None
+        schema = getattr(getattr(system, "query_", None), "schema", None)
+        return cls(
+            folder.name,
+            folder,
+            system,
+            identity,
+            guarantee,
+            route,
+            subject,
+            schema,
+            stored.private,
+        )
+
+    @property
+    def protects(self) -> str:
+        """ "records" or "input"."""
+        return "input" if self.subject is None else "records"
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of its columns, in order; none where it was fitted on an array."""
+        names = kept_names(self.system)
+        if names is None and self.schema is not None:
+            return [str(name) for name in getattr(self.schema, "names", None) or ()]
+        return names or []
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the files that a device may have."""
+        if self.private:
+            return []
+        return [name for name in _FILES if (self.folder / name).is_file()]
+
+    def file(self, name: str) -> bytes:
+        """A file that a device may have.
+
+        Raises:
+            NotPermitted: the bundle holds private records.
+            UnknownName: it has no such file.
+        """
+        if self.private:
+            raise NotPermitted("files: this bundle holds private records, and stays where it is")
+        if name not in self.files:
+            raise UnknownName(f"file: expected one of {', '.join(self.files)}")
+        return (self.folder / name).read_bytes()
+
+    def card(self) -> GuaranteeCard:
+        """The guarantee in plain words."""
+        card: GuaranteeCard = self.system.card()
+        return card
+
+    def describe(self, *, most_rows: int) -> dict[str, Any]:
+        """What a client needs to know before it asks."""
+        return {
+            "id": self.identity,
+            "name": self.name,
+            "system": type(self.system).__name__,
+            "protects": self.protects,
+            "route": self.route,
+            "subject": self.subject,
+            "features": int(self.system.n_features_in_),
+            "columns": self.columns,
+            "guarantee": self.guarantee.to_dict(),
+            "most_rows": most_rows,
+            "signed": (self.folder / "signature.json").is_file(),
+            "files": self.files,
+        }
+
+    def check_open(self) -> None:
+        """Refuses rows of a bundle that protects them.
+
+        Raises:
+            NotPermitted: says where to release them.
+        """
+        if self.route == "device":
+            raise NotPermitted(
+                "rows: this bundle protects its input; release on your own device, and send "
+                "released values to /v1/models/{id}/predictions"
+            )
+
+    def inputs(self, rows: Rows, columns: Sequence[str] | None) -> Any:
+        """Rows as the system takes them.
+
+        Raises:
+            InvalidInput: rows of different lengths, another number of columns, or texts where
+                numbers are expected.
+            NotPermitted: raw rows of a bundle that protects them.
+        """
+        self.check_open()
+        width = int(self.system.n_features_in_)
+        lengths = {len(row) for row in rows}
+        if lengths != {width}:
+            found = sorted(lengths)[0] if len(lengths) == 1 else "rows of different lengths"
+            raise InvalidInput(f"rows: expected {width} cells in each, got {found}")
+        names = kept_names(self.system) if columns is None else list(columns)
+        if names is not None and len(names) != width:
+            raise InvalidInput(f"columns: expected {width} names, got {len(names)}")
+        table = _table(rows, self.schema)
+        return table if names is None else NamedRows(table, tuple(names))
+
+    def scopes(
+        self, principal: str, subjects: list[str] | str | None
+    ) -> tuple[Scope | list[Scope], list[str]]:
+        """Where a request is charged, and whose names that are.
+
+        Raises:
+            InvalidInput: no subject where one is mandatory, or another than the bundle's.
+        """
+        if self.subject is not None:
+            if subjects not in (None, self.subject):
+                raise InvalidInput(
+                    "subject: expected none, or the data set that this bundle protects, whose "
+                    "records pay for all answers"
+                )
+            subjects = self.subject
+        if subjects is None:
+            raise InvalidInput(
+                "subject: expected the name of whoever the rows are about, or subjects with one "
+                "name for each row"
+            )
+        if isinstance(subjects, str):
+            return Scope(principal, subjects, self.identity), [subjects]
+        known = {name: Scope(principal, name, self.identity) for name in set(subjects)}
+        return [known[name] for name in subjects], sorted(known)
+
+    def answer(self, inputs: Any, ledger: Ledger, scope: Scope | list[Scope]) -> Release:
+        """Answers, charged as ``ledger`` charges them."""
+        release: Release = self.system.release(inputs, ledger=ledger, scope=scope)
+        return release
+
+    def predict(self, inputs: Any) -> npt.NDArray[Any]:
+        """Answers of a model that was paid for when it was fitted."""
+        found: npt.NDArray[Any] = self.system.predict(inputs)
+        return found
+
+    def widest(self, values: npt.NDArray[Any]) -> int:
+        """Bytes that one answer takes at most, whatever was asked."""
+        if values.ndim == 2:
+            return int(values.shape[1]) * (_WIDEST_NUMBER + 1) + 2
+        labels = getattr(self.system, "classes_", np.array([]))
+        return max([len("null"), *(_length(label) for label in labels.tolist())])
+
+
+class Catalogue:
+    """All bundles of a folder.
+
+    Args:
+        folder: with one bundle in each folder of it.
+        trusted_with: names of bundles whose raw rows may come here.
+        trusted_key: public key that must have signed every one of them, or None.
+
+    Raises:
+        InvalidInput: no bundle there, two with one identity, an unknown name in ``trusted_with``,
+            or a bundle that cannot be served.
+        CorruptBundle, UntrustedSignature: as ``load``.
+    """
+
+    def __init__(
+        self, folder: Path, *, trusted_with: Sequence[str] = (), trusted_key: Path | None = None
+    ) -> None:
+        if not folder.is_dir():
+            raise InvalidInput(f"bundles={str(folder)!r}: expected a folder of bundles")
+        places = sorted(place for place in folder.iterdir() if (place / MARKER).is_file())
+        if not places:
+            raise InvalidInput(
+                f"bundles={str(folder)!r}: expected a folder with at least one bundle in a folder "
+                "of its own; `reticent fit` makes one"
+            )
+        unknown = set(trusted_with) - {place.name for place in places}
+        if unknown:
+            raise InvalidInput(
+                f"trusted_with: expected names of bundles in {str(folder)!r}, got "
+                f"{', '.join(sorted(unknown))}"
+            )
+        self._bundles: dict[str, ServedBundle] = {}
+        for place in places:
+            bundle = ServedBundle.read(
+                place, trusted_with=place.name in trusted_with, trusted_key=trusted_key
+            )
+            if bundle.identity in self._bundles:
+                other = self._bundles[bundle.identity].name
+                raise InvalidInput(
+                    f"bundles: {place.name} and {other} are the same bundle; remove one of them"
+                )
+            self._bundles[bundle.identity] = bundle
+        self._names: Mapping[str, ServedBundle] = {
+            bundle.name: bundle for bundle in self._bundles.values()
+        }
+
+    def __iter__(self) -> Any:
+        return iter(self._bundles.values())
+
+    def find(self, name: str, *, may_ask: Callable[..., bool]) -> ServedBundle:
+        """The bundle of this identity or name, if the key may ask it.
+
+        Raises:
+            UnknownName: there is none, or it was not granted; not said which.
+        """
+        bundle = self._bundles.get(name) or self._names.get(name)
+        if bundle is None or not may_ask(bundle.identity, bundle.name):
+            raise UnknownName("bundle: expected one that GET /v1/bundles lists")
+        return bundle
+
+
+def _table(rows: Rows, schema: Any) -> npt.NDArray[Any]:
+    if schema is not None:
+        table = np.empty((len(rows), len(rows[0])), dtype=object)
+        table[:] = rows
+        return table
+    try:
+        numbers = np.array(rows, dtype=np.float64)
+    except ValueError:
+        numbers = None
+    if numbers is None or not all(type(cell) is float for row in rows for cell in row):
+        raise InvalidInput("rows: expected numbers in every cell, got a text or a missing cell")
+    return numbers
+
+
+def _check_steady(system: Any, folder: Path) -> None:
+    certificate = getattr(system.query_, "certificate", "none")
+    if certificate in _SLOW:
+        raise InvalidInput(
+            f"bundles: {folder.name} rests on a certificate ({certificate}) whose time depends on "
+            "the row, and would tell about it; fit it with another one"
+        )
+
+
+def _length(label: Any) -> int:
+    return len(json.dumps(label))

@@ -1,0 +1,73 @@
+"""Numbers and times as the pages show them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_MICROSECONDS = 1_000_000
+_MANY = 1_000_000
+_AGO = ((60, "second"), (3600, "minute"), (86400, "hour"), (float("inf"), "day"))
+
+
+def amount(value: float) -> str:
+    """An epsilon or delta with the digits that matter.
+
+    Example:
+        >>> amount(12.5), amount(1234.0), amount(1e-6), amount(0.0)
+        ('12.5', '1,234', '1e-06', '0')
+    """
+    if value and abs(value) < 1e-3:
+        return f"{value:.3g}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def whole(value: int) -> str:
+    """A count, with a comma for every thousand.
+
+    Example:
+        >>> whole(1234567)
+        '1,234,567'
+    """
+    return f"{value:,}"
+
+
+def answers_left(value: int) -> str:
+    """How many answers still fit, in words.
+
+    Example:
+        >>> answers_left(1), answers_left(0), answers_left(2**40)
+        ('1 more answer', 'no more answers', 'over a million more answers')
+    """
+    if value <= 0:
+        return "no more answers"
+    if value > _MANY:
+        return "over a million more answers"
+    return f"{whole(value)} more answer{'s' if value != 1 else ''}"
+
+
+def moment(microseconds: int) -> str:
+    """A time since 1970 as UTC.
+
+    Example:
+        >>> moment(0)
+        '1970-01-01 00:00:00'
+    """
+    return datetime.fromtimestamp(microseconds / _MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was.
+
+    Example:
+        >>> ago(0.3), ago(61), ago(7200), ago(200_000)
+        ('just now', '1 minute ago', '2 hours ago', '2 days ago')
+    """
+    if seconds < 1:
+        return "just now"
+    unit = 1.0
+    for limit, name in _AGO:
+        if seconds < limit:
+            number = int(seconds / unit)
+            return f"{number} {name}{'s' if number != 1 else ''} ago"
+        unit = limit
+    raise AssertionError("the last limit is infinite")

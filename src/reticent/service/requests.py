@@ -1,0 +1,165 @@
+"""Bodies of requests, and what keeps them small: pydantic at the edge, strict numbers, one digest
+for equal requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from reticent.core.errors import InvalidInput
+from reticent.core.scopes import LONGEST_NAME
+from reticent.ledger.schema import LONGEST_IDEMPOTENCY_KEY
+from reticent.service.keys import checked_subject
+
+_IDEMPOTENCY = re.compile(rf"[A-Za-z0-9._~+/=-]{{8,{LONGEST_IDEMPOTENCY_KEY}}}")
+_SHOWN = 3
+
+# Twice the longest name: the composed form may be shorter than what is sent.
+Name = Annotated[str, StringConstraints(min_length=1, max_length=2 * LONGEST_NAME)]
+Text = Annotated[str, StringConstraints(max_length=10_000)]
+Cell = float | Text | None
+
+
+class _Body(BaseModel):
+    """Unknown names, numbers as text, truth values as numbers, NaN and infinities are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Answers(_Body):
+    """What is asked."""
+
+    rows: Annotated[list[Annotated[list[Cell], Field(min_length=1)]], Field(min_length=1)]
+    columns: list[Name] | None = None
+    subject: Name | None = None
+    subjects: Annotated[list[Name], Field(min_length=1)] | None = None
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"rows": [[0.5, -1.25], [2.0, 0.0]]},
+                {
+                    "rows": [[39, "Private"], [50, None]],
+                    "columns": ["age", "work"],
+                    "subject": "patient-7",
+                },
+            ]
+        }
+    )
+
+
+class Preview(_Body):
+    """How many answers, about whom; no rows."""
+
+    answers: Annotated[int, Field(ge=1, le=2**40)] | None = None
+    subject: Name | None = None
+    subjects: Annotated[list[Name], Field(min_length=1)] | None = None
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"answers": 100}]})
+
+
+class Predictions(_Body):
+    """Released values; a row of null was withheld."""
+
+    values: Annotated[
+        list[Annotated[list[float], Field(min_length=1)] | float | Text | None],
+        Field(min_length=1),
+    ]
+    receipts: list[Name] | None = None
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"values": [[0.25, -1.5], None]}]})
+
+
+Body = TypeVar("Body", bound=_Body)
+
+
+def parsed(content: bytes, kind: type[Body]) -> Body:
+    """A body, if it is one of ``kind``.
+
+    Raises:
+        InvalidInput: says where it is not, and never what stands there.
+
+    Example:
+        >>> parsed(b'{"rows": [[false]]}', Answers)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        reticent.core.errors.InvalidInput: body: rows.0.0...
+    """
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        raise InvalidInput(_told(error, kind)) from None
+
+
+def checked_idempotency_key(value: str | None) -> str:
+    """The header Idempotency-Key.
+
+    Raises:
+        InvalidInput: missing, or of other characters.
+    """
+    if value is None or not _IDEMPOTENCY.fullmatch(value):
+        raise InvalidInput(
+            f"Idempotency-Key: expected a header of 8 to {LONGEST_IDEMPOTENCY_KEY} letters, digits "
+            "and -_.~+/=, one for each request; repeat it to repeat the request"
+        )
+    return value
+
+
+def subjects_of(body: Answers | Preview, rows: int) -> list[str] | str | None:
+    """The name that is charged for all rows, or one for each, in the composed normal form.
+
+    Raises:
+        InvalidInput: both, another number than of rows, or a name that could be mistaken.
+    """
+    if body.subject is not None and body.subjects is not None:
+        raise InvalidInput("subject, subjects: expected one of them")
+    if body.subject is not None:
+        return checked_subject(body.subject)
+    if body.subjects is None:
+        return None
+    if len(body.subjects) != rows:
+        raise InvalidInput(
+            f"subjects: expected one for each of the {rows} rows, got {len(body.subjects)}"
+        )
+    return [checked_subject(subject) for subject in body.subjects]
+
+
+def request_digest(secret: bytes, *, bundle: str, body: Answers) -> bytes:
+    """HMAC-SHA-256 of what is asked, 32 bytes: equal for bodies that differ in spelling only.
+
+    Rows can be guessed; without the key their digests cannot be compared with guesses.
+
+    Args:
+        secret: the key.
+        bundle: identity of the bundle that is asked.
+        body: the request.
+    """
+    content = json.dumps(
+        [bundle, body.model_dump(mode="python")], sort_keys=True, separators=(",", ":")
+    )
+    return hmac.new(secret, content.encode(), hashlib.sha256).digest()
+
+
+def _told(error: ValidationError, kind: type[BaseModel]) -> str:
+    """What is wrong, where; only names of our own fields are shown, since any other text comes from
+    the body.
+    """
+    parts: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
+    said = []
+    for part in parts[:_SHOWN]:
+        where = ".".join(
+            str(place) if isinstance(place, int) or place in kind.model_fields else "..."
+            for place in part["loc"]
+        )
+        # Messages of malformed JSON quote none of it, but those of custom types may.
+        said.append(f"{where}: {part['type']}" if where else str(part["type"]))
+    more = f", and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
+    return (
+        f"body: {'; '.join(said)}{more}. Expected JSON with {', '.join(kind.model_fields)}; see "
+        "/openapi.json"
+    )

@@ -1,0 +1,74 @@
+"""Starts the service: one process, or several that are spawned."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from reticent.core.extras import require
+from reticent.service.logs import configure
+from reticent.service.metrics import FOLDER_VARIABLE
+from reticent.service.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+_HANDED_OVER = "RETICENT_SERVICE_SETTINGS"
+"""Environment variable by which workers get their settings; a command line would show a password
+to every user of the machine."""
+
+_PATIENCE = 30
+"""Seconds that a stop waits for requests under way."""
+
+
+def serve(settings: Settings) -> None:
+    """Answers until it is told to stop (SIGTERM, SIGINT); then finishes what is under way.
+
+    Raises:
+        MissingExtra: the extra ``service`` is not installed.
+        Others: as ``create_app``, before anything listens.
+    """
+    for name in ("fastapi", "prometheus_client"):
+        require(name, extra="service")
+    uvicorn = require("uvicorn", extra="service")
+    configure(settings.level)
+    options: dict[str, Any] = {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": _PATIENCE,
+        "h11_max_incomplete_event_size": 2**15,
+        "ws": "none",
+    }
+    if settings.workers == 1:
+        from reticent.service.app import create_app
+
+        uvicorn.run(create_app(settings), **options)
+        return
+    _try_out(settings)
+    with tempfile.TemporaryDirectory(prefix="reticent-metrics-") as counts:
+        os.environ[FOLDER_VARIABLE] = counts
+        os.environ[_HANDED_OVER] = settings.model_dump_json()
+        # uvicorn spawns its workers: a forked one would share connections and locks.
+        uvicorn.run(
+            "reticent.service.server:worker", factory=True, workers=settings.workers, **options
+        )
+
+
+def worker() -> FastAPI:
+    """The application of a spawned worker, from what ``serve`` handed over."""
+    from reticent.service.app import create_app
+
+    settings = Settings.model_validate_json(os.environ[_HANDED_OVER])
+    configure(settings.level)
+    return create_app(settings)
+
+
+def _try_out(settings: Settings) -> None:
+    """Raises here, once, what every worker would raise again and again."""
+    from reticent.service.core import Service
+
+    Service(settings).close()

@@ -1,0 +1,129 @@
+"""Settings of the service: from flags, the environment and one TOML file, in this order."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reticent.core.errors import InvalidInput
+
+VARIABLES = "RETICENT_SERVE_"
+"""What the names of environment variables begin with: RETICENT_SERVE_WORKERS=2."""
+
+_LISTS = ("trusted_with",)
+
+
+class Settings(BaseModel):
+    """What a service needs to know before it starts.
+
+    Attributes:
+        bundles: folder with one fitted bundle in each folder of it.
+        ledger: a file or a URL; see ``Store``.
+        signing_key: file with the private Ed25519 key that signs receipts and anchors. All hosts of
+            one ledger use the same; digests of requests are keyed by it too.
+        trusted_key: public key that must have signed every bundle; None trusts the folder.
+        models: folder with models that were trained on released values; None for none.
+        trusted_with: names of bundles whose raw rows this server may see, though they protect the
+            input.
+        host, port: where to listen.
+        workers: processes.
+        threads: requests of one worker that may wait for the ledger together.
+        queue: requests that one worker holds at most; others get 429.
+        per_key: the same for one key.
+        most_bytes: of a body.
+        most_rows: of a request.
+        deadline: seconds that a request may wait before it is charged; then 429.
+        lease: seconds that a charged request may take to be answered; after that a retry finds its
+            answer lost.
+        durable: whether charges survive a power cut on SQLite ("FULL"), or only crashes ("NORMAL").
+        level: of the log.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bundles: Path
+    ledger: str = Field(min_length=1, repr=False)
+    signing_key: Path
+    trusted_key: Path | None = None
+    models: Path | None = None
+    trusted_with: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    workers: int = Field(default=1, ge=1, le=64)
+    threads: int = Field(default=32, ge=1, le=256)
+    queue: int = Field(default=128, ge=1, le=10_000)
+    per_key: int = Field(default=64, ge=1, le=10_000)
+    most_bytes: int = Field(default=2**24, ge=1024, le=2**28)
+    most_rows: int = Field(default=10_000, ge=1, le=1_000_000)
+    deadline: float = Field(default=10.0, gt=0, le=600)
+    lease: float = Field(default=60.0, gt=0, le=3600)
+    durable: bool = True
+    level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+
+    @classmethod
+    def gathered(
+        cls,
+        given: Mapping[str, Any],
+        *,
+        file: str | Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Settings from ``given``, the environment and ``file``; what comes first counts.
+
+        Args:
+            given: by name; None stands for not given.
+            file: TOML, with the names of the attributes; paths start from its folder.
+            environment: variables; None for those of the process. Lists are separated by commas.
+
+        Raises:
+            InvalidInput: an unknown name, a missing one, or a value that cannot be used.
+
+        Example:
+            >>> found = Settings.gathered(
+            ...     {"bundles": "b", "signing_key": "k.pem", "workers": 2},
+            ...     environment={"RETICENT_SERVE_LEDGER": "l.db", "RETICENT_SERVE_WORKERS": "8"},
+            ... )
+            >>> found.ledger, found.workers
+            ('l.db', 2)
+        """
+        values = {} if file is None else _read(Path(file))
+        for name, value in (os.environ if environment is None else environment).items():
+            if name.startswith(VARIABLES):
+                field = name.removeprefix(VARIABLES).lower()
+                values[field] = value.split(",") if field in _LISTS else value
+        values |= {name: value for name, value in given.items() if value is not None}
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise InvalidInput(_told(error)) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            values = tomllib.load(file)
+    except OSError as error:
+        raise InvalidInput(f"config={str(path)!r}: cannot be read ({error.strerror})") from error
+    except ValueError as error:  # also of text that is not UTF-8
+        raise InvalidInput(f"config={str(path)!r}: expected TOML") from error
+    for name in ("bundles", "signing_key", "trusted_key", "models"):
+        if isinstance(values.get(name), str):
+            values[name] = path.parent / values[name]
+    return values
+
+
+def _told(error: ValidationError) -> str:
+    """Which settings are wrong; without their values, of which one may hold a password."""
+    said = []
+    for part in error.errors(include_url=False, include_input=False, include_context=False):
+        name = ".".join(map(str, part["loc"]))
+        said.append(f"{name}: {part['msg']}")
+    return (
+        f"settings: {'; '.join(said)}. Expected flags of `reticent serve`, {VARIABLES}NAME in the "
+        "environment, or names in its TOML file"
+    )

@@ -1,0 +1,58 @@
+"""Signatures of the service: receipts, anchors, and the secret that keys digests of requests."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from pathlib import Path
+from typing import Any
+
+from reticent.core.files import read_regular
+from reticent.core.releases import Receipt
+from reticent.core.signatures import sign, sign_receipt, signing_key
+from reticent.core.strict_json import strict_dumps, strict_loads
+from reticent.ledger.anchors import Anchor
+
+_LARGEST = 16384
+
+
+class Signer:
+    """Signs by one private key.
+
+    Args:
+        key: file with a private Ed25519 key in PEM, without a password.
+
+    Raises:
+        InvalidInput: no such key.
+        MissingExtra: the package cryptography is not installed.
+    """
+
+    def __init__(self, key: str | Path) -> None:
+        self._key = signing_key(key)
+        content = read_regular(key, most=_LARGEST)
+        # One file to give to every host. Digests in the database stay useless to whoever has the
+        # database alone.
+        self.secret = hmac.new(content, b"reticent digests of requests", hashlib.sha256).digest()
+
+    def receipt(self, receipt: Receipt) -> dict[str, Any]:
+        """The signature of a receipt, as plain values."""
+        return _plain(sign_receipt(receipt, key=self._key))
+
+    def anchor(self, anchor: Anchor) -> dict[str, Any]:
+        """An anchor with the time, and its signature for the purpose "anchor"."""
+        stated = {
+            "ledger": anchor.ledger,
+            "seq": anchor.seq,
+            "digest": anchor.digest,
+            "epsilon": anchor.epsilon,
+            "delta": anchor.delta,
+            "at": int(time.time()),
+        }
+        signature = sign(strict_dumps(stated), purpose="anchor", key=self._key)
+        return {"anchor": stated, "signature": _plain(signature)}
+
+
+def _plain(signature: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = strict_loads(signature)
+    return found

@@ -1,0 +1,218 @@
+"""A fitted release of rows of which some attributes are free: a public model of the free ones and
+of one noisy answer about the others.
+
+Three answers. *Scores with noise* and *level response* read Lipschitz scores, *clear and noise*
+the protected coordinates themselves. What is released is the answer, and what a public model makes
+of it and of the free coordinates: log odds of the labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.bundles.bundle import rebuilding
+from reticent.core.coded_rows import CodedRows
+from reticent.core.errors import CorruptBundle
+from reticent.core.guarantees import Adjacency
+from reticent.core.norms import Norm
+from reticent.mechanisms import KNormMechanism, StabilityResponse
+from reticent.networks import Network
+from reticent.networks.serial import describe, rebuild
+from reticent.noise import Sampler, SeededSampler
+from reticent.systems.power.certificates import EncoderBound
+from reticent.systems.power.lipschitz_scores import LipschitzScores
+from reticent.systems.power.protection import UNIT, Protection
+from reticent.systems.power.query import PROTECTED, PowerPlan, neighbours_within
+from reticent.tables.schema import TabularSchema
+
+Array = npt.NDArray[np.float64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+ANSWER_UNIT = 3.0
+"""Radii that are one unit of what the public model reads."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProtectedQuery:
+    """Everything that answering takes. Scores and model are public.
+
+    Guarantee:
+        Neighbours have the same free coordinates, and scores that differ by at most
+        ``protection.largest_step`` (``LipschitzScores``), which noise or levels hide at
+        ``plan.epsilon``. The model sees free coordinates and the private answer alone.
+
+    Attributes:
+        schema: the public description of rows.
+        scores: of protected coordinates given the free ones; None for "clear-noise".
+        model: log odds of labels, of a one, the free coordinates and the answer.
+        plan: mechanism and budget.
+    """
+
+    schema: TabularSchema
+    scores: LipschitzScores | None
+    model: Network
+    plan: PowerPlan
+
+    def __post_init__(self) -> None:
+        if (
+            self.plan.mechanism not in PROTECTED
+            or (self.scores is None) != (self.plan.mechanism == "clear-noise")
+            or (self.scores is not None and self.scores.protection != self.protection)
+            or (self.plan.mechanism == "score-levels" and self.values != 1)
+            or self.model.input_shape != (1 + len(self.protection.free) + self.values,)
+        ):
+            raise CorruptBundle("bundle: its scores do not fit its mechanism, schema or radii")
+
+    @cached_property
+    def protection(self) -> Protection:
+        """What neighbours are; of the plan and the schema, and of nothing else."""
+        assert self.plan.radius is not None
+        return Protection(self.schema, self.plan.radius)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """What neighbours are: see ``neighbours_within``."""
+        return neighbours_within(self.plan.radius, self.schema)
+
+    @property
+    def bound(self) -> EncoderBound:
+        """The constant of the scores in radii, rounding included."""
+        return EncoderBound("integers", self.protection.largest_step / UNIT)
+
+    @property
+    def certificate(self) -> str:
+        """Kind of ``bound``."""
+        return self.bound.kind
+
+    @property
+    def values(self) -> int:
+        """Numbers in one private answer."""
+        return len(self.protection.protected) if self.scores is None else self.scores.outputs
+
+    @cached_property
+    def mechanism(self) -> KNormMechanism | StabilityResponse:
+        """The mechanism that answers."""
+        if self.plan.mechanism == "score-levels":
+            return StabilityResponse(classes=2, epsilon=self.plan.epsilon, adjacency=self.adjacency)
+        return KNormMechanism(
+            sensitivity=self.bound.constant,
+            epsilon=self.plan.epsilon,
+            dimension=self.values,
+            adjacency=self.adjacency,
+            output_norm=self.protection.norm if self.scores is None else Norm.LINF,
+        )
+
+    @property
+    def outputs(self) -> int:
+        """Released values per row."""
+        return self.model.output_dimension + self.values
+
+    def encode(self, table: npt.NDArray[Any]) -> CodedRows:
+        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code``
+        raises.
+        """
+        return self.schema.code(table)
+
+    def steps(self, rows: Array) -> Array:
+        """What is hidden, in whole steps, shape (n, values). Private."""
+        return self.protection.steps(rows) if self.scores is None else self.scores.steps(rows)
+
+    def levels(self, rows: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """For "score-levels" the side of the score and its distance from the other side in whole
+        radii, shapes (n,). Neighbours' levels differ by at most 1, and their sides at level 0 only.
+        """
+        steps = self.steps(rows)[:, 0].astype(np.int64)
+        sides = (steps >= 0).astype(np.int64)
+        # -1 is the first step of the other side, so that sides are cut alike.
+        return sides, np.where(steps >= 0, steps, -steps - 1) // self.protection.largest_step
+
+    def exact(self, inputs: Array | CodedRows) -> Array:
+        """What would be released without noise, shape (n, outputs). Private."""
+        rows = _dense(inputs)
+        if isinstance(self.mechanism, StabilityResponse):
+            answer = np.asarray(2.0 * self.levels(rows)[0][:, None] - 1.0, dtype=np.float64)
+        else:
+            answer = self.steps(rows) / UNIT
+        return self.read(rows, answer)
+
+    def private_answer(self, rows: Array, *, sampler: Sampler) -> Array:
+        """The noisy answer alone, shape (n, values); 1 or -1 where it is a side."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, StabilityResponse):
+            told = mechanism.release(*self.levels(rows), sampler=sampler)
+            return np.asarray(2.0 * told[:, None] - 1.0)
+        return mechanism.release(self.steps(rows) / UNIT, sampler=sampler)
+
+    def read(self, rows: Array, answer: Array) -> Array:
+        """Log odds that the public model gives, and the answer, shape (n, outputs)."""
+        scale = 1.0 if self.plan.mechanism == "score-levels" else ANSWER_UNIT
+        seen = np.column_stack([self.protection.given(rows), answer / scale])
+        return np.column_stack([self.model.forward_each(seen), answer])
+
+    def answer(
+        self, inputs: Array | CodedRows, *, sampler: Sampler
+    ) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """One vector for each encoded row, shape (n, outputs), and which of them are withheld:
+        none.
+
+        Args:
+            inputs: rows that ``encode`` gave, or in full, shape (n, dimension).
+            sampler: source of randomness.
+        """
+        rows = _dense(inputs)
+        answer = self.private_answer(rows, sampler=sampler)
+        return self.read(rows, answer), np.zeros(len(rows), dtype=np.bool_)
+
+    def rehearse(self) -> None:
+        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer
+        fails before any charge.
+        """
+        _ = self.mechanism.event
+        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain JSON values and named arrays that ``from_description`` reads."""
+        model, arrays = describe(self.model, "model")
+        settings: dict[str, Any] = {
+            "schema": self.schema.to_dict(),
+            "plan": self.plan.to_dict(),
+            "model": model,
+            "scores": None,
+        }
+        found: Arrays = dict(arrays)
+        if self.scores is not None:
+            settings["scores"], weights = self.scores.describe()
+            found.update(weights)
+        return settings, found
+
+    @classmethod
+    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> ProtectedQuery:
+        """The query that ``describe`` took apart; the constants of its scores are checked again.
+
+        Raises:
+            CorruptBundle: fields or arrays that are missing or do not fit together.
+        """
+        with rebuilding():
+            schema = TabularSchema.from_dict(settings["schema"])
+            plan = PowerPlan.from_dict(settings["plan"], schema)
+            if plan.radius is None:
+                raise CorruptBundle("bundle: its mechanism needs a radius")
+            scores = (
+                None
+                if settings["scores"] is None
+                else LipschitzScores.from_description(
+                    Protection(schema, plan.radius), settings["scores"], arrays
+                )
+            )
+            query = cls(schema, scores, rebuild(settings["model"], arrays, "model"), plan)
+            query.rehearse()
+        return query
+
+
+def _dense(inputs: Array | CodedRows) -> Array:
+    return inputs.dense() if isinstance(inputs, CodedRows) else inputs

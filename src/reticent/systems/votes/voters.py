@@ -1,0 +1,90 @@
+"""The private records of one fit as points: in one table, or read from shards a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.tables.shards import Shards
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Voters:
+    """The private records of one fit, those of a person one after the other.
+
+    Attributes:
+        points: shape (n, m), whole numbers.
+        codes: shape (n,), places of labels.
+        starts: shape (persons,), where each person's records begin; None where every record is
+            protected by itself.
+    """
+
+    points: Array
+    codes: Integers
+    starts: Integers | None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def blocks(self) -> Iterator[Voters]:
+        """All of them at once."""
+        yield self
+
+    @property
+    def units(self) -> int:
+        """Records, or persons where they are protected."""
+        return len(self.codes) if self.starts is None else len(self.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedVoters:
+    """Records that are read, and made points, whenever they are asked.
+
+    What is summed over records are whole numbers that doubles hold exactly, so the sum over blocks
+    is that over one table, however the records are split.
+
+    Attributes:
+        shards: the records.
+        codes: shape (n,), places of labels, in the order of the shards.
+        points_of: from rows, shape (n, features), to points, each from its own row alone.
+    """
+
+    shards: Shards
+    codes: Integers
+    points_of: Callable[[Array], Array]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def units(self) -> int:
+        """Records."""
+        return len(self.codes)
+
+    def blocks(self) -> Iterator[Voters]:
+        """A few thousand of them at a time."""
+        start = 0
+        for rows in self.shards.blocks():
+            yield Voters(self.points_of(rows), self.codes[start : start + len(rows)], None)
+            start += len(rows)
+
+
+def voters_of(points: Array, codes: Integers, persons: Integers | None) -> Voters:
+    """Records in memory, those of a person brought together.
+
+    Args:
+        points: shape (n, m), whole numbers.
+        codes: shape (n,), places of labels.
+        persons: a number for each record, or None.
+    """
+    if persons is None:
+        return Voters(points, codes, None)
+    order = np.argsort(persons, kind="stable")
+    starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
+    return Voters(points[order], codes[order], starts)

@@ -1,0 +1,122 @@
+"""Attacks on fitted systems: none exceeds its cap, and half of the noise is found out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+
+from reticent.attacks import attack_fitted
+from reticent.attacks.page import attack_page
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder
+from reticent.tables import Numeric, TabularSchema
+
+X, Y = load_iris(return_X_y=True)
+X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+SCHEMA = TabularSchema(tuple(Numeric(f"x{place}", 0, 1) for place in range(4)))
+QUICK = {"trials": 4_000, "seed": 0, "decoder": False, "candidates": 24}
+
+
+def encoder(**changes) -> PosthocEncoder:
+    settings = {"epsilon": 2.0, "delta": 0.0, "radius": 0.2, "mechanism": "laplace", **changes}
+    return PosthocEncoder(
+        embedder="identity", obfuscator="identity", random_state=0, **settings
+    ).fit(X, Y)
+
+
+def halved(system):
+    """The system with half of the noise: its mechanism is one of twice the epsilon."""
+    mechanism = system.query_.mechanism
+    system.query_.__dict__["mechanism"] = replace(mechanism, sensitivity=mechanism.sensitivity / 2)
+    return system
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mechanism": "laplace"},
+        {"mechanism": "k-norm-linf"},
+        {"mechanism": "gaussian", "delta": 1e-3},
+        {"mechanism": "laplace", "delta": 1e-3, "path": "local"},
+    ],
+)
+def test_no_cap_is_exceeded(changes) -> None:
+    found = attack_fitted(encoder(**changes), X, columns={"kind": Y}, **QUICK)
+    assert found.exceeded == ()
+    assert "no attack exceeded" in found.verdict
+    by_name = {game.name: game for game in found.games}
+    assert by_name["which kind, after one answer"].success > 0.5  # it does learn something
+    assert len(by_name) == 4 + 3 + 1
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "k-norm-linf"])
+def test_half_of_the_noise_is_found_out(mechanism: str) -> None:
+    found = attack_fitted(halved(encoder(mechanism=mechanism)), X, **QUICK)
+    assert any(name.startswith("which of two neighbours") for name in found.exceeded)
+    assert "refuted: " in found.verdict
+    assert "Refuted" in attack_page(found)
+
+
+def test_labels_and_a_table_rule() -> None:
+    system = PosthocClassifier(
+        epsilon=1.0, delta=0.0, radius=0.2, embedder="identity", mechanism="table", random_state=0
+    ).fit(X, Y)
+    found = attack_fitted(system, X, columns={"kind": Y}, **QUICK)
+    assert found.exceeded == ()
+    claimed = replace(
+        system.query_.requirement, epsilon=0.4
+    )  # a claim that the table does not keep
+    system.query_ = replace(system.query_, requirement=claimed)
+    system.query_.__dict__["mechanism"] = system.query_.rule
+    assert attack_fitted(system, X, **QUICK).exceeded
+
+
+def test_rows_of_tables() -> None:
+    settings = {"epsilon": 2.0, "delta": 0.0, "radius": None, "schema": SCHEMA, "random_state": 0}
+    vectors = PowerEncoder(mechanism="k-norm-l2", outputs=2, hidden=(8,), epochs=1, **settings).fit(
+        X, Y
+    )
+    assert attack_fitted(vectors, X, columns={"kind": Y}, **QUICK).exceeded == ()
+    codes = PowerEncoder(mechanism="code", epochs=2, **settings).fit(X, Y)
+    found = attack_fitted(codes, X, columns={"kind": Y}, **{**QUICK, "decoder": True})
+    assert found.exceeded == ()
+    assert len(found.reconstructions) == 2
+    mechanism = codes.query_.mechanism
+    codes.query_.__dict__["mechanism"] = replace(mechanism, epsilon=2 * mechanism.epsilon)
+    assert attack_fitted(codes, X, **QUICK).exceeded
+
+
+def test_a_decoder_draws_pictures() -> None:
+    pictures = load_digits().images[:400] / 16.0
+    system = PosthocEncoder(
+        epsilon=4000.0, delta=0.0, radius=0.05, embedder="identity", obfuscator="pca",
+        mechanism="laplace", random_state=0,
+    ).fit(pictures)  # fmt: skip
+    found = attack_fitted(system, pictures, **{**QUICK, "decoder": True, "trials": 1000})
+    drawn = next(one for one in found.reconstructions if one.name == "a decoder")
+    assert drawn.floor <= drawn.error < 0.75 * drawn.blind
+    assert found.exceeded == ()
+
+
+def test_what_cannot_be_is_refused_before_anything_is_drawn() -> None:
+    system = encoder()
+    for changes, said in (
+        ({"trials": 10}, "trials=10"),
+        ({"candidates": 1}, "candidates"),
+        ({"answers": [0]}, "answers"),
+        ({"columns": {"kind": [1]}}, r"columns\['kind'\]"),
+        ({"confidence": 1.5}, "confidence"),
+    ):
+        with pytest.raises((InvalidInput, InvalidParameter), match=said):
+            attack_fitted(system, X, **{**QUICK, **changes})
+    with pytest.raises(InvalidInput, match="at least 8 public rows, got 3"):
+        attack_fitted(system, X[:3], **QUICK)
+
+
+def test_one_seed_one_attack() -> None:
+    system = encoder()
+    first, second = (attack_fitted(system, X, **QUICK) for _ in range(2))
+    assert first == second

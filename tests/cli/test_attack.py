@@ -1,0 +1,101 @@
+"""``reticent attack bundle``: a table, a page, an exit status."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from reticent.systems import PosthocEncoder
+from reticent.systems.loading import load
+
+QUICK = ("--trials", "2000", "--seed", "3", "--candidates", "20")
+
+
+@pytest.fixture
+def flowers_file(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    path = tmp_path / "flowers.npz"
+    np.savez(path, X=X, kind=y)
+    return path
+
+
+def test_games_caps_and_a_page(command, encoder_bundle, flowers_file, tmp_path) -> None:
+    page = tmp_path / "attack.html"
+    words = (
+        "attack", "bundle", encoder_bundle, "--data", flowers_file, "--attribute", "kind", *QUICK,
+        "--output", page,
+    )  # fmt: skip
+    answer = command(*words)
+    assert answer.status == 0
+    assert "proved cap" in answer.out
+    assert "a decoder" in answer.out
+    assert "20 candidates; seed 3; no budget was charged" in answer.out
+    assert "no attack exceeded its cap" in answer.out
+    text = page.read_text(encoding="utf-8")
+    assert "which kind, after one answer" in text
+    assert "proved floor" in text
+    again = command(*words)
+    assert again.status == 2
+    assert "exists" in again.err
+    assert command(*words, "--overwrite").out == answer.out  # one seed, one attack
+
+
+def test_half_of_the_noise_fails(command, encoder_bundle, flowers_file, monkeypatch) -> None:
+    def faulty(folder, trusted_key):
+        system = load(folder, trusted_key=trusted_key)
+        assert isinstance(system, PosthocEncoder)
+        mechanism = system.query_.mechanism
+        half = replace(mechanism, sensitivity=mechanism.sensitivity / 2)
+        system.query_.__dict__["mechanism"] = half
+        return system
+
+    monkeypatch.setattr("reticent.cli.attack.open_bundle", faulty)
+    answer = command(
+        "attack", "bundle", encoder_bundle, "--data", flowers_file, "--no-decoder", "--array", "X",
+        "--trials", "60000", "--seed", "0", "--candidates", "8", "--answers", "1",
+    )  # fmt: skip
+    assert answer.status == 19
+    assert "refuted: which of two neighbours" in answer.err
+
+
+def test_columns_of_a_table_that_the_bundle_reads_and_others(
+    command, power_bundle, flowers, tmp_path
+) -> None:
+    rows, kinds = flowers
+    path = tmp_path / "flowers.csv"
+    schema = load(power_bundle).query_.schema
+    names = [attribute.name for attribute in schema.attributes]
+    lines = [
+        ",".join([*map(str, row), f"kind{kind}"]) for row, kind in zip(rows, kinds, strict=True)
+    ]
+    path.write_text("\n".join([",".join([*names, "species"]), *lines]))
+    answer = command(
+        "attack", "bundle", power_bundle, "--data", path, "--attribute", "garden",
+        "--attribute", "species", "--no-decoder", *QUICK,
+    )  # fmt: skip
+    assert answer.status == 0
+    assert "which garden" in answer.out
+    assert "which species" in answer.out
+    answer = command("attack", "bundle", power_bundle, "--data", path, "--attribute", "age", *QUICK)
+    assert answer.status == 2
+    assert "has no column 'age'" in answer.err
+
+
+def test_bad_words_say_what_was_expected(
+    command, encoder_bundle, student_bundle, flowers_file, inputs, tmp_path
+) -> None:
+    for words, said in (
+        ((student_bundle, "--data", inputs), "cannot be attacked here"),
+        ((encoder_bundle, "--data", flowers_file), "expected the name of one of its arrays"),
+        ((encoder_bundle, "--data", inputs, "--trials", "5"), "trials=5"),
+        ((encoder_bundle, "--data", inputs, "--attribute", "kind"), "has no columns beside"),
+        ((encoder_bundle, "--data", tmp_path / "none.csv"), "none.csv"),
+    ):
+        answer = command("attack", "bundle", *words)
+        assert answer.status in (2, 3), words
+        assert said in answer.err
+    (tmp_path / "bundle").mkdir()
+    assert command("attack", "bundle", tmp_path / "bundle", "--data", inputs).status == 11

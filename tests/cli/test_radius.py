@@ -1,0 +1,73 @@
+"""``reticent radius``: points or inputs of a bundle, a table, JSON, a page."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def points(tmp_path):
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, 200)
+    path = tmp_path / "points.npz"
+    np.savez(path, X=random.normal(size=(200, 3)) + labels[:, None], y=labels)
+    return path
+
+
+def test_points_of_a_file(command, points, tmp_path) -> None:
+    page = tmp_path / "radius.html"
+    words = (
+        "radius", points, "--array", "X", "--column", "y", "--radius", "0.5", "--radius", "1",
+        "--epsilon", "1", "--output", page,
+    )  # fmt: skip
+    answer = command(*words)
+    assert answer.status == 0
+    assert "median distance to the nearest row with another y: " in answer.out
+    assert "0.731" in answer.out
+    text = page.read_text(encoding="utf-8")
+    assert "200" in text
+    assert "<svg" in text
+    assert "Rules that choose R" in text
+    assert command(*words).status == 2  # the page exists
+
+
+def test_a_bundle_gives_space_radius_and_epsilon(command, encoder_bundle, inputs) -> None:
+    answer = command("radius", inputs, "--bundle", encoder_bundle, "--neighbour", "3", "--json")
+    assert answer.status == 0
+    found = json.loads(answer.out)
+    assert [at["radius"] for at in found["at"]] == [0.2]
+    assert (found["norm"], found["caps"][0]["epsilon"]) == ("linf", 4.0)
+
+
+def test_columns_of_a_table(command, tmp_path) -> None:
+    path = tmp_path / "points.csv"
+    lines = [f"{i % 7},{i % 5},{'ab'[i % 2]},{i}" for i in range(40)]
+    path.write_text("\n".join(["u,v,kind,number", *lines]))
+    answer = command(
+        "radius", path, "--column", "kind", "--ignore-column", "number", "--radius", "1",
+        "--epsilon", "0.5", "--json",
+    )  # fmt: skip
+    assert answer.status == 0
+    found = json.loads(answer.out)
+    assert (found["rows"], found["dimension"]) == (40, 2)
+    assert found["at"][0]["counterfactuals"]["kind"] > 0.9
+
+
+def test_bad_words_say_what_was_expected(command, points, student_bundle, tmp_path) -> None:
+    for words, said in (
+        ((points, "--array", "X"), "expected --epsilon at least once"),
+        ((points, "--array", "Z", "--epsilon", "1"), "expected the name of one of its arrays"),
+        ((points, "--array", "X", "--epsilon", "1", "--radius", "-1"), "radii"),
+        ((points, "--array", "X", "--epsilon", "1", "--column", "z"), "one of its arrays"),
+        ((tmp_path / "none.npz", "--epsilon", "1"), "none.npz"),
+        ((points, "--bundle", tmp_path / "none"), "none"),
+    ):
+        answer = command("radius", *words)
+        assert answer.status in (2, 3), words
+        assert said in answer.err
+    answer = command("radius", points, "--bundle", student_bundle)
+    assert answer.status == 2
+    assert "no points within a radius" in answer.err

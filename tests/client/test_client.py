@@ -1,0 +1,321 @@
+"""Clients of a real service: one charge for every request, whatever the network does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from reticent.client import AsyncClient, Client
+from reticent.client.steps import Retries
+from reticent.core.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    InvalidParameter,
+    NotAuthenticated,
+    NotPermitted,
+    ServiceUnreachable,
+    UnknownName,
+    UntrustedSignature,
+)
+from reticent.tables.frames import NamedRows
+from tests.client.services import Running, free_port, key_files
+
+X = load_iris().data
+NAMES = ("length", "width", "petal length", "petal width")
+SPECIES = {"setosa", "versicolor", "virginica", None}
+
+
+@pytest.fixture
+def client(service: Running) -> Iterator[Client]:
+    with Client(service.url, service.client, trusted_key=service.public_key) as found:
+        yield found
+
+
+def spent(client: Client) -> float:
+    (line,) = (line for line in client.budget() if line.scope["subject"] == "ward 7")
+    return line.spent[0]
+
+
+def test_what_a_key_may_ask(client: Client) -> None:
+    offers = {offer.name: offer for offer in client.bundles()}
+    assert offers["records"].protects == "records"
+    assert offers["records"].subject == "ward 7"
+    assert offers["records"].columns == NAMES
+    assert offers["records"].guarantee.epsilon == 0.5
+    assert offers["rows"].route == "device"
+    assert offers["rows"].subject is None
+    assert client.card("records")["guarantee"] == offers["records"].guarantee.to_dict()
+    with pytest.raises(UnknownName, match="'records'"):
+        client.offer()
+    with pytest.raises(UnknownName, match="may ask"):
+        client.card("none")
+
+
+def test_answers_are_charged_once_and_signed(client: Client) -> None:
+    before = spent(client)
+    found = client.answers(NamedRows(X[:8], NAMES), bundle="records")
+    assert found.values.shape == (8,)
+    assert set(found.values.tolist()) <= SPECIES
+    assert found.verified
+    assert found.replayed == 0
+    assert spent(client) - before == pytest.approx(8 * 0.5)
+    assert client.receipt(found.receipt.identifier) == found.receipt
+    assert client.anchor()["anchor"]["seq"] >= found.receipt.position
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_in_any_order_of_columns_give_frames(client: Client, library: str) -> None:
+    module: Any = pytest.importorskip(library)
+    columns = {name: X[:3, place] for place, name in reversed(list(enumerate(NAMES)))}
+    make = module.table if library == "pyarrow" else module.DataFrame
+    found = client.answers(make(columns), bundle="records").to_frame()
+    assert type(found) is type(make(columns))
+    assert len(found) == 3
+    assert "withheld" in list(getattr(found, "column_names", None) or found.columns)
+
+
+def test_a_large_table_takes_several_requests_and_reports_its_progress(
+    client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = spent(client)
+    found = client.answers(
+        NamedRows(X[:50], NAMES), bundle="records", rows_per_request=20, progress=True
+    )
+    assert [receipt.answers for receipt in found.receipts] == [20, 20, 10]
+    assert len(found.to_columns()["receipt"]) == 50
+    assert spent(client) - before == pytest.approx(25.0)
+    assert "50/50" in capsys.readouterr().err
+
+
+def test_the_same_request_again_gives_the_same_bytes_at_no_cost(client: Client) -> None:
+    rows = NamedRows(X[:30], NAMES)
+    first = client.answers(rows, bundle="records", rows_per_request=20, request="of-a-test-1")
+    before = spent(client)
+    again = client.answers(rows, bundle="records", rows_per_request=20, request="of-a-test-1")
+    assert again.values.tolist() == first.values.tolist()
+    assert again.receipts == first.receipts
+    assert again.replayed == 2
+    with pytest.raises(InvalidInput, match="key"):
+        client.answers(NamedRows(X[1:21], NAMES), bundle="records", request="of-a-test-1")
+    assert spent(client) == before
+
+
+def test_what_does_not_fit_is_refused_whole_before_the_first_charge(client: Client) -> None:
+    before = spent(client)
+    rows = NamedRows(np.tile(X, (10, 1)), NAMES)
+    with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+        client.answers(rows, bundle="records", rows_per_request=20)
+    cost = client.preview(1500, bundle="records")
+    assert not cost.fits
+    assert cost.epsilon == pytest.approx(750.0)
+    assert 0 < (cost.largest or 0) < 1000
+    assert client.preview(4, bundle="records").fits
+    assert spent(client) == before
+
+
+def test_what_cannot_be_used_is_not_charged(client: Client) -> None:
+    before = spent(client)
+    with pytest.raises(InvalidInput, match="columns"):
+        client.answers(NamedRows(X[:2], ("a", "b", "c", "d")), bundle="records")
+    with pytest.raises(InvalidInput):
+        client.answers(NamedRows(X[:2, :2], NAMES[:2]), bundle="records")
+    with pytest.raises(InvalidInput, match="subject"):
+        client.answers(NamedRows(X[:2], NAMES), bundle="records", subject="patient-7")
+    with pytest.raises(InvalidInput, match="release on the device"):
+        client.answers(X[:2], bundle="rows", subject="patient-7")
+    assert spent(client) == before
+
+
+def test_keys_open_what_they_were_granted(service: Running) -> None:
+    with Client(service.url, "reticent_of-nobody") as unknown, pytest.raises(NotAuthenticated):
+        unknown.bundles()
+    with Client(service.url, service.other) as other:
+        assert [offer.name for offer in other.bundles()] == ["records"]
+        with pytest.raises(NotPermitted):
+            other.answers(NamedRows(X[:1], NAMES))
+    with Client(service.url, service.owner) as owner, pytest.raises(NotPermitted):
+        owner.answers(NamedRows(X[:1], NAMES), bundle="records")
+
+
+def test_a_receipt_by_another_key_is_refused(service: Running, tmp_path: Path) -> None:
+    _, stranger = key_files(tmp_path, "stranger")
+    with (
+        Client(service.url, service.client, trusted_key=stranger) as client,
+        pytest.raises(UntrustedSignature, match="another key"),
+    ):
+        client.answers(NamedRows(X[:1], NAMES), bundle="records")
+
+
+def test_nothing_listens() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with Client(url, "key-of-a-test", retries=Retries(2, 0.01, 0.01)) as client:
+        with pytest.raises(ServiceUnreachable, match="no reply to GET /v1/bundles in 2"):
+            client.bundles()
+        assert repr(client) == f"Client({url!r})"
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("ftp://localhost", "key-of-a-test"),
+        ("http://answers.example.org", "key-of-a-test"),
+        ("https://name:word@answers.example.org", "key-of-a-test"),
+        ("https://answers.example.org?x=1", "key-of-a-test"),
+        ("localhost:8000", "key-of-a-test"),
+        ("https://answers.example.org", "key with spaces"),
+        ("https://answers.example.org", "a\nb-key-of-a-test"),
+    ],
+)
+def test_addresses_and_keys_that_would_be_read_on_the_way_are_refused(url: str, key: str) -> None:
+    with pytest.raises(InvalidParameter) as raised:
+        Client(url, key)
+    assert key not in str(raised.value)
+
+
+def test_a_client_for_asyncio(service: Running) -> None:
+    async def ask() -> tuple[list[Any], Counter[int]]:
+        async with AsyncClient(
+            service.url, service.client, trusted_key=service.public_key
+        ) as client:
+            offers = await client.bundles()
+            found = await asyncio.gather(
+                *(client.answers(NamedRows(X[:5], NAMES), bundle="records") for _ in range(4))
+            )
+            cost = await client.preview(3, bundle="records")
+            assert cost.fits
+            assert await client.card("records")
+            assert await client.budget(subject="ward 7")
+            assert await client.anchor()
+            assert len(await client.models()) == 1
+            first = found[0].receipt
+            assert await client.receipt(first.identifier) == first
+            return list(offers), Counter(part.receipt.answers for part in found)
+
+    offers, answers = asyncio.run(ask())
+    assert len(offers) == 2
+    assert answers == {5: 4}
+
+
+@contextmanager
+def cutting(target: str, cut: Callable[[int], int | None]) -> Iterator[str]:
+    """A proxy that cuts a connection after ``cut(n)`` bytes of the n-th reply; None for no cut."""
+    host, port = target.removeprefix("http://").split(":")
+    listener = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+    seen = 0
+
+    def serve(here: socket.socket, limit: int | None) -> None:
+        with here, socket.create_connection((host, int(port))) as there:
+            here.settimeout(20)
+            there.settimeout(20)
+            request = b""
+            while b"\r\n\r\n" not in request:
+                request += here.recv(65536) or b"\r\n\r\n"
+            head, _, body = request.partition(b"\r\n\r\n")
+            lines = head.lower().split(b"\r\n")
+            size = next((int(line[15:]) for line in lines if line.startswith(b"content-length")), 0)
+            while len(body) < size:
+                body += here.recv(65536)
+            there.sendall(head + b"\r\nConnection: close\r\n\r\n" + body)
+            sent = 0
+            while piece := there.recv(65536):
+                left = len(piece) if limit is None else max(0, limit - sent)
+                here.sendall(piece[:left])
+                sent += len(piece)
+                if limit is not None and sent >= limit:
+                    return
+
+    def accept() -> None:
+        nonlocal seen
+        while not ended.is_set():
+            try:
+                here, _ = listener.accept()
+            except OSError:
+                return
+            limit, seen = cut(seen), seen + 1
+            threading.Thread(target=serve, args=(here, limit), daemon=True).start()
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        ended.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(timeout=5)
+
+
+@pytest.mark.parametrize("position", [0, 1, 20, 200, 300, 500, 900])
+def test_an_answer_that_is_cut_off_is_asked_for_again_and_charged_once(
+    client: Client, service: Running, position: int
+) -> None:
+    before, rows = spent(client), NamedRows(X[:3], NAMES)
+    cuts = Counter[str]()
+
+    def cut(connection: int) -> int | None:
+        # the first connection asks for the list of bundles; the next two for the answers
+        cuts[str(connection in (1, 2))] += 1
+        return position if connection in (1, 2) else None
+
+    with (
+        cutting(service.url, cut) as url,
+        Client(
+            url,
+            service.client,
+            trusted_key=service.public_key,
+            retries=Retries(6, 0.01, 0.02),
+        ) as cut_client,
+    ):
+        found = cut_client.answers(rows, bundle="records")
+    assert cuts["True"] == 2
+    assert found.replayed == 1
+    assert found.verified
+    assert spent(client) - before == pytest.approx(1.5)
+
+
+def test_after_the_last_attempt_the_message_names_the_request(
+    client: Client, service: Running
+) -> None:
+    before, rows = spent(client), NamedRows(X[:3], NAMES)
+    with (
+        cutting(service.url, lambda connection: 30 if connection else None) as url,
+        Client(url, service.client, retries=Retries(2, 0.01, 0.01)) as cut_client,
+        pytest.raises(ServiceUnreachable, match="repeat the call with request='of-a-test-2'"),
+    ):
+        cut_client.answers(rows, bundle="records", request="of-a-test-2")
+    assert spent(client) - before == pytest.approx(1.5)
+    found = client.answers(rows, bundle="records", request="of-a-test-2")
+    assert found.replayed == 1
+    assert spent(client) - before == pytest.approx(1.5)
+
+
+def test_released_values_have_predictions_and_rows_have_none(client: Client) -> None:
+    (model,) = client.models()
+    bundle, predicted = client.predictions("species", [[1.0, *[0.0] * (model["values"] - 1)], None])
+    assert bundle == client.offer("rows").id
+    assert predicted[0] in SPECIES - {None}
+    assert predicted[1] is None
+    with pytest.raises(InvalidInput, match="values"):
+        client.predictions("species", [*X[:1].tolist(), [1.0]])
+
+
+def test_no_row_and_no_key_is_in_the_log(client: Client, service: Running) -> None:
+    canary = 6.123456789
+    rows = np.full((1, 4), canary)
+    client.answers(NamedRows(rows, NAMES), bundle="records")
+    text = (service.folder / "log").read_text()
+    assert str(canary) not in text
+    assert service.client not in text
+    assert all(json.loads(line) for line in text.splitlines() if line.startswith("{"))

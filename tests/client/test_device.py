@@ -1,0 +1,253 @@
+"""A device believes nothing: every changed bundle is refused, and what is spent is counted here."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import reticent
+from reticent import CertifiedClassifier
+from reticent.bundles.bundle import Bundle, sign_bundle
+from reticent.client import Device, Pin
+from reticent.core import Neighborhood, Scope
+from reticent.core.errors import (
+    BudgetExceeded,
+    CorruptBundle,
+    InvalidInput,
+    InvalidParameter,
+    UntrustedSignature,
+)
+from reticent.systems.loading import load_answering
+from tests.test_without_torch import run_without_torch
+
+BUNDLES = ["rows_bundle", "vectors_bundle", "labels_bundle"]
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[Path, Path]:
+    """A private and a public key file."""
+    serialization: Any = pytest.importorskip("cryptography.hazmat.primitives.serialization")
+    ed25519: Any = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    key = ed25519.Ed25519PrivateKey.generate()
+    pem, raw = serialization.Encoding.PEM, serialization.NoEncryption()
+    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
+    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, raw))
+    public.write_bytes(
+        key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
+    return private, public
+
+
+@pytest.mark.parametrize("name", BUNDLES)
+def test_a_device_answers_as_the_estimator_does_and_charges_itself(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    folder, X = request.getfixturevalue(name), load_iris().data[:6]
+    fitted = reticent.load(folder)
+    with Device(folder, home=tmp_path) as device:
+        assert device.bundle == fitted.bundle_identity_
+        assert device.guarantee == fitted.guarantee
+        assert device.card() == fitted.card()
+        device.grant("me", epsilon=6 * device.guarantee.epsilon, delta=0.0)
+        found = device.release(X, subject="me")
+        assert found.values.shape == fitted.release(X).values.shape
+        assert found.values.dtype == fitted.release(X).values.dtype
+        assert found.receipt.booked
+        with pytest.raises(BudgetExceeded):
+            device.release(X[:1], subject="me")
+        (budget,) = device.budget("me")
+        assert budget.left_epsilon == 0
+    answering = load_answering(folder)
+    same = answering.simulate(X, seed=3), fitted.simulate(X, seed=3)
+    assert np.array_equal(same[0].values, same[1].values)
+
+
+def test_every_row_may_have_its_own_subject_and_none_is_charged_unless_all_fit(
+    rows_bundle: Path, tmp_path: Path
+) -> None:
+    with Device(rows_bundle, home=tmp_path) as device:
+        device.grant("anna", epsilon=4.0, delta=0.0)
+        X = load_iris().data[:2]
+        with pytest.raises(BudgetExceeded):
+            device.release(X, subject=["anna", "bert"])
+        assert device.budget("anna")[0].spent_epsilon == 0
+        device.grant("bert", epsilon=4.0, delta=0.0)
+        device.release(X, subject=["anna", "bert"])
+        assert device.budget("bert")[0].left_epsilon == 0
+
+
+def test_the_ledger_of_a_device_outlives_it(rows_bundle: Path, tmp_path: Path) -> None:
+    with Device(rows_bundle, home=tmp_path) as device:
+        device.grant("me", epsilon=4.0, delta=0.0)
+        device.release(load_iris().data[:1], subject="me")
+    with Device(rows_bundle, home=tmp_path) as device, pytest.raises(BudgetExceeded):
+        device.release(load_iris().data[:1], subject="me")
+
+
+def test_rows_that_cannot_be_used_are_not_charged(rows_bundle: Path, tmp_path: Path) -> None:
+    with Device(rows_bundle, home=tmp_path) as device:
+        device.grant("me", epsilon=4.0, delta=0.0)
+        for rows in (np.zeros((1, 3)), np.full((1, 4), np.nan), np.zeros((0, 4))):
+            with pytest.raises(InvalidInput):
+                device.release(rows, subject="me")
+        with pytest.raises(InvalidInput):
+            device.release(load_iris().data[:1], subject="")
+        assert device.budget("me")[0].spent_epsilon == 0
+
+
+def changed(folder: Path, target: Path, card: str | None = None, **plan: Any) -> Path:
+    """A bundle with other settings, whose manifest fits them: what somebody on the way would do."""
+    stored = Bundle.read(folder)
+    settings = {**stored.settings, "plan": {**stored.settings["plan"], **plan}}
+    if "requirement" in settings:
+        known = {name: plan[name] for name in ("radius",) if name in plan}
+        settings["plan"] = stored.settings["plan"]
+        settings["requirement"] = {**settings["requirement"], **known}
+    text = stored.card if card is None else card
+    replace(stored, settings=settings, card=text).write(target)
+    return target
+
+
+@pytest.mark.parametrize("plan", [{"epsilon": 400.0}, {"radius": 1e-3}])
+def test_a_changed_epsilon_or_radius_is_refused_even_if_card_and_manifest_follow_it(
+    plan: dict[str, Any], rows_bundle: Path, tmp_path: Path
+) -> None:
+    worse = changed(rows_bundle, tmp_path / "worse", **plan)
+    with pytest.raises(CorruptBundle, match="card"):  # the old card is still there
+        Device(worse, home=tmp_path)
+    honest = load_answering(worse).card().to_markdown()
+    worse = changed(rows_bundle, tmp_path / "worse with its card", card=honest, **plan)
+    with Device(rows_bundle, home=tmp_path) as device:
+        pins = [Pin(fingerprint=device.fingerprint), Pin(epsilon=4.0, radius=math.inf)]
+    for pin in pins:
+        Device(rows_bundle, home=tmp_path, pin=pin).close()
+        with pytest.raises(UntrustedSignature, match="pinned"):
+            Device(worse, home=tmp_path, pin=pin)
+
+
+def test_a_changed_card_is_refused(rows_bundle: Path, tmp_path: Path) -> None:
+    text = Bundle.read(rows_bundle).card
+    assert "epsilon=4" in text
+    told = changed(rows_bundle, tmp_path / "told", card=text.replace("epsilon=4", "epsilon=1"))
+    with pytest.raises(CorruptBundle, match="card does not say what follows"):
+        Device(told, home=tmp_path)
+
+
+def test_weights_that_break_their_certificate_are_refused(
+    vectors_bundle: Path, tmp_path: Path
+) -> None:
+    stored = Bundle.read(vectors_bundle)
+    assert stored.settings["plan"]["path"] == "global"
+    arrays = {
+        name: 50.0 * array if name.startswith("released") else array
+        for name, array in stored.arrays.items()
+    }
+    replace(stored, arrays=arrays).write(tmp_path / "steep")
+    with pytest.raises(CorruptBundle, match="at least the bound over the whole domain"):
+        Device(tmp_path / "steep", home=tmp_path)
+
+
+def test_a_signature_is_checked_before_anything_is_believed(
+    rows_bundle: Path, tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    private, public = keys
+    signed = Path(shutil.copytree(rows_bundle, tmp_path / "signed"))
+    with pytest.raises(UntrustedSignature, match="not signed"):
+        Device(signed, trusted_key=public, home=tmp_path)
+    sign_bundle(signed, key=private)
+    Device(signed, trusted_key=public, home=tmp_path).close()
+    worse = changed(rows_bundle, tmp_path / "worse", epsilon=400.0)
+    shutil.copy(signed / "signature.json", worse)
+    with pytest.raises(UntrustedSignature, match="changed since it was signed"):
+        Device(worse, trusted_key=public, home=tmp_path)
+
+
+def test_a_card_of_another_version_needs_a_signature(
+    rows_bundle: Path, tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    private, public = keys
+    text = Bundle.read(rows_bundle).card.replace("**Protected:**", "**What is protected:**")
+    other = changed(rows_bundle, tmp_path / "other", card=text)
+    with pytest.raises(CorruptBundle, match="card"):
+        Device(other, home=tmp_path)
+    sign_bundle(other, key=private)
+    with Device(other, trusted_key=public, home=tmp_path) as device:
+        assert "**Protected:**" in device.card().to_markdown()
+
+
+def test_a_bundle_that_protects_records_is_not_for_a_device(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    fitted = CertifiedClassifier(
+        epsilon=1.0, delta=0.0, epochs=1, k_max=2, classes=range(3), random_state=0, input_bound=8.0
+    )
+    folder = fitted.fit(X, y).save(tmp_path / "records")
+    with pytest.raises(InvalidInput, match="protects the records"):
+        Device(folder, home=tmp_path)
+
+
+def test_an_address_needs_something_to_trust(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="trusted_key, pin"):
+        Device("https://answers.example.org", "key-of-a-test", home=tmp_path)
+    with pytest.raises(InvalidParameter, match="expected an API key"):
+        Device("https://answers.example.org", pin=Pin(fingerprint="0" * 32), home=tmp_path)
+    with pytest.raises(InvalidParameter, match="address of a service only"):
+        Device(tmp_path, "key-of-a-test", home=tmp_path)
+    with pytest.raises(InvalidInput, match="expected a bundle folder"):
+        Device(tmp_path / "none", home=tmp_path)
+
+
+def test_a_folder_has_no_server_to_predict(rows_bundle: Path, tmp_path: Path) -> None:
+    with Device(rows_bundle, home=tmp_path) as device:
+        device.grant("me", epsilon=4.0, delta=0.0)
+        with pytest.raises(InvalidInput, match="this one read a folder"):
+            device.predict(load_iris().data[:1], subject="me")
+        assert device.ledger.report(Scope(subject="me")).budgets[0].spent_epsilon == 0
+
+
+WITHOUT = """
+import numpy as np
+from reticent.client import Device
+for place, name in enumerate(sys.argv[1:]):
+    with Device(name, home=f"home-{place}") as device:
+        device.grant("me", epsilon=40.0, delta=0.0)
+        found = device.release(np.full((3, 4), 2.0), subject="me")
+        print(len(found), device.guarantee.epsilon)
+print("torch" in sys.modules)
+"""
+
+
+def test_a_device_needs_no_torch_where_its_networks_are_plain_arrays(
+    rows_bundle: Path, vectors_bundle: Path, tmp_path: Path
+) -> None:
+    lines = run_without_torch(WITHOUT, tmp_path, str(rows_bundle), str(vectors_bundle))
+    assert lines == ["3 4.0", "3 8.0", "False"]
+
+
+def test_a_network_of_torch_is_asked_for_in_one_line(tmp_path: Path) -> None:
+    from torch import manual_seed, nn
+
+    manual_seed(0)
+    X, y = load_iris(return_X_y=True)
+    own = nn.Sequential(nn.Linear(4, 2), nn.Tanh())
+    encoder = reticent.PosthocEncoder(
+        epsilon=8.0, delta=0.0, radius=0.2, embedder=own, obfuscator="identity", random_state=0
+    )
+    folder = encoder.fit(X, y).save(tmp_path / "own")
+    with Device(folder, home=tmp_path, embedder=own) as device:
+        assert isinstance(device.guarantee.adjacency, Neighborhood)
+    code = """
+from reticent.client import Device
+try:
+    Device(sys.argv[1], home="home")
+except ImportError as error:
+    print(error)
+"""
+    lines = run_without_torch(code, tmp_path, str(folder))
+    assert lines == ['torch is not installed: pip install "reticent[networks]"']

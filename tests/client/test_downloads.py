@@ -1,0 +1,206 @@
+"""A device and a server that lies: what it is sent is checked, and what it gets is released."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from reticent.bundles.bundle import Bundle, sign_bundle
+from reticent.client import Device, Pin
+from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
+from tests.client.services import Running, key_files
+
+X = load_iris().data
+Change = Callable[[str, bytes], bytes | None]
+
+
+@contextmanager
+def relayed(target: str, change: Change) -> Iterator[tuple[str, list[bytes]]]:
+    """A server in between that changes replies, or loses them (None); and what it was sent."""
+    seen: list[bytes] = []
+
+    class Relay(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            size = int(self.headers.get("content-length") or 0)
+            body = self.rfile.read(size)
+            seen.append(self.requestline.encode() + body)
+            names = ("authorization", "content-type", "idempotency-key")
+            headers = {name: self.headers[name] for name in names if name in self.headers}
+            reply = httpx.request(
+                self.command, target + self.path, content=body, headers=headers, timeout=30
+            )
+            content = change(self.path, reply.content)
+            changed = content is not None and content != reply.content
+            self.send_response(404 if content is None else 200 if changed else reply.status_code)
+            self.send_header("content-length", str(len(content or b"")))
+            self.end_headers()
+            self.wfile.write(content or b"")
+
+        do_GET = do_POST = answer  # noqa: N815
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Relay)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(timeout=5)
+
+
+def test_a_device_takes_a_bundle_and_sends_released_values_only(
+    service: Running, tmp_path: Path
+) -> None:
+    rows = X[:4] + 0.0123456789
+    with (
+        relayed(service.url, lambda path, content: content) as (url, seen),
+        Device(
+            url, service.client, bundle="rows", trusted_key=service.bundles_key, home=tmp_path
+        ) as device,
+    ):
+        device.grant("me", epsilon=8 * 4.0, delta=0.0)
+        release = device.release(rows, subject="me")
+        assert set(device.send(release).tolist()) <= set(load_iris().target_names)
+        assert len(device.predict(rows, subject="me", model="species")) == 4
+        assert device.budget("me")[0].left_epsilon == 0
+    sent = b"".join(seen)
+    assert b'"values"' in sent
+    assert b"0123456789" not in sent
+    values = json.loads(seen[-1].partition(b"HTTP/1.1")[2])["values"]
+    assert np.isin(np.array(values), (0.0, 1.0)).all()
+
+
+def test_what_was_downloaded_is_kept_and_checked_again(service: Running, tmp_path: Path) -> None:
+    def opened(url: str) -> str:
+        with Device(
+            url, service.client, bundle="rows", trusted_key=service.bundles_key, home=tmp_path
+        ) as device:
+            return device.bundle
+
+    with relayed(service.url, lambda path, content: content) as (url, seen):
+        identity = opened(url)
+        first = sum(b"weights" in request for request in seen)
+        assert opened(url) == identity
+        assert (first, sum(b"weights" in request for request in seen)) == (1, 1)
+        weights = tmp_path / "bundles" / identity / "weights.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+        opened(url)
+        assert sum(b"weights" in request for request in seen) == 2
+    with Device(tmp_path / "bundles" / identity, home=tmp_path) as device:
+        assert device.bundle == identity
+
+
+def changed_files(folder: Path, key: Path | None, **plan: Any) -> dict[str, bytes]:
+    """Files of a bundle with another plan, whose manifest fits; signed by ``key``, if any."""
+    stored = Bundle.read(folder)
+    settings = {**stored.settings, "plan": {**stored.settings["plan"], **plan}}
+    target = replace(stored, settings=settings).write(folder.parent / f"changed-{len(plan)}-{key}")
+    if key is not None:
+        sign_bundle(target, key=key)
+    return {path.name: path.read_bytes() for path in target.iterdir()}
+
+
+def test_a_server_that_lies_is_not_believed(service: Running, tmp_path: Path) -> None:
+    rows = tmp_path / "rows"
+    Bundle.read(service.folder / "bundles" / "rows").write(rows)
+    stranger, _ = key_files(tmp_path, "stranger")
+    files = changed_files(rows, None, epsilon=400.0)
+    identity = json.loads(files["manifest.json"])["identity"]
+
+    def everything(path: str, content: bytes) -> bytes | None:
+        """Another bundle under its own identity, with a guarantee that fits."""
+        if path == "/v1/bundles":
+            listed = json.loads(content)
+            for entry in listed["bundles"]:
+                if entry["name"] == "rows":
+                    entry["id"] = identity
+                    entry["guarantee"]["epsilon"] = 400.0
+            return json.dumps(listed).encode()
+        return files.get(path.rpartition("/")[2], None) if "/files/" in path else content
+
+    def card_alone(path: str, content: bytes) -> bytes:
+        return content.replace(b"epsilon=4", b"epsilon=1") if path.endswith("card.md") else content
+
+    def unsigned(path: str, content: bytes) -> bytes | None:
+        return None if path.endswith("signature.json") else content
+
+    def smaller(path: str, content: bytes) -> bytes:
+        """What the list says of the guarantee, and not what the weights say."""
+        return content.replace(b'"epsilon":4.0', b'"epsilon":1.0')
+
+    lies: dict[str, tuple[Change, type, str]] = {
+        "everything": (everything, UntrustedSignature, "not signed"),
+        "card": (card_alone, CorruptBundle, "card.md does not match"),
+        "no signature": (unsigned, UntrustedSignature, "not signed"),
+        "the list": (smaller, UntrustedSignature, "computed from its weights"),
+        "cut short": (
+            lambda path, content: content[:-9] if path.endswith("tensors") else content,
+            CorruptBundle,
+            "weights",
+        ),
+        "a missing file": (
+            lambda path, content: None if path.endswith("bundle.json") else content,
+            CorruptBundle,
+            "no bundle.json",
+        ),
+    }
+    for name, (lie, error, said) in lies.items():
+        home = tmp_path / name
+        with relayed(service.url, lie) as (url, _), pytest.raises(error, match=said):
+            Device(url, service.client, bundle="rows", trusted_key=service.bundles_key, home=home)
+        # only what was signed, and lied about by the list, is kept
+        assert len(list((home / "bundles").glob("*"))) == (name == "the list")
+    files = changed_files(rows, stranger, epsilon=400.0)
+    with relayed(service.url, everything) as (url, _):
+        with pytest.raises(UntrustedSignature, match="another key"):
+            Device(
+                url, service.client, bundle="rows", trusted_key=service.bundles_key, home=tmp_path
+            )
+        with pytest.raises((UntrustedSignature, CorruptBundle)):
+            Device(
+                url, service.client, bundle="rows", pin=Pin(fingerprint="ab" * 16), home=tmp_path
+            )
+
+
+def test_a_fingerprint_is_enough_to_trust(service: Running, tmp_path: Path) -> None:
+    with Device(service.folder / "bundles" / "rows", home=tmp_path) as device:
+        pin = Pin(fingerprint=device.fingerprint)
+    with Device(service.url, service.client, bundle="rows", pin=pin, home=tmp_path) as device:
+        assert device.fingerprint == pin.fingerprint
+    with pytest.raises(InvalidInput, match="protects the records"):
+        Device(service.url, service.client, bundle="records", pin=pin, home=tmp_path)
+
+
+def test_a_model_of_another_bundle_is_not_believed(service: Running, tmp_path: Path) -> None:
+    def another(path: str, content: bytes) -> bytes:
+        if not path.endswith("/predictions"):
+            return content
+        return json.dumps({**json.loads(content), "bundle": "0" * 64}).encode()
+
+    with (
+        relayed(service.url, another) as (url, _),
+        Device(
+            url, service.client, bundle="rows", trusted_key=service.bundles_key, home=tmp_path
+        ) as device,
+    ):
+        device.grant("me", epsilon=4.0, delta=0.0)
+        release = device.release(X[:1], subject="me")
+        with pytest.raises(InvalidInput, match="another bundle"):
+            device.send(release)
+        with pytest.raises(InvalidInput, match="expected one of this device"):
+            device.send(replace(release, receipt=replace(release.receipt, booked="")))

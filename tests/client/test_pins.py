@@ -1,0 +1,74 @@
+"""What is pinned is refused when it changes, and only then."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from reticent.client.pins import Pin, fingerprint_of, protects_input
+from reticent.core import AddRemove, Guarantee, Neighborhood, Norm, Replace
+from reticent.core.errors import InvalidParameter, UntrustedSignature
+
+NEAR = Guarantee(1.0, 1e-6, Neighborhood(Norm.LINF, 0.5, "embedding", "ab"))
+ANY = Guarantee(1.0, 0.0, Replace(1))
+PRINT = fingerprint_of("ab" * 32, NEAR, "# card")
+
+
+@pytest.mark.parametrize(
+    "pin",
+    [
+        Pin(),
+        Pin(fingerprint=PRINT),
+        Pin(epsilon=1.0, delta=1e-6, radius=0.5),
+        Pin(epsilon=2.0, delta=0.1, radius=0.1),
+    ],
+)
+def test_what_is_as_pinned_passes(pin: Pin) -> None:
+    pin.check(PRINT, NEAR)
+
+
+@pytest.mark.parametrize(
+    ("pin", "reason"),
+    [
+        (Pin(fingerprint="0" * 32), "fingerprint"),
+        (Pin(epsilon=math.nextafter(1.0, 0.0)), "epsilon=1, pinned is at most 1"),
+        (Pin(delta=1e-7), "delta=1e-06"),
+        (Pin(delta=0.0), "delta"),
+        (Pin(radius=0.6), "radius of at least 0.6"),
+        (Pin(radius=math.inf), "any two records"),
+    ],
+)
+def test_what_protects_less_than_pinned_is_refused(pin: Pin, reason: str) -> None:
+    with pytest.raises(UntrustedSignature, match=reason):
+        pin.check(PRINT, NEAR)
+
+
+def test_any_two_records_are_the_widest_radius() -> None:
+    Pin(radius=math.inf).check("0" * 32, ANY)
+    Pin(radius=1e9).check("0" * 32, ANY)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"fingerprint": "xyz"}, {"fingerprint": 7}, {"epsilon": 0.0}, {"delta": 1.0}, {"radius": -1}],
+)
+def test_pins_that_mean_nothing_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter):
+        Pin(**fields)
+
+
+def test_a_fingerprint_changes_with_everything_that_is_said() -> None:
+    others = {
+        fingerprint_of("ac" * 32, NEAR, "# card"),
+        fingerprint_of("ab" * 32, ANY, "# card"),
+        fingerprint_of("ab" * 32, NEAR, "# card."),
+    }
+    assert len(others | {PRINT}) == 4
+
+
+def test_which_neighbours_are_inputs() -> None:
+    assert protects_input(NEAR.adjacency)
+    assert protects_input(ANY.adjacency)
+    assert not protects_input(AddRemove(1, data_set="ward 7"))

@@ -1,0 +1,110 @@
+"""The auditor finds what a device or somebody on the way has changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sklearn.datasets import load_iris
+
+from reticent.client import Device
+from reticent.core import Guarantee
+from reticent.demos.collaboration.auditor import audit
+from reticent.demos.collaboration.settings import EXPORT, SENT
+from tests.client.conftest import rows_bundle
+
+__all__ = ["rows_bundle"]
+
+
+@pytest.fixture(scope="module")
+def shown(
+    rows_bundle: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Guarantee, str]:
+    """What a device shows after five persons asked once each."""
+    home = tmp_path_factory.mktemp("home")
+    persons = [f"person-{number}" for number in range(5)]
+    with Device(rows_bundle, home=home) as device:
+        for person in persons:
+            device.grant(person, epsilon=4.0, delta=0.0)
+        release = device.release(load_iris().data[:5], subject=persons)
+        device.ledger.export(home / EXPORT, format="jsonl", overwrite=True)
+        sent = {"receipts": [release.receipt.to_dict()], "values": release.values.tolist()}
+        (home / SENT).write_text(json.dumps(sent))
+        return home, device.guarantee, device.bundle
+
+
+def test_an_honest_device_passes(shown: tuple[Path, Guarantee, str]) -> None:
+    found = audit(*shown)
+    assert found["problems"] == []
+    assert (found["answers"], found["sent"], found["spent"], found["most"]) == (5, 5, 20.0, 4.0)
+
+
+def sent_more(sent: dict[str, Any]) -> None:
+    sent["values"].append(sent["values"][0])
+
+
+def another_guarantee(sent: dict[str, Any]) -> None:
+    sent["receipts"][0]["guarantee"]["epsilon"] = 1.0
+
+
+def another_entry(sent: dict[str, Any]) -> None:
+    sent["receipts"][0]["digest"] = "0" * 64
+
+
+def seeded(sent: dict[str, Any]) -> None:
+    sent["receipts"][0]["seeded"] = True
+
+
+def not_booked(sent: dict[str, Any]) -> None:
+    sent["receipts"] = []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (sent_more, "6 values were sent, and 5 answers were charged"),
+        (another_guarantee, "is for something else"),
+        (another_entry, "is not in the export"),
+        (seeded, "is for something else"),
+        (not_booked, "5 values were sent"),
+    ],
+)
+def test_what_was_sent_without_a_charge_is_found(
+    shown: tuple[Path, Guarantee, str],
+    tmp_path: Path,
+    change: Callable[[dict[str, Any]], None],
+    problem: str,
+) -> None:
+    home, guarantee, bundle = shown
+    sent = json.loads((home / SENT).read_text())
+    change(sent)
+    shutil.copy(home / EXPORT, tmp_path)
+    (tmp_path / SENT).write_text(json.dumps(sent))
+    assert any(problem in said for said in audit(tmp_path, guarantee, bundle)["problems"])
+
+
+@pytest.mark.parametrize(("field", "value"), [("epsilon", 1), ("answers", 9), ("subject", "x")])
+def test_a_changed_export_is_found(
+    shown: tuple[Path, Guarantee, str], tmp_path: Path, field: str, value: Any
+) -> None:
+    home, guarantee, bundle = shown
+    shutil.copy(home / SENT, tmp_path)
+    lines = [json.loads(line) for line in (home / EXPORT).read_text().splitlines()]
+    place = next(n for n, line in enumerate(lines) if line["action"] == "reserve")
+    lines[place][field] = value
+    (tmp_path / EXPORT).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (problem,) = audit(tmp_path, guarantee, bundle)["problems"]
+    assert "was changed, dropped or moved" in problem
+
+
+def test_a_charge_below_the_guarantee_is_found(shown: tuple[Path, Guarantee, str]) -> None:
+    home, guarantee, bundle = shown
+    found = audit(home, replace(guarantee, epsilon=5.0), bundle)["problems"]
+    assert any("charged less than its answers cost" in problem for problem in found)
+    found = audit(home, guarantee, "0" * 64)["problems"]
+    assert any("of another bundle" in problem for problem in found)

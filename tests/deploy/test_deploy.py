@@ -1,0 +1,130 @@
+"""The unit file names what there is, and the script serves from a fresh folder, twice."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import typer.main
+
+from reticent.cli.main import app
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.ledger import Ledger
+from reticent.service.keys import KeyStore
+from tests.service.conftest import RECORDS, served_bundles
+
+__all__ = ["served_bundles"]
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def test_the_unit_starts_a_command_that_there_is() -> None:
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DEPLOY / "reticent.service")
+    program, command, *options = shlex.split(unit["Service"]["ExecStart"])
+    assert Path(program).name == "reticent"
+    known = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    names = {name for parameter in known.params for name in parameter.opts}
+    assert {option for option in options if option.startswith("--")} <= names
+    assert int(unit["Service"]["TimeoutStopSec"]) > 30
+    analyze = shutil.which("systemd-analyze")
+    if analyze is not None:
+        done = subprocess.run(
+            [analyze, "verify", "--man=no", str(DEPLOY / "reticent.service")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert not re.search("Unknown|Failed to parse|Invalid", done.stderr), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_the_script_serves_from_a_fresh_folder_and_goes_on_with_it(
+    served_bundles: Path,
+) -> None:
+    if not (shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb"))):
+        pytest.skip("no PostgreSQL server here: install Debian's package postgresql")
+    pytest.importorskip("psycopg")
+    # Not in pytest's own folder, which the user who runs the database may not enter.
+    with tempfile.TemporaryDirectory(prefix="deployed", dir="/tmp") as name:
+        Path(name).chmod(0o711)
+        serve_twice(Path(name), served_bundles)
+
+
+def serve_twice(folder: Path, served_bundles: Path) -> None:
+    """Runs the script, asks, stops it; and again."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    secret = ""
+    for run in range(2):
+        process = subprocess.Popen(
+            [
+                DEPLOY / "serve_with_postgres.sh",
+                folder / "new",
+                served_bundles,
+                *("--port", str(port), "--workers", "2"),
+            ],
+            env={**os.environ, "RETICENT": f"{sys.executable} -m reticent"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().removeprefix("ledger: ").strip()
+            assert url.startswith("postgresql://")
+            if not secret:
+                ledger = Ledger.open(url)
+                total = Guarantee(10.0, 0.0, AddRemove(1, data_set=RECORDS))
+                ledger.grant(Scope(subject=RECORDS), total)
+                _, secret = KeyStore(ledger.store).create(
+                    "acme", bundles=["labels"], subjects=[RECORDS]
+                )
+                ledger.close()
+            bodies = set()
+            headers = {"Authorization": f"Bearer {secret}", "Idempotency-Key": "request-1"}
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers) as client:
+                latest = time.monotonic() + 120
+                while True:
+                    try:
+                        client.get("/healthz").raise_for_status()
+                        break
+                    except httpx.HTTPError:
+                        assert process.poll() is None
+                        assert time.monotonic() < latest
+                        time.sleep(0.1)
+                for _ in range(5):
+                    told = client.post(
+                        "/v1/bundles/labels/answers", json={"rows": [[0.3, 0.2]]}, timeout=60
+                    )
+                    assert told.status_code == 200, told.text
+                    bodies.add(told.content)
+            assert len(bodies) == 1
+            if run == 0:
+                first = bodies
+            assert bodies == first  # also from the second run
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(60)
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.stdout.close()
+    assert (folder / "new" / "signing-key.pem").stat().st_mode & 0o077 == 0
+    assert not (folder / "new" / "database" / "postmaster.pid").exists()

@@ -1,0 +1,155 @@
+"""Every block of every tutorial runs, prints what its page shows, and draws the figure that stands
+in it; and what the pages claim about their numbers holds in this run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
+
+
+def _runner() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run_tutorials", FOLDER / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+run = _runner()
+PAGES = run.pages()
+
+
+def table(names: dict[str, Any]) -> None:
+    majority = (names["unseen"]["income"] == "<=50K").mean()
+    assert names["shares"][1.0] == pytest.approx(majority, abs=0.02)
+    assert names["shares"][5.0] > majority + 0.05
+
+
+def embeddings(names: dict[str, Any]) -> None:
+    shares, response = names["shares"], names["response"]
+    assert shares[1.0] > response[1.0] + 0.15
+    assert shares[2.0] > response[2.0] + 0.15
+    assert shares[5.0] > 0.8
+
+
+def queries(names: dict[str, Any]) -> None:
+    [spending] = _spending(names)
+    assert spending.epsilon[-1] == pytest.approx(
+        2 * names["classifier"].guarantee.epsilon, abs=1e-5
+    )
+    assert names["near"][4.0] > 0.6
+    assert names["model"][4.0] > 0.7
+
+
+def _spending(names: dict[str, Any], url: str = "book.sqlite") -> Any:
+    book = names["Ledger"].open(url)
+    try:
+        return book.spending(points=4)
+    finally:
+        book.close()
+
+
+def student(names: dict[str, Any]) -> None:
+    shares = names["lines"]["noisy gradient descent", "ours", "circle"]
+    assert shares[4.0] > shares[0.5] + 0.1
+    assert shares[2.0] > 0.8
+    assert names["taught"] > 0.5
+
+
+def service(names: dict[str, Any]) -> None:
+    spent = {one.budget.scope.principal: one.epsilon[-1] for one in _spending(names, "budgets.db")}
+    assert spent == pytest.approx({"acme": 20.0, "": 70.0})  # 40 answers, and 100 more of labs
+    assert names["first"].verified
+    assert (names["first"].values == names["again"].values).all()
+    httpx = pytest.importorskip("httpx")
+    with pytest.raises(httpx.ConnectError):  # the server went with its page
+        httpx.get("http://127.0.0.1:8917/healthz")
+
+
+def audit(names: dict[str, Any]) -> None:
+    assert not names["honest"].refuted
+    assert names["honest"].epsilon_lower > 0.85
+    assert names["broken"].refuted
+    refuted = [text.get_text() for text in names["axes"].texts].count("claim refuted")
+    assert refuted == len(names["totals"])  # the wrong norm at every epsilon, the right one at none
+
+
+CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "01-protect-a-table": table,
+    "02-release-embeddings": embeddings,
+    "03-label-queries": queries,
+    "04-publish-a-student": student,
+    "05-serve-over-http": service,
+    "06-audit-a-claim": audit,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_runs_as_it_stands(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = run.run_page(page, tmp_path)
+    for figure in run.figures(page):
+        assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
+    monkeypatch.chdir(tmp_path)
+    CLAIMS[page.stem](names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_has_a_figure_and_says_what_can_go_wrong(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert run.figures(page) == [f"{page.stem}.png"]
+    assert (FOLDER / f"{page.stem}.png").is_file()
+    assert "\n## What can still go wrong\n" in text
+    fences = [line for line in text.splitlines() if line.startswith("```")]
+    opened = {fence for fence in fences if fence != "```"}
+    assert opened <= {"```python", "```console", "```text"}  # nothing that is not run
+    assert len(fences) == 2 * sum(fence != "```" for fence in fences)
+
+
+def test_every_page_has_its_claims_checked() -> None:
+    assert [page.stem for page in PAGES] == sorted(CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("right on 82.5% of 3,000\n", "right on 9% of 20\n", True),
+        ("a 1.5e-06 b\n", "a   -2 b\n", True),
+        ("first\n...\nlast\n", "first\nx\ny\nlast\n", True),
+        ("first\n...\n", "first\n", True),
+        ("first\n...\nlast\n", "first\nx\n", False),
+        ("withheld: 0\n", "released: 0\n", False),
+        ("one\n", "one\ntwo\n", False),
+        ("a.c\n", "abc\n", False),
+    ],
+)
+def test_what_counts_as_the_same_output(shown: str, printed: str, same: bool) -> None:
+    assert run.fits(shown, printed) is same
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("```python\nprint('a')\n```\n\n```text\nb\n```\n", "line 5: shown"),
+        ("```console\n$ rm -r .\n```\n", "expected a command of reticent or openssl"),
+        ("```console\n$ reticent card nowhere\n```\n", "exit status"),
+    ],
+)
+def test_a_page_that_is_wrong_fails(tmp_path: Path, body: str, words: str) -> None:
+    page = tmp_path / "09-wrong.md"
+    page.write_text(body, encoding="utf-8")
+    with pytest.raises(run.Mismatch, match=words):
+        run.run_page(page, tmp_path)

@@ -1,0 +1,99 @@
+"""What a guarantee leaves to an attacker, against games that are played out, formulas of others and
+exhaustive search.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from guide import odds
+from reticent.planning.noise_levels import membership_cap
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("prior", [0.01, 0.5])
+def test_randomised_response_reaches_the_posterior(epsilon: float, prior: float) -> None:
+    """Bayes' rule for one randomised bit, played 400,000 times."""
+    rng = np.random.default_rng(7)
+    truth = rng.random(400_000) < prior
+    told = truth ^ (rng.random(truth.size) < 1.0 / (1.0 + math.exp(epsilon)))
+    found = truth[told].mean()
+    error = math.sqrt(found * (1.0 - found) / told.sum())
+    assert abs(found - odds.posterior(prior, epsilon=epsilon)) < 4.0 * error
+
+
+def test_one_of_many_values_is_guessed_as_often_as_randomised_response_keeps_it() -> None:
+    for choices in (2, 10, 100):
+        kept = math.exp(1.5) / (math.exp(1.5) + choices - 1)
+        assert odds.right_guess(epsilon=1.5, choices=choices) == pytest.approx(kept, rel=1e-12)
+
+
+def test_no_test_finds_more_than_the_trade_off() -> None:
+    """Every likelihood-ratio test on the mechanism that is worst for (epsilon, delta)."""
+    epsilon, delta = 1.2, 0.01
+    keep = (1.0 - delta) * math.exp(epsilon) / (1.0 + math.exp(epsilon))
+    there = np.array([delta, keep, 1.0 - delta - keep, 0.0])
+    absent = there[::-1]
+    for share in (0.0, 0.001, 0.05, 0.3, 0.9):
+        found, left = 0.0, share
+        for chance, alarm in sorted(
+            zip(there, absent, strict=True), key=lambda pair: -pair[0] / max(pair[1], 1e-300)
+        ):
+            taken = 1.0 if alarm <= left else left / alarm
+            found, left = found + taken * chance, left - taken * alarm
+        cap = odds.detected(share, epsilon=epsilon, delta=delta)
+        assert found == pytest.approx(cap, abs=1e-12)
+
+
+def test_gaussian_noise_is_guessed_as_two_normal_curves_are() -> None:
+    for epsilon in (0.5, 1.0, 8.0):
+        share = odds.gaussian_right_guess(epsilon=epsilon, delta=1e-5)
+        apart = 2.0 * stats.norm.ppf(share)
+        # The privacy profile of two normal distributions (Balle and Wang 2018, theorem 8).
+        delta = stats.norm.cdf(apart / 2 - epsilon / apart) - math.exp(epsilon) * stats.norm.cdf(
+            -apart / 2 - epsilon / apart
+        )
+        assert delta == pytest.approx(1e-5, rel=1e-3)
+        assert share < membership_cap(epsilon, 1e-5)
+
+
+def test_a_group_is_as_private_as_so_many_steps() -> None:
+    epsilon, delta = 0.7, 1e-6
+    total = delta
+    for _ in range(4):
+        total = math.exp(epsilon) * total + delta
+    assert odds.group(5, epsilon=epsilon, delta=delta) == pytest.approx((3.5, total), rel=1e-9)
+
+
+def test_what_others_state_follows_from_their_parameters() -> None:
+    # The Bureau's own epsilon is of rho with more digits than it prints.
+    assert odds.concentrated(2.56, delta=1e-10) == pytest.approx(17.14, rel=0.005)
+    assert odds.concentrated(0.07, delta=1e-10) == pytest.approx(2.47, rel=0.05)
+    # Erlingsson, Pihur and Korolova (2014), section 3.2 and 4.1.
+    assert odds.randomised_bits(2, kept=0.5, one=0.75, zero=0.5) == pytest.approx(1.0743, abs=1e-4)
+
+
+def test_concentrated_is_no_better_than_gaussian_noise_is_and_no_worse_than_the_simple_bound() -> (
+    None
+):
+    for rho in (0.05, 0.5, 2.0):
+        exact = odds.gaussian_right_guess(epsilon=1.0, delta=1e-5)
+        assert 0.5 < exact < 1.0
+        simple = rho + 2.0 * math.sqrt(rho * math.log(1e6))
+        found = odds.concentrated(rho, delta=1e-6)
+        noise = 1.0 / math.sqrt(2.0 * rho)
+        delta = stats.norm.cdf(0.5 / noise - found * noise) - math.exp(found) * stats.norm.cdf(
+            -0.5 / noise - found * noise
+        )
+        assert delta <= 1e-6
+        assert found < simple
+
+
+def test_percent_never_rounds_to_certainty() -> None:
+    for share in (0.99, 0.9933, 0.99951, 0.99996, 0.999999999):
+        assert odds.percent(share) != "100 %"
+    assert odds.percent(1.0) == "100 %"

@@ -1,0 +1,146 @@
+"""The generated reference names every command, option, error, key, argument and variable."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer.main
+from pydantic import BaseModel
+
+from guide import api, commands, errors, settings
+from reticent.cli.main import app
+from reticent.core import errors as tree
+from reticent.systems.methods import find_methods
+from tests.test_public_api import PUBLIC
+
+ROOT = Path(__file__).parents[2]
+
+
+def heads(page: str) -> list[str]:
+    return re.findall(r"^## (.+)$", page, re.M)
+
+
+def test_every_package_with_pinned_names_has_a_page() -> None:
+    pages = api.pages()
+    assert {f"reference/api/{package}.rst" for package in PUBLIC} <= set(pages)
+    assert all(f"   * - :doc:`{package}`" in pages["reference/api/index.rst"] for package in PUBLIC)
+
+
+def test_every_pinned_name_is_described_once() -> None:
+    described = [f"{package.name}.{name}" for package in api.packages() for name in package.names]
+    linked = {
+        f"{package.name}.{name}": place
+        for package in api.packages()
+        for name, place in package.elsewhere
+    }
+    assert len(described) == len(set(described))
+    assert set(linked.values()) <= set(described)
+    pinned = {
+        f"{package}.{name}"
+        for package, names in PUBLIC.items()
+        for name in names.split()
+        if name != "__version__"
+    }
+    assert pinned <= set(described) | set(linked)
+
+
+def test_every_command_stands_with_every_option() -> None:
+    page = commands.page()
+    sections = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", page, re.M))
+
+    def walk(command: object, name: str) -> int:
+        below = getattr(command, "commands", None)
+        if below:
+            return sum(walk(below[word], f"{name} {word}") for word in below)
+        for parameter in command.params:  # type: ignore[attr-defined]
+            if parameter.name == "help" or getattr(parameter, "hidden", False):
+                continue
+            option = parameter.param_type_name == "option"
+            for word in parameter.opts if option else [parameter.name.upper()]:
+                assert f"`{word}`" in sections[name], (name, word)
+        return 1
+
+    assert walk(typer.main.get_command(app), "reticent") == len(sections) > 15
+
+
+def test_every_error_stands_with_its_code() -> None:
+    source = ast.parse(inspect.getsource(tree))
+    codes = {}
+    for node in source.body:
+        if isinstance(node, ast.ClassDef):
+            for line in node.body:
+                target = getattr(line, "target", None) or next(
+                    iter(getattr(line, "targets", [])), None
+                )
+                if isinstance(target, ast.Name) and target.id == "code":
+                    codes[node.name] = ast.literal_eval(line.value)  # type: ignore[attr-defined]
+    codes["NotFittedYet"] = tree.NotFittedYet.code
+    page = errors.page()
+    assert sorted(heads(page)) == sorted(codes)
+    for name, code in codes.items():
+        assert f"## {name}\n\nCode and exit status {code}. " in page
+
+
+def test_every_key_of_the_file_of_fit_stands_there() -> None:
+    page = settings.page()
+    guide = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    used = set()
+    for block in re.findall(r"^```toml\n(.*?)^```$", guide, re.M | re.S):
+        content = tomllib.loads(block)
+        if "estimator" in content:
+            used |= set(content) | {f"data.{key}" for key in content["data"]}
+    assert len(used) > 8
+    assert [key for key in used if f"| `{key}` | " not in page] == []
+
+
+def test_every_model_of_a_file_is_there_with_all_its_keys() -> None:
+    """Models of configuration files are those that refuse keys which they do not know."""
+    models = {
+        value
+        for name in ("reticent.cli.fit_config", "reticent.service.settings")
+        for value in vars(importlib.import_module(name)).values()
+        if isinstance(value, type) and issubclass(value, BaseModel) and value.model_fields
+    }
+    assert models == {model for _, _, model in settings.TABLES}
+    page = settings.page()
+    for _, prefix, model in settings.TABLES:
+        for name, field in model.model_fields.items():
+            if not field.exclude:
+                assert f"| `{prefix}{field.alias or name}` | " in page, name
+
+
+def test_every_argument_of_every_method_stands_there_and_says_what_it_is() -> None:
+    page = settings.page()
+    sections = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", page, re.M))
+    methods = [each for each in find_methods().methods if each.origin.startswith("reticent ")]
+    assert len(methods) > 20
+    silent = []
+    for method in methods:
+        for name in inspect.signature(method.load()).parameters:
+            row = re.search(rf"^\| `{name}` \| .* \| (.*) \|$", sections[method.name], re.M)
+            assert row, (method.name, name)
+            if not row[1].strip() or row[1].startswith(("see `", "as for `")):
+                silent.append((method.name, name))
+    assert silent == []
+
+
+def test_every_environment_variable_stands_there() -> None:
+    named = {
+        word
+        for path in ROOT.glob("src/reticent/**/*.py")
+        for word in re.findall(r"\bRETICENT_[A-Z_]+", path.read_text(encoding="utf-8"))
+    }
+    # One variable for each key of the service, all described together.
+    named -= {word for word in named if word.startswith("RETICENT_SERVE_")} - {"RETICENT_SERVE_"}
+    assert named == set(settings.VARIABLES)
+
+
+@pytest.mark.parametrize("word", ["required", "`'auto'`"])
+def test_defaults_are_shown(word: str) -> None:
+    assert f"| {word} |" in settings.page()

@@ -1,0 +1,174 @@
+"""The built site: every public name has its place, links lead somewhere, formulas are typeset and
+search answers, all from disk and without a network.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import zlib
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.test_public_api import PUBLIC
+
+pytestmark = pytest.mark.slow
+
+QUESTIONS = {
+    "Which epsilon should I take?": ("which epsilon", "choose epsilon"),
+    "Why is accuracy low?": ("why is accuracy low", "low accuracy"),
+    "How do I use my own columns?": ("own columns", "how do I use my own columns"),
+    "Do budgets survive a restart?": ("budgets survive restart", "restart"),
+    "What may I publish?": ("what may I publish", "publish"),
+    "What does the guarantee not say?": (
+        "what does the guarantee not say",
+        "guarantee not say",
+    ),
+}
+"""Sections of the page of questions, and what people type who look for them."""
+
+
+def inventory(site: Path) -> dict[str, str]:
+    """Dotted name to page of everything that the reference describes."""
+    packed = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
+    lines = zlib.decompress(packed).decode().splitlines()
+    rows = [line.split(" ", 4) for line in lines]
+    return {row[0]: row[3] for row in rows if row[1].startswith("py:")}
+
+
+def test_every_public_name_is_described(site: Path) -> None:
+    known = inventory(site)
+    identities = {}
+    for name in known:
+        package, _, last = name.rpartition(".")
+        if re.fullmatch(r"reticent(\.[a-z_]+)?", package):
+            identities[id(getattr(importlib.import_module(package), last))] = name
+    missing = [
+        f"{package}.{name}"
+        for package, names in PUBLIC.items()
+        for name in names.split()
+        if id(getattr(importlib.import_module(package), name)) not in identities
+    ]
+    assert missing == []
+
+
+def test_what_a_page_describes_has_its_arguments_and_its_methods(site: Path) -> None:
+    known = inventory(site)
+    assert {
+        "reticent.systems.PosthocEncoder.release",
+        "reticent.systems.PosthocEncoder.card",
+        "reticent.ledger.Ledger.reserve",
+    } <= set(known)
+    # What is scikit-learn's own is not ours to describe.
+    assert not {name for name in known if name.endswith((".set_fit_request", ".metadata_routing"))}
+    text = plain(site / "reference/api/reticent.mechanisms.LaplaceMechanism.html")
+    for words in ("Guarantee.", "sensitivity", "Utility", "Runtime", "References", "See also"):
+        assert words in text, words
+
+
+def test_docstrings_cite_the_page_of_literature(site: Path) -> None:
+    html = (site / "reference/api/reticent.mechanisms.LaplaceMechanism.html").read_text()
+    assert 'href="../../bibliography.html#dwork2006"' in html
+
+
+def plain(page: Path) -> str:
+    text = re.sub(r"<(script|style).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.S)
+    return unescape(re.sub(r"<[^>]+>", "", text))
+
+
+def broken_links(folder: Path) -> list[tuple[str, str]]:
+    """(page, target) of every link that leads nowhere, anchors too, or loads from elsewhere."""
+    pages = {path: path.read_text(encoding="utf-8") for path in folder.glob("**/*.html")}
+    places = {
+        path: set(re.findall(r'\bid="([^"]+)"', text)) | set(re.findall(r'\bname="([^"]+)"', text))
+        for path, text in pages.items()
+    }
+    broken = []
+    for path, text in pages.items():
+        for kind, target in re.findall(r'\b(href|src)="([^"]*)"', text):
+            parts = urlsplit(unescape(target))
+            if parts.scheme in ("https", "mailto", "data") and kind == "href":
+                continue
+            if parts.scheme or parts.netloc:
+                broken.append((path.name, target))
+                continue
+            aim = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchor = unquote(parts.fragment)
+            if not aim.exists() or (anchor and aim in places and anchor not in places[aim]):
+                broken.append((path.name, target))
+    return broken
+
+
+def test_links_lead_somewhere(site: Path) -> None:
+    assert len(list(site.glob("**/*.html"))) > 300
+    assert broken_links(site) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "fault"),
+    [
+        ('<a href="two.html#here">', False),
+        ('<a href="https://example.org/x">', False),
+        ('<a href="two.html#there">', True),
+        ('<a href="three.html">', True),
+        ('<a href="#there">', True),
+        ('<script src="https://example.org/x.js">', True),
+    ],
+)
+def test_a_broken_link_is_found(tmp_path: Path, link: str, fault: bool) -> None:
+    (tmp_path / "one.html").write_text(link)
+    (tmp_path / "two.html").write_text('<p id="here">')
+    assert bool(broken_links(tmp_path)) is fault
+
+
+MEASURE = """
+const formulas = [...document.querySelectorAll('mjx-container svg')];
+const loaded = performance.getEntriesByType('resource').map(e => e.name);
+return {
+  formulas: formulas.filter(e => e.getBoundingClientRect().width > 0).length,
+  raw: document.querySelectorAll('.math').length,
+  wide: document.documentElement.scrollWidth,
+  window: innerWidth,
+  broken: [...document.images].filter(i => !i.complete || !i.naturalWidth).length,
+  elsewhere: loaded.filter(name => !/^(file|data):/.test(name)),
+};
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("name", "formulas"),
+    [
+        ("index", 0),
+        ("start/hospital", 0),
+        ("choose/epsilon", 6),
+        ("choose/method", 0),
+        ("reference/settings", 0),
+        ("reference/api/reticent.mechanisms.LaplaceMechanism", 0),
+        ("mechanisms", 0),
+    ],
+)
+def test_pages_open_from_disk_on_a_telephone(site: Path, look, name: str, formulas: int) -> None:
+    measured = look(site / f"{name}.html", MEASURE, width=390)
+    assert measured["elsewhere"] == []
+    assert measured["broken"] == 0
+    assert measured["wide"] <= measured["window"] <= 390
+    assert measured["formulas"] >= formulas
+    assert measured["formulas"] == measured["raw"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_first_hit_answers(site: Path, look, question: str) -> None:
+    for words in QUESTIONS[question]:
+        hits = look(
+            site / "search.html",
+            "return {hits: [...document.querySelectorAll('#search-results ul.search > li > a')]"
+            ".slice(0, 3).map(a => a.textContent)};",
+            query="?q=" + words.replace(" ", "+"),
+        )["hits"]
+        assert hits, words
+        assert question in hits[0], (words, hits)

@@ -1,0 +1,104 @@
+"""What a radius means: counts against brute force, rules against what they promise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.norms import Norm
+from reticent.radius import survey_radius
+from reticent.radius.distances import row_distances
+
+METRIC = {Norm.L1: "cityblock", Norm.L2: "euclidean", Norm.LINF: "chebyshev"}
+
+
+def rows(columns: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(columns)
+    points = random.normal(size=(300, columns)).round(1)  # with ties and rows that repeat
+    points[:20] = points[20:40]
+    return points, random.integers(0, 3, 300)
+
+
+@pytest.mark.parametrize("norm", list(Norm))
+@pytest.mark.parametrize("columns", [2, 40])
+def test_counts_are_those_of_all_pairs(norm: Norm, columns: int) -> None:
+    points, labels = rows(columns)
+    apart = cdist(points, points, METRIC[norm])
+    np.fill_diagonal(apart, np.inf)
+    radius = float(np.quantile(apart, 0.05)) + 1e-6
+    found = row_distances(points, norm, radii=[radius], neighbour=3, columns={"label": labels})
+    np.testing.assert_array_equal(found.within[0], (apart <= radius).sum(axis=1))
+    np.testing.assert_allclose(found.nearest, np.sort(apart, axis=1)[:, 2], rtol=1e-12)
+    other = np.where(labels[:, None] != labels, apart, np.inf).min(axis=1)
+    np.testing.assert_allclose(found.other["label"], other, rtol=1e-12, atol=1e-12)
+
+
+def test_wide_rows_that_lie_exactly_at_the_radius_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of rows far from their mean round by more than the gap between .5 and the next
+    double; such pairs are computed again.
+    """
+    points = np.zeros((60, 16))
+    points[:30, 0], points[30:, 0] = 1000.0, -1000.0
+    points[:, 1] = 0.5 * (np.arange(60) % 2)
+    monkeypatch.setattr("reticent.radius.distances._ENTRIES", 700)  # several blocks
+    found = row_distances(points, Norm.L2, radii=[0.5, 0.4999], neighbour=1, columns={})
+    assert found.within.tolist() == [[29] * 60, [14] * 60]
+
+
+def test_survey_counts_and_caps() -> None:
+    points = np.array([[0.0], [0.3], [1.0], [5.0]])
+    found = survey_radius(
+        points,
+        radii=[0.5, 0.3],
+        epsilons=[1.0],
+        columns={"sign": ["a", "b", "a", "a"], "same": np.zeros(4)},
+        neighbour=1,
+        pairs=1000,
+    )
+    small, large = found.at
+    assert (small.radius, small.with_neighbour, small.pairs) == (0.3, 2, 1)
+    assert small.counterfactuals == {"sign": 0.5, "same": 0.0}
+    assert (large.radius, large.with_neighbour) == (0.5, 2)
+    assert math.isinf(found.other["same"][0])
+    assert found.nearest[0] == pytest.approx(0.3)
+    cap = found.caps[-1]
+    assert cap.neighbours == pytest.approx(math.e / (1 + math.e))
+    assert cap.median_pair == pytest.approx(1 / (1 + math.exp(-large.median_hops)))
+
+
+def test_rules_give_what_they_promise() -> None:
+    points = np.random.default_rng(1).uniform(size=(500, 2))
+    half = points[:, 0] > 0.5
+    names = survey_radius(
+        points, radii=[], epsilons=[0.2, 0.5, 2.0], columns={"half": half, "none": np.zeros(500)}
+    ).rules
+    radii = [rule.radius for rule in names]
+    again = survey_radius(
+        points, radii=radii[:2] + radii[3:5], epsilons=[0.2, 0.5], columns={"half": half}
+    )
+    by_radius = {at.radius: at for at in again.at}
+    assert by_radius[radii[0]].median_neighbours >= 10
+    assert by_radius[radii[1]].counterfactuals["half"] >= 0.5
+    assert math.isnan(radii[2])  # all rows have the same value
+    caps = {(cap.radius, cap.epsilon): cap.median_pair for cap in again.caps}
+    assert caps[radii[3], 0.2] <= 0.75 < caps[radii[3], 0.5]
+    assert caps[radii[4], 0.5] <= 0.75
+    assert radii[3] < radii[4]  # a smaller epsilon affords more steps, and so a smaller radius
+    assert math.isnan(radii[5])  # one step at epsilon 2 is above the cap already
+
+
+def test_what_cannot_be_is_refused() -> None:
+    points = np.random.default_rng(1).uniform(size=(50, 2))
+    settings = {"radii": [0.1], "epsilons": [1.0]}
+    with pytest.raises(InvalidInput, match="more than neighbour=10 rows, got 5"):
+        survey_radius(points[:5], **settings)
+    with pytest.raises(InvalidInput, match=r"columns\['y'\]: expected one value for each of 50"):
+        survey_radius(points, columns={"y": [1]}, **settings)
+    with pytest.raises(InvalidParameter, match="radii"):
+        survey_radius(points, radii=[0.0], epsilons=[1.0])
+    with pytest.raises(InvalidInput, match="pairs=3"):
+        survey_radius(points, pairs=3, **settings)

@@ -1,0 +1,222 @@
+"""Bundles of every route, fitted once; ledgers with budgets and keys; servers on them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.ledger import Ledger
+from reticent.service.keys import KeyStore
+from reticent.service.settings import Settings
+from tests.ledger.conftest import ledger_url, postgres_server, postgres_url
+
+__all__ = ["ledger_url", "postgres_server", "postgres_url"]
+
+RECORDS = "ward 7"
+"""Name of the data set that the bundle of records protects."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a service is to run, and who may ask it.
+
+    Attributes:
+        bundles: folder with ``labels`` (records, charged by row), ``free`` (a released model) and
+            ``rows`` (the input is protected); and ``curated``, another of that kind.
+        ledger: URL.
+        signing_key, public_key: files.
+        secret: key of "acme", for everything about RECORDS and "patient-*".
+        other: key of "bolt", for the subject "patient-9" alone.
+        owner: key of an owner.
+    """
+
+    bundles: Path
+    ledger: str
+    signing_key: Path
+    public_key: Path
+    models: Path
+    secret: str
+    other: str
+    owner: str
+
+    def settings(self, **others: Any) -> Settings:
+        """Settings of a server here."""
+        given = {
+            "bundles": self.bundles,
+            "ledger": self.ledger,
+            "signing_key": self.signing_key,
+            "models": self.models,
+            "trusted_with": ("curated",),
+            "port": 0,
+            "durable": False,
+        }
+        return Settings.model_validate(given | others)
+
+    def open(self) -> Ledger:
+        """The ledger itself."""
+        return Ledger.open(self.ledger, synchronous="NORMAL")
+
+    def spent(self, subject: str) -> int:
+        """Micro-epsilon that the budget of ``subject`` has spent."""
+        ledger = self.open()
+        try:
+            found = ledger.report(Scope(subject=subject)).budgets
+            return sum(budget.spent_epsilon for budget in found)
+        finally:
+            ledger.close()
+
+
+@pytest.fixture(scope="session")
+def served_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One bundle of each kind."""
+    from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+    from reticent.systems.power.encoder import PowerEncoder
+    from reticent.systems.votes.cells import CellsClassifier
+
+    folder = tmp_path_factory.mktemp("served") / "bundles"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    X = np.clip(rng.normal(size=(600, 2)) * 0.1 + 0.3 * (2 * y[:, None] - 1), -0.7, 0.7)
+    labels = ConvexCertifiedClassifier(epsilon=0.5, classes=["no", "yes"], data_set=RECORDS)
+    labels.fit(X, np.where(y == 1, "yes", "no")).save(folder / "labels")
+    free = CellsClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), cells=9, data_set=RECORDS)
+    free.fit(X, y, public_X=X[:100]).save(folder / "free")
+    for name, epsilon in (("rows", 4.0), ("curated", 3.0)):
+        encoder = PowerEncoder(
+            epsilon=epsilon,
+            delta=0.0,
+            radius=None,
+            schema=(-1.0, 1.0),
+            mechanism="score-code",
+            random_state=0,
+        )
+        encoder.fit(X, y).save(folder / name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served_models(served_bundles: Path) -> Path:
+    """A model of two released values."""
+    from reticent.systems.votes.cells import CellsClassifier
+
+    folder = served_bundles.parent / "models"
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 400)
+    released = rng.normal(size=(400, 2)) + 2.0 * y[:, None]
+    model = CellsClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), cells=4, data_set="released")
+    model.fit(released, y, public_X=released[:50]).save(folder / "from-released")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def signing_keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A private key, and its public one."""
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        PublicFormat,
+        load_pem_private_key,
+    )
+
+    from reticent.service.demo import write_signing_key
+
+    folder = tmp_path_factory.mktemp("keys")
+    write_signing_key(folder / "key.pem")
+    private = load_pem_private_key((folder / "key.pem").read_bytes(), password=None)
+    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (folder / "key.pub.pem").write_bytes(public)
+    return folder / "key.pem", folder / "key.pub.pem"
+
+
+@pytest.fixture
+def make_place(
+    served_bundles: Path, served_models: Path, signing_keys: tuple[Path, Path], tmp_path: Path
+) -> Callable[..., Place]:
+    """Makes a ledger with budgets and keys."""
+
+    def make(url: str, *, epsilon: float = 1000.0) -> Place:
+        anchors = tmp_path / "anchors"
+        anchors.mkdir(exist_ok=True)
+        url = f"{url}{'&' if '?' in url else '?'}anchor={anchors}"
+        ledger = Ledger.create(url, synchronous="NORMAL")
+        records = AddRemove(1, data_set=RECORDS)
+        ledger.grant(Scope(subject=RECORDS), Guarantee(epsilon, 0.0, records))
+        rows = _adjacency_of_rows(served_bundles)
+        patients = [Scope(subject=f"patient-{number}") for number in range(10)]
+        ledger.grant_each(patients, Guarantee(epsilon, 0.0, rows))
+        keys = KeyStore(ledger.store)
+        granted = (RECORDS, "patient-*")
+        _, secret = keys.create("acme", bundles=["*"], subjects=granted)
+        _, other = keys.create("bolt", bundles=["*"], subjects=["patient-9"])
+        _, owner = keys.create("owner", bundles=["*"], subjects=["*"], role="owner")
+        ledger.close()
+        return Place(served_bundles, url, *signing_keys, served_models, secret, other, owner)
+
+    return make
+
+
+@pytest.fixture
+def place(make_place: Callable[..., Place], tmp_path: Path) -> Place:
+    """A service on SQLite."""
+    return make_place(f"sqlite:///{tmp_path / 'ledger.db'}")
+
+
+@pytest.fixture
+def any_place(make_place: Callable[..., Place], ledger_url: str) -> Place:
+    """A service on SQLite, and again on PostgreSQL."""
+    return make_place(ledger_url)
+
+
+@pytest.fixture
+def serve_here() -> Iterator[Callable[[Settings], httpx.Client]]:
+    """Serves in this process, in a thread; gives a client without a key."""
+    import uvicorn
+
+    from reticent.service.app import create_app
+
+    started: list[tuple[Any, threading.Thread, httpx.Client]] = []
+
+    def serve(settings: Settings) -> httpx.Client:
+        config = uvicorn.Config(create_app(settings), port=0, log_config=None, access_log=False)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        latest = time.monotonic() + 60
+        while not server.started:
+            assert thread.is_alive()
+            assert time.monotonic() < latest
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
+        started.append((server, thread, client))
+        return client
+
+    yield serve
+    for server, thread, client in started:
+        client.close()
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def client(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> httpx.Client:
+    """A client of acme, on SQLite."""
+    found = serve_here(place.settings())
+    found.headers["Authorization"] = f"Bearer {place.secret}"
+    return found
+
+
+def _adjacency_of_rows(bundles: Path) -> Any:
+    from reticent import load
+
+    return load(bundles / "rows").guarantee.adjacency

@@ -1,0 +1,154 @@
+"""The pages in a real browser: on a desk, on a phone, by keyboard alone, and without scripts."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from tests.service.dashboard.browser import Page
+from tests.service.dashboard.conftest import Watched
+
+PAGES = ("", "/budgets", "/entries", "/keys", "/verification", "/bundles/records", "/bundles/rows")
+
+pytestmark = pytest.mark.browser
+
+
+def sign_in(page: Page, watched: Watched) -> None:
+    """By keyboard: the field has the focus already."""
+    page.open(watched.url)
+    assert page.focus().startswith("INPUT key")
+    page.write(watched.running.owner)
+    page.press("Enter")
+    page.wait()
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_every_page_fits_its_window_and_loads_nothing_else(
+    page: Page, watched: Watched, width: int
+) -> None:
+    page.size(width)
+    sign_in(page, watched)
+    for place in PAGES:
+        page.open(watched.url + place)
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), place
+        assert page.run("document.querySelectorAll('h1').length") == 1
+        levels = page.run("[...document.querySelectorAll('h1,h2,h3')].map(e => +e.tagName[1])")
+        assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), place
+        assert page.run("[...document.querySelectorAll('th')].every(e => e.scope)")
+        # text of every link and button can be read: it has a size, and is not cut off
+        assert page.run(
+            "[...document.querySelectorAll('a:not(.skip),button,h1,h2,h3')]"
+            ".every(e => e.getBoundingClientRect().right <= innerWidth + 1)"
+        ), place
+    hosts = {re.sub(r"^(\w+://[^/]+).*", r"\1", address) for address in page.requests}
+    assert hosts - {"data:,"} <= {watched.running.url, "about:blank"}
+    assert page.problems == []
+    shown = "wide" if width > 800 else "narrow"
+    page.open(watched.url)
+    for name in ("wide", "narrow"):
+        found = page.run(f"document.querySelector('.chart.{name}').getBoundingClientRect().width")
+        assert (found > 200) == (name == shown)
+
+
+def test_the_overview_says_what_is_left(page: Page, watched: Watched) -> None:
+    sign_in(page, watched)
+    text = page.run("document.body.innerText")
+    assert "nearly spent: 1 of 12 left" in text
+    assert "2 more answers of records" in text
+    assert "The ledger holds its anchor." in text
+    bar = page.run(
+        "(e => [e.querySelector('.spent').getBoundingClientRect().width"
+        " / e.getBoundingClientRect().width, e.getAttribute('aria-label')])"
+        "(document.querySelector('svg.bar'))"
+    )
+    assert bar[0] == pytest.approx(11 / 12, abs=0.01)
+    assert bar[1] == "91.7 percent spent"
+    curves = page.run(
+        "[...document.querySelectorAll('.chart.wide polyline')]"
+        ".map(e => e.getAttribute('points').split(' ').length)"
+    )
+    assert len(curves) == 2
+    assert min(curves) >= 3
+
+
+def test_a_name_that_is_markup_is_shown_as_text(page: Page, watched: Watched) -> None:
+    sign_in(page, watched)
+    assert page.run("document.scripts.length") == 0
+    assert '<script>alert("7")</script>' in page.run("document.body.innerText")
+
+
+def test_the_keyboard_reaches_everything_and_shows_where_it_is(
+    page: Page, watched: Watched
+) -> None:
+    sign_in(page, watched)
+    seen = []
+    for _ in range(40):
+        page.press("Tab")
+        name = page.focus()
+        if name.startswith("BODY"):
+            break
+        seen.append(name)
+        if len(seen) > 1:  # the first is the link that skips the others
+            outline = page.run("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none", name
+    assert seen[0] == "A Skip to the content"
+    for wanted in ("A Budgets", "A Entries", "A Keys", "A Verification", "BUTTON Sign out"):
+        assert wanted in seen
+    assert "A records" in seen
+    assert "DIV Last entries" in seen  # so that arrow keys scroll it
+    page.open(watched.url)
+    page.press("Tab")
+    page.press("Enter")
+    assert page.run("location.hash") == "#main"
+    assert page.run("document.activeElement.id") == "main"
+    for _ in range(20):
+        page.press("Tab")
+        if page.focus() == "A All entries":
+            break
+    page.press("Enter")
+    page.wait()
+    assert page.run("location.pathname") == "/dashboard/entries"
+
+
+def test_without_scripts_everything_is_there_and_is_loaded_again(
+    page: Page, watched: Watched
+) -> None:
+    page.scripts(allowed=False)
+    sign_in(page, watched)
+    page.open(f"{watched.url}?refresh=30")
+    refresh = "document.querySelector('meta[http-equiv=refresh]')"
+    assert page.run(f"{refresh} && {refresh}.content") == "30"
+    assert page.run("!!document.querySelector('.chart.wide polyline')")
+    page.open(watched.url)
+    assert page.run(refresh) is None
+
+
+def test_the_cookie_is_for_these_pages_alone_and_ends_with_the_session(
+    page: Page, watched: Watched
+) -> None:
+    sign_in(page, watched)
+    (cookie,) = page.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (
+        True,
+        "Strict",
+        "/dashboard",
+    )
+    assert watched.running.owner not in cookie["value"]
+    assert page.run("document.cookie") == ""
+    page.run("document.querySelector('form[action$=sign-out] button').click()")
+    page.wait()
+    assert page.cookies() == []
+    page.open(f"{watched.url}/keys")
+    assert page.run("location.pathname") == "/dashboard/sign-in"
+
+
+def test_entries_are_found_by_their_receipt(page: Page, watched: Watched) -> None:
+    sign_in(page, watched)
+    page.open(f"{watched.url}/entries?receipt={watched.receipt}")
+    assert page.run("document.querySelectorAll('tbody tr').length") == 1
+    assert watched.receipt in page.run("document.querySelector('tbody').innerText")
+    page.open(f"{watched.url}/entries?before=3")
+    numbers = page.run("[...document.querySelectorAll('tbody th')].map(e => +e.innerText)")
+    assert numbers == [2, 1]

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reticent.service.bodies import free_body, padded, plain_answers, receipt_of
+
+HEAD = {"receipt": {"identifier": "0"}, "signature": {"key": "k"}}
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3),
+    st.booleans(),
+)
+def test_vectors_take_the_same_room_whatever_they_are(vector: list[float], left: bool) -> None:
+    widest = 3 * 25 + 2  # numbers of up to 24 letters, commas, brackets
+    usual = padded(HEAD, [[0.0] * 3], [False], widest)
+    body = padded(HEAD, [None if left else vector], [left], widest)
+    assert len(body) == len(usual)
+    found = json.loads(body)
+    assert found["answers"] == [None if left else vector]
+    assert found["withheld"] == [left]
+    assert receipt_of(body) == HEAD
+
+
+def test_length_grows_with_rows_alone() -> None:
+    lengths = [len(padded(HEAD, [None] * rows, [True] * rows, 30)) for rows in range(1, 40)]
+    assert len(set(np.diff(lengths))) == 1
+    longer = padded({**HEAD, "position": 10**9}, [None], [True], 30)
+    assert len(longer) == lengths[0]  # how many entries a ledger has does not show either
+
+
+def test_labels_are_plain_values() -> None:
+    values = np.array(["no", "yes", "no"], dtype=object)
+    assert plain_answers(values, np.array([False, True, False])) == ["no", None, "no"]
+    body = json.loads(free_body(np.array([1, 0]), "identity", 4))
+    assert body["answers"] == [1, 0]
+    assert body["receipt"] is None
+    assert body["withheld"] == [False, False]

@@ -1,0 +1,93 @@
+"""The outermost layer: bounds, one shape of error, and no text of a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from reticent.core.errors import BudgetExceeded, LedgerUnavailable, ReticentError, ServiceBusy
+from reticent.service.edge import Admission, Edge
+from reticent.service.logs import JsonLines
+from reticent.service.metrics import Metrics
+from reticent.service.problems import Problem, RequestRefused
+
+
+def call(error: Exception | None, headers: list[tuple[bytes, bytes]] = ()) -> tuple[int, Any]:  # type: ignore[assignment]
+    """Status and body of a request whose application raises ``error``."""
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert error is not None
+        raise error
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    edge = Edge(app, admission=Admission(most=1, per_key=1), metrics=Metrics())
+    scope = {"type": "http", "method": "GET", "path": "/secret", "headers": list(headers)}
+    asyncio.run(edge(scope, None, send))  # type: ignore[arg-type]
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (BudgetExceeded("left epsilon=0"), 403, 12),
+        (LedgerUnavailable("down"), 503, 13),
+        (ServiceBusy("busy"), 429, 24),
+        (RequestRefused(413, "long"), 413, 2),
+        (ReticentError("secret"), 500, 70),
+        (KeyError("secret"), 500, 70),
+        (ValueError("secret"), 500, 70),
+    ],
+)
+def test_every_error_is_a_problem_and_a_fault_says_nothing(
+    caplog: pytest.LogCaptureFixture, error: Exception, status: int, code: int
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="reticent.service")
+    assert call(error)[0] == status
+    problem = call(error)[1]
+    assert (problem["status"], problem["code"]) == (status, code)
+    written = [JsonLines().format(record) for record in caplog.records]
+    assert len(written) == (4 if status == 500 else 2)
+    for text in (*written, json.dumps(problem)):
+        assert "secret" not in text
+    if status == 500:
+        assert '"error": "' + type(error).__name__ in written[0]
+
+
+def test_compressed_bodies_are_refused() -> None:
+    status, problem = call(None, [(b"content-encoding", b"gzip")])
+    assert (status, problem["code"]) == (415, 2)
+
+
+def test_admission_counts_what_is_held_now() -> None:
+    admission = Admission(most=3, per_key=2)
+    with admission.one(), admission.one_of("a"), admission.one(), admission.one_of("a"):
+        with admission.one(), pytest.raises(ServiceBusy, match="this key"):
+            admission.one_of("a").__enter__()
+        with admission.one(), pytest.raises(ServiceBusy, match="holds 3"):
+            admission.one().__enter__()
+    assert admission.held == 0
+    assert not admission._held
+
+
+def test_statuses_that_ask_again_say_when() -> None:
+    assert Problem.of(ServiceBusy("x")).headers == {"Retry-After": "1"}
+    assert "WWW-Authenticate" in Problem("NotAuthenticated", 20, 401, "").headers
+
+
+def test_a_line_of_log_holds_no_message_of_an_error_or_of_arguments() -> None:
+    try:
+        raise ValueError("secret")
+    except ValueError as error:
+        information = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("uvicorn.error", 40, "", 0, "failed %s", ("secret",), information)
+    line = json.loads(JsonLines().format(record))
+    assert line["event"] == "failed %s"
+    assert line["error"] == "ValueError"
+    assert "secret" not in json.dumps(line)

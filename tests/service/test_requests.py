@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.service.requests import (
+    Answers,
+    Predictions,
+    Preview,
+    checked_idempotency_key,
+    parsed,
+    request_digest,
+    subjects_of,
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"rows": [[false]]}',
+        b'{"rows": [[NaN]]}',
+        b'{"rows": [[1e999]]}',
+        b'{"rows": [[[1]]]}',
+        b'{"rows": [1]}',
+        b'{"rows": [[]]}',
+        b'{"rows": [[1]], "secret-name": 1}',
+        b'{"rows": [[1]], "subject": 7}',
+        b'{"rows": [[1]], "subject": ""}',
+        b"[" * 10_000,
+        b'{"rows": [["secret-\xff"]]}',
+        b"secret-text",
+    ],
+)
+def test_what_is_refused_is_not_shown(content: bytes) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parsed(content, Answers)
+    assert "secret" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_numbers_are_strict_in_every_body() -> None:
+    assert parsed(b'{"rows": [[1, 2.5, null, "a"]]}', Answers).rows == [[1.0, 2.5, None, "a"]]
+    for content in (b'{"answers": true}', b'{"answers": 1.5}', b'{"answers": "1"}'):
+        with pytest.raises(InvalidInput):
+            parsed(content, Preview)
+    for content in (b'{"values": [[true]]}', b'{"values": [["1"]]}', b'{"values": []}'):
+        with pytest.raises(InvalidInput):
+            parsed(content, Predictions)
+
+
+def test_equal_requests_have_equal_digests_and_others_do_not() -> None:
+    def digest(text: str, secret: bytes = b"k", bundle: str = "b") -> bytes:
+        return request_digest(secret, bundle=bundle, body=parsed(text.encode(), Answers))
+
+    plain = digest('{"rows": [[1, 0.5]]}')
+    assert digest('{ "rows":[[1.0,5e-1]],"subject":null }') == plain
+    others = [
+        digest('{"rows": [[1, 0.5000000000000001]]}'),
+        digest('{"rows": [[1], [0.5]]}'),
+        digest('{"rows": [[1, "0.5"]]}'),
+        digest('{"rows": [[1, 0.5]], "subject": "s"}'),
+        digest('{"rows": [[1, 0.5]], "subjects": ["s"]}'),
+        digest('{"rows": [[1, 0.5]], "columns": ["a", "b"]}'),
+        digest('{"rows": [[1, 0.5]]}', secret=b"other"),
+        digest('{"rows": [[1, 0.5]]}', bundle="other"),
+    ]
+    assert len({plain, *others}) == len(others) + 1
+    assert len(plain) == 32
+
+
+def test_subjects_are_one_or_one_for_each_row() -> None:
+    def subjects(text: str) -> object:
+        return subjects_of(parsed(text.encode(), Answers), 2)
+
+    assert subjects('{"rows": [[1], [2]]}') is None
+    assert subjects(json.dumps({"rows": [[1]], "subject": "Zoe\u0308"})) == "Zo\u00eb"
+    assert subjects('{"rows": [[1]], "subjects": ["b", "a"]}') == ["b", "a"]
+    for wrong in (
+        '{"rows": [[1]], "subjects": ["b"]}',
+        '{"rows": [[1]], "subject": "a", "subjects": ["b", "c"]}',
+        '{"rows": [[1]], "subject": "a\u200bb"}',
+    ):
+        with pytest.raises(InvalidInput):
+            subjects(wrong)
+
+
+@pytest.mark.parametrize("value", [None, "", "short-7", "a" * 129, "with space", "emoji-\u2603ab"])
+def test_idempotency_keys_have_a_form(value: str | None) -> None:
+    with pytest.raises(InvalidInput, match="Idempotency-Key"):
+        checked_idempotency_key(value)
+    assert checked_idempotency_key("a" * 128) == "a" * 128

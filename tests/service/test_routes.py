@@ -1,0 +1,307 @@
+"""Routes, as a client meets them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from reticent.core.guarantees import Guarantee
+from reticent.core.releases import Receipt
+from reticent.core.signatures import verify, verify_receipt
+from reticent.core.strict_json import strict_dumps
+from reticent.service.settings import Settings
+from tests.service.conftest import RECORDS, Place
+
+ROWS = [[0.3, 0.25], [-0.3, -0.2], [0.0, 0.1]]
+
+
+def ask(client: httpx.Client, bundle: str, body: Any, *, name: str = "request-1") -> httpx.Response:
+    return client.post(
+        f"/v1/bundles/{bundle}/answers", json=body, headers={"Idempotency-Key": name}
+    )
+
+
+def receipt_of(told: dict[str, Any]) -> Receipt:
+    values = dict(told["receipt"])
+    return Receipt(guarantee=Guarantee.from_dict(values.pop("guarantee")), **values)
+
+
+def test_an_answer_is_charged_and_signed(client: httpx.Client, place: Place) -> None:
+    told = ask(client, "labels", {"rows": ROWS})
+    assert told.status_code == 200, told.text
+    found = told.json()
+    assert set(found["answers"]) <= {"no", "yes", None}
+    assert [answer is None for answer in found["answers"]] == found["withheld"]
+    assert place.spent(RECORDS) == 3 * 500_000
+    receipt = receipt_of(found)
+    assert receipt.answers == 3
+    assert receipt.position > 0
+    verify_receipt(receipt, strict_dumps(found["signature"]), trusted_key=place.public_key)
+    again = client.get(f"/v1/receipts/{receipt.identifier}").json()
+    assert again == {"receipt": found["receipt"], "signature": found["signature"]}
+
+
+def test_what_leaves_the_ledger_is_what_the_receipt_says(
+    client: httpx.Client, place: Place
+) -> None:
+    receipt = receipt_of(ask(client, "labels", {"rows": ROWS}).json())
+    ledger = place.open()
+    assert ledger.verify(receipts=[receipt]).ok
+    ledger.close()
+
+
+def test_a_repeated_request_gets_the_same_bytes_and_no_charge(
+    client: httpx.Client, place: Place
+) -> None:
+    first = ask(client, "labels", {"rows": ROWS})
+    for _ in range(5):
+        again = ask(client, "labels", {"rows": ROWS})
+        assert again.content == first.content
+        assert again.headers["Idempotent-Replayed"] == "true"
+    assert first.headers["Idempotent-Replayed"] == "false"
+    assert place.spent(RECORDS) == 3 * 500_000
+    other = ask(client, "labels", {"rows": ROWS[:2]})
+    assert other.status_code == 422
+    assert "another request" in other.json()["detail"]
+    assert place.spent(RECORDS) == 3 * 500_000
+    # The same numbers, spelled otherwise, are the same request.
+    spelled = client.post(
+        "/v1/bundles/labels/answers",
+        content=b'{"rows": [[3e-1, 0.250], [-0.3,-0.2], [0, 0.1]], "subject": null}',
+        headers={"Idempotency-Key": "request-1", "Content-Type": "application/json"},
+    )
+    assert spelled.content == first.content
+
+
+def test_keys_of_two_clients_do_not_meet(client: httpx.Client, place: Place) -> None:
+    body = {"rows": ROWS, "subject": "patient-9"}
+    mine = ask(client, "curated", body)
+    client.headers["Authorization"] = f"Bearer {place.other}"
+    theirs = ask(client, "curated", body)
+    assert theirs.headers["Idempotent-Replayed"] == "false"
+    assert theirs.json()["receipt"]["identifier"] != mine.json()["receipt"]["identifier"]
+    foreign = client.get(f"/v1/receipts/{mine.json()['receipt']['identifier']}")
+    assert foreign.status_code == 404
+
+
+def test_raw_rows_of_a_bundle_that_protects_them_are_refused(
+    client: httpx.Client, place: Place
+) -> None:
+    told = ask(client, "rows", {"rows": ROWS, "subject": "patient-1"})
+    assert (told.status_code, told.json()["code"]) == (403, 21)
+    listed = {found["name"]: found for found in client.get("/v1/bundles").json()["bundles"]}
+    assert listed["rows"]["route"] == "device"
+    assert listed["rows"]["protects"] == listed["curated"]["protects"] == "input"
+    assert listed["curated"]["route"] == "answers"
+    assert listed["labels"]["subject"] == RECORDS
+    assert listed["free"]["route"] == "free"
+    assert place.spent("patient-1") == 0
+
+
+def test_each_row_may_be_charged_to_its_own_subject(client: httpx.Client, place: Place) -> None:
+    subjects = ["patient-1", "patient-2", "patient-1"]
+    told = ask(client, "curated", {"rows": ROWS, "subjects": subjects})
+    assert told.status_code == 200, told.text
+    assert (place.spent("patient-1"), place.spent("patient-2")) == (6_000_000, 3_000_000)
+
+
+REFUSED: list[tuple[str, Any, int, int]] = [
+    ("labels", {"rows": [[False, 1.0]]}, 422, 2),
+    ("labels", {"rows": [["1.0", 1.0]]}, 422, 2),
+    ("labels", {"rows": [[None, 1.0]]}, 422, 2),
+    ("labels", {"rows": [[1.0]]}, 422, 2),
+    ("labels", {"rows": [[1.0, 2.0], [1.0]]}, 422, 2),
+    ("labels", {"rows": []}, 422, 2),
+    ("labels", {"rows": ROWS, "columns": ["a", "b"]}, 422, 2),
+    ("labels", {"rows": ROWS, "subject": "ward 8"}, 422, 2),
+    ("labels", {"rows": ROWS, "principal": "bolt"}, 422, 2),
+    ("labels", {"rows": [[float("inf"), 1.0]]}, 422, 2),
+    ("labels", [], 422, 2),
+    ("nothing", {"rows": ROWS}, 404, 4),
+    ("curated", {"rows": ROWS}, 422, 2),
+    ("curated", {"rows": ROWS, "subject": "p", "subjects": ["p"] * 3}, 422, 2),
+    ("curated", {"rows": ROWS, "subjects": ["patient-1"]}, 422, 2),
+    ("curated", {"rows": ROWS, "subject": "someone else"}, 403, 21),
+    ("curated", {"rows": ROWS, "subject": "patient-1\u200b"}, 422, 2),
+    ("curated", {"rows": ROWS, "subject": "patient-\u0430b"}, 422, 2),
+    ("curated", {"rows": ROWS, "subject": "patient-77"}, 403, 12),
+]
+
+
+def test_what_is_refused_costs_nothing(client: httpx.Client, place: Place) -> None:
+    ledger = place.open()
+    before = ledger.anchor()
+    for bundle, body, status, code in REFUSED:
+        content = json.dumps(body).replace("Infinity", "1e999").encode()
+        told = client.post(
+            f"/v1/bundles/{bundle}/answers",
+            content=content,
+            headers={"Idempotency-Key": "request-1", "Content-Type": "application/json"},
+        )
+        assert told.headers["Content-Type"] == "application/problem+json", body
+        problem = told.json()
+        expected = (status, status, code)
+        assert (told.status_code, problem["status"], problem["code"]) == expected, body
+        assert problem["type"] == f"urn:reticent:error:{code}"
+        assert problem["request"] == told.headers["X-Request-Id"]
+        assert ledger.anchor() == before
+    ledger.close()
+
+
+def test_subjects_are_compared_in_the_composed_form(client: httpx.Client, place: Place) -> None:
+    told = ask(client, "curated", {"rows": ROWS, "subject": "patient-Zoe\u0308"})
+    assert "patient-Zo\u00eb" in told.json()["detail"]  # granted by patient-*, without a budget
+
+
+OUT_OF_BOUNDS: list[tuple[dict[str, str], bytes, int]] = [
+    ({"Content-Encoding": "gzip"}, b"{}", 415),
+    ({"Content-Type": "text/plain"}, b"{}", 415),
+    ({"Idempotency-Key": "short"}, b"{}", 422),
+    ({}, b"[" * 100_000, 422),
+    ({}, b"\xff\xfe", 422),
+]
+
+
+def test_bodies_have_bounds(client: httpx.Client) -> None:
+    usual = {"Idempotency-Key": "request-1", "Content-Type": "application/json"}
+    for headers, content, status in OUT_OF_BOUNDS:
+        told = client.post("/v1/bundles/labels/answers", content=content, headers=usual | headers)
+        assert told.status_code == status, told.text
+        assert told.json()["code"] == 2
+
+
+def test_rows_have_a_bound(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> None:
+    client = serve_here(place.settings(most_rows=2, most_bytes=2000))
+    client.headers["Authorization"] = f"Bearer {place.secret}"
+    assert ask(client, "labels", {"rows": ROWS[:2]}).status_code == 200
+    assert ask(client, "labels", {"rows": ROWS}, name="request-2").status_code == 422
+    assert ask(client, "labels", {"rows": [[1.0] * 1000]}, name="request-3").status_code == 413
+    chunked = client.post(
+        "/v1/bundles/labels/answers",
+        content=iter([b"{}"]),
+        headers={"Idempotency-Key": "request-4", "Content-Type": "application/json"},
+    )
+    assert chunked.status_code == 411
+
+
+def test_without_a_valid_key_there_is_nothing(client: httpx.Client) -> None:
+    paths = [
+        ("GET", path)
+        for path in (
+            "/v1/bundles",
+            "/v1/bundles/labels/card",
+            "/v1/bundles/rows/files/manifest.json",
+            "/v1/budget",
+            "/v1/receipts/0123",
+            "/v1/anchor",
+            "/v1/models",
+            "/metrics",
+        )
+    ]
+    paths += [("POST", "/v1/bundles/labels/answers"), ("POST", "/v1/bundles/labels/preview")]
+    paths += [("POST", "/v1/models/from-released/predictions")]
+    schema = client.get("/openapi.json").json()
+    documented = {
+        (method.upper(), path) for path, methods in schema["paths"].items() for method in methods
+    }
+    assert len(documented) == len(paths) + 1  # and /healthz
+    for header in (None, "Bearer reticent_wrong", "Basic abc", "Bearer"):
+        client.headers.pop("Authorization", None)
+        if header is not None:
+            client.headers["Authorization"] = header
+        for method, path in paths:
+            told = client.request(method, path, headers={"Idempotency-Key": "request-1"})
+            assert (told.status_code, told.json()["code"]) == (401, 20), (method, path, header)
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_owners_look_and_clients_ask(client: httpx.Client, place: Place) -> None:
+    assert client.get("/metrics").status_code == 403
+    ask(client, "labels", {"rows": ROWS})
+    own = client.get("/v1/budget").json()["budgets"]
+    assert len(own) == 11
+    client.headers["Authorization"] = f"Bearer {place.other}"
+    assert [
+        budget["scope"]["subject"] for budget in client.get("/v1/budget").json()["budgets"]
+    ] == ["patient-9"]
+    client.headers["Authorization"] = f"Bearer {place.owner}"
+    told = client.get("/v1/budget", params={"subject": RECORDS}).json()["budgets"]
+    assert told[0]["left"]["epsilon"] == 1000.0 - 1.5
+    page = client.get("/metrics").text
+    assert 'reticent_rows_answered_total{bundle="labels"} 3.0' in page
+    assert ask(client, "labels", {"rows": ROWS}, name="request-2").status_code == 403
+
+
+def test_a_preview_is_free(client: httpx.Client, place: Place) -> None:
+    told = client.post("/v1/bundles/labels/preview", json={"answers": 10}).json()
+    assert (told["fits"], told["epsilon"], told["largest"]) == (True, 5.0, 2000)
+    told = client.post("/v1/bundles/labels/preview", json={"answers": 2001}).json()
+    assert told["fits"] is False
+    each = {"subjects": ["patient-1", "patient-2"]}
+    told = client.post("/v1/bundles/curated/preview", json=each).json()
+    assert (told["fits"], told["epsilon"], told["largest"]) == (True, 6.0, None)
+    unknown = {"answers": 1, "subject": "patient-77"}
+    told = client.post("/v1/bundles/curated/preview", json=unknown).json()
+    assert (told["fits"], told["largest"]) == (False, 0)
+    assert "no budget" in told["reason"]
+    forged = {"answers": 1, "subject": "someone else"}
+    assert client.post("/v1/bundles/curated/preview", json=forged).status_code == 403
+    assert place.spent(RECORDS) == 0
+
+
+def test_cards_and_files(client: httpx.Client, place: Place) -> None:
+    card = client.get("/v1/bundles/labels/card").json()
+    assert card["card"]["guarantee"]["epsilon"] == 0.5
+    assert RECORDS in card["markdown"]
+    told = client.get("/v1/bundles/rows/files/bundle.json")
+    assert told.content == (place.bundles / "rows" / "bundle.json").read_bytes()
+    assert client.get("/v1/bundles/rows/files/other").status_code == 404
+    private = client.get("/v1/bundles/labels/files/weights.safetensors")
+    assert (private.status_code, private.json()["code"]) == (403, 21)
+
+
+def test_an_anchor_is_signed_and_known_to_the_ledger(client: httpx.Client, place: Place) -> None:
+    ask(client, "labels", {"rows": ROWS})
+    told = client.get("/v1/anchor").json()
+    verify(
+        strict_dumps(told["anchor"]),
+        strict_dumps(told["signature"]),
+        purpose="anchor",
+        trusted_key=place.public_key,
+    )
+    assert told["anchor"]["epsilon"] == 1_500_000
+    ledger = place.open()
+    assert ledger.verify(anchor=f"{told['anchor']['seq']}:{told['anchor']['digest']}").ok
+    ledger.close()
+
+
+def test_models_answer_released_values_alone(client: httpx.Client) -> None:
+    listed = client.get("/v1/models").json()["models"]
+    assert [model["name"] for model in listed] == ["from-released"]
+    path = "/v1/models/from-released/predictions"
+    body = {"values": [[2.0, 2.0], None, [0.0, 0.0]]}
+    told = client.post(path, json=body)
+    assert told.status_code == 200, told.text
+    assert told.json()["predictions"][1] is None
+    assert set(told.json()["predictions"]) == {0, 1, None}
+    assert client.post(path, json={"values": [None]}).json()["predictions"] == [None]
+    for wrong in ({"rows": ROWS}, {"values": [[1.0]]}, {"values": [[1.0, 2.0], [1.0]]}, {}):
+        assert client.post(path, json=wrong).status_code == 422, wrong
+
+
+def test_a_released_model_answers_for_nothing(client: httpx.Client, place: Place) -> None:
+    told = ask(client, "free", {"rows": ROWS})
+    assert told.status_code == 200, told.text
+    assert told.json()["receipt"] is None
+    assert place.spent(RECORDS) == 0
+
+
+def test_bodies_of_equal_length_whatever_the_answers(client: httpx.Client) -> None:
+    lengths = {
+        len(ask(client, "labels", {"rows": [row] * 4}, name=f"request-{number}").content)
+        for number, row in enumerate([[0.6, 0.6], [-0.6, -0.6], [0.0, 0.0]] * 4)
+    }
+    assert len(lengths) == 1

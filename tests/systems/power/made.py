@@ -1,0 +1,108 @@
+"""Releases with free attributes that were not trained, for tests of what holds for any weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reticent.networks import Network, affine_chain
+from reticent.systems.power.lipschitz_scores import WEIGHT, LipschitzScores
+from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protection import AttributeRadii, Protection
+from reticent.systems.power.query import PowerPlan
+from reticent.tables import Categorical, Numeric, TabularSchema
+from reticent.tables.attributes import Ordered
+
+SCHEMA = TabularSchema(
+    (
+        Numeric("age", 0, 100),
+        Numeric("income", 0, 99_999, scale="log"),
+        Categorical("sex", ("f", "m")),
+        Categorical("town", ("a", "b", "c")),
+        Numeric("score", -1, 1, missing=-9.0),
+        Ordered("grade", ("low", "middle", "high", "top")),
+    )
+)
+RADII = {
+    "age": 5.0,
+    "income": 1_000.0,
+    "sex": 0.0,
+    "town": float("inf"),
+    "score": 0.1,
+    "grade": 1.0,
+}
+
+
+def rows(count: int, *, seed: int) -> np.ndarray:
+    """Rows of ``SCHEMA``, shape (count, 6)."""
+    random = np.random.default_rng(seed)
+    table = np.empty((count, 6), dtype=object)
+    table[:, 0] = random.uniform(0, 100, count)
+    table[:, 1] = np.exp(random.uniform(0, 11.5, count)) - 1
+    table[:, 2] = random.choice(["f", "m"], count)
+    table[:, 3] = random.choice(["a", "b", "c"], count)
+    table[:, 4] = np.where(random.random(count) < 0.2, -9.0, random.uniform(-1, 1, count))
+    table[:, 5] = random.choice(["low", "middle", "high", "top"], count)
+    return table
+
+
+def made_query(
+    mechanism: str,
+    radius: float | dict[str, float],
+    *,
+    epsilon: float = 1.0,
+    outputs: int = 1,
+    seed: int = 0,
+    schema: TabularSchema = SCHEMA,
+) -> ProtectedQuery:
+    """A release with random weights, each row nearly as steep as it may be."""
+    random = np.random.default_rng(seed)
+    shared = AttributeRadii.of(radius, schema) if isinstance(radius, dict) else radius
+    protection = Protection(schema, shared)
+    plan = PowerPlan(mechanism=mechanism, epsilon=epsilon, delta=0.0, radius=shared)
+    free, width = 1 + len(protection.free), 4
+    if mechanism == "clear-noise":
+        reader = _network(random, free + len(protection.protected), 1)
+        return ProtectedQuery(schema, None, reader, plan)
+    first = random.normal(size=(width, len(protection.protected)))
+    steep = np.array([protection.weight(np.rint(row * 1e6)) for row in first]) / 1e6
+    matrices = [first / steep[:, None]]
+    for size in (width, outputs):
+        matrix = random.normal(size=(size, width))
+        matrices.append(matrix / np.abs(matrix).sum(axis=1, keepdims=True))
+    weights = tuple(np.trunc(matrix * (WEIGHT - 8)).astype(np.int64) for matrix in matrices)
+    shifts = _network(random, free, 2 * width + outputs, scale=3.0)
+    scores = LipschitzScores(protection, weights, shifts)
+    return ProtectedQuery(schema, scores, _network(random, free + outputs, 1), plan)
+
+
+def _network(
+    random: np.random.Generator, inputs: int, outputs: int, *, scale: float = 1.0
+) -> Network:
+    return affine_chain(
+        [random.normal(size=(8, inputs)), scale * random.normal(size=(outputs, 8))],
+        [random.normal(size=8), random.normal(size=outputs)],
+    )
+
+
+def neighbour(table: np.ndarray, radii: dict[str, float], *, seed: int) -> np.ndarray:
+    """Rows that differ in every protected attribute by its radius, in the table's own units: an
+    oracle that knows nothing of encodings.
+    """
+    random = np.random.default_rng(seed)
+    near = table.copy()
+    for place, name in enumerate(("age", "income", "sex", "town", "score", "grade")):
+        radius = radii[name]
+        if not radius:
+            continue
+        if name in ("sex", "town"):
+            words = ("f", "m") if name == "sex" else ("a", "b", "c")
+            near[:, place] = random.choice(words, len(table))
+        elif name == "grade":
+            ranks = np.array([("low", "middle", "high", "top").index(word) for word in table[:, 5]])
+            moved = np.clip(ranks + random.integers(-1, 2, len(table)), 0, 3)
+            near[:, place] = np.array(["low", "middle", "high", "top"])[moved]
+        else:
+            values = table[:, place].astype(float)
+            moved = values + radius * random.choice([-1.0, 1.0], len(table))
+            near[:, place] = np.where(values == -9.0, values, moved)
+    return near

@@ -1,0 +1,92 @@
+"""Releases with free attributes, fitted and answered as a user does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent import PowerEncoder
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.systems import train_server
+from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.query import PROTECTED
+from reticent.tables import Categorical, Numeric, TabularSchema
+
+ANY = float("inf")
+SCHEMA = TabularSchema((Numeric("age", 0, 100), Categorical("sex", ("f", "m"))))
+
+
+def table(count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The old among the women and the young among the men."""
+    random = np.random.default_rng(seed)
+    rows = np.empty((count, 2), dtype=object)
+    rows[:, 0] = random.uniform(0, 100, count)
+    rows[:, 1] = random.choice(["f", "m"], count)
+    labels = ((rows[:, 0].astype(float) > 50) == (rows[:, 1] == "f")).astype(int)
+    return rows, labels
+
+
+def encoder(radius: object, **fields: object) -> PowerEncoder:
+    """Small and fast."""
+    settings = {"epsilon": 1.0, "delta": 0.0, "hidden": (16, 16), "epochs": 6, "random_state": 0}
+    return PowerEncoder(radius=radius, schema=SCHEMA, **{**settings, **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mechanism", PROTECTED)
+def test_free_attributes_are_used_and_protected_ones_hidden(mechanism: str) -> None:
+    rows, labels = table(800, seed=0)
+    fitted = encoder({"age": 10, "sex": 0}, mechanism=mechanism).fit(rows, labels)
+    assert isinstance(fitted.query_, ProtectedQuery)
+    private, wanted = table(1_500, seed=1)
+    released = fitted.simulate(private, seed=0).values
+    # Noise of a tenth of the range: about 0.9 are right; without the other column half.
+    assert ((released[:, 0] > 0) == wanted).mean() > 0.8
+    server = train_server("boosted", released[:1_000], wanted[:1_000], seed=0)
+    assert (server.predict(released[1_000:]) == wanted[1_000:]).mean() > 0.8
+
+
+def test_a_bundle_keeps_radii(tmp_path) -> None:
+    rows, labels = table(300, seed=0)
+    fitted = encoder({"age": 10, "sex": ANY}, mechanism="score-noise", epochs=1).fit(rows, labels)
+    loaded = PowerEncoder.load(fitted.save(tmp_path / "bundle"))
+    assert loaded.radius == {"age": 10.0, "sex": ANY}
+    assert loaded.guarantee == fitted.guarantee
+    assert loaded.card().to_markdown() == fitted.card().to_markdown()
+    assert np.array_equal(
+        loaded.simulate(rows, seed=3).values, fitted.simulate(rows, seed=3).values
+    )
+
+
+def test_auto_compares_all_and_takes_the_best() -> None:
+    rows, labels = table(500, seed=0)
+    fitted = encoder({"age": 10, "sex": 0}, epochs=2).fit(rows, labels)
+    names = [plan.mechanism for plan in fitted.considered_]
+    assert set(names) == {*PROTECTED, "score-code", "code"}
+    assert names[0] in PROTECTED  # codes hide the sex too, which nobody asked for
+    utilities = [plan.utility for plan in fitted.considered_]
+    assert utilities == sorted(utilities, reverse=True)
+
+
+def test_where_everything_is_protected_codes_win() -> None:
+    """Any value of both attributes: any two records are neighbours, and a score has two values."""
+    rows, labels = table(500, seed=0)
+    fitted = encoder({"age": ANY, "sex": ANY}, epochs=2).fit(rows, labels)
+    assert fitted.considered_[0].mechanism in ("score-code", "code", "score-levels")
+
+
+def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    rows, labels = table(200, seed=0)
+    encoder(0.1, mechanism="score-levels", epochs=1, verbose=True).fit(rows, labels)
+    assert "scores with levels" in capsys.readouterr().err
+
+
+def test_radii_without_a_column_are_refused_before_anything_is_trained() -> None:
+    rows, labels = table(100, seed=0)
+    with pytest.raises(InvalidParameter, match="missing: sex"):
+        encoder({"age": 10}).fit(rows, labels)
+    with pytest.raises(InvalidParameter, match=r"radius=1\.0"):
+        encoder(1.0, mechanism="score-noise").fit(rows, labels)
+    with pytest.raises(InvalidParameter, match="nothing is free"):
+        encoder(None, mechanism="clear-noise").fit(rows, labels)
+    with pytest.raises(InvalidInput, match="score bins"):
+        _ = encoder(0.1, mechanism="score-levels", epochs=1).fit(rows, labels).channel_

@@ -1,0 +1,116 @@
+"""Which coordinates are free, how far neighbours are apart in steps, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from reticent.core import Neighborhood, Norm
+from reticent.core.errors import InvalidParameter
+from reticent.systems.power.protection import UNIT, AttributeRadii, Protection, encoded_radius
+from reticent.tables import Categorical, Numeric, TabularSchema
+from reticent.tables.attributes import Instant, Ordered
+from tests.systems.power.made import RADII, SCHEMA, neighbour, rows
+
+
+def test_what_is_free_is_what_neighbours_agree_in() -> None:
+    protection = Protection(SCHEMA, AttributeRadii.of(RADII, SCHEMA))
+    first = SCHEMA.encode(rows(500, seed=0))
+    for seed in range(20):
+        near = SCHEMA.encode(neighbour(rows(500, seed=0), RADII, seed=seed))
+        assert np.array_equal(first[:, protection.free], near[:, protection.free])
+    # sex (2), the mark of a missing score; age, income, town (3), score, grade are protected
+    assert len(protection.free) == 3
+    assert len(protection.protected) == 7
+
+
+def test_steps_of_neighbours_are_within_the_bound_and_reach_it() -> None:
+    """For random integer weights, against neighbours made in the table's own units."""
+    protection = Protection(SCHEMA, AttributeRadii.of(RADII, SCHEMA))
+    table = rows(4_000, seed=1)
+    first = protection.steps(SCHEMA.encode(table))
+    random, largest = np.random.default_rng(0), 0.0
+    weights = random.integers(-50, 51, size=(60, len(protection.protected)))
+    bounds = np.array([protection.weight(row) for row in weights]) * protection.largest_step
+    for seed in range(8):
+        near = protection.steps(SCHEMA.encode(neighbour(table, RADII, seed=seed)))
+        moved = np.abs((first - near) @ weights.T)
+        assert (moved <= bounds).all()
+        largest = max(largest, float((moved / bounds).max()))
+    assert largest > 0.95
+
+
+def test_within_an_l2_radius_categories_are_free() -> None:
+    protection = Protection(SCHEMA, 0.1)
+    assert protection.norm is Norm.L2
+    assert len(protection.protected) == 4  # age, income, score, grade
+    table = SCHEMA.encode(rows(2_000, seed=2))
+    random = np.random.default_rng(3)
+    moves = random.normal(size=(len(table), 4))
+    moves *= 0.1 / np.linalg.norm(moves, axis=1, keepdims=True)
+    near = table.copy()
+    near[:, protection.protected] = np.clip(near[:, protection.protected] + moves, 0, 1)
+    weights = random.integers(-50, 51, size=(60, 4))
+    bounds = np.array([protection.weight(row) for row in weights]) * protection.largest_step
+    moved = np.abs((protection.steps(table) - protection.steps(near)) @ weights.T)
+    assert (moved <= bounds).all()
+    assert (moved / bounds).max() > 0.95
+
+
+def test_weights_of_a_one_hot_code_count_by_their_spread() -> None:
+    schema = TabularSchema((Categorical("town", ("a", "b", "c")),))
+    protection = Protection(schema, AttributeRadii.of({"town": math.inf}, schema))
+    assert protection.weight(np.array([7, 7, 7])) == 0
+    assert protection.weight(np.array([7, -2, 3])) == 9
+    assert protection.steps(schema.encode([["b"]])).tolist() == [[0, UNIT, 0]]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "radius", "share"),
+    [
+        (Numeric("x", 10, 20), 2.0, 0.2),
+        (Numeric("x", 10, 20), 50.0, 1.0),
+        (Numeric("x", 0, math.e - 1, scale="log"), math.sqrt(math.e) - 1, 0.5),
+        (Ordered("x", ("a", "b", "c")), 1.5, 0.5),
+        (Instant("x", "2020-01-01", "2020-01-11"), 1.0, 0.1),
+        (Categorical("x", ("a", "b")), math.inf, 1.0),
+        (Categorical("x", ("a", "b")), 0.0, 0.0),
+    ],
+)
+def test_radii_are_in_the_columns_own_units(attribute, radius: float, share: float) -> None:
+    assert encoded_radius(attribute, radius) == pytest.approx(share, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("radii", "words"),
+    [
+        ({"age": 5.0}, "missing: income, sex"),
+        ({**RADII, "shoe": 1.0}, "unknown: shoe"),
+        ({**RADII, "sex": 0.5}, "a category has no distances"),
+        ({**RADII, "age": -1.0}, "at least 0"),
+        ({**RADII, "age": math.nan}, "at least 0"),
+        ({**RADII, "age": 1e-6}, "1/65536"),
+        (dict.fromkeys(RADII, 0.0), "nothing is protected"),
+    ],
+)
+def test_radii_that_make_no_sense_are_refused(radii: dict[str, float], words: str) -> None:
+    with pytest.raises(InvalidParameter, match=words):
+        AttributeRadii.of(radii, SCHEMA)
+
+
+def test_an_l2_radius_that_reaches_categories_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match=r"radius=0\.9"):
+        Protection(SCHEMA, 0.9)
+
+
+def test_costs_add_up_within_the_same_radii_alone() -> None:
+    here = Protection(SCHEMA, AttributeRadii.of(RADII, SCHEMA)).adjacency
+    same = Protection(SCHEMA, AttributeRadii.of(dict(reversed(RADII.items())), SCHEMA)).adjacency
+    wider = AttributeRadii.of({**RADII, "age": 6.0}, SCHEMA)
+    assert isinstance(here, Neighborhood)
+    assert here == same
+    assert here != Protection(SCHEMA, wider).adjacency
+    other = TabularSchema((Numeric("age", 0, 90), *SCHEMA.attributes[1:]))
+    assert here != Protection(other, AttributeRadii.of(RADII, other)).adjacency

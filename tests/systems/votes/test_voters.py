@@ -1,0 +1,132 @@
+"""However records are split, every vote method sums the same integers."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent import (
+    CellsClassifier,
+    LinearVoteClassifier,
+    MomentClassifier,
+    NoisyGradientClassifier,
+    PrivateKNNClassifier,
+    RadiusVotesClassifier,
+)
+from reticent.core.errors import InvalidInput
+from reticent.tables import Shards
+from reticent.tables import shards as shards_module
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((400, 5)), RNG.integers(0, 3, size=400)
+PUBLIC_X, PUBLIC_Y = RNG.standard_normal((60, 5)), RNG.integers(0, 3, size=60)
+QUERIES = RNG.standard_normal((20, 5))
+COMMON: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1, 2)}
+QUERY_VOTES: dict[str, Callable[[], Any]] = {
+    "radius": lambda: RadiusVotesClassifier(answers=20, share=0.2, **COMMON),
+    "linear": lambda: LinearVoteClassifier(answers=20, **COMMON),
+    "margin": lambda: RadiusVotesClassifier(answers=20, response="stability", **COMMON),
+}
+MODELS: dict[str, Callable[[], Any]] = {
+    "cells": lambda: CellsClassifier(cells=[2, 8], **COMMON),
+    "moments": lambda: MomentClassifier(**COMMON),
+    "gradient": lambda: NoisyGradientClassifier(steps=3, **COMMON),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards_module, "_AT_ONCE", 32)
+
+
+def splits(number: int) -> Shards:
+    """All records, in another order, in ``number`` tables of any size."""
+    rng = np.random.default_rng(number)
+    order = rng.permutation(len(X))
+    cuts = np.sort(rng.choice(np.arange(1, len(X)), size=number - 1, replace=False))
+    parts = np.split(order, cuts)
+    return Shards(tuple(X[part] for part in parts), tuple(Y[part] for part in parts))
+
+
+@pytest.mark.parametrize("shards", [1, 3, 17])
+@pytest.mark.parametrize("name", QUERY_VOTES)
+def test_tables_of_votes_are_those_of_one_table(name: str, shards: int) -> None:
+    make = QUERY_VOTES[name]
+    public = {"public_X": PUBLIC_X, "public_y": PUBLIC_Y}
+    one = make().fit(X, Y, **public)
+    many = make().fit(splits(shards), **public)
+    table = one.vote_table(QUERIES)
+    assert table.dtype == np.int64
+    assert np.ptp(table) > 0
+    np.testing.assert_array_equal(many.vote_table(QUERIES), table)
+    # And parts that other machines fitted add up to it.
+    split = splits(shards)
+    parts = [
+        make().fit(rows, labels, **public).vote_table(QUERIES)
+        for rows, labels in zip(split.rows, split.labels, strict=True)
+    ]
+    np.testing.assert_array_equal(np.sum(parts, axis=0), table)
+    again = pickle.loads(pickle.dumps(many))
+    for seed in range(3):
+        mine, *theirs = (model.simulate(QUERIES, seed=seed).values for model in (one, many, again))
+        np.testing.assert_array_equal([mine, mine], theirs)
+
+
+@pytest.mark.parametrize("shards", [1, 3, 17])
+@pytest.mark.parametrize("name", MODELS)
+def test_released_models_have_the_same_bits(name: str, shards: int) -> None:
+    make = MODELS[name]
+    public = {"public_X": PUBLIC_X, "public_y": PUBLIC_Y, "seed": 5}
+    one = make().simulate_fit(X, Y, **public)
+    many = make().simulate_fit(splits(shards), **public)
+    for left, right in zip(one._model().values(), many._model().values(), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("shards", [1, 3, 17])
+def test_private_knn_gives_the_same_answers(shards: int) -> None:
+    def make() -> PrivateKNNClassifier:
+        return PrivateKNNClassifier(
+            epsilon=2.0,
+            delta=1e-5,
+            classes=(0, 1, 2),
+            queries=20,
+            neighbours=8,
+            sampling_probability=0.1,
+            feature_range=(-4.0, 4.0),
+        )
+
+    one, many = make().fit(X, Y), make().fit(splits(shards))
+    assert many.n_features_in_ == 5
+    for seed in range(3):
+        mine, theirs = (model.simulate(QUERIES, seed=seed).values for model in (one, many))
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(one.predict(QUERIES), many.predict(QUERIES))
+    keys = np.arange(len(X)) // 2
+    keyed = make().fit(Shards((X[:150], X[150:]), (Y[:150], Y[150:])), keys=keys.tolist())
+    np.testing.assert_array_equal(
+        keyed.simulate(QUERIES, seed=1).values,
+        make().fit(X, Y, keys=keys.tolist()).simulate(QUERIES, seed=1).values,
+    )
+
+
+def test_what_shards_cannot_be_used_for_is_refused_before_any_charge() -> None:
+    shards = splits(3)
+    makes = [QUERY_VOTES["linear"], MODELS["moments"]]
+    for make in makes:
+        for wrong in ({"y": Y}, {"keys": list(range(len(X)))}):
+            with pytest.raises(InvalidInput, match="y, keys: expected None with shards"):
+                make().fit(shards, public_X=PUBLIC_X, **wrong)
+        bad = X.copy()
+        bad[399, 4] = np.nan
+        with pytest.raises(InvalidInput, match="NaN"):
+            make().fit(Shards((X, bad), (Y, Y)), public_X=PUBLIC_X)
+    knn = PrivateKNNClassifier(
+        epsilon=2.0, delta=1e-5, classes=(0, 1, 2), queries=2, feature_range=(-4.0, 4.0)
+    )
+    with pytest.raises(InvalidInput, match="y: expected None with shards"):
+        knn.fit(shards, Y)

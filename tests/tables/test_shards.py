@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.tables import Shards, shards
+
+
+def test_blocks_are_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "_AT_ONCE", 4)
+    rng = np.random.default_rng(0)
+    tables = [rng.standard_normal((size, 3)).astype(np.float32) for size in (1, 9, 4)]
+    labels = [rng.integers(0, 2, size=len(table)) for table in tables]
+    for number, (table, column) in enumerate(zip(tables, labels, strict=True)):
+        np.save(tmp_path / f"x{number}.npy", table)
+        np.save(tmp_path / f"y{number}.npy", column)
+    found = Shards.of_files(
+        sorted(tmp_path.glob("x*.npy")), [str(tmp_path / f"y{number}.npy") for number in range(3)]
+    )
+    assert all(isinstance(table, np.memmap) for table in found.rows)
+    blocks = list(found.blocks())
+    assert [len(block) for block in blocks] == found.block_sizes == [1, 4, 4, 1, 4]
+    np.testing.assert_array_equal(np.concatenate(blocks), np.concatenate(tables))
+    np.testing.assert_array_equal(found.all_labels(), np.concatenate(labels))
+    assert (len(found), found.features) == (14, 3)
+    np.testing.assert_array_equal(found.first, tables[0][:1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        ((), ()),
+        (([[1.0]],), ()),
+        (([1.0],), ([0],)),
+        (([[1.0]], [[1.0, 2.0]]), ([0], [0])),
+        (([["a"]],), ([0],)),
+        (([[1.0]],), ([0, 1],)),
+        ((np.zeros((0, 2)),), (np.zeros(0),)),
+    ],
+)
+def test_what_does_not_fit_is_refused(rows: tuple[object, ...], labels: tuple[object, ...]) -> None:
+    with pytest.raises(InvalidInput, match="shards: expected"):
+        Shards(rows, labels)  # type: ignore[arg-type]
+
+
+def test_files_and_numbers_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "torn.npy").write_bytes(b"\x93NUMPY")
+    for name in ("torn.npy", "missing.npy"):
+        with pytest.raises(InvalidInput, match=r"cannot be read as an \.npy file"):
+            Shards.of_files([tmp_path / name], [tmp_path / name])
+    with pytest.raises(InvalidInput, match="NaN"):
+        Shards(([[1.0], [np.nan]],), ([0, 1],)).check()  # type: ignore[arg-type]
