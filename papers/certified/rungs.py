@@ -162,8 +162,8 @@ SPLITS: dict[str, tuple[Callable[[int], Split], str]] = {
     "blobs-close": (
         partial(_blobs, "close", 3000),
         (
-            "3,000 points, generated: two Gaussians that overlap; 200 public labelled points, 2,000 "
-            "held-out queries."
+            "3,000 points, generated: two Gaussians that overlap; 200 public labelled points, "
+            "2,000 held-out queries."
         ),
     ),
     "pneumonia": (
