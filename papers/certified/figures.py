@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -185,11 +186,11 @@ def effect_of_levels(problem: Problem, folder: Path) -> list[Chart]:
         found = (
             np.exp(-credited / 6).mean(),
             np.exp(-place / 6).mean(),
-            (np.exp(-1.0 * place) / (1 + np.e)).mean(),
+            (np.exp(-1.0 * place) / (1 + math.e)).mean(),
         )
         for name, value in zip(series, found, strict=True):
             series[name].append((len(chosen), float(value)))
-    full, wrong = float(np.exp(-distances / 6).mean()), np.exp(-1.0 * distances) / (1 + np.e)
+    full, wrong = float(np.exp(-distances / 6).mean()), np.exp(-1.0 * distances) / (1 + math.e)
     note = (
         "epsilon 1. With a sparse set of distances the published credit can jump between "
         "neighbours, so its figures are not of a "
@@ -324,7 +325,7 @@ def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
     drawing = empty_drawing(11, 4.8)
     panels = {
         "published: smooth sensitivity bound, epsilon 1": np.exp(-distances / 6.0),
-        "ours: chance of a wrong label, epsilon 1": np.exp(-1.0 * distances) / (1 + np.e),
+        "ours: chance of a wrong label, epsilon 1": np.exp(-1.0 * distances) / (1 + math.e),
     }
     for axes, (name, values) in zip(drawing.subplots(1, 2), panels.items(), strict=True):
         image = axes.pcolormesh(ticks, ticks, np.log10(values), cmap="viridis", vmin=-8, vmax=0)
