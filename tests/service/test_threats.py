@@ -397,20 +397,19 @@ def test_too_much_at_once_is_refused_at_once_and_costs_nothing(
         url = f"{server.url}/v1/bundles/labels/answers"
         headers = {"Authorization": f"Bearer {place.secret}"}
 
-        def one(number: int) -> tuple[int, float]:
-            started = time.perf_counter()
+        def one(number: int) -> int:
             told = httpx.post(
                 url,
                 json={"rows": ROWS * 500},
                 headers=headers | {"Idempotency-Key": f"overload-{number}"},
+                timeout=120,
             )
-            return told.status_code, time.perf_counter() - started
+            return told.status_code
 
         with ThreadPoolExecutor(32) as threads:
             told = list(threads.map(one, range(64)))
-        assert {status for status, _ in told} == {200, 429}
-        answered = sum(status == 200 for status, _ in told)
-        assert place.spent(RECORDS) == answered * 1000 * COST
+        assert set(told) == {200, 429}
+        assert place.spent(RECORDS) == told.count(200) * 1000 * COST
 
 
 def test_a_stop_finishes_what_is_under_way(place: Place, tmp_path: Path) -> None:
