@@ -217,6 +217,19 @@ def test_a_table_with_words_is_read_by_its_schema(fit: Any, place: Path) -> None
     assert loaded.classes_.tolist() == ["setosa", "versicolor", "virginica"]
 
 
+def test_a_radius_for_every_attribute_is_a_table_of_numbers(fit: Any, place: Path) -> None:
+    radii = '{"sepal length" = 1, "petal length" = inf, garden = 0}'
+    kept = re.sub(r"^(radius|mechanism|epochs) = .*\n", "", EXAMPLES["PowerEncoder"], flags=re.M)
+    asked = f'[parameters]\nradius = {radii}\nmechanism = "clear-noise"\nepochs = 1'
+    content = kept.replace("[parameters]", asked)
+    assert fit(content).status == 0
+    loaded = PowerEncoder.load(place / "bundle")
+    assert loaded.radius == {"sepal length": 1.0, "petal length": float("inf"), "garden": 0.0}
+    found = fit(content.replace(", garden = 0", ""), "--overwrite")
+    assert found.status != 0
+    assert "missing: garden" in found.err
+
+
 def _without(key: str) -> str:
     return re.sub(rf"^{key} = .*\n", "", POSTHOC, flags=re.M)
 

@@ -87,12 +87,18 @@ def _made(name: str, role: Role, values: Mapping[str, Any], found: FoundMethods,
 
 
 def _value(value: Any, found: FoundMethods, where: str) -> Any:
-    """A TOML value as an argument: tables are parts, lists are tuples, and "none" is None."""
+    """A TOML value as an argument: tables are parts, or numbers by name; lists are tuples, and
+    "none" is None.
+    """
     if isinstance(value, dict):
         fields = dict(value)
+        if fields and all(type(entry) in (int, float) for entry in fields.values()):
+            return fields
         name = fields.pop(_PART, None)
         if not isinstance(name, str):
-            raise InvalidInput(f"{where}: a table here is a part; expected {_PART} = NAME in it")
+            raise InvalidInput(
+                f"{where}: a table here is a part; expected {_PART} = NAME in it, or numbers alone"
+            )
         return _made(name, "part", fields, found, where)
     if isinstance(value, list):
         return tuple(_value(entry, found, f"{where}[{at}]") for at, entry in enumerate(value))
