@@ -25,6 +25,9 @@ _MECHANISMS = {
     "score-code": "randomised response on score bins",
     "k-norm-l2": "K-norm noise",
     "gaussian": "Gaussian noise",
+    "score-noise": "noise on a public model's score",
+    "score-levels": "levels of a public model's score",
+    "clear-noise": "noise on numbers, the rest as it is",
 }
 
 
