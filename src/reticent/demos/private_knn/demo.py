@@ -204,7 +204,6 @@ alt="Public pictures, each with its released label; wrong ones are marked."></fi
 </section>""",
         '<section aria-labelledby="rungs"><h2 id="rungs">Other ways, at the same total</h2>',
         (
-        (
             "<p>Each is a release of its own at the same ε and δ, scored on held-out pictures; "
             "nothing was tuned for them. A model to publish answers any number of queries; labels "
             "are released one by one.</p>"
