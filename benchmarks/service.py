@@ -220,9 +220,7 @@ def main() -> None:
                         server, secret, asked, clients=clients, seconds=chosen.seconds
                     )
                     _tell("service", workers, many, times, lasted, server.busy() - before)
-                    if set(statuses) != {200}:
-                        print(f"  statuses {dict(statuses)}")
-                print(f"  largest process {server.memory():.0f} MiB")
+                    print(f"  statuses {dict(statuses)}; largest process {server.memory():.0f} MiB")
             finally:
                 server.stop()
         overload(folder, url, secret, rows, chosen.seconds)

@@ -27,7 +27,8 @@ def skip_foreign(
     """True for members that come from scikit-learn, torch or the standard library."""
     if skip or re.fullmatch(r"set_\w+_request|get_metadata_routing", name):
         return True
-    plain = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
+    plain: Any = getattr(member, "fget", None) or getattr(member, "__func__", member)
+    plain = inspect.unwrap(plain)
     if not inspect.isroutine(plain):
         return None
     module = getattr(plain, "__module__", None) or ""

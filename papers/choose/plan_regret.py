@@ -360,11 +360,13 @@ def summary(regrets: Sequence[Results]) -> Results:
 
 def markdown(results: Results) -> str:
     """The summary and every case as Markdown."""
+    splits = len({one["split"] for one in results["cases"]})
     lines = [
         "# What is lost by following a plan",
         "",
         (
-            "Written by `python -m papers.choose.plan_regret`. Points of accuracy by which the "
+            f"Written by `python -m papers.choose.plan_regret --splits {splits}`. Points of "
+            "accuracy by which the "
             "setting that a plan takes, on public rows alone, is worth less than the best one in "
             "hindsight; both are fitted on all private records and scored on other rows, and the "
             "best one is chosen on other draws of the noise than it is scored on, so a regret can "

@@ -22,6 +22,7 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_the_demonstration_starts_prints_a_snippet_that_works_and_stops(tmp_path: Path) -> None:
     port = free_port()
     process = subprocess.Popen(

@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent import (
-    CertifiedClassifier,
-    LabelAware,
-    NoiseAware,
-    PosthocClassifier,
-    PosthocEncoder,
-    PowerEncoder,
-)
+from reticent import CertifiedClassifier, PowerEncoder
 from reticent.bundles.bundle import sign_bundle
 from reticent.core import Guarantee
 from reticent.systems.loading import load_answering
@@ -44,6 +37,8 @@ def rows_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def vectors_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Vectors of a certified network on the input itself."""
+    from reticent import NoiseAware, PosthocEncoder  # they need torch, and other fixtures do not
+
     X, y = load_iris(return_X_y=True)
     encoder = PosthocEncoder(
         epsilon=8.0,
@@ -59,6 +54,8 @@ def vectors_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def labels_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Labels, as words, of a certified network on the input itself."""
+    from reticent import LabelAware, PosthocClassifier
+
     data = load_iris()
     classifier = PosthocClassifier(
         epsilon=4.0,

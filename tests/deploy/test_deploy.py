@@ -51,6 +51,7 @@ def test_the_unit_starts_a_command_that_there_is() -> None:
         assert not re.search("Unknown|Failed to parse|Invalid", done.stderr), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_the_script_serves_from_a_fresh_folder_and_goes_on_with_it(
     served_bundles: Path,

@@ -18,15 +18,14 @@ from tests.test_public_api import PUBLIC
 pytestmark = pytest.mark.slow
 
 QUESTIONS = {
-    "Which epsilon should I take?": ("which epsilon", "epsilon should I take", "choose epsilon"),
-    "Why is accuracy low?": ("why is accuracy low", "low accuracy", "accuracy low"),
-    "How do I use my own columns?": ("own columns", "how do I use my own columns", "my columns"),
-    "Do budgets survive a restart?": ("budgets survive restart", "budget restart", "restart"),
-    "What may I publish?": ("what may I publish", "may I publish", "publish"),
+    "Which epsilon should I take?": ("which epsilon", "choose epsilon"),
+    "Why is accuracy low?": ("why is accuracy low", "low accuracy"),
+    "How do I use my own columns?": ("own columns", "how do I use my own columns"),
+    "Do budgets survive a restart?": ("budgets survive restart", "restart"),
+    "What may I publish?": ("what may I publish", "publish"),
     "What does the guarantee not say?": (
         "what does the guarantee not say",
         "guarantee not say",
-        "guarantee does not say",
     ),
 }
 """Sections of the page of questions, and what people type who look for them."""
@@ -64,7 +63,7 @@ def test_what_a_page_describes_has_its_arguments_and_its_methods(site: Path) -> 
         "reticent.ledger.Ledger.reserve",
     } <= set(known)
     # What is scikit-learn's own is not ours to describe.
-    assert "reticent.systems.PosthocEncoder.set_params" not in known
+    assert not {name for name in known if name.endswith((".set_fit_request", ".metadata_routing"))}
     text = plain(site / "reference/api/reticent.mechanisms.LaplaceMechanism.html")
     for words in ("Guarantee.", "sensitivity", "Utility", "Runtime", "References", "See also"):
         assert words in text, words
@@ -153,10 +152,10 @@ return {
     ],
 )
 def test_pages_open_from_disk_on_a_telephone(site: Path, look, name: str, formulas: int) -> None:
-    measured = look(site / f"{name}.html", MEASURE, width=500)
+    measured = look(site / f"{name}.html", MEASURE, width=390)
     assert measured["elsewhere"] == []
     assert measured["broken"] == 0
-    assert measured["wide"] <= measured["window"]
+    assert measured["wide"] <= measured["window"] <= 390
     assert measured["formulas"] >= formulas
     assert measured["formulas"] == measured["raw"]
 

@@ -15,6 +15,7 @@ from tests.service.conftest import Place
 
 SHAPE = {"type", "title", "status", "code", "detail", "request"}
 OPERATIONS = 12
+SOAK = (pytest.mark.soak, pytest.mark.timeout(4 * 3600))
 
 
 def check_problem(told: httpx.Response) -> None:
@@ -27,7 +28,7 @@ def check_problem(told: httpx.Response) -> None:
         assert told.json()["type"] == f"urn:reticent:error:{told.json()['code']}"
 
 
-@pytest.mark.parametrize("examples", [8, pytest.param(400, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [5, pytest.param(400, marks=SOAK)])
 def test_whatever_the_document_allows_is_answered_as_it_says(
     place: Place, serve_here: Callable[[Settings], httpx.Client], examples: int
 ) -> None:
@@ -61,7 +62,7 @@ def test_whatever_the_document_allows_is_answered_as_it_says(
     assert asked == OPERATIONS
 
 
-@pytest.mark.parametrize("examples", [40, pytest.param(4000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [40, pytest.param(4000, marks=SOAK)])
 def test_whatever_is_sent_there_is_one_shape_of_error(
     place: Place, serve_here: Callable[[Settings], httpx.Client], examples: int
 ) -> None:

@@ -52,6 +52,7 @@ def committed_answers(place: Place) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_parallel_clients_of_two_servers_get_no_more_than_was_granted(
     make_place: Callable[..., Place], ledger_url: str, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def kill_servers(place: Place, folder: Path, kills: int, *, seed: int) -> None:
     assert place.spent(RECORDS) == 2 * charges * COST
 
 
+@pytest.mark.slow
 def test_kills_leave_no_answer_uncharged_and_none_drawn_twice(
     any_place: Place, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_kills_leave_no_answer_uncharged_and_none_drawn_twice(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
 def test_a_thousand_kills_each(
     make_place: Callable[..., Place], ledger_url: str, tmp_path: Path
 ) -> None:
@@ -216,6 +219,7 @@ def replay(place: Place, folder: Path, times: int) -> None:
     assert place.spent(RECORDS) == 2 * 2 * COST  # the measured one, and the one
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_cut_off_at_any_byte_is_the_same_when_asked_again(
     place: Place, tmp_path: Path
 ) -> None:
@@ -223,6 +227,7 @@ def test_an_answer_that_is_cut_off_at_any_byte_is_the_same_when_asked_again(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
 def test_a_thousand_replays(any_place: Place, tmp_path: Path) -> None:
     replay(any_place, tmp_path, 1000)
 

@@ -15,7 +15,7 @@ from reticent.planning.noise_levels import membership_cap
 from reticent.planning.survey import Entry
 from reticent.planning.tasks import Task
 
-CLOSE = 0.5
+CLOSE = 0.25
 """Joint standard errors by which a method that uses private records has to be ahead."""
 
 
@@ -145,8 +145,8 @@ class Plan:
     def winner(self) -> PlanRow:
         """The row to take: the highest score among methods that this package has an estimator for.
 
-        Where labelled public rows alone are within half a joint standard error of it, they are
-        taken: they give nothing private away.
+        Where labelled public rows alone are within a quarter of a joint standard error of it, they
+        are taken: they give nothing private away.
         """
         there = [row for row in self.rows if row.estimator_there] or list(self.rows)
         alone = (row for row in there if row.uses is PublicUse.LABELS_ALONE)

@@ -63,7 +63,7 @@ or in Python:
   print(httpx.post("{address}", json={body},
       headers={{"Authorization": "Bearer {self.secret}", "Idempotency-Key": "first-try"}}).json())
 
-The owner's key, for /metrics and all budgets: {self.owner}
+The owner's key, for /metrics and the pages at {url}/dashboard: {self.owner}
 """
 
 

@@ -25,7 +25,9 @@ from reticent.datasets.table import Table, last_fifth_held_out
 from reticent.demos.label_response import response_accuracy
 from reticent.demos.power.attacks import Target, attack_results
 from reticent.demos.power.baselines import raw_columns, raw_vector
+from reticent.demos.power.rungs import Comparison
 from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.servers import train_server
 from reticent.tables.attributes import Numeric, OneHot
 from reticent.tables.known_schemas import adult_schema
@@ -198,6 +200,19 @@ class _Parts:
             for name in SERVERS
         }
 
+    def comparison(self) -> Comparison:
+        """The same rows, for scoring simple methods beside ours."""
+        return Comparison(
+            schema=self.schema,
+            public=self.schema.encode(self.public),
+            private=self.schema.encode(self.private),
+            held_out=self.schema.encode(self.held_out),
+            public_labels=self.public_labels,
+            private_labels=self.private_labels,
+            held_out_labels=self.held_out_labels,
+            seed=self.settings.seed,
+        )
+
     def public_accuracy(self, name: str) -> float:
         """Of the server called ``name`` that learns from the public rows as they are, on held-out
         ones as they are.
@@ -228,6 +243,7 @@ def run_demo(
     table, schema = demo_table(name)
     parts = _cut(table, schema, chosen)
     cells = [(radius, epsilon) for radius in chosen.radii for epsilon in chosen.epsilons]
+    comparison = parts.comparison()
     stages, done = len(cells) + 2, 0
     seconds: dict[str, float] = {}
     start = process_time()
@@ -268,6 +284,15 @@ def run_demo(
                     np.asarray(released.values), np.asarray(tested.values)
                 ),
                 "raw columns": _raw(parts, epsilon=epsilon, radius=radius),
+                "scores": comparison.scores(
+                    np.asarray(released.values),
+                    np.asarray(tested.values),
+                    epsilon=epsilon,
+                    radius=radius,
+                    channel=encoder.channel_
+                    if isinstance(encoder.query_, ScoreCodeQuery)
+                    else None,
+                ),
                 "label response": response_accuracy(named, epsilon=epsilon, classes=table.classes),
                 "ceiling": best_local_accuracy(
                     epsilon, majority=majority, bayes=max(unprotected.values())

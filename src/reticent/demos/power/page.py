@@ -14,8 +14,10 @@ from reticent.demos.power.chart import (
 )
 from reticent.demos.power.demo import SERVERS, PowerDemo, neighbours_name
 from reticent.demos.power.explanations import on_accuracy, on_facts
+from reticent.demos.power.score_table import score_section
 from reticent.pages.line_chart import line_chart
 from reticent.pages.parts import card_section, document, explained, figure_table, percent
+from reticent.systems.power.query import PROTECTED
 
 _ABOUT = "Rows of a table to a server that nobody has to trust, with a proved guarantee"
 _MODELS = {"boosted": "boosted trees", "forest": "a random forest", "network": "a network"}
@@ -40,6 +42,7 @@ def page(demo: PowerDemo) -> str:
         _facts(results),
         _attack_section(results),
         _accuracy_section(results),
+        score_section(results),
         _neighbour_section(results),
         card_section(demo.encoder.card()),
         _use_section(results),
@@ -374,6 +377,16 @@ def _within(results: dict[str, Any], reach: dict[str, Any]) -> str:
         if codes
         else ""
     )
+    free = [
+        f"ε = {row['epsilon']:g}"
+        for row in results["rows"]
+        if row["radius"] == radius and row["mechanism"] in PROTECTED
+    ]
+    if free:
+        covered += (
+            f" Where calibration chose a release that reads categories as they are "
+            f"({', '.join(free)}), another category is not hidden at all."
+        )
     return f"""<p><strong>Within {radius:g}.</strong> Every attribute is brought to one scale, on
 which a change of it, however large, is a step of at most 1. A step of {radius:g} is, for example,
 {units}: one of these, and nothing else. Rows that near to each other are told apart by no more than

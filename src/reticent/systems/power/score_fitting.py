@@ -8,8 +8,9 @@ Scores that bins and channels are chosen by are those of models that did not lea
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from reticent.core.coded_rows import CodedRows
+from reticent.grids.shares import WHOLE
 from reticent.systems.power.channels import Channel, channels
 from reticent.systems.power.public_models import BoostedTrees, LinearModel, PublicModel
 from reticent.systems.power.query import TIE, PowerPlan
 from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery
-from reticent.systems.power.scoring import Scores, joint_of
+from reticent.systems.power.scoring import Scores, channel_scores, joint_of
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
@@ -233,63 +235,134 @@ def score_codes(
 ) -> Iterator[ScoreCode]:
     """Bins and channels for one model, of which the best is to be taken.
 
+    Each carries the scores that bins and channel, chosen on one half of the rows, have on the
+    other, averaged over both ways: channels of many bins fit what is chance in few rows, and score
+    too well on those.
+
     Args:
         fitted: the model.
         labels: shape (n,), integers from 0.
         epsilon: above 0.
         scoring: what staircase channels are made for.
     """
-    cuts = (
-        _threshold_bins(fitted.scores[:, 0], labels)
-        if fitted.scores.shape[1] == 1
-        else _prototype_bins(fitted.scores, labels)
-    )
-    for bins in cuts:
-        joint = joint_of(bins.of(fitted.scores), labels, bins=bins.count)
+    scores = fitted.scores
+    sides = _halves(labels)
+    for family in _families(scores, labels):
+        best = _best_of(family, scores, labels, epsilon=epsilon, scoring=scoring)
+        halves = [
+            (_best_of(family, scores[~side], labels[~side], epsilon=epsilon, scoring=scoring), side)
+            for side in (sides, ~sides)
+        ]
+        for response, (bins, channel) in best.items():
+            found = [
+                _on_rows(*half[response], scores[side], labels[side])
+                for half, side in halves
+                if response in half
+            ]
+            yield ScoreCode(fitted, bins, replace(channel, scores=_mean(found)))
+
+
+Family = Callable[[Array, Labels], Iterator[ScoreBins]]
+
+
+def _families(scores: Array, labels: Labels) -> Iterator[Family]:
+    """Ways to cut scores into bins, each with the candidates that it finds on some rows."""
+    if scores.shape[1] == 1:
+        yield _cut_at_prevalence
+        yield _two_bins
+        for size in range(3, MOST_BINS + 1):
+            if size > 8 and size % 4:
+                continue
+            if size * LEAST_ROWS > max(len(scores), 3 * LEAST_ROWS):
+                return
+            yield partial(_equal_parts, size=size)
+        return
+    classes = scores.shape[1]
+    if classes <= MOST_BINS:
+        yield _likeliest
+    most = min(classes + 1, MOST_BINS, max(2, len(labels) // LEAST_ROWS))
+    for size in range(2, most + 1):
+        yield partial(_prototypes, size=size)
+
+
+def _best_of(
+    family: Family, scores: Array, labels: Labels, *, epsilon: float, scoring: str
+) -> dict[str, tuple[ScoreBins, Channel]]:
+    """The best candidate of each response on these rows, by the response's name."""
+    best: dict[str, tuple[ScoreBins, Channel]] = {}
+    for bins in family(scores, labels):
+        joint = joint_of(bins.of(scores), labels, bins=bins.count)
         for channel in channels(joint, epsilon=epsilon, scoring=scoring):
-            yield ScoreCode(fitted, bins, channel)
+            kept = best.get(channel.response)
+            if kept is None or _above(channel.scores, kept[1].scores, scoring=scoring):
+                best[channel.response] = (bins, channel)
+    return best
 
 
-def _threshold_bins(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
-    """Two bins cut at many places, among them even odds and the share of the second label; and
-    equal parts of the rows, up to 24.
-    """
-    share = float((labels == 1).mean())
-    places = np.quantile(scores, np.arange(1, _CUTS) / _CUTS)
-    for place in np.unique([*places, 0.0, np.log(share / (1.0 - share))]):
+def _on_rows(bins: ScoreBins, channel: Channel, scores: Array, labels: Labels) -> Scores:
+    """Scores of a server on other rows than the channel was chosen on, exactly over its noise."""
+    joint = joint_of(bins.of(scores), labels, bins=bins.count)[:, : len(np.unique(labels))]
+    return channel_scores(channel.shares.T @ joint / WHOLE)
+
+
+def _mean(found: list[Scores]) -> Scores:
+    names = [field.name for field in fields(Scores)]
+    return Scores(**{name: float(np.mean([getattr(one, name) for one in found])) for name in names})
+
+
+def _halves(labels: Labels) -> npt.NDArray[np.bool_]:
+    """Which rows are in the second half, every class spread over both."""
+    order = np.argsort(labels, kind="stable")
+    side = np.empty(len(labels), dtype=np.bool_)
+    side[order] = np.arange(len(labels)) % 2 == 1
+    return side
+
+
+def _cut_at_prevalence(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
+    """Two bins: the log odds above or below those of the second label."""
+    share = float(np.clip((labels == 1).mean(), 1.0 / (2 + len(labels)), 1 - 1 / (2 + len(labels))))
+    yield ScoreBins(np.array([[np.log(share / (1.0 - share))]]), 1)
+
+
+def _two_bins(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
+    """Two bins cut at many places, among them even odds."""
+    places = np.quantile(scores[:, 0], np.arange(1, _CUTS) / _CUTS)
+    for place in np.unique([*places, 0.0]):
         yield ScoreBins(np.array([[place]]), 1)
-    for size in range(3, MOST_BINS + 1):
-        if size > 8 and size % 4:
-            continue
-        if size * LEAST_ROWS > max(len(scores), 3 * LEAST_ROWS):
-            return
-        ends = np.unique(np.quantile(scores, np.arange(1, size) / size))
-        if len(ends) >= 2:
-            yield ScoreBins(ends[None, :], 1)
 
 
-def _prototype_bins(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
-    """The likeliest class; and distributions of labels that lose least, in nats, when they stand
-    for the scores nearest to them.
+def _equal_parts(scores: Array, labels: Labels, *, size: int) -> Iterator[ScoreBins]:
+    """Equal parts of the rows."""
+    ends = np.unique(np.quantile(scores[:, 0], np.arange(1, size) / size))
+    if len(ends) >= 2:
+        yield ScoreBins(ends[None, :], 1)
+
+
+def _likeliest(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
+    """A bin for each class."""
+    classes = scores.shape[1]
+    yield ScoreBins(np.eye(classes), classes)
+
+
+def _prototypes(scores: Array, labels: Labels, *, size: int) -> Iterator[ScoreBins]:
+    """Distributions of labels that lose least, in nats, when they stand for the scores nearest to
+    them.
     """
     shares = label_shares(scores)
     classes = shares.shape[1]
-    if classes <= MOST_BINS:
-        yield ScoreBins(np.eye(classes), classes)
     frequent = np.argsort(-np.bincount(labels, minlength=classes), kind="stable")
-    for size in range(2, min(classes + 1, MOST_BINS, max(2, len(labels) // LEAST_ROWS)) + 1):
-        # Start from the most frequent labels, the last bin standing for all others.
-        started = np.full(classes, size - 1)
-        started[frequent[: size - 1]] = np.arange(size - 1)
-        members = started[shares.argmax(axis=1)]
-        prototypes = np.zeros((size, classes))
-        for _ in range(_PASSES):
-            sums = np.zeros((size, classes))
-            np.add.at(sums, members, shares)
-            sums = sums + _SMOOTHING / classes
-            prototypes = np.log(sums / sums.sum(axis=1, keepdims=True))
-            moved = ScoreBins(prototypes, classes).of(scores)
-            if np.array_equal(moved, members):
-                break
-            members = moved
-        yield ScoreBins(prototypes, classes)
+    # Start from the most frequent labels, the last bin standing for all others.
+    started = np.full(classes, size - 1)
+    started[frequent[: size - 1]] = np.arange(size - 1)
+    members = started[shares.argmax(axis=1)]
+    prototypes = np.zeros((size, classes))
+    for _ in range(_PASSES):
+        sums = np.zeros((size, classes))
+        np.add.at(sums, members, shares)
+        sums = sums + _SMOOTHING / classes
+        prototypes = np.log(sums / sums.sum(axis=1, keepdims=True))
+        moved = ScoreBins(prototypes, classes).of(scores)
+        if np.array_equal(moved, members):
+            break
+        members = moved
+    yield ScoreBins(prototypes, classes)
