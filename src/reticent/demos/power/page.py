@@ -27,9 +27,9 @@ _MECHANISMS = {
     "score-code": "randomised response on score bins",
     "k-norm-l2": "K-norm noise",
     "gaussian": "Gaussian noise",
-    "score-noise": "noise on a public model's score",
-    "score-levels": "levels of a public model's score",
-    "clear-noise": "noise on numbers, the rest as it is",
+    "score-noise": "K-norm noise on a score, categories as they are",
+    "score-levels": "level response on a score, categories as they are",
+    "clear-noise": "K-norm noise on numbers, categories as they are",
 }
 
 
