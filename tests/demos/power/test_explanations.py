@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from reticent.demos.power.explanations import on_accuracy, on_facts
+from reticent.demos.power.page import _MECHANISMS
+from reticent.systems.power.query import MECHANISMS
 
 
 def row(
@@ -60,3 +62,7 @@ def test_a_ceiling_at_the_majority_and_scatter_are_named() -> None:
     assert found[1].startswith("A line that falls while ε rises is one run's scatter")
     assert found[1].endswith("good to about 2 points.")
     assert on_accuracy(results(row(None, 3.0, 0.82, ceiling=0.83), row(0.1, 3.0, 0.86))) == []
+
+
+def test_every_mechanism_has_words_on_the_page() -> None:
+    assert set(_MECHANISMS) == set(MECHANISMS)

@@ -24,8 +24,8 @@ def on_facts(results: Mapping[str, Any]) -> list[str]:
     return [
         (
             f"A student that is right more often ({percent(results['student'])}) than the labels "
-            f"it learnt from ({percent(results['released right'])}) is no mistake: wrong labels are "
-            "scattered, and it learns what the others have in common."
+            f"it learnt from ({percent(results['released right'])}) is no mistake: wrong labels "
+            "are scattered, and it learns what the others have in common."
         )
     ]
 
