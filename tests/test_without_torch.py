@@ -39,6 +39,7 @@ NEED_TORCH = (
     "reticent.systems.module_structure",
     "reticent.systems.posthoc",
     "reticent.systems.power.fitting",
+    "reticent.systems.power.protected_fitting",
     "reticent.systems.private_knn.checked_student",
     "reticent.systems.private_knn.stored_network",
     "reticent.systems.private_knn.student",

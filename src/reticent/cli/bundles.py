@@ -14,7 +14,6 @@ import typer
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
-from reticent.core.signatures import check_signing_key
 
 if TYPE_CHECKING:
     from reticent.core.releases import Release
@@ -132,6 +131,8 @@ def release(
     """
     system = _answering(bundle, trusted_key)
     if key is not None:
+        from reticent.core.signatures import check_signing_key
+
         check_signing_key(key)
     if ledger is None and (client or subject or subject_column is not None):
         raise InvalidInput(
