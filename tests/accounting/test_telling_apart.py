@@ -8,7 +8,9 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.stats import norm
 
+from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.accounting.telling_apart import (
     beyond,
     hops,
@@ -111,3 +113,20 @@ def test_what_cannot_be_is_refused() -> None:
         which_of_two_cap(1.0, 0.0, share=0.0)
     with pytest.raises(InvalidInput, match="square"):
         which_of_many_cap(np.zeros((2, 3)), np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-2), (3.0, 0.1)])
+def test_the_cap_is_reached_by_the_worst_pair(epsilon: float, delta: float) -> None:
+    """The mechanism that meets (epsilon, delta) exactly: with delta the record is plain to see,
+    otherwise randomised response.
+    """
+    plain = delta
+    right = (1 - delta) / (1 + math.exp(-epsilon))
+    assert which_of_two_cap(epsilon, delta) == pytest.approx(plain + right, rel=1e-12)
+
+
+def test_the_cap_bounds_the_best_test_on_gaussian_noise() -> None:
+    epsilon, multiplier = 1.0, 3.0
+    delta = gaussian_delta(noise_multiplier=multiplier, epsilon=epsilon)
+    best = norm.cdf(0.5 / multiplier)  # likelihood ratio test of N(0, s^2) against N(1, s^2)
+    assert 0.5 < best <= which_of_two_cap(epsilon, delta)

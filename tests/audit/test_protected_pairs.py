@@ -120,17 +120,17 @@ def test_a_statement_that_protects_less_than_is_charged_is_noticed() -> None:
 
 
 def test_an_offset_of_the_levels_is_refuted() -> None:
-    """Levels that count half radii: neighbours may be two apart."""
+    """Levels of a quarter of the largest step: neighbours may be several apart."""
 
-    class Half(ProtectedQuery):
+    class Quarter(ProtectedQuery):
         def levels(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             steps = self.steps(table)[:, 0].astype(np.int64)
             size = self.protection.largest_step // 4
             return (steps >= 0).astype(np.int64), np.abs(steps) // size
 
     query = made_query("score-levels", RADII, epsilon=1.0, seed=1)
-    half = Half(query.schema, query.scores, query.model, query.plan)
-    assert _audit(half).refuted
+    quarter = Quarter(query.schema, query.scores, query.model, query.plan)
+    assert _audit(quarter).refuted
 
 
 def test_no_pair_where_nothing_moves() -> None:

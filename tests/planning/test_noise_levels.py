@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from reticent.accounting import GaussianAccountant, GaussianCost, PrivacyEvent
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
-from reticent.planning.noise_levels import gaussian_multiplier, membership_cap, sum_noise
+from reticent.planning.noise_levels import gaussian_multiplier, sum_noise
 from tests.planning.fakes import task
 
 
@@ -40,20 +40,3 @@ def test_replaced_records_take_twice_the_noise():
     assert sum_noise(wanted, releases=1, noise_scale=0.5) == pytest.approx(
         sum_noise(task(), releases=1, noise_scale=1.0)
     )
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-2), (3.0, 0.1)])
-def test_the_cap_is_reached_by_the_worst_pair(epsilon, delta):
-    """The mechanism that meets (epsilon, delta) exactly: with delta the record is plain to see,
-    otherwise randomised response.
-    """
-    plain = delta
-    right = (1 - delta) / (1 + math.exp(-epsilon))
-    assert membership_cap(epsilon, delta) == pytest.approx(plain + right, rel=1e-12)
-
-
-def test_the_cap_bounds_the_best_test_on_gaussian_noise():
-    epsilon, delta = 1.0, 1e-3
-    multiplier = gaussian_multiplier(epsilon=epsilon, delta=delta)
-    best = norm.cdf(0.5 / multiplier)  # likelihood ratio test of N(0, s^2) against N(1, s^2)
-    assert 0.5 < best <= membership_cap(epsilon, delta)

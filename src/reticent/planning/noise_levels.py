@@ -69,21 +69,3 @@ def sum_noise(task: Task, *, releases: int, noise_scale: float) -> float:
     """
     one = gaussian_multiplier(epsilon=task.guarantee.epsilon, delta=task.guarantee.delta)
     return noise_scale * task.sensitivity * one * math.sqrt(releases)
-
-
-def membership_cap(epsilon: float, delta: float) -> float:
-    """Largest share of right guesses whether a record was among the private ones, each as likely.
-
-    Whoever sees everything that is released, knows every other record and may compute without
-    limit, guesses right with probability at most (e^epsilon + delta) / (1 + e^epsilon).
-
-    Args:
-        epsilon, delta: of everything that is released.
-
-    Reference: Kairouz, Oh and Viswanath 2015, Theorem 2.1 (the trade-off of both errors).
-
-    Example:
-        >>> round(membership_cap(1.0, 0.0), 4), membership_cap(1000.0, 0.0)
-        (0.7311, 1.0)
-    """
-    return min(1.0, (1.0 + delta * math.exp(-epsilon)) / (1.0 + math.exp(-epsilon)))

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from html import escape
 
+from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.pages.line_chart import Level, Series, line_chart
 from reticent.pages.parts import document, figure_table, percent
 from reticent.planning.candidates import PublicUse
-from reticent.planning.noise_levels import membership_cap
 from reticent.planning.plans import Plan, PlanRow, Point
 from reticent.planning.scoring import Scoring, scoring_of
 from reticent.planning.text import interval, questions, shown_rows
@@ -285,7 +285,7 @@ def _attacker(plan: Plan) -> str:
     rows = [
         (
             f"{epsilon:g}",
-            [percent_of(membership_cap(epsilon, delta))],
+            [percent_of(float(which_of_two_cap(epsilon, delta)))],
             "strong ours" if epsilon == plan.guarantee.epsilon else "",
         )
         for epsilon in values

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.core.files import output_file
 from reticent.core.guarantees import Guarantee
 from reticent.planning.candidates import PublicUse
-from reticent.planning.noise_levels import membership_cap
 from reticent.planning.survey import Entry
 from reticent.planning.tasks import Task
 
@@ -163,7 +163,7 @@ class Plan:
         """Largest share of right guesses whether a record was there; all others may be known."""
         if not self.winner.private:
             return 0.5
-        return membership_cap(self.guarantee.epsilon, self.guarantee.delta)
+        return float(which_of_two_cap(self.guarantee.epsilon, self.guarantee.delta))
 
     def records(self) -> list[dict[str, Any]]:
         """One dictionary a row; ``pandas.DataFrame(plan.records())`` makes a frame of them."""
