@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from guide.methods_table import CROSSING, rungs
 from guide.odds import gaussian_right_guess, posterior
+from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.pages.line_chart import Level, Series, line_chart
-from reticent.planning.noise_levels import membership_cap
 
 _STYLE = """<style>
 svg { background: #fff; font: 13px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
@@ -39,7 +39,7 @@ def odds_chart() -> str:
     ]
     gauss = tuple((e, gaussian_right_guess(epsilon=e, delta=1e-5), 0.0) for e in _EPSILONS)
     series.append(Series("Gaussian noise", gauss, "level-name", "circle"))
-    half = tuple((e, membership_cap(e, 0.0), 0.0) for e in _EPSILONS)
+    half = tuple((e, float(which_of_two_cap(e, 0.0)), 0.0) for e in _EPSILONS)
     series.append(Series("was 1 in 2", half, "first", "circle"))
     return _alone(
         line_chart(

@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent.accounting import epsilon_of_rdp, smallest_epsilon
 from reticent.accounting.exact_gaussian import gaussian_delta
-from reticent.planning.noise_levels import membership_cap
+from reticent.accounting.telling_apart import which_of_two_cap
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0)
 """Rows of the tables."""
@@ -88,7 +88,7 @@ def gaussian_right_guess(*, epsilon: float, delta: float) -> float:
     Two normal distributions at distance mu are told apart with probability Phi(mu / 2).
 
     Example:
-        >>> 0.5 < gaussian_right_guess(epsilon=1.0, delta=1e-5) < membership_cap(1.0, 1e-5)
+        >>> 0.5 < gaussian_right_guess(epsilon=1.0, delta=1e-5) < which_of_two_cap(1.0, 1e-5)
         True
     """
     low, high = 1e-3, 1e6
@@ -114,7 +114,7 @@ def success_table() -> str:
         cells = [
             f"{epsilon:g}",
             f"{math.exp(epsilon):,.{2 if epsilon < 3 else 0}f}",
-            percent(membership_cap(epsilon, 0.0)),
+            percent(float(which_of_two_cap(epsilon, 0.0))),
             percent(posterior(0.01, epsilon=epsilon)),
             percent(right_guess(epsilon=epsilon, choices=10)),
             percent(detected(0.001, epsilon=epsilon, delta=0.0)),
@@ -130,7 +130,7 @@ def gaussian_table() -> str:
         "|---|---|---|",
     ]
     for epsilon in EPSILONS:
-        cap = percent(membership_cap(epsilon, 1e-5))
+        cap = percent(float(which_of_two_cap(epsilon, 1e-5)))
         gaussian = percent(gaussian_right_guess(epsilon=epsilon, delta=1e-5))
         rows.append(f"| {epsilon:g} | {cap} | {gaussian} |")
     return "\n".join(rows)

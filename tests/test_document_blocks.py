@@ -6,6 +6,7 @@ everything else is on the page.
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
 from pathlib import Path
@@ -102,7 +103,11 @@ from reticent.tables import read_names, read_rows
 with open("visits.csv", "w") as file:
     file.write("person,age\\n" + "".join(f"p{n},{20 + n}\\n" for n in range(6)))
 """
-    + ENCODER,
+    + ENCODER
+    + """
+ledger.grant(Scope(subject="patient-7"), Guarantee(100_000.0, 0.0, encoder.guarantee.adjacency))
+requests = [ages[:3].reshape(-1, 1), ages[3:5].reshape(-1, 1)]
+""",
     "docs/power.md": ADULT,
     "docs/private-knn.md": DIGITS
     + """
@@ -116,6 +121,16 @@ private_X, private_y = X[200:1100] / 16, y[200:1100] % 2
 queries = X[1100:1120] / 16
 """,
     "docs/radius.md": DIGITS + "points, labels = X[:300, 20:26] / 16, y[:300]",
+    "docs/size.md": LEDGER
+    + ENCODER
+    + """
+rows = ages.reshape(-1, 1)
+ledger.grant(Scope(subject="ward-7"), Guarantee(10_000.0, 0.0, encoder.guarantee.adjacency))
+rng = np.random.default_rng(0)
+for part in range(2):
+    np.save(f"x{part}.npy", rng.uniform(-6, 6, size=(500, 4)))
+    np.save(f"y{part}.npy", rng.integers(10, size=500))
+""",
     "docs/tables.md": LEDGER
     + """
 import pandas as pd
@@ -159,6 +174,7 @@ on other pages: docs/start/engineer.md, docs/choose/method.md, docs/votes.md.
 
 TORCH = {
     "docs/ledger.md",
+    "docs/size.md",
     "docs/start/engineer.md",
     "docs/start/hospital.md",
     "docs/tables.md",
@@ -166,6 +182,12 @@ TORCH = {
     *LONG,
 }
 """Pages that need the extra `networks`."""
+
+
+SERVED = {"docs/client.md"}
+"""Pages that ask a service: what they import has to be there. Their calls run in tests/client and
+on the page of the tutorial, against servers that listen.
+"""
 
 
 def cases() -> list[object]:
@@ -179,7 +201,7 @@ def cases() -> list[object]:
 
 def test_pages_that_are_named_are_there() -> None:
     names = {page.relative_to(ROOT).as_posix() for page in PAGES}
-    assert TORCH | set(PRELUDES) <= names
+    assert TORCH | SERVED | set(PRELUDES) <= names
 
 
 @pytest.mark.parametrize("page", cases())
@@ -191,4 +213,10 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     space: dict[str, object] = {"__name__": "page"}
     exec(PRELUDES.get(name, ""), space)
     for number, text in enumerate(blocks(page), 1):
-        exec(compile(text, f"{name}, block {number}", "exec"), space)
+        code = ast.parse(text)
+        if name in SERVED:
+            code.body = [
+                each for each in code.body if isinstance(each, ast.Import | ast.ImportFrom)
+            ]
+            assert code.body
+        exec(compile(code, f"{name}, block {number}", "exec"), space)

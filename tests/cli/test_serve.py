@@ -76,7 +76,7 @@ def test_the_demonstration_starts_prints_a_snippet_that_works_and_stops(tmp_path
             assert len(told.json()["answers"]) == 3
         left = httpx.get(f"{address}/v1/budget", headers=headers).json()["budgets"][0]["left"]
         assert left["epsilon"] == 500 - 12
-        owner = re.search(r"all budgets: (reticent_[\w-]+)", said)
+        owner = re.search(r"owner's key.*: (reticent_[\w-]+)", said)
         assert owner is not None
         page = httpx.get(f"{address}/metrics", headers={"Authorization": f"Bearer {owner[1]}"}).text
         assert 'reticent_rows_answered_total{bundle="blobs"} 12.0' in page

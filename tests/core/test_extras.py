@@ -33,6 +33,9 @@ PACKAGES = {
     "arrow": ("pyarrow",),
     "pandas": ("pandas",),
     "polars": ("polars",),
+    "dask": ("distributed",),
+    "client": ("httpx",),
+    "service": ("fastapi", "prometheus_client", "uvicorn"),
 }
 """What each extra installs and is imported by name."""
 
@@ -124,9 +127,9 @@ def test_the_extras_are_declared_and_not_needed_otherwise() -> None:
     core = " ".join(project["dependencies"]).replace("-", "_")
     assert [package for package in OPTIONAL if package in core] == []
     (everything,) = extras["all"]
-    tools = {"all", "dev", "test"}
+    tools = {"all", "dev", "docs", "test"}
     assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - tools
-    assert "reticent[all,test]" in extras["dev"]
+    assert "reticent[all,docs,test]" in extras["dev"]
 
 
 @pytest.mark.parametrize("extra", PACKAGES)
@@ -222,6 +225,12 @@ CALLS = {
         "network = affine_chain(weights, [np.zeros(6), np.zeros(2)]); "
         "milp_lipschitz(network, [0.0, 0.0], 1.5, domain=Box.cube(2, 4.0))"
     ),
+    "client": "from reticent.client import Client; Client('http://127.0.0.1:1', 'reticent_key')",
+    "dask": (
+        "from pathlib import Path; from reticent.systems.cluster import release_on_cluster; "
+        "release_on_cluster(None, [], Path('out'), cluster='tcp://127.0.0.1:1')"
+    ),
+    "service": "from reticent.service.server import serve; serve(None)",
     "opendp": "from reticent.noise import OpenDPSampler; OpenDPSampler()",
     "plots": "from reticent.pages.drawings import one_panel; one_panel()",
     "postgres": (

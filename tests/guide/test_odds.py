@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from guide import odds
-from reticent.planning.noise_levels import membership_cap
+from reticent.accounting.telling_apart import which_of_two_cap
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -58,7 +58,7 @@ def test_gaussian_noise_is_guessed_as_two_normal_curves_are() -> None:
             -apart / 2 - epsilon / apart
         )
         assert delta == pytest.approx(1e-5, rel=1e-3)
-        assert share < membership_cap(epsilon, 1e-5)
+        assert share < which_of_two_cap(epsilon, 1e-5)
 
 
 def test_a_group_is_as_private_as_so_many_steps() -> None:

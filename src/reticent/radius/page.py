@@ -11,7 +11,6 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.extras import require
 from reticent.pages.line_chart import Series, line_chart
 from reticent.pages.parts import document, figure_table, percent
 from reticent.radius.survey import RadiusSurvey
@@ -190,10 +189,11 @@ differ most, of those that were tried. The guarantee hides which of a line it wa
 
 
 def _image(picture: Images, name: str) -> str:
-    pillow = require("PIL.Image", extra="plots")
+    from PIL import Image
+
     pixels = np.rint(255 * np.clip(picture, 0.0, 1.0)).astype(np.uint8)
     buffer = io.BytesIO()
-    pillow.fromarray(pixels).save(buffer, format="png")
+    Image.fromarray(pixels).save(buffer, format="png")
     code = base64.b64encode(buffer.getvalue()).decode()
     return (
         f'<td><img alt="{escape(name)}" width="{_SIDE}" height="{_SIDE}" '

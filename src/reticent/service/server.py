@@ -29,8 +29,8 @@ def serve(settings: Settings) -> None:
         MissingExtra: the extra ``service`` is not installed.
         Others: as ``create_app``, before anything listens.
     """
-    for name in ("fastapi", "prometheus_client"):
-        require(name, extra="service")
+    require("fastapi", extra="service")
+    require("prometheus_client", extra="service")
     uvicorn = require("uvicorn", extra="service")
     configure(settings.level)
     options: dict[str, Any] = {

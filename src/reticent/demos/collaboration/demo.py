@@ -58,8 +58,10 @@ def run_demo(folder: Path, settings: CollaborationSettings) -> dict[str, Any]:
         subprocess.CalledProcessError: the device or the auditor failed, and said why on standard
             error.
     """
-    for module in ("fastapi", "uvicorn", "httpx", "cryptography"):
-        require(module, extra="service")
+    require("fastapi", extra="service")
+    require("uvicorn", extra="service")
+    require("httpx", extra="client")
+    require("cryptography", extra="signing")
     (folder / "anchors").mkdir()
     rivals = _prepare(folder, settings)
     _reticent(folder, "ledger", "init", "--ledger", _LEDGER)

@@ -45,9 +45,7 @@ def _accuracy(axes: Axes, results: dict[str, Any]) -> None:
         title="The same proof, different training",
         legend=False,
     )
-    axes.legend(
-        frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2
-    )
+    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
 
 
 def _attack(panel: SubFigure, outcome: DemoOutcome) -> None:
