@@ -255,12 +255,13 @@ def test_what_is_not_covered_is_refused():
 
 
 @pytest.mark.slow
-def test_exact_search_agrees_on_two_hundred_small_networks():
+@pytest.mark.parametrize("count", [50, pytest.param(200, marks=pytest.mark.soak)])
+def test_exact_search_agrees_on_small_networks(count):
     """One to three hidden layers with up to 20 neurons, all output measures; the constant and
     the distance.
     """
     rng = np.random.default_rng(11)
-    for row, (name, network) in enumerate(tiny_networks(200, most_hidden=20, seed=11)):
+    for row, (name, network) in enumerate(tiny_networks(count, most_hidden=20, seed=11)):
         center, radius, *_ = question(row, network.input_dimension)
         domain, output = Box.cube(len(center), EDGE), parse_output(OUTPUTS[row % 3])
         by_solver = milp_lipschitz(network, center, radius, domain=domain, output=output)
