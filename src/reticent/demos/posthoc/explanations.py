@@ -26,10 +26,9 @@ def on_facts(results: dict[str, Any]) -> list[str]:
     found = []
     if plain > ours + _CLOSE:
         found.append(
-            f"Noise on the embedding itself is ahead of the trained network at ε = {epsilon:g} "
-            f"({percent(plain)} against {percent(ours)}). Training pays where noise is large, and "
-            "costs accuracy where it is small. obfuscator='auto' measures both on calibration "
-            "pictures and takes the better one; this page shows them apart."
+            f"Noise on the embedding itself got {percent(plain)} here, and ours {percent(ours)}. "
+            "Ours is the better of that same noise and a trained network on calibration pictures; where "
+            "the two are level, held-out pictures can turn it around by the width of an interval."
         )
     if label > without - _CLOSE:
         found.append(
