@@ -27,8 +27,9 @@ def on_facts(results: dict[str, Any]) -> list[str]:
     if plain > ours + _CLOSE:
         found.append(
             f"Noise on the embedding itself got {percent(plain)} here, and ours {percent(ours)}. "
-            "Ours is the better of that same noise and a trained network on calibration pictures; "
-            "where the two are level, held-out pictures can turn it around by the width of an interval."
+            "Ours is the better of that same noise and a trained network on calibration "
+            "pictures; where the two are level, held-out pictures can turn it around by the width "
+            "of an interval."
         )
     if label > without - _CLOSE:
         found.append(
