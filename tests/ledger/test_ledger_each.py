@@ -487,7 +487,7 @@ def _charge_for_ever(url: str, event: PrivacyEvent) -> None:
             reservation.commit("receipt")
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.soak)])
 def test_a_kill_leaves_all_charges_of_a_call_or_none(
     ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int
 ) -> None:

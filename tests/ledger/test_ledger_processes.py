@@ -119,7 +119,7 @@ def _answer_until_killed(url: str, event: PrivacyEvent, sender: Connection) -> N
         os.write(sender.fileno(), f"{answer}\n".encode())
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.soak)])
 def test_no_answer_that_was_seen_is_uncharged_after_a_kill(
     ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int
 ) -> None:

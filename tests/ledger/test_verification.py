@@ -284,7 +284,7 @@ def _tampered(path: Path, rng: random.Random) -> str:
     return done
 
 
-@pytest.mark.parametrize("files", [80, pytest.param(1200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("files", [80, pytest.param(1200, marks=pytest.mark.soak)])
 def test_a_tampered_file_is_described_and_never_an_error(
     path: Path, files: int, tmp_path: Path
 ) -> None:

@@ -118,7 +118,7 @@ def test_no_neighbours_fall_out_of_their_intervals() -> None:
     assert search(seed=0, pairs=100) > 80
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_no_neighbours_fall_out_of_their_intervals_in_a_longer_search() -> None:
     assert search(seed=1, pairs=1000) > 800
 
