@@ -29,7 +29,7 @@ from reticent.core.errors import (
     UntrustedSignature,
 )
 from reticent.tables.frames import NamedRows
-from tests.client.services import Running, free_port, key_files
+from tests.client.services import Running, free_port, key_files, relayed
 
 X = load_iris().data
 NAMES = ("length", "width", "petal length", "petal width")
@@ -157,12 +157,50 @@ def test_a_receipt_by_another_key_is_refused(service: Running, tmp_path: Path) -
         client.answers(NamedRows(X[:1], NAMES), bundle="records")
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("bundle", "0" * 64), ("answers", 4), ("seeded", True), ("guarantee", 0.25)],
+)
+def test_a_receipt_for_something_else_is_refused_whoever_signed_it(
+    service: Running, field: str, value: Any
+) -> None:
+    def other(path: str, content: bytes) -> bytes:
+        if not path.endswith("/answers"):
+            return content
+        body = json.loads(content)
+        if field == "guarantee":
+            body["receipt"][field]["epsilon"] = value
+        else:
+            body["receipt"][field] = value
+        return json.dumps(body).encode()
+
+    with (
+        relayed(service.url, other) as (url, _),
+        Client(url, service.client) as client,
+        pytest.raises(UntrustedSignature, match=r"another (bundle|guarantee)"),
+    ):
+        client.answers(NamedRows(X[:1], NAMES), bundle="records")
+
+
+def test_a_bundle_that_was_paid_for_when_it_was_fitted_is_told_apart(service: Running) -> None:
+    def free(path: str, content: bytes) -> bytes:
+        return content.replace(b'"route":"answers"', b'"route":"free"')
+
+    with (
+        relayed(service.url, free) as (url, _),
+        Client(url, service.client) as client,
+        pytest.raises(InvalidInput, match="paid for when it was fitted"),
+    ):
+        client.answers(NamedRows(X[:1], NAMES), bundle="records")
+
+
 def test_nothing_listens() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with Client(url, "key-of-a-test", retries=Retries(2, 0.01, 0.01)) as client:
         with pytest.raises(ServiceUnreachable, match="no reply to GET /v1/bundles in 2"):
             client.bundles()
         assert repr(client) == f"Client({url!r})"
+    assert repr(AsyncClient(url, "key-of-a-test")) == f"AsyncClient({url!r})"
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -19,48 +14,9 @@ from sklearn.datasets import load_iris
 from reticent.bundles.bundle import Bundle, sign_bundle
 from reticent.client import Device, Pin
 from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
-from tests.client.services import Running, key_files
+from tests.client.services import Change, Running, key_files, relayed
 
 X = load_iris().data
-Change = Callable[[str, bytes], bytes | None]
-
-
-@contextmanager
-def relayed(target: str, change: Change) -> Iterator[tuple[str, list[bytes]]]:
-    """A server in between that changes replies, or loses them (None); and what it was sent."""
-    seen: list[bytes] = []
-
-    class Relay(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            size = int(self.headers.get("content-length") or 0)
-            body = self.rfile.read(size)
-            seen.append(self.requestline.encode() + body)
-            names = ("authorization", "content-type", "idempotency-key")
-            headers = {name: self.headers[name] for name in names if name in self.headers}
-            reply = httpx.request(
-                self.command, target + self.path, content=body, headers=headers, timeout=30
-            )
-            content = change(self.path, reply.content)
-            changed = content is not None and content != reply.content
-            self.send_response(404 if content is None else 200 if changed else reply.status_code)
-            self.send_header("content-length", str(len(content or b"")))
-            self.end_headers()
-            self.wfile.write(content or b"")
-
-        do_GET = do_POST = answer  # noqa: N815
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Relay)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(timeout=5)
 
 
 def test_a_device_takes_a_bundle_and_sends_released_values_only(
@@ -175,6 +131,26 @@ def test_a_server_that_lies_is_not_believed(service: Running, tmp_path: Path) ->
             Device(
                 url, service.client, bundle="rows", pin=Pin(fingerprint="ab" * 16), home=tmp_path
             )
+
+
+def test_another_bundle_of_the_same_owner_is_not_taken_for_the_one_that_was_offered(
+    service: Running, tmp_path: Path
+) -> None:
+    """Both are signed by the owner: a server that swaps them would choose what is protected."""
+    signing, public = key_files(tmp_path, "owner")
+    rows = tmp_path / "rows"
+    Bundle.read(service.folder / "bundles" / "rows").write(rows)
+    files = changed_files(rows, signing, epsilon=400.0)
+
+    def swapped(path: str, content: bytes) -> bytes | None:
+        return files.get(path.rpartition("/")[2]) if "/files/" in path else content
+
+    with (
+        relayed(service.url, swapped) as (url, _),
+        pytest.raises(CorruptBundle, match="was offered as"),
+    ):
+        Device(url, service.client, bundle="rows", trusted_key=public, home=tmp_path / "home")
+    assert not list((tmp_path / "home" / "bundles").glob("*"))
 
 
 def test_a_fingerprint_is_enough_to_trust(service: Running, tmp_path: Path) -> None:

@@ -138,6 +138,32 @@ def test_an_answer_is_stored_though_the_ledger_was_away_for_a_moment(
     assert any_place.spent(RECORDS) == 2 * COST
 
 
+def test_an_answer_whose_commit_was_not_heard_of_is_stored_and_sent(
+    service: Service, key: ApiKey, any_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks, or the anchor cannot be raised, after the transaction took place."""
+    waited, calls = service.answering.waited, []
+
+    def unheard(work: Any) -> Any:
+        calls.append(work)
+        done = waited(work)
+        if len(calls) == 2:  # the charge is the first
+            raise LedgerUnavailable("unheard")
+        return done
+
+    monkeypatch.setattr(service.answering, "waited", unheard)
+    body = ask(service, key)
+    assert len(calls) == 3
+    monkeypatch.undo()
+    assert ask(service, key) == body
+    assert any_place.spent(RECORDS) == COST
+    with service.ledger.store.read() as connection:
+        commits = connection.execute(
+            sa.text("SELECT count(*) FROM entries WHERE action = 'commit'")
+        ).scalar_one()
+    assert commits == 1
+
+
 def test_a_fault_after_the_charge_leaves_it_spent(
     service: Service, key: ApiKey, any_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,15 +2,29 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from reticent.core import Scope
+from reticent.core import Guarantee, Replace, Scope
 from reticent.core.errors import InvalidInput, NotPermitted, UnknownName, UntrustedSignature
 from reticent.service.catalogue import Catalogue
 from reticent.service.models import ModelShelf
+from reticent.systems.loading import load
+from reticent.systems.value_models import train_value_model
 from tests.service.conftest import RECORDS
+
+
+class But:
+    """An object in all but some attributes."""
+
+    def __init__(self, inner: Any, **changed: Any) -> None:
+        self._inner = inner
+        vars(self).update(changed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 def anybody(*_: str) -> bool:
@@ -72,7 +86,41 @@ def test_folders_that_cannot_be_served(
         Catalogue(tmp_path)
 
 
-def test_a_model_of_private_records_is_no_model_of_released_values(served_bundles: Path) -> None:
-    with pytest.raises(InvalidInput, match="released values"):
-        ModelShelf(served_bundles)
+def test_a_model_of_private_records_is_no_model_of_released_values(
+    served_bundles: Path, tmp_path: Path
+) -> None:
+    for name in ("labels", "rows"):  # predicts from private records; does not predict
+        shutil.copytree(served_bundles / name, tmp_path / name / name)
+        with pytest.raises(InvalidInput, match="released values"):
+            ModelShelf(tmp_path / name)
     assert list(ModelShelf(None)) == []
+
+
+def test_a_model_of_released_values_is_no_bundle(tmp_path: Path) -> None:
+    one_hot = np.eye(2)[[0, 0, 0, 1, 1, 1]]
+    model = train_value_model(
+        "linear",
+        one_hot,
+        list("nnyyyy"),
+        seed=0,
+        bundle="ab" * 32,
+        guarantee=Guarantee(1.0, 0.0, Replace(1)),
+    )
+    model.save(tmp_path / "model")
+    with pytest.raises(InvalidInput, match="folder of models"):
+        Catalogue(tmp_path)
+    assert [found.name for found in ModelShelf(tmp_path)] == ["model"]
+
+
+def test_a_certificate_whose_time_depends_on_the_row_is_not_served(
+    served_bundles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exact(*given: Any, **named: Any) -> Any:
+        system = load(*given, **named)
+        if hasattr(system, "release"):
+            return But(system, query_=But(system.query_, certificate="exact"))
+        return system
+
+    monkeypatch.setattr("reticent.service.catalogue.load", exact)
+    with pytest.raises(InvalidInput, match="time depends on the row"):
+        Catalogue(served_bundles)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from reticent.client.answers import Answers
-from reticent.client.client import TIMEOUT, bar, small_headers
-from reticent.client.sessions import BudgetLine, Cost, Offer, Session, Watch
-from reticent.client.steps import Call, Lost, Pause, Reply, Retries, Steps
+from reticent.client.client import Connected, bar, small_headers
+from reticent.client.sessions import BudgetLine, Cost, Offer, Watch
+from reticent.client.steps import Call, Lost, Pause, Reply, Steps
 from reticent.core.extras import require
 from reticent.core.releases import Receipt
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(Connected):
     """Asks a service for answers without blocking the event loop; arguments, results and errors
     are those of ``Client``.
 
@@ -36,41 +35,14 @@ class AsyncClient:
         reticent.client.Client: says what each method does.
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str,
-        *,
-        trusted_key: str | Path | None = None,
-        retries: Retries | None = None,
-        timeout: float = TIMEOUT,
-        insecure: bool = False,
-    ) -> None:
-        self._session = Session(
-            url,
-            key,
-            trusted_key=trusted_key,
-            retries=Retries() if retries is None else retries,
-            insecure=insecure,
-        )
-        library = require("httpx", extra="client")
-        self._http: httpx.AsyncClient = library.AsyncClient(
-            base_url=self.url, headers=self._session.headers, timeout=timeout
-        )
+    def _open(self, library: Any, **options: Any) -> None:
+        self._http: httpx.AsyncClient = library.AsyncClient(**options)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         await self.close()
-
-    def __repr__(self) -> str:
-        return f"AsyncClient({self.url!r})"
-
-    @property
-    def url(self) -> str:
-        """Address of the service."""
-        return self._session.url
 
     async def close(self) -> None:
         """Closes its connections."""

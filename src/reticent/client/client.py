@@ -25,7 +25,46 @@ TIMEOUT = 60.0
 """Seconds that one request may take."""
 
 
-class Client:
+class Connected:
+    """What both clients are made of: a session, and connections that ``_open`` makes.
+
+    Args:
+        url, key, trusted_key, retries, timeout, insecure: see ``Client``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        trusted_key: str | Path | None = None,
+        retries: Retries | None = None,
+        timeout: float = TIMEOUT,
+        insecure: bool = False,
+    ) -> None:
+        self._session = Session(
+            url,
+            key,
+            trusted_key=trusted_key,
+            retries=Retries() if retries is None else retries,
+            insecure=insecure,
+        )
+        library = require("httpx", extra="client")
+        self._open(library, base_url=self.url, headers=self._session.headers, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        """Address of the service."""
+        return self._session.url
+
+    def _open(self, library: Any, **options: Any) -> None:
+        raise NotImplementedError
+
+
+class Client(Connected):
     """Asks a service for answers, and for what they cost.
 
     Every request has an idempotency key, which all its repetitions have too: where a connection
@@ -51,41 +90,14 @@ class Client:
         reticent.client.Device: where the row itself must not leave the device.
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str,
-        *,
-        trusted_key: str | Path | None = None,
-        retries: Retries | None = None,
-        timeout: float = TIMEOUT,
-        insecure: bool = False,
-    ) -> None:
-        self._session = Session(
-            url,
-            key,
-            trusted_key=trusted_key,
-            retries=Retries() if retries is None else retries,
-            insecure=insecure,
-        )
-        library = require("httpx", extra="client")
-        self._http: httpx.Client = library.Client(
-            base_url=self.url, headers=self._session.headers, timeout=timeout
-        )
+    def _open(self, library: Any, **options: Any) -> None:
+        self._http: httpx.Client = library.Client(**options)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"Client({self.url!r})"
-
-    @property
-    def url(self) -> str:
-        """Address of the service."""
-        return self._session.url
 
     def close(self) -> None:
         """Closes its connections."""

@@ -56,7 +56,8 @@ class Offer:
         name: what its owner calls it.
         system: the estimator that was fitted.
         protects: "records" or "input".
-        route: "answers" (send rows to the service) or "device" (release on the device).
+        route: "answers" (send rows to the service), "free" (the same, at no cost and without a
+            receipt) or "device" (release on the device).
         subject: the name that is charged where records are protected; None where every request
             names its own.
         features: cells of a row.
@@ -255,6 +256,11 @@ class Session:
         one, each = checked_subjects(subject, len(rows))
         name = request_name(request)
         offer = yield from self.offer(bundle)
+        if offer.route == "free":
+            raise InvalidInput(
+                f"bundle={offer.name!r}: was paid for when it was fitted, and its answers have no "
+                "receipt that could be checked; POST its rows with any client of HTTP"
+            )
         if offer.route != "answers":
             raise InvalidInput(
                 f"bundle={offer.name!r}: protects its input, and takes released values only; "

@@ -152,8 +152,8 @@ class Answering:
             filled = page.connection.execute(
                 _ANSWERED, {**request.names, "name": receipt.identifier, "bytes": body}
             )
-            if not filled.rowcount:  # given up in the meantime
-                raise _lost()
+            if not filled.rowcount:
+                self._check_stored(page.connection, request, receipt.identifier)
             reservation.committing(receipt.identifier)(page)
 
         self._stored(store)
@@ -225,6 +225,14 @@ class Answering:
                 time.sleep(0.1)
             else:
                 return
+
+    def _check_stored(self, connection: Connection, request: Request, receipt: str) -> None:
+        """Refuses a request that was given up in the meantime; one whose answer was stored by a try
+        that seemed to have failed is well.
+        """
+        row = _find(connection, request)
+        if row is None or row["receipt"] != receipt:
+            raise _lost()
 
     def _again(self, request: Request, row: RowMapping) -> Answer:
         if bytes(row["request"]) != request.digest:

@@ -18,7 +18,7 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard, Neighborhood
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
-from reticent.systems.loading import load
+from reticent.systems.loading import VALUE_MODEL, load
 from reticent.tables.feature_names import kept_names
 from reticent.tables.frames import NamedRows
 
@@ -67,11 +67,16 @@ class ServedBundle:
             trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
-            InvalidInput: no bundle, one that books no data set, or one whose answers take a time
-                that depends on the row.
+            InvalidInput: no bundle, one that books no data set, one whose answers take a time
+                that depends on the row, or a model of released values.
             CorruptBundle, UntrustedSignature: as ``load``.
         """
         stored = Bundle.read(folder, trusted_key=trusted_key)
+        if stored.system == VALUE_MODEL:
+            raise InvalidInput(
+                f"bundles: {folder.name} takes released values and no rows; expected it in the "
+                "folder of models"
+            )
         system = load(folder, trusted_key=trusted_key)
         guarantee = system.guarantee
         adjacency = guarantee.adjacency

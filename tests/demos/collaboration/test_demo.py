@@ -24,9 +24,13 @@ def test_three_processes_from_end_to_end(tmp_path: Path) -> None:
     assert audit["answers"] == audit["sent"] == device["asked"] == 200
     assert audit["most"] == EPSILON
     assert audit["guarantee"] == device["guarantee"]
-    assert device["accuracy"] > 0.7
-    assert rivals["rows"] > rivals["majority"]
-    assert "nothing is wrong" in summary(found)
+    # 0.83 on average over the noise, deviation .008; the most frequent label is right in .755.
+    assert device["accuracy"] > rivals["majority"] + 0.02
+    assert rivals["rows"] > rivals["majority"] + 0.02
+    told = summary(found)
+    assert "nothing is wrong" in told
+    assert f"{device['accuracy']:.1%} of its predictions are right; " in told
+    assert f"{rivals['majority']:.1%} by the most frequent label" in told
     anchor = json.loads((tmp_path / "anchor.json").read_text())["anchor"]
     assert anchor["epsilon"] == 0
     words = {cell for cell in load_adult_sample().test_rows[0] if isinstance(cell, str)}
