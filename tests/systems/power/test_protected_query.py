@@ -117,3 +117,20 @@ def test_the_card_says_what_is_not_protected() -> None:
         assert words in text
     near = power_card(made_query("clear-noise", 0.1)).to_markdown()
     assert "read as it is, without noise" in near
+
+
+@pytest.mark.parametrize("mechanism", ["score-noise", "clear-noise"])
+def test_the_card_promises_nothing_beyond_the_radius_where_categories_are_free(
+    mechanism: str,
+) -> None:
+    query = made_query(mechanism, 0.1)
+    table = rows(1, seed=0).repeat(2, axis=0)
+    table[:, 2] = ["f", "m"]
+    encoded = SCHEMA.encode(table)
+    assert np.linalg.norm(encoded[0] - encoded[1]) == pytest.approx(1.0)
+    told = query.read(encoded, np.zeros((2, query.values)))
+    assert not np.array_equal(told[0], told[1])  # whatever the noise is
+    card = power_card(query)
+    assert "at any distance" not in card.to_markdown()
+    assert "Lipschitz privacy" not in card.to_markdown()
+    assert "categories, and several attributes together may be visible" in card.not_protected[0]
