@@ -34,6 +34,21 @@ def test_levels_of_neighbours_have_the_two_properties() -> None:
     assert changed > 100
 
 
+def test_levels_count_whole_radii_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every two scores that neighbours may have, up to the last step: no row need be so steep."""
+    query = made_query("score-levels", RADII)
+    radius = query.protection.largest_step
+    scores = np.arange(-3 * radius, 3 * radius + 1)[:, None]
+    monkeypatch.setattr(ProtectedQuery, "steps", lambda *_: scores.astype(np.float64))
+    sides, levels = query.levels(np.zeros((len(scores), SCHEMA.dimension)))
+    assert levels.max() == 3
+    for apart in (1, radius - 1, radius):
+        assert (np.abs(levels[apart:] - levels[:-apart]) <= 1).all()
+        crossed = sides[apart:] != sides[:-apart]
+        assert not levels[apart:][crossed].any()
+        assert not levels[:-apart][crossed].any()
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_a_level_response_lies_as_often_as_its_table_says(epsilon: float) -> None:
     query = made_query("score-levels", RADII, epsilon=epsilon, seed=3)
