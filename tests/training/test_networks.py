@@ -50,14 +50,14 @@ def test_data_that_cannot_be_trained_on(
 def test_loop_visits_every_row_and_reports() -> None:
     weight = nn.Parameter(torch.zeros(1))
     seen: list[int] = []
-    told: list[tuple[int, int]] = []
+    told: list[tuple[int, int, float]] = []
 
     def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
         assert 0 <= done < 1
         seen.extend(rows.tolist())
         return (weight - 3).square().sum()
 
-    minimise(
+    mean = minimise(
         loss,
         [weight],
         rows=10,
@@ -66,8 +66,8 @@ def test_loop_visits_every_row_and_reports() -> None:
         learning_rate=0.3,
         decay=True,
         stage="test",
-        report=lambda stage, done, total, loss: told.append((done, total)),
+        report=lambda stage, done, total, loss: told.append((done, total, loss)),
     )
     assert sorted(seen) == sorted(list(range(10)) * 20)
-    assert told[-1] == (20, 20)
+    assert told[-1] == (20, 20, mean)
     assert weight.item() == pytest.approx(3, abs=0.1)

@@ -38,6 +38,19 @@ def relu_network(sizes: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+def sorted_pairs(values: torch.Tensor) -> torch.Tensor:
+    """Every pair (a, b) of neighbouring values as (max(a, b), min(a, b)), shape (n, an even m).
+
+    What ``reticent.networks.sorting.pair_sort`` is to a finished network.
+
+    Example:
+        >>> sorted_pairs(torch.tensor([[1.0, 3.0, 5.0, 2.0]])).tolist()
+        [[3.0, 1.0, 5.0, 2.0]]
+    """
+    pairs = values.view(len(values), -1, 2)
+    return torch.stack([pairs.amax(dim=2), pairs.amin(dim=2)], dim=2).flatten(1)
+
+
 def rescale(network: nn.Sequential, factor: torch.Tensor) -> None:
     """Multiply the outputs of ``network``, which ends with a Linear layer, by ``factor``, in
     place.
@@ -92,7 +105,7 @@ def minimise(
     decay: bool,
     stage: str,
     report: Report,
-) -> None:
+) -> float:
     """Adam on batches of row numbers; draws from torch's global generator, which the caller seeds.
 
     Args:
@@ -106,10 +119,13 @@ def minimise(
         decay: whether the learning rate falls to 0 along half a cosine.
         stage: name given to ``report``.
         report: told after every epoch.
+
+    Returns:
+        The mean loss of the last epoch.
     """
     optimizer = torch.optim.Adam(list(parameters), lr=learning_rate)
     steps = epochs * math.ceil(rows / batch_size)
-    step = 0
+    step, mean = 0, math.nan
     for epoch in range(epochs):
         total = 0.0
         for batch in torch.split(torch.randperm(rows), batch_size):
@@ -122,4 +138,6 @@ def minimise(
             optimizer.step()
             total += value.item() * len(batch)
             step += 1
-        report(stage, epoch + 1, epochs, total / rows)
+        mean = total / rows
+        report(stage, epoch + 1, epochs, mean)
+    return mean

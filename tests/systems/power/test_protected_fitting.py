@@ -90,3 +90,10 @@ def test_radii_without_a_column_are_refused_before_anything_is_trained() -> None
         encoder(None, mechanism="clear-noise").fit(rows, labels)
     with pytest.raises(InvalidInput, match="score bins"):
         _ = encoder(0.1, mechanism="score-levels", epochs=1).fit(rows, labels).channel_
+
+
+@pytest.mark.parametrize(("hidden", "words"), [((), "expected a width"), ((7,), "an even width")])
+def test_widths_that_scores_cannot_have_are_refused(hidden: tuple[int, ...], words: str) -> None:
+    rows, labels = table(100, seed=0)
+    with pytest.raises(InvalidParameter, match=words):
+        encoder({"age": 10, "sex": 0}, mechanism="score-noise", hidden=hidden).fit(rows, labels)

@@ -34,6 +34,21 @@ def test_levels_of_neighbours_have_the_two_properties() -> None:
     assert changed > 100
 
 
+def test_levels_count_whole_radii_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every two scores that neighbours may have, up to the last step: no row need be so steep."""
+    query = made_query("score-levels", RADII)
+    radius = query.protection.largest_step
+    scores = np.arange(-3 * radius, 3 * radius + 1)[:, None]
+    monkeypatch.setattr(ProtectedQuery, "steps", lambda *_: scores.astype(np.float64))
+    sides, levels = query.levels(np.zeros((len(scores), SCHEMA.dimension)))
+    assert levels.max() == 3
+    for apart in (1, radius - 1, radius):
+        assert (np.abs(levels[apart:] - levels[:-apart]) <= 1).all()
+        crossed = sides[apart:] != sides[:-apart]
+        assert not levels[apart:][crossed].any()
+        assert not levels[:-apart][crossed].any()
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_a_level_response_lies_as_often_as_its_table_says(epsilon: float) -> None:
     query = made_query("score-levels", RADII, epsilon=epsilon, seed=3)
@@ -117,3 +132,20 @@ def test_the_card_says_what_is_not_protected() -> None:
         assert words in text
     near = power_card(made_query("clear-noise", 0.1)).to_markdown()
     assert "read as it is, without noise" in near
+
+
+@pytest.mark.parametrize("mechanism", ["score-noise", "clear-noise"])
+def test_the_card_promises_nothing_beyond_the_radius_where_categories_are_free(
+    mechanism: str,
+) -> None:
+    query = made_query(mechanism, 0.1)
+    table = rows(1, seed=0).repeat(2, axis=0)
+    table[:, 2] = ["f", "m"]
+    encoded = SCHEMA.encode(table)
+    assert np.linalg.norm(encoded[0] - encoded[1]) == pytest.approx(1.0)
+    told = query.read(encoded, np.zeros((2, query.values)))
+    assert not np.array_equal(told[0], told[1])  # whatever the noise is
+    card = power_card(query)
+    assert "at any distance" not in card.to_markdown()
+    assert "Lipschitz privacy" not in card.to_markdown()
+    assert "categories, and several attributes together may be visible" in card.not_protected[0]

@@ -42,6 +42,21 @@ def test_steps_of_neighbours_are_within_the_bound_and_reach_it() -> None:
     assert largest > 0.95
 
 
+def test_to_any_value_includes_that_a_number_is_missing() -> None:
+    protection = Protection(SCHEMA, AttributeRadii.of({**RADII, "score": math.inf}, SCHEMA))
+    table = rows(2_000, seed=1)
+    near = table.copy()
+    near[:, 4] = np.random.default_rng(0).permutation(table[:, 4])
+    assert (table[:, 4] == -9.0).any()
+    first, second = SCHEMA.encode(table), SCHEMA.encode(near)
+    assert np.array_equal(first[:, protection.free], second[:, protection.free])
+    weights = np.random.default_rng(2).integers(-50, 51, size=(60, len(protection.protected)))
+    bounds = np.array([protection.weight(row) for row in weights]) * protection.largest_step
+    assert (
+        np.abs((protection.steps(first) - protection.steps(second)) @ weights.T) <= bounds
+    ).all()
+
+
 def test_within_an_l2_radius_categories_are_free() -> None:
     protection = Protection(SCHEMA, 0.1)
     assert protection.norm is Norm.L2

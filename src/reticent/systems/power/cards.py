@@ -89,7 +89,8 @@ def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> Guarantee
         details.append(
             ("the radius, on one attribute alone", _in_own_units(query.schema, plan.radius))
         )
-        if isinstance(query.mechanism, KNormMechanism):
+        # Of the whole record: with free coordinates two records may be told apart for certain.
+        if isinstance(query, PowerQuery) and isinstance(query.mechanism, KNormMechanism):
             offset = _rounded_up(query.mechanism.metric_offset)
             protected += (
                 " Records at any distance r are told apart by at most "
@@ -109,8 +110,9 @@ def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> Guarantee
                     ),
                 )
             )
+        free = "categories, and " if isinstance(query, ProtectedQuery) else ""
         limit = (
-            f"the record beyond distance {plan.radius:g}: several attributes together "
+            f"the record beyond distance {plan.radius:g}: {free}several attributes together "
             "may be visible; and its label, if sent"
         )
     mechanism = {

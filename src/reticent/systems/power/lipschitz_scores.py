@@ -38,7 +38,7 @@ class LipschitzScores:
     Guarantee:
         For neighbours x, x' under ``protection``, every score differs by at most
         ``protection.largest_step``: the constructor compares the constant of every row of weights
-        with ``WEIGHT``, in integers (docs/power.md, theorem 5).
+        with ``WEIGHT``, in integers (docs/power.md, theorem 4).
 
     Attributes:
         protection: what is free and what is protected.

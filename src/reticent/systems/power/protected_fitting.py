@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import CalibrationFailed
+from reticent.core.errors import CalibrationFailed, InvalidParameter
 from reticent.core.norms import Norm
 from reticent.mechanisms import StabilityResponse
 from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
@@ -59,11 +59,13 @@ def fit_protected(
 
     Raises:
         InvalidParameter: a radius that leaves no attribute of the schema free or protected as a
-            whole.
+            whole, or no hidden width.
         CalibrationFailed: noise on the columns alone was asked for, and they are too many.
     """
     assert required.radius is not None  # the plan refuses it
     protection = Protection(schema, required.radius)
+    if not settings.hidden:
+        raise InvalidParameter("hidden=(): expected a width, of the layers of scores and models")
     queries: list[ProtectedQuery] = []
     dropout: float | None = None
     for mechanism in mechanisms:

@@ -24,7 +24,7 @@ from reticent.core.norms import Norm
 from reticent.networks import Affine, Network
 from reticent.networks.layers import Layer
 from reticent.networks.sorting import pair_sort
-from reticent.training.networks import labelled, minimise, relu_network
+from reticent.training.networks import labelled, minimise, relu_network, sorted_pairs
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
 
@@ -99,8 +99,7 @@ class SortingNetwork(nn.Module):
         for index, layer in enumerate(self.linear_layers):
             rows = functional.linear(rows, orthonormal(layer.weight), layer.bias)
             if index < last:
-                pairs = rows.view(len(rows), -1, 2)
-                rows = torch.stack([pairs.amax(dim=2), pairs.amin(dim=2)], dim=2).flatten(1)
+                rows = sorted_pairs(rows)
         return rows
 
     def description(self) -> Network:
@@ -181,7 +180,6 @@ def train_lipschitz_encoder(
     network = SortingNetwork((points.shape[1], *config.hidden, config.outputs))
     head = relu_network([config.outputs, *config.head_hidden, classes])
     unit = 1.0 if config.delta else noise_spread(config.outputs, output_norm=Norm.L2)
-    last = [0.0]
 
     def noisy_loss(batch: torch.Tensor, done: float) -> torch.Tensor:
         scale = sigma * noise_share(done, first=config.first_noise)
@@ -194,11 +192,7 @@ def train_lipschitz_encoder(
         logits = head((values + scale * noise) / max(scale * unit, 0.3))
         return functional.cross_entropy(logits, targets[batch])
 
-    def told(stage: str, done: int, total: int, loss: float) -> None:
-        last[0] = loss
-        report(stage, done, total, loss)
-
-    minimise(
+    loss = minimise(
         noisy_loss,
         [*network.parameters(), *head.parameters()],
         rows=len(points),
@@ -207,6 +201,6 @@ def train_lipschitz_encoder(
         learning_rate=config.learning_rate,
         decay=True,
         stage=f"encoder, epsilon {config.epsilon:g}, {config.outputs} outputs",
-        report=told,
+        report=report,
     )
-    return LipschitzEncoder(network.eval().description(), last[0])
+    return LipschitzEncoder(network.eval().description(), loss)

@@ -16,11 +16,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import count, one_of, positive
+from reticent.core.checks import count, one_of, positive, probability
+from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.networks import Affine, Network, from_torch
-from reticent.training.networks import labelled, minimise, relu_network
-from reticent.training.noise import noise_share, training_noise
+from reticent.training.networks import labelled, minimise, relu_network, rescale, sorted_pairs
+from reticent.training.noise import check_first_noise, noise_share, training_noise
 from reticent.training.progress import Report, silent
 
 Integers = npt.NDArray[np.int64]
@@ -70,6 +71,13 @@ class PartialLipschitzConfig:
             positive(getattr(self, name), name=name)
         for name in ("outputs", "hidden", "epochs", "batch_size"):
             count(getattr(self, name), name=name)
+        check_first_noise(self.first_noise)
+        probability(self.dropout, name="dropout")
+        if self.hidden % 2:
+            raise InvalidParameter(
+                f"hidden={self.hidden!r}: expected an even width, because values are sorted in "
+                "pairs"
+            )
         one_of(self.answer, ANSWERS, name="answer")
 
 
@@ -83,7 +91,7 @@ class PartialScores(nn.Module):
 
     def __init__(self, config: PartialLipschitzConfig, free: int) -> None:
         super().__init__()
-        self.config, width = config, 2 * (config.hidden // 2)
+        self.config, width = config, config.hidden
         protected = sum(size for size, _ in config.groups)
         self.sizes = (width, width, config.outputs)
         self.first = nn.Parameter(torch.randn(width, protected))
@@ -114,8 +122,7 @@ class PartialScores(nn.Module):
             values = functional.linear(values, matrix) + shifts[:, start : start + len(matrix)]
             start += len(matrix)
             if place < 2:
-                pairs = values.view(len(values), -1, 2)
-                values = torch.stack([pairs.amax(dim=2), pairs.amin(dim=2)], dim=2).flatten(1)
+                values = sorted_pairs(values)
         return values
 
 
@@ -192,7 +199,6 @@ def train_partial_scores(
     torch.manual_seed(config.seed)
     scores = PartialScores(config, rows.shape[1])
     model = _model(rows.shape[1] + config.outputs, config, classes)
-    last = [0.0]
 
     def loss(batch: torch.Tensor, done: float) -> torch.Tensor:
         known = functional.dropout(rows[batch], config.dropout)
@@ -204,7 +210,7 @@ def train_partial_scores(
         answer = (found + share / config.epsilon * noise) / config.answer_unit
         return functional.cross_entropy(model(torch.cat([known, answer], dim=1)), targets[batch])
 
-    minimise(
+    mean = minimise(
         loss,
         [*scores.parameters(), *model.parameters()],
         rows=len(rows),
@@ -213,15 +219,16 @@ def train_partial_scores(
         learning_rate=config.learning_rate,
         decay=True,
         stage=f"scores with {config.answer}, {config.outputs} outputs",
-        report=_kept(report, last),
+        report=report,
     )
     weights = [matrix.detach().double().numpy() for matrix in scores.slopes()]
     # Each entry is cut towards 0, and of a one-hot code the spread may grow by one.
     cut = tuple(
         np.trunc(matrix * (whole - len(config.groups) - 1)).astype(np.int64) for matrix in weights
     )
-    shifts = _scaled(from_torch(scores.shifts.eval(), (rows.shape[1],)), _SPREAD)
-    return TrainedScores(cut, shifts, _log_odds(model, classes), last[0])
+    rescale(scores.shifts.double(), torch.tensor(_SPREAD))
+    shifts = from_torch(scores.shifts.eval(), (rows.shape[1],))
+    return TrainedScores(cut, shifts, _log_odds(model, classes), mean)
 
 
 def train_reader(
@@ -297,15 +304,6 @@ def side_chance(score: torch.Tensor, *, epsilon: float) -> torch.Tensor:
     return table[index] * (1.0 - share) + table[index + 1] * share
 
 
-def _scaled(network: Network, factor: float) -> Network:
-    last = network.layers[-1]
-    assert isinstance(last, Affine)
-    return Network(
-        (*network.layers[:-1], Affine(last.weight * factor, last.bias * factor)),
-        network.input_shape,
-    )
-
-
 def _log_odds(model: nn.Sequential, classes: int) -> Network:
     """One output for two classes: the log odds of the second."""
     first = model[0]
@@ -317,11 +315,3 @@ def _log_odds(model: nn.Sequential, classes: int) -> Network:
         return network
     turned = Affine(last.weight[1:] - last.weight[:1], last.bias[1:] - last.bias[:1])
     return Network((*network.layers[:-1], turned), network.input_shape)
-
-
-def _kept(report: Report, last: list[float]) -> Report:
-    def told(stage: str, done: int, total: int, loss: float) -> None:
-        last[0] = loss
-        report(stage, done, total, loss)
-
-    return told
