@@ -115,5 +115,13 @@ def test_the_card_says_what_is_not_protected() -> None:
         "level response",
     ):
         assert words in text
-    near = power_card(made_query("clear-noise", 0.1)).to_markdown()
+
+
+@pytest.mark.parametrize("mechanism", PROTECTED)
+def test_the_card_promises_nothing_beyond_a_radius_that_leaves_something_free(mechanism) -> None:
+    """A category is read as it is: no distance bounds how well two of them are told apart."""
+    near = power_card(made_query(mechanism, 0.1)).to_markdown()
     assert "read as it is, without noise" in near
+    assert "nothing is promised about two that do" in near
+    assert "at any distance" not in near
+    assert "Lipschitz privacy" not in near

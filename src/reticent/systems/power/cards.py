@@ -89,7 +89,7 @@ def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> Guarantee
         details.append(
             ("the radius, on one attribute alone", _in_own_units(query.schema, plan.radius))
         )
-        if isinstance(query.mechanism, KNormMechanism):
+        if isinstance(query, PowerQuery) and isinstance(query.mechanism, KNormMechanism):
             offset = _rounded_up(query.mechanism.metric_offset)
             protected += (
                 " Records at any distance r are told apart by at most "
@@ -105,7 +105,7 @@ def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> Guarantee
                     "read as it is, without noise",
                     (
                         "categories, and which numbers are missing: no two records within the "
-                        "radius differ in them"
+                        "radius differ in them, and nothing is promised about two that do"
                     ),
                 )
             )
