@@ -93,6 +93,7 @@ def test_steps_and_answers_add_up() -> None:
     twice = beyond(epsilon=0.5, delta=1e-3, hops=[3], answers=2)
     np.testing.assert_allclose(twice, [[3.0], [2 * chain]])
     assert beyond(epsilon=5.0, delta=1e-3, hops=[400])[1].tolist() == [1.0]
+    assert beyond(epsilon=800.0, delta=1e-5, hops=[0, 1, 2])[1].tolist() == [0.0, 1e-5, 1.0]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (2.0, 0.0), (1.0, 0.1)])
