@@ -48,8 +48,8 @@ def test_a_bundle_gives_space_radius_and_epsilon(command, encoder_bundle, inputs
 
 
 def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeypatch) -> None:
-    """Where categories are read as they are, a cap for rows h radii apart would be false; and with a
-    radius for each attribute distances of encoded rows say nothing.
+    """Where categories are read as they are, a cap for rows h radii apart would be false; and with
+    a radius for each attribute distances of encoded rows say nothing.
     """
     encoder = PowerEncoder(epsilon=1.0, delta=0.0, radius=0.1, schema=SCHEMA)
     rows = tmp_path / "rows.csv"
