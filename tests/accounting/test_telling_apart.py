@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,6 +75,18 @@ def test_many_inputs_the_cap_holds_and_is_reached_where_all_are_equally_far() ->
         assert best_success(2.0 * even, 0 * even, size) == pytest.approx(
             1 / (1 + (size - 1) * math.exp(-2.0)), rel=1e-7
         )
+
+
+@pytest.mark.parametrize("prices", [[1.0, 0.0, 0.0], [0.1, 0.2, 0.1], [1e-9, 0.0, 0.0], None])
+def test_any_prices_give_a_cap_that_holds(monkeypatch, prices) -> None:
+    """A solver that stops early, or fails, costs sharpness and nothing else."""
+    apart = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    best = best_success(apart, 0 * apart, 3)
+    found = None if prices is None else np.array(prices)
+    monkeypatch.setattr(
+        "reticent.accounting.telling_apart.linprog", lambda *_, **__: SimpleNamespace(x=found)
+    )
+    assert best - 1e-9 <= which_of_many_cap(apart, 0 * apart) <= 1.0
 
 
 def test_naming_seldom_does_not_help_without_a_delta() -> None:
