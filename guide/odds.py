@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 
 import numpy as np
 
 from reticent.accounting import epsilon_of_rdp, smallest_epsilon
 from reticent.accounting.exact_gaussian import gaussian_delta
-from reticent.accounting.telling_apart import which_of_two_cap
+from reticent.accounting.telling_apart import beyond, which_of_two_cap
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0)
 """Rows of the tables."""
@@ -54,19 +55,6 @@ def detected(false_alarms: float, *, epsilon: float, delta: float) -> float:
         1.0,
         math.exp(epsilon) * false_alarms + delta,
         1.0 - math.exp(-epsilon) * (1.0 - delta - false_alarms),
-    )
-
-
-def group(records: int, *, epsilon: float, delta: float) -> tuple[float, float]:
-    """The guarantee for data sets that differ in ``records`` records, from that for one.
-
-    Example:
-        >>> group(1, epsilon=0.5, delta=1e-6)
-        (0.5, 1e-06)
-    """
-    return (
-        records * epsilon,
-        min(1.0, delta * math.expm1(records * epsilon) / math.expm1(epsilon)),
     )
 
 
@@ -149,19 +137,34 @@ def group_table() -> str:
     """What a guarantee for one record is worth to a person or a family with several."""
     rows = ["| records of one person | ε | δ |", "|---|---|---|"]
     for records in (1, 2, 4, 10):
-        epsilon, delta = group(records, epsilon=1.0, delta=1e-6)
-        rows.append(f"| {records} | {epsilon:g} | {delta:.1g} |")
+        epsilon, delta = beyond(epsilon=1.0, delta=1e-6, hops=records)
+        rows.append(f"| {records} | {epsilon:g} | {rounded_up(float(delta)):g} |")
     return "\n".join(rows)
+
+
+def rounded_up(value: float) -> float:
+    """A bound above 0 to two digits, and not below it but for rounding in doubles.
+
+    Example:
+        >>> rounded_up(3.12e-5), rounded_up(1e-6)
+        (3.2e-05, 1e-06)
+    """
+    step = Decimal(f"{value:.12g}").normalize(Context(prec=2, rounding=ROUND_CEILING))
+    return float(step)
 
 
 def others_table() -> str:
     """What others spend, each with its source; rho is turned into epsilon here."""
     rows = ["| who | what | one unit | ε | source |", "|---|---|---|---|---|"]
     for use in OTHERS:
-        epsilon = f"{use.epsilon:.3g}" if use.rho is None else _of_rho(use.rho)
+        epsilon = _as_stated(use) if use.rho is None else _of_rho(use.rho)
         source = f"[{use.source}](../bibliography.md#{use.source})"
         rows.append(f"| {use.who} | {use.what} | {use.unit} | {epsilon} | {source} |")
     return "\n".join(rows)
+
+
+def _as_stated(use: Use) -> str:
+    return f"{use.epsilon:.3g}" + (f" at δ = {use.delta:g}" if use.delta else "")
 
 
 def _of_rho(rho: float) -> str:
@@ -192,7 +195,7 @@ class Use:
     Attributes:
         who, what, unit: in words.
         source: key of the bibliography.
-        epsilon: as the source states it.
+        epsilon, delta: as the source states them.
         rho: in its place, where the source states zero-concentrated privacy.
     """
 
@@ -201,6 +204,7 @@ class Use:
     unit: str
     source: str
     epsilon: float = 0.0
+    delta: float = 0.0
     rho: float | None = None
 
 
@@ -258,6 +262,7 @@ OTHERS = (
         "an analyst's view of a member",
         "rogers2020",
         epsilon=34.9,
+        delta=7e-9,
     ),
 )
 """Uses that state who is protected."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -76,6 +77,18 @@ def test_many_inputs_the_cap_holds_and_is_reached_where_all_are_equally_far() ->
         )
 
 
+@pytest.mark.parametrize("prices", [[1.0, 0.0, 0.0], [0.1, 0.2, 0.1], [1e-9, 0.0, 0.0], None])
+def test_any_prices_give_a_cap_that_holds(monkeypatch, prices) -> None:
+    """A solver that stops early, or fails, costs sharpness and nothing else."""
+    apart = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    best = best_success(apart, 0 * apart, 3)
+    found = None if prices is None else np.array(prices)
+    monkeypatch.setattr(
+        "reticent.accounting.telling_apart.linprog", lambda *_, **__: SimpleNamespace(x=found)
+    )
+    assert best - 1e-9 <= which_of_many_cap(apart, 0 * apart) <= 1.0
+
+
 def test_naming_seldom_does_not_help_without_a_delta() -> None:
     epsilon, share = 1.0, 0.1
     cap = math.e / (1 + math.e)
@@ -93,6 +106,7 @@ def test_steps_and_answers_add_up() -> None:
     twice = beyond(epsilon=0.5, delta=1e-3, hops=[3], answers=2)
     np.testing.assert_allclose(twice, [[3.0], [2 * chain]])
     assert beyond(epsilon=5.0, delta=1e-3, hops=[400])[1].tolist() == [1.0]
+    assert beyond(epsilon=800.0, delta=1e-5, hops=[0, 1, 2])[1].tolist() == [0.0, 1e-5, 1.0]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (2.0, 0.0), (1.0, 0.1)])

@@ -5,6 +5,7 @@ do.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,6 +78,29 @@ def test_which_of_two_reaches_its_cap_and_a_fault_exceeds_it() -> None:
         assert not found.exceeded
     faulty = which_of_two(responder(2, epsilon=2 * EPSILON), pair, setting(), name="pair")
     assert all(game.exceeded for game in faulty)
+
+
+def test_the_surest_answers_may_be_those_that_delta_gives_away() -> None:
+    """Every eighth input or so is given away, all others come from randomised response: private at
+    that delta, and whoever is sure is always right.
+    """
+    delta, pair = 0.12, np.array([[0, 1]])
+    kept, random = responder(2), np.random.default_rng(3)
+
+    def answer(which, sampler):
+        seen = kept.answer(which, sampler).values
+        return Answers(np.where(random.random(len(which)) < delta, 2 + which, seen), which < 0)
+
+    shares = np.exp(np.concatenate([kept.weigh(Answers(np.arange(2), None)), np.zeros((2, 2))]))
+    shares[2:] = np.eye(2)
+    leaking = replace(kept, answer=answer, weigh=lambda seen: np.log(shares + 1e-300)[seen.values])
+    all_answers, surest = which_of_two(leaking, pair, setting(delta=delta), name="pair")
+    assert surest.right == surest.trials < 0.2 * all_answers.trials
+    assert not surest.exceeded
+    # Two limits are estimated, so each of them may fail half as often.
+    assert 1 - surest.confidence == pytest.approx((1 - all_answers.confidence) / 2)
+    told = which_of_two(leaking, pair, setting(delta=delta / 3), name="pair")
+    assert [game.exceeded for game in told] == [True, True]
 
 
 def test_which_of_many_reaches_its_cap_and_a_fault_exceeds_it() -> None:

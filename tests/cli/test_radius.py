@@ -7,6 +7,11 @@ import json
 import numpy as np
 import pytest
 
+from reticent.systems import PowerEncoder
+from reticent.systems.power.protection import AttributeRadii
+from reticent.systems.power.query import PowerPlan, PowerQuery
+from tests.systems.power.made import RADII, SCHEMA, made_query
+
 
 @pytest.fixture
 def points(tmp_path):
@@ -40,6 +45,30 @@ def test_a_bundle_gives_space_radius_and_epsilon(command, encoder_bundle, inputs
     found = json.loads(answer.out)
     assert [at["radius"] for at in found["at"]] == [0.2]
     assert (found["norm"], found["caps"][0]["epsilon"]) == ("linf", 4.0)
+
+
+def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeypatch) -> None:
+    """Where categories are read as they are, a cap for rows h radii apart would be false; and with
+    a radius for each attribute distances of encoded rows say nothing.
+    """
+    encoder = PowerEncoder(epsilon=1.0, delta=0.0, radius=0.1, schema=SCHEMA)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("age\n1\n")
+    for query in (
+        made_query("clear-noise", 0.1),
+        made_query("score-levels", RADII),
+        PowerQuery(SCHEMA, made_query("clear-noise", 0.1).model, _code_within(RADII)),
+    ):
+        encoder.query_ = query
+        monkeypatch.setattr("reticent.cli.radius.open_bundle", lambda folder, key: encoder)
+        answer = command("radius", rows, "--bundle", tmp_path)
+        assert answer.status == 2
+        assert "nothing is promised about other rows" in answer.err
+
+
+def _code_within(radii) -> PowerPlan:
+    plan = {"epsilon": 1.0, "delta": 0.0, "radius": AttributeRadii.of(radii, SCHEMA)}
+    return PowerPlan(mechanism="code", codes=(0, 1), **plan)
 
 
 def test_columns_of_a_table(command, tmp_path) -> None:

@@ -91,6 +91,20 @@ def test_rules_give_what_they_promise() -> None:
     assert math.isnan(radii[5])  # one step at epsilon 2 is above the cap already
 
 
+@pytest.mark.parametrize("delta", [1e-4, 0.02, 0.3])
+def test_the_rule_of_the_median_pair_counts_delta(delta: float) -> None:
+    points = np.random.default_rng(1).uniform(size=(500, 2))
+    settings = {"epsilons": [0.1], "delta": delta}
+    rule = survey_radius(points, radii=[], **settings).rules[-1]
+    pure = survey_radius(points, radii=[], epsilons=[0.1]).rules[-1]
+    assert rule.radius > pure.radius or delta == 1e-4
+    least, nearly = (
+        survey_radius(points, radii=[factor * rule.radius], **settings).caps[0]
+        for factor in (1.0, 0.9)
+    )
+    assert least.median_pair <= 0.75 < nearly.median_pair
+
+
 def test_what_cannot_be_is_refused() -> None:
     points = np.random.default_rng(1).uniform(size=(50, 2))
     settings = {"radii": [0.1], "epsilons": [1.0]}

@@ -20,15 +20,18 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _UP = 1.0 + 2.0**-40
-"""Distances are computed in doubles; a hop more is always sound."""
+"""Keeps rounding of sums and quotients from putting a cap below what is proved."""
 
 _LARGEST = 700.0
+"""Nearly the largest exponent of a double."""
 
 
 def hops(distances: npt.ArrayLike, radius: float) -> Integers:
     """How many steps of at most ``radius`` lead from one point to the other, same shape.
 
     The points between must belong to the space as well: it is convex, or there is but one step.
+    Distances are computed in doubles: what is a last bit or two above a whole number of radii, such
+    as a neighbour at the radius, counts as that number.
 
     Args:
         distances: at least 0, any shape, in the norm of the neighbourhood.
@@ -77,8 +80,9 @@ def beyond(
     total = answers * epsilon * steps
     if delta == 0.0:
         return total, np.zeros_like(total)
-    exponent = np.minimum(epsilon * steps, _LARGEST)
-    grown = delta * np.expm1(exponent) / math.expm1(min(epsilon, _LARGEST))
+    # of the quotient e^(epsilon (h - 1)) is the part that may be too large for a double
+    growth = np.exp(np.minimum(epsilon * (steps - 1.0), _LARGEST))
+    grown = delta * growth * np.expm1(-epsilon * steps) / math.expm1(-epsilon)
     return total, np.minimum(answers * grown, 1.0)
 
 

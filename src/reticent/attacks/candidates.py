@@ -121,7 +121,8 @@ def attackable_query(system: Any) -> Query:
         return query
     raise InvalidInput(
         f"system: a {type(system).__name__} cannot be attacked here; expected a fitted "
-        "PosthocEncoder, PosthocClassifier or PowerEncoder with a guarantee"
+        "PosthocEncoder, PosthocClassifier or PowerEncoder, with a guarantee and a mechanism that "
+        "reads no attribute as it is"
     )
 
 

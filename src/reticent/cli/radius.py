@@ -132,8 +132,12 @@ def radius(
 
 
 def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
-    """Radius, epsilon, delta and norm of a bundle's guarantee."""
+    """Radius, epsilon, delta and norm of a bundle's guarantee, if steps of the radius lead from any
+    row to any other, in the space of its encoded rows.
+    """
     from reticent.core.guarantees import Neighborhood
+    from reticent.systems.power.protected_query import ProtectedQuery
+    from reticent.systems.power.protection import RADII_SPACE
 
     if system is None:
         return {}
@@ -143,6 +147,12 @@ def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
         raise InvalidInput(
             f"bundle={str(folder)!r}: its neighbours are no points within a radius; expected a "
             "bundle of a posthoc release, or of table rows within a radius"
+        )
+    query = getattr(system, "query_", None)
+    if adjacency.space == RADII_SPACE or isinstance(query, ProtectedQuery):
+        raise InvalidInput(
+            f"bundle={str(folder)!r}: its neighbours agree in some attributes, or have a radius "
+            "for each, and nothing is promised about other rows, however near; its card says which"
         )
     return {
         "radius": [adjacency.radius],

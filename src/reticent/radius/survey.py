@@ -125,7 +125,8 @@ def survey_radius(
 ) -> RadiusSurvey:
     """What each radius means for rows like these.
 
-    Counts of neighbours are exact, of all rows. Distances of random pairs are a sample.
+    Counts of neighbours are exact, of all rows. Distances of random pairs are a sample. Caps beyond
+    one step of a radius are for guarantees of all points of a convex space, as posthoc ones are.
 
     Args:
         points: shape (n, d), PUBLIC rows in the space that distance is measured in (for a bundle:
@@ -191,7 +192,7 @@ def survey_radius(
             for radius, within in zip(sizes, found.within, strict=True)
         ),
         caps=tuple(_caps(radius, epsilon, delta, apart) for radius in sizes for epsilon in budgets),
-        rules=_rules(found, apart, near, budgets),
+        rules=_rules(found, apart, near, budgets, delta),
     )
 
 
@@ -234,7 +235,7 @@ def _caps(radius: float, epsilon: float, delta: float, apart: Array) -> Caps:
 
 
 def _rules(
-    found: RowDistances, apart: Array, neighbour: int, epsilons: Sequence[float]
+    found: RowDistances, apart: Array, neighbour: int, epsilons: Sequence[float], delta: float
 ) -> tuple[Rule, ...]:
     """Radii that make a statement true of half of the rows, or of the median pair."""
     rules = [
@@ -249,9 +250,8 @@ def _rules(
             for name, distances in found.other.items()
         ),
     ]
-    odds = math.log(_MEDIAN_CAP / (1.0 - _MEDIAN_CAP))
     for epsilon in epsilons:
-        steps = math.floor(odds / epsilon * (1.0 + 2.0**-50))
+        steps = _most_steps(epsilon, delta)
         radius = float(np.median(apart)) / steps if steps else math.nan
         rules.append(
             Rule(
@@ -261,6 +261,19 @@ def _rules(
             )
         )
     return tuple(rules)
+
+
+def _most_steps(epsilon: float, delta: float) -> int:
+    """How many steps two points may be apart for the cap to stay at ``_MEDIAN_CAP`` or below."""
+    odds = math.log(_MEDIAN_CAP / (1.0 - _MEDIAN_CAP))
+    fewest, most = 0, math.floor(odds / epsilon * (1.0 + 2.0**-50))  # without delta
+    while delta and fewest < most:  # the cap grows with the steps
+        middle = (fewest + most + 1) // 2
+        if which_of_two_cap(*beyond(epsilon=epsilon, delta=delta, hops=middle)) <= _MEDIAN_CAP:
+            fewest = middle
+        else:
+            most = middle - 1
+    return most
 
 
 def _half_below(distances: Array) -> float:

@@ -130,8 +130,13 @@ def test_the_card_says_what_is_not_protected() -> None:
         "level response",
     ):
         assert words in text
-    near = power_card(made_query("clear-noise", 0.1)).to_markdown()
+
+
+@pytest.mark.parametrize("mechanism", PROTECTED)
+def test_the_card_says_what_is_read_as_it_is(mechanism: str) -> None:
+    near = power_card(made_query(mechanism, 0.1)).to_markdown()
     assert "read as it is, without noise" in near
+    assert "nothing is promised about two that do" in near
 
 
 @pytest.mark.parametrize("mechanism", ["score-noise", "clear-noise"])

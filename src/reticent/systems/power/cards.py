@@ -106,7 +106,7 @@ def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> Guarantee
                     "read as it is, without noise",
                     (
                         "categories, and which numbers are missing: no two records within the "
-                        "radius differ in them"
+                        "radius differ in them, and nothing is promised about two that do"
                     ),
                 )
             )
