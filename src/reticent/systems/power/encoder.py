@@ -66,8 +66,8 @@ class PowerEncoder(
         the whole record). With a radius, records at most that far apart in l2 of the encoded space
         are neighbours, where a change of any one attribute is at most 1. With K-norm noise on
         vectors (``mechanism="k-norm-l2"``) this is (epsilon / radius)-Lipschitz privacy too, up to
-        an offset of about 1e-6 from the grid, which the card states. The encoder itself may be known to everybody. ``card()`` says what is
-        assumed, docs/power.md proves it.
+        an offset of about 1e-6 from the grid, which the card states. The encoder itself may be
+        known to everybody. ``card()`` says what is assumed, docs/power.md proves it.
 
         ``mode="published"``: **no differential privacy**, for research. ``epsilon`` is then the
         paper's score of the density's smoothness; rows above it are withheld, the others are
