@@ -12,7 +12,7 @@ from reticent.service.metrics import FOLDER_VARIABLE
 from reticent.service.settings import Settings
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 _HANDED_OVER = "RETICENT_SERVICE_SETTINGS"
 """Environment variable by which workers get their settings; a command line would show a password
@@ -58,7 +58,7 @@ def serve(settings: Settings) -> None:
         )
 
 
-def worker() -> FastAPI:
+def worker() -> ASGIApp:
     """The application of a spawned worker, from what ``serve`` handed over."""
     from reticent.service.app import create_app
 
