@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 _HANDED_OVER = "RETICENT_SERVICE_SETTINGS"
 """Environment variable by which workers get their settings; a command line would show a password
 to every user of the machine."""
+
+_TURN = 0.0005
+"""Seconds for which a thread may keep others from running: a request too many is refused by one
+thread while another computes."""
 
 _PATIENCE = 30
 """Seconds that a stop waits for requests under way."""
@@ -33,6 +38,7 @@ def serve(settings: Settings) -> None:
     require("prometheus_client", extra="service")
     uvicorn = require("uvicorn", extra="service")
     configure(settings.level)
+    sys.setswitchinterval(_TURN)
     options: dict[str, Any] = {
         "host": settings.host,
         "port": settings.port,
@@ -64,6 +70,7 @@ def worker() -> ASGIApp:
 
     settings = Settings.model_validate_json(os.environ[_HANDED_OVER])
     configure(settings.level)
+    sys.setswitchinterval(_TURN)
     return create_app(settings)
 
 
