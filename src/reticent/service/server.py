@@ -19,7 +19,7 @@ _HANDED_OVER = "RETICENT_SERVICE_SETTINGS"
 """Environment variable by which workers get their settings; a command line would show a password
 to every user of the machine."""
 
-_TURN = 0.0005
+_TURN = 0.001
 """Seconds for which a thread may keep others from running: a request too many is refused by one
 thread while another computes."""
 
