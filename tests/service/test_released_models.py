@@ -143,7 +143,7 @@ def test_systems_that_answer_from_the_records_leave_no_bundle(
     for name in ("LinearVoteClassifier", "RadiusVotesClassifier", "PrivateKNNClassifier"):
         config.write_text(
             f'estimator = "{name}"\nbundle = "out"\n[parameters]\nepsilon = 1.0\n'
-            '[data]\nX = "rows.npy"\n'
+            '[data]\ninputs = "rows.npy"\n'
         )
         assert run(["fit", str(config)]) == 2
         told = capsys.readouterr().err
