@@ -132,3 +132,18 @@ def offers(module: str, name: str) -> bool:
     if hasattr(importlib.import_module(module), name):
         return True
     return importlib.util.find_spec(f"{module}.{name}") is not None
+
+
+def test_every_page_of_results_is_found_from_their_index() -> None:
+    folder = ROOT / "docs" / "results"
+    pages = set(folder.glob("**/*.md"))
+    reached, waiting = set(), [folder / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        for target in re.findall(r"\]\(([^)\s#]+)", without_code(page)):
+            place = (page.parent / target).resolve()
+            if place in pages - reached:
+                waiting.append(place)
+    assert len(pages) > 40
+    assert pages - reached == set()
