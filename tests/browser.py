@@ -31,6 +31,23 @@ _QUIET = (
     "--remote-debugging-pipe",
 )
 _PATIENCE = 60.0
+
+WIDTHS = (1200, 390)
+"""Pixels of the windows that pages are looked at in: on a screen and on a telephone."""
+
+_MEASURE = """
+(async () => {
+  if (window.MathJax && MathJax.startup) await MathJax.startup.promise;
+  const drawn = [...document.querySelectorAll('mjx-container svg')];
+  return {
+    written: document.querySelectorAll('.math').length,
+    typeset: drawn.filter(e => e.getBoundingClientRect().width > 0).length,
+    refused: document.querySelectorAll('mjx-merror').length,
+    wide: document.documentElement.scrollWidth,
+    missing: [...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src),
+  };
+})()
+"""
 _KEYS = {"Tab": 9, "Enter": 13, " ": 32}
 
 
@@ -84,6 +101,28 @@ class Page:
         )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
+
+    def faults(self, path: Path, width: int) -> list[str]:
+        """What is wrong with a page on disk in a window of ``width`` pixels: parts that stick out,
+        missing pictures, errors, formulas that are not typeset, requests to anywhere else.
+        """
+        self.problems.clear()
+        self.requests.clear()
+        self.size(width)
+        self.open(f"file://{path}")
+        found = self.run(_MEASURE)
+        wrong = [f"missing picture {source}" for source in found["missing"]]
+        wrong += [f"error: {problem}" for problem in self.problems]
+        wrong += [
+            f"loads {address}"
+            for address in self.requests
+            if not address.startswith(("file:", "data:"))
+        ]
+        if found["wide"] > width:
+            wrong.append(f"{found['wide']} pixels wide")
+        if found["typeset"] != found["written"] or found["refused"]:
+            wrong.append(f"formulas: {found}")
+        return wrong
 
     def press(self, key: str) -> None:
         """Presses a key."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Page
+from tests.browser import WIDTHS, Page
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
@@ -26,8 +26,6 @@ QUESTIONS = {
 """Sections of the page of questions, and what people type who look for them."""
 
 
-WIDTHS = (1200, 390)
-
 SAMPLE = (
     "index",
     "start/hospital",
@@ -43,45 +41,10 @@ SAMPLE = (
 )
 """What is looked at without `--soak`."""
 
-MEASURE = """
-(async () => {
-  if (window.MathJax && MathJax.startup) await MathJax.startup.promise;
-  const drawn = [...document.querySelectorAll('mjx-container svg')];
-  return {
-    written: document.querySelectorAll('.math').length,
-    typeset: drawn.filter(e => e.getBoundingClientRect().width > 0).length,
-    refused: document.querySelectorAll('mjx-merror').length,
-    wide: document.documentElement.scrollWidth,
-    missing: [...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src),
-  };
-})()
-"""
-
-
-def faults(browser: Page, path: Path, width: int) -> list[str]:
-    """What is wrong with a page at a width."""
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.size(width)
-    browser.open(f"file://{path}")
-    found = browser.run(MEASURE)
-    wrong = [f"missing picture {source}" for source in found["missing"]]
-    wrong += [f"error: {problem}" for problem in browser.problems]
-    wrong += [
-        f"loads {address}"
-        for address in browser.requests
-        if not address.startswith(("file:", "data:"))
-    ]
-    if found["wide"] > width:
-        wrong.append(f"{found['wide']} pixels wide")
-    if found["typeset"] != found["written"] or found["refused"]:
-        wrong.append(f"formulas: {found}")
-    return wrong
-
 
 def faults_of(browser: Page, pages: list[Path], width: int) -> dict[str, list[str]]:
     """Faults by page, of those that have any."""
-    found = {page.name: faults(browser, page, width) for page in pages}
+    found = {page.name: browser.faults(page, width) for page in pages}
     return {name: wrong for name, wrong in found.items() if wrong}
 
 
@@ -99,8 +62,8 @@ def test_every_page_opens_from_disk(site: Path, browser: Page, width: int) -> No
 
 
 def test_formulas_are_typeset_at_all(site: Path, browser: Page) -> None:
-    browser.open(f"file://{site / 'choose' / 'epsilon.html'}")
-    assert browser.run(MEASURE)["typeset"] >= 6
+    assert browser.faults(site / "choose" / "epsilon.html", 1200) == []
+    assert browser.run("document.querySelectorAll('mjx-container svg').length") >= 6
 
 
 @pytest.mark.parametrize(
@@ -118,7 +81,7 @@ def test_formulas_are_typeset_at_all(site: Path, browser: Page) -> None:
 def test_faults_are_found(tmp_path: Path, browser: Page, body: str, fault: str) -> None:
     page = tmp_path / "page.html"
     page.write_text(f"<!doctype html><meta name='viewport' content='width=device-width'>{body}")
-    found = faults(browser, page, 390)
+    found = browser.faults(page, 390)
     assert bool(found) is bool(fault)
     assert fault in " ".join(found)
 

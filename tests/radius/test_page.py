@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from PIL import Image
 from scipy.spatial.distance import cdist
 
 from reticent.radius import page, survey_radius
+from tests.browser import WIDTHS, chromium
 
 RADII = (0.2, 0.5, 1.0)
 
@@ -62,3 +64,11 @@ def test_the_figure_draws_shares_and_rules(rows: Any, monkeypatch: pytest.Monkey
 
 def test_one_radius_has_no_figure(rows: Any) -> None:
     assert "<img" not in page.radius_page(survey_of(rows, (0.5,)))
+
+
+@pytest.mark.browser
+def test_it_fits_a_screen_and_a_telephone(rows: Any, tmp_path: Path) -> None:
+    written = tmp_path / "radius.html"
+    written.write_text(page.radius_page(survey_of(rows)), encoding="utf-8")
+    with chromium(tmp_path / "profile") as browser:
+        assert {width: browser.faults(written, width) for width in WIDTHS} == {1200: [], 390: []}

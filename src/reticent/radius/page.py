@@ -190,7 +190,7 @@ def _chart(survey: RadiusSurvey) -> str:
         )
         for epsilon, style, marker in zip(epsilons, _STYLES, _MARKERS, strict=False)
     ]
-    return line_chart(
+    drawn = line_chart(
         series,
         [],
         title="Cap on naming the right one of two random rows",
@@ -199,6 +199,7 @@ def _chart(survey: RadiusSurvey) -> str:
         y_name="cap, median pair",
         y_range=(0.5, 1.0),
     )
+    return f'<div class="scroll" role="region" aria-label="Caps" tabindex="0">{drawn}</div>'
 
 
 def _rules(survey: RadiusSurvey) -> str:
