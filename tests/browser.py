@@ -1,4 +1,6 @@
-"""A real Chromium, driven over a pipe by its own protocol: no driver, no port, no package."""
+"""A real Chromium, driven over a pipe by its own protocol: no driver, no port, no package, and no
+network but that of this machine.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ _QUIET = (
     "--disable-background-networking",
     "--disable-extensions",
     "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
@@ -74,8 +77,11 @@ class Page:
         self._until("Page.loadEventFired")
 
     def run(self, expression: str) -> Any:
-        """The value of an expression in the page."""
-        found = self._call("Runtime.evaluate", {"expression": expression, "returnByValue": True})
+        """The value of an expression in the page, or what it promises."""
+        found = self._call(
+            "Runtime.evaluate",
+            {"expression": expression, "returnByValue": True, "awaitPromise": True},
+        )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
@@ -139,7 +145,9 @@ class Page:
             self.requests.append(values["request"]["url"])
         elif method == "Log.entryAdded" and values["entry"]["level"] == "error":
             self.problems.append(values["entry"]["text"])
-        elif method == "Runtime.exceptionThrown":
+        elif method == "Runtime.exceptionThrown" or (
+            method == "Runtime.consoleAPICalled" and values["type"] == "error"
+        ):
             self.problems.append(str(values))
 
     def _read(self, latest: float) -> dict[str, Any]:
