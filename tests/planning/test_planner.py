@@ -118,8 +118,22 @@ def test_public_rows_alone_are_taken_where_others_are_hardly_ahead():
     for found in close:
         behind = found.best.score - next(row.score for row in found.rows if row.method == "alone")
         assert (found.winner.method == "alone") == (behind <= CLOSE * found.close)
-    far = planned([Known("a", 0.95), alone], rows=6000)
+    far = planned([Known("a", 0.95), alone], rows=1900)
     assert far.winner.method == "a"
+
+
+def test_with_many_public_rows_the_winner_is_private_only_where_it_is_clearly_better():
+    alone = Known("alone", 0.9, requirements=PUBLIC)
+    taken = []
+    for share in (0.9, 0.905, 0.95):
+        for seed in range(4):
+            found = planned([Known("a", share), alone], rows=2000, random_state=seed)
+            row = next(row for row in found.rows if row.method == "alone")
+            said = any("nothing private is needed" in warning for warning in found.warnings)
+            assert said == row.as_good == (row.behind <= 2 * row.behind_error)
+            assert (found.winner.method == "alone") == said
+            taken.append(found.winner.method)
+    assert taken == ["alone"] * 8 + ["a"] * 4
 
 
 @pytest.mark.parametrize(("grown_by", "first"), [(0.0, "b"), (0.1, "a")])
@@ -151,11 +165,18 @@ def test_errors_of_cross_validation_are_not_too_small():
     assert (means <= 2 * plain).mean() < expected - 0.1
 
 
-def test_few_public_rows_are_named():
-    assert any(
-        "400 labelled public rows" in warning for warning in planned([Known("a", 0.9)]).warnings
-    )
-    assert planned([Known("a", 0.9)], rows=2000).warnings == ()
+@pytest.mark.parametrize(
+    ("rows", "private", "wanted"),
+    [(400, 10_000, 2000), (1999, 100, 2000), (2000, 10_000, 0), (2000, 10_001, 2001)],
+)
+def test_few_public_rows_are_named(rows, private, wanted):
+    """Fewer than 2,000, or than a fifth of the private records."""
+    warnings = planned([Known("a", 0.9)], rows=rows, n_private=private).warnings
+    if not wanted:
+        assert warnings == ()
+    else:
+        (warning,) = (text for text in warnings if "labelled public rows" in text)
+        assert f"{rows} labelled public rows: with fewer than {wanted} " in warning
 
 
 def test_without_labels_methods_are_only_ranked():

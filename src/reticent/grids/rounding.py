@@ -23,7 +23,14 @@ often lie on k units.
 """
 
 GRID_BITS = 26
-_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24}
+
+# Long doubles have 64 or 113 bits where they are more than float64, and elsewhere are not trusted.
+_LONG = 2.0 ** -(np.finfo(np.longdouble).nmant + 1)
+_ROUNDOFF = {
+    "float64": 2.0**-53,
+    "float32": 2.0**-24,
+    "longdouble": _LONG if np.finfo(np.longdouble).nmant in {63, 112} else 2.0**-53,
+}
 
 
 def grid_unit(scale: float) -> float:
@@ -43,7 +50,7 @@ def float_error(terms: int, scale: float, precision: str = "float64") -> float:
     Args:
         terms: the sum of the lengths of all dot products on the way.
         scale: a bound on the sum of magnitudes carried through all maps.
-        precision: "float64" or "float32".
+        precision: "float64", "float32" or "longdouble".
     """
     return 16.0 * (terms + 16.0) * _ROUNDOFF[precision] * scale
 
@@ -61,7 +68,11 @@ def grid_point(steps: Array, unit: float) -> Array:
 
 
 def rounded_up(
-    values: Array, error: float, unit: float, exactly: Callable[[tuple[int, ...]], Fraction]
+    values: Array,
+    error: float,
+    unit: float,
+    exactly: Callable[[tuple[int, ...]], Fraction],
+    closer: Callable[[tuple[int, ...]], tuple[np.longdouble, float]] | None = None,
 ) -> Array:
     """The least grid point at or above the exact quantities, shape as ``values``.
 
@@ -71,6 +82,8 @@ def rounded_up(
         unit: step of the grid.
         exactly: the exact quantity at an index of ``values``; asked only where ``error`` leaves a
             choice.
+        closer: a value and its error at such an index, asked before ``exactly`` because it takes
+            less time; None if there is none.
 
     Example:
         >>> rounded_up(np.array([0.3, 0.5]), 1e-9, 1.0, lambda index: Fraction(0)).tolist()
@@ -78,6 +91,12 @@ def rounded_up(
     """
     low, high = steps_up(values - error, unit), steps_up(values + error, unit)
     for index in map(tuple, np.argwhere(low != high).tolist()):
+        if closer is not None:
+            value, bound = closer(index)
+            ends = [np.ceil((value + end) / unit - float(OFFSET)) for end in (-bound, bound)]
+            if ends[0] == ends[1]:
+                high[index] = float(ends[1])
+                continue
         high[index] = ceil(exactly(index) / Fraction(unit) - OFFSET)
     return grid_point(high, unit)
 

@@ -11,8 +11,10 @@ looking at the region (as CROWN does) are sound and not isotone. Proofs: docs/ce
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +95,7 @@ class RelaxedForward:
         layer = len(chain)
         weight, scale = self.weights[layer], self.scales[layer]
         unit = max(grid_unit(scale), 128.0 * finest)
-        error = float_error(sum(part.shape[1] for part in self.weights[: layer + 1]) + layer, scale)
+        terms = sum(part.shape[1] for part in self.weights[: layer + 1]) + layer
         rows = np.concatenate([weight, -weight])
         offsets = np.concatenate([self.biases[layer], -self.biases[layer]])
         upper = np.empty((len(box.lower), len(rows)))
@@ -103,19 +105,18 @@ class RelaxedForward:
             lines = [_lines(_part(values, part)) for values in chain]
             upper[part] = self._largest(rows, offsets, lines, _part(box, part), slope)
 
-        def exactly(index: tuple[int, ...]) -> Fraction:
+        def at(index: tuple[int, ...], cast: Callable[[Array], Any]) -> Any:
             point, row = slice(index[0], index[0] + 1), slice(index[1], index[1] + 1)
-            lines = [_lines(_exact(_part(values, point))) for values in chain]
-            exact = self._largest(
-                fractions(rows[row]),
-                fractions(offsets[row]),
-                lines,
-                _exact(_part(box, point)),
-                slope,
-            )
-            return Fraction(exact[0, 0])
+            lines = [_lines(_cast(_part(values, point), cast)) for values in chain]
+            ball = _cast(_part(box, point), cast)
+            return self._largest(cast(rows[row]), cast(offsets[row]), lines, ball, slope)[0, 0]
 
-        steps = rounded_up(upper, error, unit, exactly) / finest
+        def closer(index: tuple[int, ...]) -> tuple[np.longdouble, float]:
+            return at(index, np.longdouble), float_error(terms, scale, "longdouble")
+
+        error = float_error(terms, scale)
+        exactly = partial(at, cast=fractions)
+        steps = rounded_up(upper, error, unit, exactly, closer) / finest
         return Interval(-steps[:, len(weight) :], steps[:, : len(weight)], finest)
 
     def _largest(
@@ -126,13 +127,20 @@ class RelaxedForward:
         constant = np.broadcast_to(offsets, (len(box.lower), len(rows)))
         for layer, line in reversed(list(enumerate(lines))):
             weight, bias = self.weights[layer], self.biases[layer]
-            positive = np.maximum(rows, 0)
-            constant = constant + (positive @ line.intercept[:, :, None])[..., 0]
+            if exact:
+                weight, bias = fractions(weight), fractions(bias)
             below = np.where(line.on, 1, line.unstable * lower_slope)
             below = fractions(below) if exact else below
-            rows = positive * line.slope[:, None, :] + (rows - positive) * below[:, None, :]
-            constant = constant + rows @ (fractions(bias) if exact else bias)
-            rows = rows @ (fractions(weight) if exact else weight)
+            # The lines multiply the next matrix and not the rows, of which there are more.
+            positive = np.maximum(rows, 0)
+            negative = rows - positive
+            above = line.intercept + line.slope * bias
+            constant = (
+                constant
+                + (positive @ above[:, :, None] + negative @ (below * bias)[:, :, None])[..., 0]
+            )
+            rows = positive @ (line.slope[:, :, None] * weight)
+            rows = rows + negative @ (below[:, :, None] * weight)
         middle, reach = (
             (box.lower + box.upper) * box.unit / 2,
             (box.upper - box.lower) * box.unit / 2,
@@ -166,6 +174,8 @@ def _part(values: Interval, rows: slice) -> Interval:
     return Interval(values.lower[rows], values.upper[rows], values.unit)
 
 
-def _exact(values: Interval) -> Interval:
-    """The same intervals in fractions; their unit is a power of two and so exact as it is."""
-    return Interval(fractions(values.lower * values.unit), fractions(values.upper * values.unit), 1)
+def _cast(values: Interval, cast: Callable[[Array], Any]) -> Interval:
+    """The same intervals as fractions or long doubles; their unit is a power of two and so exact as
+    it is.
+    """
+    return Interval(cast(values.lower * values.unit), cast(values.upper * values.unit), 1)

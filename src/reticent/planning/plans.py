@@ -16,7 +16,11 @@ from reticent.planning.survey import Entry
 from reticent.planning.tasks import Task
 
 CLOSE = 0.25
-"""Joint standard errors by which a method that uses private records has to be ahead."""
+"""Joint standard errors by which a method that uses private records has to be ahead of public rows
+alone, where these are few.
+"""
+SURE = 2.0
+"""Joint standard errors within which a row counts as no worse than the best one."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,11 @@ class PlanRow:
     private: bool
     estimator_there: bool
     entry: Entry
+
+    @property
+    def as_good(self) -> bool:
+        """Whether it is within two joint standard errors of the best row."""
+        return self.behind <= SURE * self.behind_error
 
     @property
     def uses(self) -> PublicUse:
@@ -145,11 +154,15 @@ class Plan:
     def winner(self) -> PlanRow:
         """The row to take: the highest score among methods that this package has an estimator for.
 
-        Where labelled public rows alone are within a quarter of a joint standard error of it, they
-        are taken: they give nothing private away.
+        Labelled public rows alone give nothing private away, so they are taken where they are as
+        good: where there are enough of them, within two joint standard errors of the best row,
+        which is when a plan says that nothing private is needed; where there are few, and the
+        highest score rests on other data sets too, within a quarter of one.
         """
         there = [row for row in self.rows if row.estimator_there] or list(self.rows)
-        alone = (row for row in there if row.uses is PublicUse.LABELS_ALONE)
+        alone = [row for row in there if row.uses is PublicUse.LABELS_ALONE]
+        if self.task.n_public >= self.task.enough_public:
+            return next((row for row in alone[:1] if row.as_good), there[0])
         margin = CLOSE * self.close
         return next((row for row in alone if there[0].score - row.score <= margin), there[0])
 

@@ -16,12 +16,12 @@ from papers.private_knn.rungs import public_rows_alone, radius_votes, released, 
 def test_rows_are_ordered_and_carry_their_errors_and_settings() -> None:
     found = {
         "public rows alone": Found([0.5]),
-        "cells": Found([0.8, 0.9, 0.7], {"cells": 64, "components": 10}),
+        "cells": Found([0.8, 0.9, 0.7], {"cells": 64, "share": 1 / 3}),
     }
     lines = table("digits", 2.0, found, 10).splitlines()
-    at = lines.index("| cells | for good | 80.00 % | 5.77 | 3 | cells 64, components 10 |")
+    at = lines.index("| cells | for good | 80.00 % | 5.77 | 3 | cells 64, share 0.3333 |")
     assert lines[at + 1] == "| public rows alone | no private record | 50.00 % | no noise | 1 | - |"
-    assert lines[-1].startswith("Not run: noisy gradient descent; ")
+    assert lines[-1].startswith("Not run: moments; ")
     assert "PATE" in lines[-1]
     assert "cells" not in lines[-1]
 
