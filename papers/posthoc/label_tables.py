@@ -27,7 +27,7 @@ from torch import nn
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -207,11 +207,7 @@ def run(
     rungs = Rungs(Embedded.of(data, embedder, settings, seed=seed), report)
 
     def cell(name: str, compute: Callable[[], Results]) -> Results:
-        path = cells / f"{name}-{radius:g}.json"
-        if not path.is_file():
-            write_result(path, json.dumps(compute()))
-        found: Results = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        return cached_result(cells / f"{name}-{radius:g}.json", compute)
 
     def rule(name: str, epsilon: float) -> Results:
         near = rungs.adjacency(radius)

@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import EPSILONS, SETTINGS, TableSettings, settings_of
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from reticent.datasets import Dataset, load
 from reticent.systems import Calibration, PosthocEncoder
@@ -193,24 +193,27 @@ def run(
     embedders = folder / f"seed{embedder_seed}"
     for made in (cells, embedders):
         made.mkdir(parents=True, exist_ok=True)
-    rungs: Rungs | None = None
+
+    @cache
+    def rungs() -> Rungs:
+        embedder = cached_embedder(data, settings, embedders, seed=embedder_seed, report=report)
+        return Rungs.of(data, embedder, settings, rows=rows, seed=seed, report=report)
+
     results: Results = {}
     for place, radius in enumerate(radii):
         results[f"{radius:g}"] = {}
         for index, epsilon in enumerate(epsilons):
             path = cells / f"{radius / epsilon:.6g}.json"
-            if not path.is_file():
-                if rungs is None:
-                    embedder = cached_embedder(
-                        data, settings, embedders, seed=embedder_seed, report=report
-                    )
-                    rungs = Rungs.of(data, embedder, settings, rows=rows, seed=seed, report=report)
-                found = rungs.cell(epsilon=epsilon, radius=radius)
-                write_result(path, json.dumps(found))
-            results[f"{radius:g}"][f"{epsilon:g}"] = json.loads(path.read_text(encoding="utf-8"))
+            results[f"{radius:g}"][f"{epsilon:g}"] = cached_result(
+                path, partial(_measured, rungs, epsilon=epsilon, radius=radius)
+            )
             done = place * len(epsilons) + index + 1
             report("ladder", done, len(radii) * len(epsilons), math.nan)
     return results
+
+
+def _measured(rungs: Callable[[], Rungs], *, epsilon: float, radius: float) -> Results:
+    return rungs().cell(epsilon=epsilon, radius=radius)
 
 
 def markdown(title: str, runs: Sequence[Results], *, notes: Sequence[str] = ()) -> str:

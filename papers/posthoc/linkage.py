@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from reticent.attacks import attack_fitted
 from reticent.datasets import Table, load_imdb
@@ -79,10 +80,8 @@ def run(
         for epsilon in epsilons:
             for kind in KINDS:
                 path = cells / f"{kind}-{place}-{epsilon:g}.json"
-                if not path.is_file():
-                    cell = _cell(kind, data, train, labels, radius, epsilon, seed, trials)
-                    write_result(path, json.dumps(cell))
-                found[f"{kind}-{epsilon:g}"] = json.loads(path.read_text(encoding="utf-8"))
+                cell = partial(_cell, kind, data, train, labels, radius, epsilon, seed, trials)
+                found[f"{kind}-{epsilon:g}"] = cached_result(path, cell)
                 done += 1
                 report("linkage", done, total, math.nan)
         results[rule] = found
@@ -168,7 +167,7 @@ def markdown(runs: Sequence[Results]) -> str:
         "standard error. Sentiment: right on held-out reviews. Named: someone who knows",
         f"{CANDIDATES} reviews, one of which was answered about, and goes by the exact",
         "probabilities of the mechanism, names it rightly; in brackets the proved cap on",
-        f"everybody. Without an answer that is {1 / CANDIDATES:.3f}. Delta is 0, nothing is withheld.",
+        f"everybody. Without an answer that is {1 / CANDIDATES:.3f}. Delta is 0.",
         "",
     ]
     for rule, found in means.items():

@@ -20,7 +20,7 @@ from reticent.lipschitz.interval import (
     first_layer_values,
     forward_stages,
 )
-from reticent.lipschitz.relaxation import LOWER_SLOPES, RelaxedForward
+from reticent.lipschitz.relaxation import LOWER_SLOPES, Inputs, RelaxedForward
 from reticent.networks import affine_chain
 
 HALF = 2.0
@@ -56,7 +56,7 @@ def boxes(rng, step, count, inputs):
 
 
 def ranges_over(forward, box):
-    return forward(box, forward.intervals[0](box))
+    return forward(Inputs.boxes(box), *[forward.intervals[0](box)] * 2)
 
 
 def test_ranges_contain_sampled_pre_activations_and_lie_inside_intervals():
@@ -96,7 +96,7 @@ def test_substitution_is_the_optimum_of_the_linear_program(slope):
     forward, _, step = forward_of(network)
     box = boxes(rng, step, 5, 3)
     first = forward.intervals[0](box)
-    found = forward._relaxed(box, [first], first.unit, slope)
+    found = forward._relaxed(Inputs.boxes(box), [first], first.unit, slope)
     one, two = (layer.dense() for layer in network.linear_layers()[:2])
     bias_one, bias_two = (layer.bias for layer in network.linear_layers()[:2])
     for row in range(5):
@@ -192,7 +192,7 @@ def test_exact_path_stays_in_fractions():
     forward, _, step = forward_of(chain(rng, 2, 4, 3, 2))
     box = boxes(rng, step, 1, 2)
     fractions = relaxation.fractions
-    exact_box = relaxation._cast(box, fractions)
+    exact_box = Inputs.boxes(box).cast(fractions)
     lines = [relaxation._lines(relaxation._cast(forward.intervals[0](box), fractions))]
     weight, bias = (fractions(part[1]) for part in (forward.weights, forward.biases))
     for slope in LOWER_SLOPES:
@@ -233,7 +233,9 @@ def test_balls_that_are_no_boxes_cut_the_first_layer_only_for_intervals():
     bound = IntervalBound(network, domain=Box.cube(3, HALF), input_norm=Norm.L1, output=Norm.L1)
     forward, stages, step = forward_of(network)
     region = bound.region(rng.uniform(-1, 1, size=(20, 3)), np.full(20, 0.7))
-    values = forward(region.box, first_layer_values(stages[0], region, bound._first_norms))[1]
+    first = first_layer_values(stages[0], region, bound._first_norms)
+    over = forward.intervals[0](region.box)
+    values = forward(Inputs.boxes(region.box), over, first)[1]
     moves = rng.normal(size=(20, 300, 3))
     moves *= 0.7 * rng.random((20, 300, 1)) / np.abs(moves).sum(axis=2, keepdims=True)
     points = np.clip(region.centers[:, None] * step + moves, -HALF, HALF).reshape(-1, 3)

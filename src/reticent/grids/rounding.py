@@ -10,8 +10,9 @@ point lies inside the error, exact rational arithmetic does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, isqrt
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def rounded_up(
     values: Array,
     error: float,
     unit: float,
-    exactly: Callable[[tuple[int, ...]], Fraction],
+    exactly: Callable[[tuple[int, ...]], Fraction | Surd],
     closer: Callable[[tuple[int, ...]], tuple[np.longdouble, float]] | None = None,
 ) -> Array:
     """The least grid point at or above the exact quantities, shape as ``values``.
@@ -99,6 +100,42 @@ def rounded_up(
                 continue
         high[index] = ceil(exactly(index) / Fraction(unit) - OFFSET)
     return grid_point(high, unit)
+
+
+@dataclass(frozen=True)
+class Surd:
+    """The number ``rational + sqrt(square)``, exactly.
+
+    Attributes:
+        rational: any fraction.
+        square: a fraction of at least 0.
+
+    Example:
+        >>> ceil(Surd(Fraction(1), Fraction(2))), ceil(Surd(Fraction(1), Fraction(4)))
+        (3, 3)
+    """
+
+    rational: Fraction
+    square: Fraction
+
+    def __add__(self, other: Fraction) -> Surd:
+        return Surd(self.rational + other, self.square)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Fraction) -> Surd:
+        return Surd(self.rational - other, self.square)
+
+    def __truediv__(self, other: Fraction) -> Surd:
+        """Divided by a fraction above 0."""
+        return Surd(self.rational / other, self.square / other**2)
+
+    def __ceil__(self) -> int:
+        numerator, denominator = self.square.as_integer_ratio()
+        # The root lies within 1 / denominator above this.
+        below = Fraction(isqrt(numerator * denominator), denominator)
+        least = ceil(self.rational + below)
+        return least if (least - self.rational) ** 2 >= self.square else least + 1
 
 
 def fractions(values: Array) -> Array:

@@ -15,14 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import CertificationFailed
-from reticent.grids.arithmetic import Array, power_of_two_at_least
+from reticent.grids.arithmetic import Array
 from reticent.grids.rounding import (
     OFFSET,
     float_error,
@@ -40,6 +38,7 @@ from reticent.lipschitz.directional import (
     largest,
     ranges,
     relaxed,
+    rescaled,
     separate,
 )
 
@@ -90,22 +89,7 @@ class Pairs:
         Raises:
             CertificationFailed: the product of the layers' magnitudes leaves float64.
         """
-        units = [
-            power_of_two_at_least(float(np.abs(matrix).max(initial=0.0))) for matrix in matrices
-        ]
-        exponent = sum(float(np.log2(unit)) for unit in units)
-        if abs(exponent) > 900:
-            raise CertificationFailed(
-                "the product of the layers' weights leaves float64; expected a rescaled network"
-            )
-        scaled = tuple(matrix / unit for matrix, unit in zip(matrices, units, strict=True))
-        if not all(
-            np.array_equal(part * unit, matrix)
-            for part, unit, matrix in zip(scaled, units, matrices, strict=True)
-        ):
-            raise CertificationFailed(
-                "a layer has weights more than 2**1000 apart; expected a rescaled network"
-            )
+        scaled, unit = rescaled(matrices)
         magnitude = np.unique(np.abs(directions), axis=0)
         for matrix in scaled[:-1]:
             magnitude = magnitude @ np.abs(matrix).T
@@ -123,7 +107,7 @@ class Pairs:
             error=float_error(terms, scale) + 2.0**-900,
             screen_error=_screen_error(scaled, scale),
             grid=grid_unit(scale),
-            unit=prod(units),
+            unit=unit,
         )
 
     @property
@@ -338,7 +322,7 @@ class Pairs:
 
 def _tops(screen: Array32, functionals: Indices) -> Indices:
     """The place in the flattened screen where each of these functionals has its largest bound."""
-    signs, _, directions = screen.shape
+    directions = screen.shape[2]
     own = screen[:, functionals].transpose(1, 0, 2).reshape(len(functionals), -1).argmax(axis=1)
     sign, direction = np.divmod(own, directions)
     return np.ravel_multi_index((sign, functionals, direction), screen.shape)

@@ -461,10 +461,17 @@ def _comparisons(rows: Sequence[PlanRow]) -> list[str]:
     alone = [
         row for row in rows if row.entry.candidate.requirements.public is PublicUse.LABELS_ALONE
     ]
-    if alone and any(row.private for row in rows) and (best in alone or alone[0].as_good):
+    if not alone or not any(row.private for row in rows):
+        return found
+    if best in alone:
         found.append(
-            f"public rows alone train as good a model ({alone[0].name}): nothing private is "
-            "needed, and nothing has to be protected"
+            f"public rows alone train as good a model ({best.name}): nothing private is needed, "
+            "and nothing has to be protected"
+        )
+    elif alone[0].as_good:
+        found.append(
+            f"public rows alone may train as good a model ({alone[0].name}), within two joint "
+            "standard errors of the best: where they do, nothing private is needed"
         )
     return found
 

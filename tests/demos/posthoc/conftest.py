@@ -20,7 +20,6 @@ def tiny_outcome() -> DemoOutcome:
         settings,
         epsilons=(2.0, 8.0),
         embedder=replace(settings.embedder, epochs=40),
-        label_mechanism="noisy-max",
         epochs=15,
         published=("Encoder", "C-N"),
         published_epochs=20,

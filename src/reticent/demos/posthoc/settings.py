@@ -26,7 +26,7 @@ class DemoConfig:
             card that are kept are of the embedding that loses least accuracy among those.
         embedder: how pictures become embeddings.
         mechanism: release mechanism of embeddings; "auto" takes the best of all for each.
-        label_mechanism: mechanism of the label release; "auto" takes the best of all.
+        label_mechanism: mechanism of the label release.
         outputs: released values per picture.
         hidden: widths of the obfuscator.
         epochs: passes of our obfuscators over the embeddings.
@@ -45,7 +45,7 @@ class DemoConfig:
     embedder: EmbedderConfig
     least_closed: float = 1 / 3
     mechanism: str = "auto"
-    label_mechanism: str = "auto"
+    label_mechanism: str = "noisy-max"
     outputs: int = 4
     hidden: tuple[int, ...] = (32,)
     epochs: int = 50

@@ -427,9 +427,7 @@ class PowerEncoder(
         self, plan: PowerPlan, schema: TabularSchema, *, several: bool
     ) -> tuple[str, ...]:
         """What is compared."""
-        if several and (
-            self.mode == "published" or self.mechanism not in ("auto", *SEVERAL_TASKS)
-        ):
+        if several and (self.mode == "published" or self.mechanism not in ("auto", *SEVERAL_TASKS)):
             raise InvalidParameter(
                 f"mode={self.mode!r}, mechanism={self.mechanism!r}: expected mode 'private' and "
                 f"mechanism {' or '.join(map(repr, SEVERAL_TASKS))} or 'auto' for several columns "
