@@ -21,14 +21,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from http.client import HTTPConnection, HTTPException
 from itertools import count
 from pathlib import Path
 
 import numpy as np
+from http_load import Loaded, load
 
 from reticent.core import Guarantee, Scope
 from reticent.ledger import Ledger
@@ -125,40 +124,27 @@ class Server:
 
 
 def ask_for(
-    server: Server, secret: str, rows: list[list[float]], *, clients: int, seconds: float
-) -> tuple[list[float], Counter[int], float, dict[int, list[float]]]:
-    """Times of all answers, statuses, seconds on the clock, and times by status."""
-    body = json.dumps({"rows": rows}).encode()
-    run, taken = os.urandom(6).hex(), count()
-    times: dict[int, list[float]] = {}
-    turn = threading.Lock()
-    end = time.perf_counter() + seconds
+    server: Server,
+    secret: str,
+    rows: list[list[float]],
+    *,
+    clients: int,
+    seconds: float,
+    rest: float = 0.0,
+) -> Loaded:
+    """What ``clients`` see that ask about ``rows``, each time with a new idempotency key."""
+    body = json.dumps({"rows": rows}, separators=(",", ":")).encode()
+    head = (
+        f"POST /v1/bundles/labels/answers HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"Authorization: Bearer {secret}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nIdempotency-Key: {os.urandom(6).hex()}-"
+    ).encode()
+    taken = count()
 
-    def one() -> None:
-        connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
-        while time.perf_counter() < end:
-            started = time.perf_counter()
-            headers = {
-                "Authorization": f"Bearer {secret}",
-                "Content-Type": "application/json",
-                "Idempotency-Key": f"{run}-{next(taken)}",
-            }
-            connection.request("POST", "/v1/bundles/labels/answers", body, headers)
-            told = connection.getresponse()
-            told.read()
-            with turn:
-                times.setdefault(told.status, []).append(time.perf_counter() - started)
-        connection.close()
+    def request() -> bytes:
+        return b"%b%d\r\n\r\n%b" % (head, next(taken), body)
 
-    started = time.perf_counter()
-    threads = [threading.Thread(target=one) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    lasted = time.perf_counter() - started
-    statuses = Counter({status: len(found) for status, found in times.items()})
-    return times.get(200, []), statuses, lasted, times
+    return load(server.port, request, clients=clients, seconds=seconds, rest=rest)
 
 
 def in_process(folder: Path, url: str, rows: np.ndarray, seconds: float) -> None:
@@ -201,6 +187,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=("in-process", "service", "overload"),
+        default=["in-process", "service", "overload"],
+    )
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
@@ -208,43 +200,55 @@ def main() -> None:
         (folder / "bundles").mkdir()
         url = chosen.postgres or f"sqlite:///{folder / 'ledger.db'}"
         secret, rows = make(folder, url)
-        in_process(folder, url, rows, chosen.seconds)
-        for workers in chosen.workers:
+        if "in-process" in chosen.only:
+            in_process(folder, url, rows, chosen.seconds)
+        for workers in chosen.workers if "service" in chosen.only else ():
             server = Server(folder, url, workers)
             try:
                 for many, clients in ((1, 32), (100, 8), (1000, 4)):
                     asked = rows[:many].tolist()
                     ask_for(server, secret, asked, clients=clients, seconds=1.0)
                     before = server.busy()
-                    times, statuses, lasted, _ = ask_for(
-                        server, secret, asked, clients=clients, seconds=chosen.seconds
+                    seen = ask_for(server, secret, asked, clients=clients, seconds=chosen.seconds)
+                    busy = server.busy() - before
+                    _tell("service", workers, many, seen.times.get(200, []), seen.lasted, busy)
+                    print(
+                        f"  statuses {_statuses(seen)}; largest process {server.memory():.0f} MiB; "
+                        f"clients took {seen.busy / seen.lasted:.0%} of a processor"
                     )
-                    _tell("service", workers, many, times, lasted, server.busy() - before)
-                    print(f"  statuses {dict(statuses)}; largest process {server.memory():.0f} MiB")
             finally:
                 server.stop()
-        overload(folder, url, secret, rows, chosen.seconds)
+        if "overload" in chosen.only:
+            overload(folder, url, secret, rows, chosen.seconds)
 
 
 def overload(folder: Path, url: str, secret: str, rows: np.ndarray, seconds: float) -> None:
-    """Four times as many clients as the queue holds; how soon the rest is refused."""
-    server = Server(folder, url, 1, queue=16)
+    """Four times as many clients as the queue holds: such that wait after 429 as they are told, and
+    such that ask again at once.
+    """
     ledger = Ledger.open(url, anchor=folder / "anchors")
-    try:
-        before = sum(budget.spent_epsilon for budget in ledger.report().budgets)
-        times, statuses, _, by_status = ask_for(
-            server, secret, rows[:100].tolist(), clients=64, seconds=seconds
+    for rest, clients in ((1.0, "obedient"), (0.0, "insistent")):
+        server = Server(folder, url, 1, queue=16)
+        try:
+            before = sum(budget.spent_epsilon for budget in ledger.report().budgets)
+            seen = ask_for(
+                server, secret, rows[:1].tolist(), clients=64, seconds=seconds, rest=rest
+            )
+            after = sum(budget.spent_epsilon for budget in ledger.report().budgets)
+        finally:
+            server.stop()
+        refused = seen.times.get(429, [float("nan")])
+        print(
+            f"overload by {clients} clients: {_statuses(seen)}; 429 after "
+            f"{np.median(refused) * 1000:.1f} ms (median), {np.quantile(refused, 0.99) * 1000:.1f} "
+            f"ms (p99); charged {(after - before) / 1e5:.0f} requests for "
+            f"{len(seen.times.get(200, []))} answers"
         )
-        after = sum(budget.spent_epsilon for budget in ledger.report().budgets)
-    finally:
-        server.stop()
-        ledger.close()
-    refused = by_status.get(429, [float("nan")])
-    print(
-        f"overload: {dict(statuses)}; 429 after {np.median(refused) * 1000:.1f} ms (median), "
-        f"{np.quantile(refused, 0.99) * 1000:.1f} ms (p99) as the client sees it; charged "
-        f"{(after - before) / 1e5 / 100:.0f} requests for {len(times)} answers"
-    )
+    ledger.close()
+
+
+def _statuses(seen: Loaded) -> dict[int, int]:
+    return {status: len(times) for status, times in sorted(seen.times.items())}
 
 
 if __name__ == "__main__":

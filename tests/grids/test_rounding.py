@@ -61,7 +61,31 @@ def test_grid_points_are_exact():
     assert steps_up(grid_point(steps, 1.0), 1.0).tolist() == steps.tolist()
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant == 52, reason="long doubles are float64 here")
+def test_long_doubles_decide_what_float64_leaves_open_and_fractions_the_rest():
+    """Errors of 0.3 leave every value open; a value 2**-60 above a grid point needs fractions only
+    where long doubles are told to be good for 2**-50.
+    """
+    unit, near = 1.0, Fraction(3) + OFFSET
+    exact = [near, near + Fraction(1, 2**60), near - Fraction(1, 2**60), Fraction(1, 3)]
+    values = np.array([float(x) for x in exact])
+    asked = []
+
+    def closer(index):
+        return np.longdouble(float(near)) + np.longdouble(float(exact[index[0]] - near)), 2.0**-61
+
+    def exactly(index):
+        asked.append(index[0])
+        return exact[index[0]]
+
+    expected = [exactly_up(x, Fraction(1)) for x in exact]
+    assert [Fraction(x) for x in rounded_up(values, 0.3, unit, exactly, closer)] == expected
+    assert asked == [0]
+    rounded_up(values, 0.3, unit, exactly, lambda index: (closer(index)[0], 2.0**-50))
+    assert asked == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", "longdouble"])
 def test_float_error_covers_dot_products_that_cancel(precision):
     rng = np.random.default_rng(1)
     worst = 0.0
@@ -76,7 +100,8 @@ def test_float_error_covers_dot_products_that_cancel(precision):
             scale = float(np.abs(x.astype(float)) @ np.abs(y.astype(float)))
             worst = max(
                 worst,
-                float(abs(exact - Fraction(float(x @ y)))) / float_error(length, scale, precision),
+                float(abs(exact - Fraction(*(x @ y).as_integer_ratio())))
+                / float_error(length, scale, precision),
             )
     assert 0 < worst < 0.1
 

@@ -223,7 +223,8 @@ class Store:
             try:
                 return work()
             except LedgerUnavailable as error:
-                if getattr(getattr(error.__cause__, "orig", None), "sqlstate", None) not in _UNDONE:
+                origin = getattr(error.__cause__, "orig", error.__cause__)
+                if getattr(origin, "sqlstate", None) not in _UNDONE:
                     raise
         return work()
 
@@ -350,11 +351,22 @@ class Store:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.Error, UnicodeDecodeError) as error:
+        except (
+            sa.exc.DBAPIError,
+            sa.exc.TimeoutError,
+            sqlite3.Error,
+            UnicodeDecodeError,
+            *self._driver_errors(),
+        ) as error:
             self._hide_secrets(error)
             raise LedgerUnavailable(
                 f"{self.name}: {self._reason(error)}; nothing is released"
             ) from error
+
+    def _driver_errors(self) -> tuple[type[Exception], ...]:
+        """What the driver of the database raises, where SQLAlchemy does not wrap it."""
+        driver = None if self._engine is None else self._engine.dialect.dbapi
+        return () if driver is None else (driver.Error,)
 
     def _reason(self, error: Exception) -> str:
         text = " ".join(str(getattr(error, "orig", None) or error).split())

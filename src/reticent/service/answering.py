@@ -17,7 +17,7 @@ from threading import Semaphore
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, RowMapping
+from sqlalchemy.engine import Connection
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.errors import (
@@ -31,6 +31,7 @@ from reticent.core.scopes import Scope
 from reticent.ledger.charging import Posting, charge_many, charge_one
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.postings import Booking, Page
+from reticent.ledger.prepared import Prepared
 from reticent.ledger.reservations import Reservation
 from reticent.ledger.schema import service_answers
 from reticent.service.bodies import answer_body, receipt_of
@@ -72,10 +73,21 @@ class Answer:
     repeated: bool
 
 
+@dataclass(frozen=True)
+class _Row:
+    """What is stored of a request."""
+
+    request: bytes
+    state: str
+    due: int
+    receipt: str | None
+    body: bytes
+
+
 class _Repeated(Exception):
     """The request was charged before; leaves ``release`` before anything is drawn."""
 
-    def __init__(self, row: RowMapping) -> None:
+    def __init__(self, row: _Row) -> None:
         super().__init__("repeated")
         self.row = row
 
@@ -149,10 +161,10 @@ class Answering:
         )
 
         def store(page: Page) -> None:
-            filled = page.connection.execute(
-                _ANSWERED, {**request.names, "name": receipt.identifier, "bytes": body}
+            filled = _ANSWERED.run(
+                page.connection, {**request.names, "name": receipt.identifier, "bytes": body}
             )
-            if not filled.rowcount:
+            if not filled:
                 self._check_stored(page.connection, request, receipt.identifier)
             reservation.committing(receipt.identifier)(page)
 
@@ -207,11 +219,11 @@ class Answering:
                     "due": int((now + self._lease) * _MICROSECONDS),
                     "booked": done.id,
                 }
-                page.connection.execute(_CHARGED, values)
+                _CHARGED.run(page.connection, values)
             return done
 
         done = self.waited(work)
-        if isinstance(done, RowMapping):
+        if isinstance(done, _Row):
             raise _Repeated(done)
         return posting.result(done)
 
@@ -231,26 +243,26 @@ class Answering:
         that seemed to have failed is well.
         """
         row = _find(connection, request)
-        if row is None or row["receipt"] != receipt:
+        if row is None or row.receipt != receipt:
             raise _lost()
 
-    def _again(self, request: Request, row: RowMapping) -> Answer:
-        if bytes(row["request"]) != request.digest:
+    def _again(self, request: Request, row: _Row) -> Answer:
+        if row.request != request.digest:
             raise InvalidInput(
                 "Idempotency-Key: stands for another request of this client; repeat that one, or "
                 "choose a new key"
             )
-        if row["state"] == "answered":
-            return Answer(bytes(row["body"]), repeated=True)
-        if row["state"] == "charged" and self._clock() * _MICROSECONDS < row["due"]:
+        if row.state == "answered":
+            return Answer(row.body, repeated=True)
+        if row.state == "charged" and self._clock() * _MICROSECONDS < row.due:
             raise RequestUnderWay(
                 "this request is charged and being answered; repeat it a little later, with the "
                 "same key"
             )
-        if row["state"] == "charged":
+        if row.state == "charged":
             found = self._writer.post(lambda page: _give_up(page, request))
-            if found["state"] == "answered":
-                return Answer(bytes(found["body"]), repeated=True)
+            if found.state == "answered":
+                return Answer(found.body, repeated=True)
         raise _lost()
 
 
@@ -293,13 +305,17 @@ def _lost() -> AnswerLost:
     )
 
 
-def _find(connection: Connection, request: Request) -> RowMapping | None:
-    return connection.execute(_ROW, request.names).mappings().first()
+def _find(connection: Connection, request: Request) -> _Row | None:
+    row = _ROW.first(connection, request.names)
+    if row is None:
+        return None
+    body = b"" if row.body is None else bytes(row.body)
+    return _Row(bytes(row.request), row.state, row.due, row.receipt, body)
 
 
-def _give_up(page: Page, request: Request) -> RowMapping:
+def _give_up(page: Page, request: Request) -> _Row:
     """Marks a request as lost, unless it was answered in the meantime; its row as it is then."""
-    page.connection.execute(_LOST, request.names)
+    _LOST.run(page.connection, request.names)
     row = _find(page.connection, request)
     assert row is not None  # rows are never removed
     return row
@@ -309,14 +325,21 @@ _HERE = (
     service_answers.c.principal == sa.bindparam("who"),
     service_answers.c.idempotency_key == sa.bindparam("which"),
 )
-_CHARGED = service_answers.insert()
-_ROW = sa.select(service_answers).where(*_HERE)
-_ANSWERED = (
+_CHARGED = Prepared(
+    service_answers.insert(),
+    columns=("principal", "idempotency_key", "request", "state", "charged_at", "due", "booked"),
+)
+_ROW = Prepared(
+    sa.select(
+        *(service_answers.c[name] for name in ("request", "state", "due", "receipt", "body"))
+    ).where(*_HERE)
+)
+_ANSWERED = Prepared(
     service_answers.update()
     .where(*_HERE, service_answers.c.state == "charged")
     .values(state="answered", receipt=sa.bindparam("name"), body=sa.bindparam("bytes"))
 )
-_LOST = (
+_LOST = Prepared(
     service_answers.update()
     .where(*_HERE, service_answers.c.state == "charged")
     .values(state="lost")

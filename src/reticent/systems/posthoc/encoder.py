@@ -51,8 +51,8 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
             "discriminants", "auto" (all of these but the published ones, scored on calibration
             rows; ``considered_`` has every score), a part such as
             ``Published("arl", "contrastive")``, or your own trained torch module.
-        certificate: "auto", "interval", "enumeration", "layered", "operator-norm" (affine maps and
-            sorted pairs of any number of inputs), "exact" (the constant itself, by
+        certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
+            number of inputs), "operator-norm" (affine maps and sorted pairs), "exact" (the constant itself, by
             complete search; small ReLU networks and l-infinity only, and ``path="global"``: the
             time of a search depends on the point), or your own subclass of ``LipschitzBound``, for
             whose soundness you vouch.
