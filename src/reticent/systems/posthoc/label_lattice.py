@@ -170,7 +170,8 @@ def promising_lattice(
 
     def worth(lattice: Lattice) -> float:
         weights = cell_weights(rows, lattice, seed=seed)
-        return exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=_TRIAL).worth
+        found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=_TRIAL)
+        return float(found.worth)
 
     return max(lattices, key=worth)
 
@@ -212,7 +213,7 @@ def _most_cells(rows: LatticeRows, lattice: Lattice, cells: float | None) -> flo
     if cells is not None:
         return cells
     axes = sum(size > 1 for size in lattice.shape)
-    return min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes))
+    return float(min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes)))
 
 
 def cell_weights(
