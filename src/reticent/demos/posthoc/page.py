@@ -96,7 +96,7 @@ def _facts(results: dict[str, Any]) -> str:
     )
     held_out = results["data"]["held_out"]
     return (
-        f'<p>{escape(" ".join(on_headline(results)))}</p>'
+        f"<p>{escape(' '.join(on_headline(results)))}</p>"
         f'<ul class="facts" aria-label="Main results">{"".join(items)}</ul>'
         f"<p>The first four carry the same proved total, {_total(results, epsilon)} per "
         "picture, for embeddings within distance "
