@@ -23,7 +23,7 @@ from reticent.grids.rounding import float_error, fractions, grid_unit, rounded_u
 from reticent.lipschitz.directional import Mask, rescaled
 from reticent.lipschitz.relaxation import dual_norms
 
-_WORKING_NUMBERS = 2**19
+_WORKING_NUMBERS = 2**16
 _TINY = 2.0**-400
 """Squares of smaller numbers count as nothing; matrices are at most 1."""
 
