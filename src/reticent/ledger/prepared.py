@@ -42,8 +42,8 @@ class Prepared:
         self._compiled: dict[str, tuple[str, Parameters, Sequence[str] | None]] = {}
         self._row: Callable[[Iterable[Any]], Any] = tuple
         if isinstance(statement, sa.Select):
-            row: Any = namedtuple("Row", [column.name for column in statement.selected_columns])
-            self._row = row._make
+            named: Any = namedtuple  # its names are known when it runs
+            self._row = named("Row", [column.name for column in statement.selected_columns])._make
 
     def rows(self, connection: Connection, parameters: Parameters) -> list[Any]:
         """All rows of a select, each with its columns as attributes."""
