@@ -108,7 +108,12 @@ with open("visits.csv", "w") as file:
 ledger.grant(Scope(subject="patient-7"), Guarantee(100_000.0, 0.0, encoder.guarantee.adjacency))
 requests = [ages[:3].reshape(-1, 1), ages[3:5].reshape(-1, 1)]
 """,
-    "docs/power.md": ADULT,
+    "docs/power.md": ADULT
+    + """
+married = list(table.columns).index("marital-status")
+private_income, private_married = labels, private_rows[:, married] == "Married-civ-spouse"
+income, married = public_labels, public_rows[:, married] == "Married-civ-spouse"
+""",
     "docs/private-knn.md": DIGITS
     + """
 private_pictures, labels, public_pictures = X[:900] / 16, y[:900], X[900:1500] / 16
