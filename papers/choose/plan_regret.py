@@ -276,11 +276,48 @@ def survey_of(case: Results) -> Survey:
     )
 
 
+def hindsight(case: Results, place: int) -> tuple[str, dict[str, float]]:
+    """The setting that is best on one half of the draws at a total, and what every setting is worth
+    on the other half.
+    """
+    truth = {name: np.array(draws)[place] for name, draws in case["truth"]["accuracy"].items()}
+    half = DRAWS // 2
+    best = max(truth, key=lambda name: float(truth[name][:half].mean()))
+    return best, {name: float(draws[half:].mean()) for name, draws in truth.items()}
+
+
+def oracle_regrets(cases: Sequence[Results]) -> list[Results]:
+    """For each case and total: the regret of the setting that is best on all *other* splits of the
+    same data set, where it was fitted on all private records. It knows everything but which rows
+    this split drew, so no rule that chooses from public rows should be expected to do better.
+    """
+    found = []
+    for case in cases:
+        others = [
+            other
+            for other in cases
+            if (other["data"], other["size"]) == (case["data"], case["size"])
+            and other["split"] != case["split"]
+        ]
+        if not others:
+            continue
+        for place in range(len(EPSILONS)):
+            best, worth = hindsight(case, place)
+            known = sorted(
+                set.intersection(*(set(one["truth"]["accuracy"]) for one in [case, *others]))
+            )
+            means = [
+                np.mean([one["truth"]["accuracy"][name][place] for one in others]) for name in known
+            ]
+            taken = known[int(np.argmax(means))]
+            regret = 100 * (worth[best] - worth[taken])
+            found.append({"data": case["data"], "size": case["size"], "regret": regret})
+    return found
+
+
 def regrets_of(case: Results, prior: Prior) -> list[Results]:
     """For each total: what the plan took, what it is worth, and what the best in hindsight is."""
     survey = survey_of(case)
-    truth = {name: np.array(draws) for name, draws in case["truth"]["accuracy"].items()}
-    half = DRAWS // 2
     found = []
     for place, epsilon in enumerate(EPSILONS):
         chosen = planned(
@@ -291,8 +328,7 @@ def regrets_of(case: Results, prior: Prior) -> list[Results]:
             task=place,
         )
         taken = chosen.winner.name
-        best = max(truth, key=lambda name: truth[name][place, :half].mean())
-        worth = {name: float(draws[place, half:].mean()) for name, draws in truth.items()}
+        best, worth = hindsight(case, place)
         found.append(
             {
                 "data": case["data"],
@@ -372,22 +408,28 @@ def markdown(results: Results) -> str:
             "best one is chosen on other draws of the noise than it is scored on, so a regret can "
             "be below 0. Where there are few public rows the plan mixes in what methods lost on "
             "the *other* data sets. Methods that release a model, and public rows alone; delta = "
-            f"{DELTA:g}; standard errors over data sets."
+            f"{DELTA:g}; standard errors over data sets. The oracle takes the setting that is best "
+            "on the other splits of the same data set, with all private records: it knows "
+            "everything but which rows this split drew."
         ),
         "",
-        "| public rows | cases | mean regret | within .5 points | largest |",
-        "|---|---|---|---|---|",
+        "| public rows | who chooses | cases | mean regret | within .5 points | largest |",
+        "|---|---|---|---|---|---|",
     ]
     heads = {
         "enough": "2,000, at least a fifth of the private records",
         "few": "a twentieth of the private records",
     }
-    for size, row in results["summary"].items():
-        error = "" if row["error"] is None else f" ± {row['error']:.2f}"
-        lines.append(
-            f"| {heads[size]} | {row['cases']} | {row['mean']:.2f}{error} | "
-            f"{100 * row['within .5']:.0f} % | {row['largest']:.2f} |"
-        )
+    for size in results["summary"]:
+        for who, rows in (("the plan", results["summary"]), ("an oracle", results["oracle"])):
+            if size not in rows:
+                continue
+            row = rows[size]
+            error = "" if row["error"] is None else f" ± {row['error']:.2f}"
+            lines.append(
+                f"| {heads[size]} | {who} | {row['cases']} | {row['mean']:.2f}{error} | "
+                f"{100 * row['within .5']:.0f} % | {row['largest']:.2f} |"
+            )
     lines += [
         "",
         (
@@ -431,7 +473,11 @@ def main(arguments: list[str] | None = None) -> None:
                 print(f"{data}, {size}, split {split}: {cases[-1]['seconds']} s", flush=True)
     prior = prior_from(cases)
     regrets = [one for case in cases for one in regrets_of(case, prior)]
-    results = {"summary": summary(regrets), "cases": regrets}
+    results = {
+        "summary": summary(regrets),
+        "oracle": summary(oracle_regrets(cases)),
+        "cases": regrets,
+    }
     write_result(chosen.out / "plan_regret.json", json.dumps(results, indent=1))
     write_result(chosen.out / "plan_regret.md", markdown(results))
     if chosen.write_prior:

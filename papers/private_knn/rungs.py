@@ -38,6 +38,7 @@ from papers.result_files import write_result
 from reticent.datasets import load
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.radius_votes import RadiusVotesClassifier
 from reticent.systems.votes.released_model import ReleasedModel
@@ -48,6 +49,7 @@ Integers = npt.NDArray[np.int64]
 SEEDS = (0, 1, 2)
 RELEASED: dict[str, type[ReleasedModel]] = {
     "cells": CellsClassifier,
+    "moments": MomentClassifier,
     "noisy gradient descent": NoisyGradientClassifier,
 }
 Way = Callable[[Rows, float, tuple[int, ...]], Found]
@@ -205,6 +207,11 @@ def _box(points: Array) -> tuple[Array, Array]:
 WAYS: dict[str, tuple[str, Way]] = {
     "public rows alone": ("no private record", public_rows_alone),
     "cells": ("for good", lambda *given: released("cells", *given)),
+    "moments": ("for good", lambda *given: released("moments", *given)),
+    "moments, support vector machine on the surest labels": (
+        "for good",
+        lambda *given: released("moments", *given, student_share=0.88),
+    ),
     "noisy gradient descent": (
         "for good",
         lambda *given: released("noisy gradient descent", *given),
@@ -239,7 +246,7 @@ def table(data: str, epsilon: float, found: dict[str, Found], scored: int) -> st
         seeds = len(row.right)
         error = 100 * float(np.std(row.right, ddof=1)) / seeds**0.5 if seeds > 1 else None
         shown = "no noise" if error is None else f"{error:.2f}"
-        settings = ", ".join(f"{key} {value}" for key, value in row.settings.items()) or "-"
+        settings = ", ".join(f"{key} {_shown(value)}" for key, value in row.settings.items()) or "-"
         lines.append(
             f"| {name} | {WAYS[name][0]} | {100 * float(np.mean(row.right)):.2f} % | {shown} | "
             f"{seeds} | {settings} |"
@@ -247,6 +254,10 @@ def table(data: str, epsilon: float, found: dict[str, Found], scored: int) -> st
     if missing := [name for name in WAYS if name not in found]:
         lines += ["", f"Not run: {'; '.join(missing)}."]
     return "\n".join(lines) + "\n"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def run(data: str, epsilon: float, ways: list[str], *, folder: Path, seeds: tuple[int, ...]) -> str:

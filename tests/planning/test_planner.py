@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,8 +119,32 @@ def test_public_rows_alone_are_taken_where_others_are_hardly_ahead():
     for found in close:
         behind = found.best.score - next(row.score for row in found.rows if row.method == "alone")
         assert (found.winner.method == "alone") == (behind <= CLOSE * found.close)
-    far = planned([Known("a", 0.95), alone], rows=6000)
+    far = planned([Known("a", 0.95), alone], rows=1900)
     assert far.winner.method == "a"
+
+
+def test_many_public_rows_decide_by_what_was_measured_on_them():
+    """A private method may be far ahead by the score, and is not taken for that."""
+    alone = Known("alone", 0.9, requirements=PUBLIC)
+    level = noise_level(task(n_public=2000))
+    elsewhere = Case("other", 0.2, level, {"accuracy": {"a": 0.0, "alone": 0.5}})
+    taken = []
+    for share in (0.9, 0.91, 0.97):
+        for seed in range(4):
+            found = planned(
+                [Known("a", share), alone],
+                rows=2000,
+                random_state=seed,
+                prior=Prior((elsewhere, replace(elsewhere, data="third"))),
+            )
+            row = next(row for row in found.rows if row.method == "alone")
+            assert (found.winner is row) == (row.behind <= CLOSE * row.behind_error)
+            said = [text for text in found.warnings if text.startswith("public rows alone")]
+            assert bool(said) == (found.best is row or row.behind <= 2 * row.behind_error)
+            assert all(("may train" in text) == (found.best is not row) for text in said)
+            taken.append((share, found.winner.method))
+    assert {method for share, method in taken if share == 0.97} == {"a"}
+    assert sum(method == "alone" for share, method in taken if share == 0.9) >= 2
 
 
 @pytest.mark.parametrize(("grown_by", "first"), [(0.0, "b"), (0.1, "a")])
@@ -151,11 +176,18 @@ def test_errors_of_cross_validation_are_not_too_small():
     assert (means <= 2 * plain).mean() < expected - 0.1
 
 
-def test_few_public_rows_are_named():
-    assert any(
-        "400 labelled public rows" in warning for warning in planned([Known("a", 0.9)]).warnings
-    )
-    assert planned([Known("a", 0.9)], rows=2000).warnings == ()
+@pytest.mark.parametrize(
+    ("rows", "private", "wanted"),
+    [(400, 10_000, 2000), (1999, 100, 2000), (2000, 10_000, 0), (2000, 10_001, 2001)],
+)
+def test_few_public_rows_are_named(rows, private, wanted):
+    """Fewer than 2,000, or than a fifth of the private records."""
+    warnings = planned([Known("a", 0.9)], rows=rows, n_private=private).warnings
+    if not wanted:
+        assert warnings == ()
+    else:
+        (warning,) = (text for text in warnings if "labelled public rows" in text)
+        assert f"{rows} labelled public rows: with fewer than {wanted} " in warning
 
 
 def test_without_labels_methods_are_only_ranked():

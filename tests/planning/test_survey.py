@@ -16,10 +16,10 @@ from reticent.planning.survey import Trials, grown
 from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, NoisySign, rows_and_labels, task
 
 
-def trials(candidates, *, rows=400, **changed):
+def trials(candidates, *, rows=400, data=None, **changed):
     X, y = rows_and_labels(rows)
     settings = {
-        "rows": X,
+        "rows": data if data is not None else X,
         "labels": y,
         "labelled": True,
         "tasks": (task(n_public=rows),),
@@ -31,20 +31,25 @@ def trials(candidates, *, rows=400, **changed):
     return Trials(**{**settings, **changed}).run(candidates)
 
 
-def test_every_row_is_held_out_once_and_never_stands_in_for_itself():
-    X, y = rows_and_labels(100)
+@pytest.mark.parametrize("use", [PublicUse.ROWS, PublicUse.LABELS_ALONE, PublicUse.LABELS_TOO])
+def test_every_row_is_scored_once_by_methods_that_never_saw_it(use):
+    X, _ = rows_and_labels(100)
     X[:, 1] = np.arange(100)
     held = []
 
     class Watched(Known):
         def evaluate(self, settings, tasks, stand_ins, queries, **rest):
             held.append(set(queries[:, 1]))
-            assert not held[-1] & set(stand_ins.private_rows[:, 1])
+            for rows, labels in (
+                (stand_ins.private_rows, stand_ins.private_labels),
+                (stand_ins.public_rows, stand_ins.public_labels),
+            ):
+                assert not held[-1] & set(rows[:, 1])
+                assert labels is None or (labels == rows[:, 0]).all()
             return super().evaluate(settings, tasks, stand_ins, queries, **rest)
 
-    one = {"rows": X, "labels": y, "tasks": (task(n_public=100),), "seed": 3}
-    settings = {"labelled": True, "scoring": scoring_of("accuracy"), "seconds": math.inf}
-    Trials(**one, **settings, report=lambda *told: None).run([Watched("one", 1.0)])
+    watched = Watched("one", 1.0, requirements=Requirements(public=use))
+    trials([watched], rows=100, seed=3, data=X)
     folds = held[::2]  # each fold is used at full and at half size
     assert sum(len(fold) for fold in folds) == 100
     assert set().union(*folds) == set(range(100))

@@ -25,10 +25,6 @@ from reticent.tables.frames import named_rows
 from reticent.tables.schema import TabularSchema
 
 SECONDS = 300.0
-FEW_ROWS = 2000
-"""Labelled public rows below which a plan says that it may be wrong."""
-FEW_SHARE = 0.2
-"""The same for public rows over private records."""
 
 _CURVE = (0.1, 0.3, 3.0)
 _ANSWERS = (1, 10, 100, 1000, 10_000, 100_000)
@@ -184,7 +180,7 @@ def planned(
     """
     wanted = survey.tasks[task]
     aim = replace(wanted, labels=labels)
-    few = wanted.n_public < max(FEW_ROWS, FEW_SHARE * wanted.n_private)
+    few = wanted.n_public < wanted.enough_public
     cases = prior if prior is not None else shipped_prior()
     ranked = _ranked(survey, task, scoring, cases if labelled else Prior(()))
     rows = tuple(_rows(survey, ranked, aim, labelled))
@@ -433,11 +429,10 @@ def _warnings(
             "something, their scores do not, and what accuracy to expect cannot be said"
         )
     if labelled and few:
-        wanted = max(FEW_ROWS, math.ceil(FEW_SHARE * task.n_private))
         more = "; what methods lost on other data sets was mixed in" if prior else ""
         found.append(
-            f"{task.n_public} labelled public rows: with fewer than {wanted} the order of close "
-            f"methods is uncertain{more}"
+            f"{task.n_public} labelled public rows: with fewer than {task.enough_public} the order "
+            f"of close methods is uncertain{more}"
         )
     if task.guarantee.delta * task.n_private >= 1:
         found.append(
@@ -461,19 +456,22 @@ def _comparisons(rows: Sequence[PlanRow]) -> list[str]:
     constants = [
         row for row in rows if row.entry.candidate.requirements.public is PublicUse.NOTHING
     ]
-    if constants and (best in constants or constants[0].behind <= 2 * constants[0].behind_error):
+    if constants and (best in constants or constants[0].as_good):
         found.append("no method here beats the constant by more than two standard errors")
     alone = [
         row for row in rows if row.entry.candidate.requirements.public is PublicUse.LABELS_ALONE
     ]
-    if (
-        alone
-        and any(row.private for row in rows)
-        and (best in alone or alone[0].behind <= 2 * alone[0].behind_error)
-    ):
+    if not alone or not any(row.private for row in rows):
+        return found
+    if best in alone:
         found.append(
-            f"public rows alone train as good a model ({alone[0].name}): nothing private is "
-            "needed, and nothing has to be protected"
+            f"public rows alone train as good a model ({best.name}): nothing private is needed, "
+            "and nothing has to be protected"
+        )
+    elif alone[0].as_good:
+        found.append(
+            f"public rows alone may train as good a model ({alone[0].name}), within two joint "
+            "standard errors of the best: where they do, nothing private is needed"
         )
     return found
 

@@ -17,6 +17,8 @@ from reticent.planning.tasks import Task
 
 CLOSE = 0.25
 """Joint standard errors by which a method that uses private records has to be ahead."""
+SURE = 2.0
+"""Joint standard errors within which a row may be as good as the best one, as warnings say."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class PlanRow:
     private: bool
     estimator_there: bool
     entry: Entry
+
+    @property
+    def as_good(self) -> bool:
+        """Whether it may be as good as the best row: within two joint standard errors of it."""
+        return self.behind <= SURE * self.behind_error
 
     @property
     def uses(self) -> PublicUse:
@@ -145,13 +152,18 @@ class Plan:
     def winner(self) -> PlanRow:
         """The row to take: the highest score among methods that this package has an estimator for.
 
-        Where labelled public rows alone are within a quarter of a joint standard error of it, they
-        are taken: they give nothing private away.
+        Labelled public rows alone give nothing private away, so they are taken where they are
+        within a quarter of a joint standard error of the best row: as measured where there are
+        enough of them, and by the score, which rests on other data sets too, where they are few.
         """
         there = [row for row in self.rows if row.estimator_there] or list(self.rows)
-        alone = (row for row in there if row.uses is PublicUse.LABELS_ALONE)
-        margin = CLOSE * self.close
-        return next((row for row in alone if there[0].score - row.score <= margin), there[0])
+        alone = [row for row in there if row.uses is PublicUse.LABELS_ALONE]
+        if self.task.n_public >= self.task.enough_public:
+            close = [row for row in alone[:1] if row.behind <= CLOSE * row.behind_error]
+        else:
+            margin = CLOSE * self.close
+            close = [row for row in alone if there[0].score - row.score <= margin]
+        return next(iter(close), there[0])
 
     @property
     def estimator(self) -> Any:

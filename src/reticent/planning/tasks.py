@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +17,11 @@ from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Replac
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Settings = Mapping[str, Any]
+
+FEW_ROWS = 2000
+"""Labelled public rows below which a plan says that it may be wrong."""
+FEW_SHARE = 0.2
+"""The same for public rows over private records."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,17 @@ class Task:
         adjacency = self.guarantee.adjacency
         assert isinstance(adjacency, AddRemove | Replace)
         return float(adjacency.records * (2 if isinstance(adjacency, Replace) else 1))
+
+    @property
+    def enough_public(self) -> int:
+        """Labelled public rows from which on the order of close methods can be relied on.
+
+        Example:
+            >>> task = Task(Guarantee(1.0, 1e-5, AddRemove()), 20_000, 500, 2, 5)
+            >>> task.enough_public
+            4000
+        """
+        return max(FEW_ROWS, math.ceil(FEW_SHARE * self.n_private))
 
     @property
     def label_list(self) -> list[Any]:

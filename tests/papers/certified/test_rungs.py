@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,22 @@ def test_a_vote_is_gaussian_noise_on_its_margin() -> None:
     assert curve(2.0, 1e-5, 1) == pytest.approx(curve(2.0, 0.0, 1), abs=1e-4)
     sure = vote_curve(margins, (margins > 0).astype(int))
     assert sure(2.0, 0.0, 1) > sure(2.0, 1e-5, 2) + 0.01
+
+
+def test_settings_are_chosen_without_the_queries() -> None:
+    """Were they scored on the queries, other labels of these would choose other settings; so what
+    is wrong of the flipped labels is what was right of the true ones.
+    """
+    split = rungs.SPLITS["blobs-close"][0](0)
+    flipped = replace(split, truth=1 - split.truth)
+    curves = [rungs.tuned_vote(one)[0] for one in (split, flipped)]
+    for epsilon, answers in ((0.01, 1), (1.0, 10_000), (10.0, 200_000)):
+        right, wrong = (curve(epsilon, 1e-5, answers) for curve in curves)
+        assert right > 0.6
+        assert wrong == pytest.approx(1 - right, abs=1e-9)
+    trained, other = (rungs.trained_accuracy(one, 1.0, 0) for one in (split, flipped))
+    assert other == pytest.approx([1 - share for share in trained])
+    assert trained[0] > 0.85
 
 
 def test_the_number_of_answers_is_found() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,15 @@ def test_trials_that_were_kept_are_not_fitted_again(
 
     monkeypatch.setattr(headline, "fitted", None)
     assert headline.choose("cells", given, epsilon=0.5, trials=trials) == first
+
+
+def test_choosing_reads_no_scored_picture(small: list[str], tmp_path: Path) -> None:
+    given = parts(1)
+    blind = replace(given, test=np.full_like(given.test, np.nan), test_y=9 - given.test_y)
+    for place, one in enumerate((given, blind)):
+        trials = tmp_path / f"trials-{place}.json"
+        assert headline.choose("cells", one, epsilon=0.5, trials=trials)["cells"] == 30
+    assert (tmp_path / "trials-0.json").read_text() == (tmp_path / "trials-1.json").read_text()
 
 
 def test_the_table_says_what_is_public(small: list[str], tmp_path: Path) -> None:
