@@ -128,7 +128,7 @@ def renewed(page: Path, outputs: dict[int, str]) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    return text.strip().splitlines()
+    return text.strip("\n").splitlines()
 
 
 def _plain(line: str) -> str:

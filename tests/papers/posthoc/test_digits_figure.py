@@ -60,3 +60,21 @@ def test_one_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         digits_figure.main(["--seeds", "1"])
     assert "expected at least 2" in capsys.readouterr().err
+
+
+def test_labels_are_released_by_one_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    class Enough(Exception):
+        pass
+
+    def run_demo(data: Any, config: Any, *, report: Any) -> Any:
+        asked.append(config)
+        raise Enough
+
+    monkeypatch.setattr(digits_figure, "run_demo", run_demo)
+    with pytest.raises(Enough):
+        digits_figure.one_run(
+            digits_figure.load_digits(), suggested("digits", seed=5), report=silent
+        )
+    assert [(config.label_mechanism, config.seed) for config in asked] == [("noisy-max", 5)]
