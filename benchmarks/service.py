@@ -2,10 +2,12 @@
 request, beside the same call in-process.
 
     python benchmarks/service.py [--seconds 5] [--workers 1 2] [--postgres URL] [--folder FOLDER]
+        [--only start in-process service overload memory] [--requests 100000]
 
 Claims: at least 10,000 rows a second in requests of 1,000 rows of a table bundle; 300 requests of
 one row a second with durable charges on SQLite (synchronous=FULL); a request too many is refused
-with 429 in under 50 ms, and nothing is charged for it; memory stays flat. Peer, in the same run:
+with 429 in under 50 ms, and nothing is charged for it; the first answer and page come within ten
+seconds; memory stays flat (``--only memory``). Peer, in the same run:
 ``release`` with the same ledger in one process, which waits for the disk once a call and for
 nobody else. Processor time is printed beside the clock, since a busy machine slows the clock alone.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -61,8 +64,7 @@ class Server:
     """`reticent serve` in processes of its own."""
 
     def __init__(self, folder: Path, url: str, workers: int, **settings: object) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = _free_port()
         given = {"bundles": folder / "bundles", "signing_key": folder / "key.pem", "ledger": url}
         given |= {"port": self.port, "workers": workers, "level": "WARNING", **settings}
         variables = {f"RETICENT_SERVE_{name.upper()}": str(value) for name, value in given.items()}
@@ -73,18 +75,10 @@ class Server:
             start_new_session=True,
         )
         latest = time.monotonic() + 120
-        while not self._answers():
+        while not _listens(self.port):
             if self.process.poll() is not None or time.monotonic() > latest:
                 raise SystemExit("the server did not start")
             time.sleep(0.05)
-
-    def _answers(self) -> bool:
-        try:
-            connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
-            connection.request("GET", "/healthz")
-            return connection.getresponse().status == 200
-        except (OSError, HTTPException):
-            return False
 
     def processes(self) -> list[int]:
         """All of its process ids."""
@@ -187,11 +181,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
+    parser.add_argument("--requests", type=int, default=100_000, help="of --only memory")
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=("in-process", "service", "overload"),
-        default=["in-process", "service", "overload"],
+        choices=("start", "in-process", "service", "overload", "memory"),
+        default=["start", "in-process", "service", "overload"],
     )
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     chosen = parser.parse_args()
@@ -200,6 +195,8 @@ def main() -> None:
         (folder / "bundles").mkdir()
         url = chosen.postgres or f"sqlite:///{folder / 'ledger.db'}"
         secret, rows = make(folder, url)
+        if "start" in chosen.only:
+            starts(folder, url, secret, rows)
         if "in-process" in chosen.only:
             in_process(folder, url, rows, chosen.seconds)
         for workers in chosen.workers if "service" in chosen.only else ():
@@ -220,6 +217,8 @@ def main() -> None:
                 server.stop()
         if "overload" in chosen.only:
             overload(folder, url, secret, rows, chosen.seconds)
+        if "memory" in chosen.only:
+            memory(folder, url, secret, rows, chosen.requests)
 
 
 def overload(folder: Path, url: str, secret: str, rows: np.ndarray, seconds: float) -> None:
@@ -245,6 +244,89 @@ def overload(folder: Path, url: str, secret: str, rows: np.ndarray, seconds: flo
             f"{len(seen.times.get(200, []))} answers"
         )
     ledger.close()
+
+
+def starts(folder: Path, url: str, secret: str, rows: np.ndarray) -> None:
+    """Seconds from the command line to the first answer and the first page."""
+    for name, arguments in (
+        ("serve", None),
+        ("serve --demo", [sys.executable, "-m", "reticent", "serve", "--demo"]),
+    ):
+        began = time.perf_counter()
+        if arguments is None:
+            server = Server(folder, url, 1)
+            port, bundle, key, asked = server.port, "labels", secret, rows[:1].tolist()
+            process = server.process
+        else:
+            port, bundle, asked = _free_port(), "blobs", [[0.5, 0.5]]
+            process = subprocess.Popen(
+                [*arguments, "--port", str(port)], stderr=subprocess.PIPE, start_new_session=True
+            )
+            assert process.stderr is not None
+            key = ""
+            for line in process.stderr:
+                found = re.search(rb"Bearer (reticent_[A-Za-z0-9_-]+)", line)
+                key = found[1].decode() if found else key
+                data = re.search(rb"-d '(.*)'", line)
+                if data:
+                    asked = json.loads(data[1])["rows"]
+                    break
+            while not _listens(port):
+                time.sleep(0.02)
+        ready = time.perf_counter() - began
+        headers = {
+            "Authorization": f"Bearer {key}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": os.urandom(8).hex(),
+        }
+        body = json.dumps({"rows": asked})
+        answer = _status(port, "POST", f"/v1/bundles/{bundle}/answers", body, headers)
+        answered = time.perf_counter() - began
+        page = _status(port, "GET", "/dashboard", None, {})
+        shown = time.perf_counter() - began
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
+        print(
+            f"{name:13}: listens after {ready:.1f} s, first answer ({answer}) after "
+            f"{answered:.1f} s, first page ({page}) after {shown:.1f} s"
+        )
+
+
+def memory(folder: Path, url: str, secret: str, rows: np.ndarray, requests: int) -> None:
+    """The largest process after each tenth of many requests."""
+    server = Server(folder, url, 1)
+    sizes, answered = [], 0
+    try:
+        while answered < requests:
+            seen = ask_for(server, secret, rows[:1].tolist(), clients=32, seconds=5.0)
+            answered += len(seen.times.get(200, []))
+            if answered >= (len(sizes) + 1) * requests / 10:
+                sizes.append(server.memory())
+    finally:
+        server.stop()
+    print(f"memory: {' '.join(f'{size:.0f}' for size in sizes)} MiB over {answered} requests")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        found: int = free.getsockname()[1]
+        return found
+
+
+def _listens(port: int) -> bool:
+    try:
+        return _status(port, "GET", "/healthz", None, {}) == 200
+    except (OSError, HTTPException):
+        return False
+
+
+def _status(port: int, method: str, path: str, body: str | None, headers: dict[str, str]) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, body, headers)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
 
 
 def _statuses(seen: Loaded) -> dict[int, int]:

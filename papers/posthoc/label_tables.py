@@ -38,7 +38,8 @@ from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
     cell_weights,
     fitted_rules,
-    label_lattice,
+    label_lattices,
+    promising_lattice,
 )
 from reticent.systems.posthoc.label_rules import LabelRule, chances
 from reticent.systems.posthoc.plans import (
@@ -159,7 +160,12 @@ class Rungs:
 
     def table(self, *, epsilon: float, radius: float) -> Results:
         """The table, what it is worth on public weights, and the bound on every such table."""
-        lattice = label_lattice(self.public, radius=radius)
+        lattice = promising_lattice(
+            self.public,
+            label_lattices(self.public, radius=radius),
+            epsilon=epsilon,
+            seed=self.points.seed,
+        )
         weights = cell_weights(self.public, lattice, seed=self.points.seed)
         found: ExactTable = exact_table(
             weights, lattice=lattice, epsilon=epsilon, iterations=ITERATIONS, report=self.report

@@ -91,7 +91,8 @@ def neighbours(
 def _corners(size: int, seed: int) -> npt.NDArray[np.float64]:
     """Signs of all corners of a cube, or of 256 random ones where there are more."""
     if 2**size <= _CORNERS:
-        return 1.0 - 2.0 * (np.arange(2**size)[:, None] >> np.arange(size) & 1)
+        bits = np.arange(2**size)[:, None] >> np.arange(size) & 1
+        return np.where(bits == 1, -1.0, 1.0)
     return np.random.default_rng(seed).choice([-1.0, 1.0], size=(_CORNERS, size))
 
 

@@ -240,7 +240,7 @@ def markdown(data: str, runs: Sequence[Results]) -> str:
 
 def _largest(errors: Results, measure: str) -> float:
     found = [cell[measure] for by_radius in errors.values() for cell in by_radius.values()]
-    return max(found)
+    return float(max(found))
 
 
 def decoder_settings(settings: TableSettings, *, seed: int) -> ReconstructionConfig:

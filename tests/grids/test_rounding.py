@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from reticent.grids.rounding import (
     OFFSET,
+    Surd,
     float_error,
     fractions,
     grid_point,
@@ -122,3 +124,26 @@ def test_quotients_of_objects_stay_fractions():
     result = quotient(numerators, np.array([Fraction(2), 0, 3, Fraction(0)], dtype=object))
     assert result.tolist() == [Fraction(1, 6), 0, Fraction(1, 3), 2]
     assert all(isinstance(x, Fraction) for x in result)
+
+
+def test_surds_round_up_like_whole_numbers_do():
+    """ceil((a + sqrt(b) - c) / u) against a search for the least whole number, by squaring; many of
+    the roots are whole, and some miss a whole number by 2**-80.
+    """
+    rng = np.random.default_rng(7)
+    seen_whole = 0
+    for _ in range(400):
+        root = Fraction(int(rng.integers(0, 50)), int(rng.integers(1, 6)))
+        nudge = Fraction(int(rng.integers(-1, 2)), 2**80)
+        square = max(root**2 + nudge, Fraction(0))
+        shift, unit = Fraction(int(rng.integers(-20, 20)), 4), Fraction(1, int(rng.integers(1, 9)))
+        result = math.ceil((shift + Surd(Fraction(0), square)) / unit - OFFSET)
+
+        def reaches(k, shift=shift, unit=unit, square=square):
+            left = (k + OFFSET) * unit - shift
+            return left >= 0 and left**2 >= square
+
+        assert reaches(result)
+        assert not reaches(result - 1)
+        seen_whole += int(nudge == 0)
+    assert seen_whole > 100

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from reticent.core import Box, Norm
 from reticent.grids.arithmetic import Interval
-from reticent.lipschitz import IntervalBound, relaxation
+from reticent.lipschitz import IntervalBound, LinearBound, relaxation
 from reticent.lipschitz.interval import (
     build_forward,
     exact_maps,
@@ -243,3 +243,64 @@ def test_balls_that_are_no_boxes_cut_the_first_layer_only_for_intervals():
     z = two.forward(np.maximum(one.forward(points), 0)).reshape(20, 300, -1)
     assert (z >= (values.lower * values.unit)[:, None] - 1e-12).all()
     assert (z <= (values.upper * values.unit)[:, None] + 1e-12).all()
+
+
+def ball_ranges(network, norm, centers, radii):
+    """Ranges over l1 and l2 balls in whole steps, as the linear bound asks for them."""
+    bound = LinearBound(
+        network, domain=Box.cube(network.input_dimension, HALF), input_norm=norm, output=Norm.L1
+    )
+    inputs, over = bound._balls(bound.region_on_grid(centers, radii), bound.input_step)
+    return bound, inputs, bound._forward(inputs, over, over)
+
+
+@pytest.mark.parametrize("norm", [Norm.L2, Norm.L1])
+def test_ranges_over_balls_contain_every_sample_and_are_nearly_attained(norm):
+    rng = np.random.default_rng(6)
+    network = chain(rng, 12, 8, 6, 2)
+    step = LinearBound(
+        network, domain=Box.cube(12, HALF), input_norm=norm, output=Norm.L1
+    ).input_step
+    centers = np.round(rng.uniform(-1, 1, size=(15, 12)) / step)
+    bound, _, values = ball_ranges(network, norm, centers, np.full(15, np.round(0.4 / step)))
+    moves = rng.normal(size=(15, 400, 12))
+    moves *= 0.4 * rng.random((15, 400, 1)) / norm.of(moves)[..., None]
+    z = (centers[:, None] * step + moves).reshape(-1, 12)
+    tightest = []
+    for layer, part in zip(network.linear_layers(), values, strict=False):
+        z = layer.forward(z)
+        seen = z.reshape(15, 400, -1)
+        low, high = part.lower * part.unit, part.upper * part.unit
+        assert (seen >= low[:, None] - 1e-12).all()
+        assert (seen <= high[:, None] + 1e-12).all()
+        tightest.append(float(((seen.max(axis=1) - seen.min(axis=1)) / (high - low)).max()))
+        z = np.maximum(z, 0)
+    assert tightest[0] > 0.4
+    assert bound.input_norm is norm
+
+
+@pytest.mark.parametrize("norm", [Norm.L2, Norm.L1])
+def test_fractions_give_the_same_ranges_over_balls(norm, monkeypatch):
+    """In l2 the exact ends are fractions plus square roots of fractions."""
+    rng = np.random.default_rng(7)
+    network = chain(rng, 3, 4, 3, 3, 2)
+    probe = LinearBound(network, domain=Box.cube(3, HALF), input_norm=norm, output=Norm.L1)
+    centers = np.round(rng.uniform(-1, 1, size=(5, 3)) / probe.input_step)
+    radii = np.round(rng.random(5) / probe.input_step)
+    plain = ball_ranges(network, norm, centers, radii)[2]
+    asked = []
+    real = relaxation.rounded_up
+
+    def doubtful(values, error, unit, exactly, closer):
+        def logged(index):
+            asked.append(exactly(index))
+            return asked[-1]
+
+        return real(values, 0.45 * unit, unit, logged)
+
+    monkeypatch.setattr(relaxation, "rounded_up", doubtful)
+    for before, after in zip(plain, ball_ranges(network, norm, centers, radii)[2], strict=True):
+        assert np.array_equal(before.lower, after.lower)
+        assert np.array_equal(before.upper, after.upper)
+    assert len(asked) > 80
+    assert all(isinstance(end, relaxation.Surd if norm is Norm.L2 else Fraction) for end in asked)

@@ -31,6 +31,16 @@ def test_one_record_retrains_one_teacher_and_moves_one_vote() -> None:
         assert moved.sum(axis=1).max() <= 2
 
 
+def test_a_column_that_only_private_rows_vary_in_is_learned_from_in_its_own_unit() -> None:
+    rows = np.column_stack([np.zeros(60), X[:, 1:]])
+    public = np.column_stack([np.zeros(40), QUERIES[:, 1:]])
+    rows[:, 0] = np.where(Y > 0, 3.0, -3.0)
+    teachers = PateTeachers.of(
+        rows, Y, None, teachers=4, classes=2, public_features=public, ridge=1.0
+    )
+    assert (teachers.votes(rows).argmax(axis=1) == Y).mean() > 0.95
+
+
 def test_list_order_does_not_matter() -> None:
     order = np.random.default_rng(1).permutation(60)
     assert (_teachers(np.arange(60)).weights == _teachers(order).weights).all()

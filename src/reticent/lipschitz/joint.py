@@ -23,7 +23,7 @@ from reticent.grids.rounding import float_error, fractions, grid_unit, rounded_u
 from reticent.lipschitz.directional import Mask, rescaled
 from reticent.lipschitz.relaxation import dual_norms
 
-_WORKING_NUMBERS = 2**19
+_WORKING_NUMBERS = 2**16
 _TINY = 2.0**-400
 """Squares of smaller numbers count as nothing; matrices are at most 1."""
 
@@ -158,9 +158,10 @@ def largest(
     """
     loss: Any = 0
     for layer in range(len(matrices) - 1, -1, -1):
-        half = np.where(free[layer], reaches[layer], 0) / 2
+        # A float among fractions would turn all that follows into floating point.
+        cast: Any = fractions if rows.dtype == object else np.asarray
+        slope = cast(on[layer] + 0.5 * free[layer])
+        half = reaches[layer] * cast(0.5 * free[layer])
         loss = loss + (np.abs(rows) @ half[:, :, None])[..., 0]
-        slope = on[layer] + 0.5 * free[layer]
-        slope = fractions(slope) if rows.dtype == object else slope
         rows = (rows * slope[:, None, :]) @ matrices[layer]
     return np.asarray(dual_norms(rows, norm) + loss)

@@ -35,7 +35,7 @@ from reticent.lipschitz.slopes import rectify
 LOWER_SLOPES = (0.0, 0.5, 1.0)
 """Slopes below a ReLU, each used for all neurons at once."""
 
-_WORKING_NUMBERS = 2**18
+_WORKING_NUMBERS = 2**16
 _FEW_COLUMNS = 32
 
 

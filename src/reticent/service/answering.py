@@ -37,6 +37,7 @@ from reticent.ledger.schema import service_answers
 from reticent.service.bodies import answer_body, receipt_of
 from reticent.service.catalogue import ServedBundle
 from reticent.service.keys import ApiKey, KeyStore
+from reticent.service.retention import is_removed
 from reticent.service.signing import Signer
 from reticent.service.writer import GroupWriter
 
@@ -145,7 +146,7 @@ class Answering:
                 another request; nothing was charged.
             BudgetExceeded, IncompatibleGuarantees, NotAuthenticated: nothing was charged.
             RequestUnderWay: it is being answered.
-            AnswerLost: it was charged and will not be answered.
+            AnswerLost: it was charged and will not be answered, or its answer was removed.
             LedgerUnavailable: the ledger could not be written; repeat the request.
         """
         charge = _ChargeOnce(self, request)
@@ -176,6 +177,7 @@ class Answering:
 
         Raises:
             UnknownName: there is none.
+            AnswerLost: it was removed.
             LedgerUnavailable: cannot be read.
         """
         query = sa.select(service_answers.c.body).where(
@@ -183,6 +185,9 @@ class Answering:
         )
         with self._ledger.store.read() as connection:
             body = connection.execute(query).scalar()
+            removed = body is None and is_removed(connection, principal, identifier)
+        if removed:
+            raise _removed()
         if body is None:
             raise UnknownName("receipt: expected the identifier of a receipt of this client")
         return receipt_of(bytes(body))
@@ -263,6 +268,8 @@ class Answering:
             found = self._writer.post(lambda page: _give_up(page, request))
             if found.state == "answered":
                 return Answer(found.body, repeated=True)
+        if row.state == "removed":
+            raise _removed()
         raise _lost()
 
 
@@ -302,6 +309,13 @@ def _lost() -> AnswerLost:
     return AnswerLost(
         "this request was charged, and its server stopped before it had stored an answer; what "
         "was charged stays spent, and nothing is drawn again. Ask anew with another key"
+    )
+
+
+def _removed() -> AnswerLost:
+    return AnswerLost(
+        "this request was answered, and the answer was removed since; what was charged stays "
+        "spent, and nothing is drawn again. Ask anew with another key"
     )
 
 

@@ -95,7 +95,9 @@ class PateTeachers:
         count(teachers, name="teachers", minimum=2)
         count(classes, name="classes", minimum=2)
         weight = positive(ridge, name="ridge")
-        spread = np.maximum(public.std(axis=0), 1e-12)
+        spread = public.std(axis=0)
+        # A column that no public row varies in stays in its own unit: private ones may vary in it.
+        spread = np.where(spread > 0, spread, 1.0)
         center = public.mean(axis=0)
         own = [
             hashlib.sha256(row.tobytes() + bytes([0]) + str(int(code)).encode()).digest()

@@ -14,7 +14,16 @@ from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.demos.certified.demo import CertifiedOutcome, run_certified_demo
 from reticent.demos.certified.expected_accuracy import GLOBAL, OURS, PUBLISHED
 from reticent.demos.certified.page import figure, page
-from reticent.demos.certified.rungs import CONSTANT, DESCENT, PUBLIC, VOTE
+from reticent.demos.certified.rungs import (
+    CELLS,
+    CONSTANT,
+    CONVEX,
+    DESCENT,
+    MOMENTS,
+    PUBLIC,
+    RADIUS,
+    VOTE,
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +67,11 @@ def test_every_rival_is_on_page_and_picture(blobs: CertifiedOutcome) -> None:
         for value in [y for points in chart.series.values() for _, y in points]:
             assert f"<td>{100 * value:.1f}</td>" in html
     assert {VOTE, DESCENT, PUBLIC, CONSTANT} <= set(blobs.results["accuracy_at_epsilon"])
+    table = html.partition('id="many-answers"')[2].partition("</section>")[0]
+    assert set(blobs.results["many_others"]) == {MOMENTS, CELLS, RADIUS, CONVEX}
+    for name, points in blobs.results["many_others"].items():
+        cells = "".join(f"<td>{100 * right:.1f}</td>" for _, right in points)
+        assert f'<th scope="row">{name}</th>{cells}' in table
     # 3,000 overlapping points in two columns are easy for all of them
     at = blobs.results["accuracy_at_epsilon"]
     assert min(at[OURS], at[VOTE], at[PUBLIC]) > 0.88 > 0.55 > at[CONSTANT]

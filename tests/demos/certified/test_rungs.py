@@ -12,11 +12,15 @@ from reticent.demos.certified.expected_accuracy import Answers
 from reticent.demos.certified.problems import Problem, problem_of
 from reticent.demos.certified.rungs import (
     ANSWERS,
+    CELLS,
     CERTIFIED,
     CONSTANT,
+    CONVEX,
     DELTA,
     DESCENT,
+    MOMENTS,
     PUBLIC,
+    RADIUS,
     VOTE,
     Rungs,
     rungs_of,
@@ -88,6 +92,20 @@ def test_held_out_labels_decide_no_setting() -> None:
     )
     for name in (VOTE, DESCENT):
         assert found.one[name][0][1] == pytest.approx(1 - other.one[name][0][1])
+    for name, points in found.others.items():
+        for (_, right), (_, wrong) in zip(points, other.others[name], strict=True):
+            assert right == pytest.approx(1 - wrong)
+
+
+def test_further_methods_pay_for_all_answers_or_for_each(rungs: Rungs) -> None:
+    assert set(rungs.others) == {CELLS, MOMENTS, RADIUS, CONVEX}
+    for points in rungs.others.values():
+        assert [answers for answers, _ in points] == list(ANSWERS)
+        assert points[0][1] > 0.85
+    for name in (CELLS, MOMENTS):
+        assert len({right for _, right in rungs.others[name]}) == 1
+    for name in (RADIUS, CONVEX):
+        assert rungs.others[name][-1][1] < 0.6
 
 
 def test_the_vote_has_the_guarantee_of_one_certified_answer() -> None:

@@ -20,6 +20,9 @@ def test_a_gap_is_counted_from_the_attackers_similarity() -> None:
     [gap] = gaps_closed(rows, attacks, without=0.95, sees={"ours": "values"})
     assert gap["closed"] == pytest.approx(0.5)
     assert gap["lost"] == pytest.approx(0.25)
+    attacks[1]["ssim"] = 0.5  # the attacker has learnt nothing
+    [gap] = gaps_closed(rows, attacks, without=0.95, sees={"ours": "values"})
+    assert gap["closed"] == 0.0
 
 
 def test_the_headline_loses_least_among_those_that_close_enough() -> None:

@@ -51,6 +51,26 @@ def test_results_are_those_of_the_student(demo: knn_demo.KnnDemo) -> None:
     for name, right in demo.rungs.items():
         assert f'<th scope="row">{name}</th><td>{100 * right:.0f} %</td>' in html
     assert demo.rungs[knn_demo.BARE] > demo.results["student"]
+    assert {name.partition(",")[0] for name in demo.rungs} == {
+        *("noisy gradient descent", "moments", "cells", "radius votes", "linear vote", "PATE"),
+        *("votes with a budget for each record", knn_demo.BARE, "the most frequent answer"),
+    }
+    models = [right for name, right in demo.rungs.items() if name.endswith("a model to publish")]
+    assert min(models) > 0.6  # one charge for all answers; votes pay for each of them
+
+
+def test_pate_has_the_noise_of_the_total(demo: knn_demo.KnnDemo) -> None:
+    data, private = load_digits(), demo.results["private records"]
+    parts = data.train_rows[:private], data.train_labels[:private], data.train_rows[private:]
+    low, high = (
+        (
+            knn_demo._pate(*parts, data, replace(demo.student.guarantee, epsilon=epsilon))
+            == data.test_labels
+        ).mean()
+        for epsilon in (0.5, 1000.0)
+    )
+    assert low < 0.3
+    assert high > 0.8
 
 
 def test_the_page_stands_alone_and_can_be_read_aloud(demo: knn_demo.KnnDemo, read_page) -> None:

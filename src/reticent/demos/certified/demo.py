@@ -165,6 +165,7 @@ def run_certified_demo(
         "accuracy": accuracy.to_dict(),
         "fraction": fraction.to_dict(),
         "many": many.to_dict(),
+        "many_others": rungs.others,
         "sampler": released.receipt.sampler,
         "cpu_seconds": {name: round(value, 2) for name, value in seconds.items()},
     }

@@ -187,12 +187,17 @@ def _many_section(chart: Chart, results: dict[str, Any]) -> str:
         )
         for name in reversed(names)
     ]
+    rows += [
+        (name, [f"{100 * y:.1f}" for _, y in points], "")
+        for name, points in results["many_others"].items()
+    ]
     heads = [f"{x:,.0f}" for x, _ in chart.series[CERTIFIED]]
     table = figure_table("Accuracy in percent.", "answers", heads, [*rows, *_flat(chart)])
     return f"""<section aria-labelledby="many-answers">
 <h2 id="many-answers">Many answers at one total</h2>
 <p>All answers together cost the same, so each is noisier the more there are. Certified answers are
-randomised or moved by Gaussian noise, whichever the number asks for.</p>
+randomised or moved by Gaussian noise, whichever the number asks for. The table has further methods
+at the same total: {escape(", ".join(results["many_others"]))}.</p>
 {explained(on_many(results))}
 <div class="scroll" role="region" aria-label="Chart of many answers" tabindex="0">{drawn}</div>
 <details><summary>The same as a table</summary>{table}</details>

@@ -16,8 +16,14 @@ import numpy.typing as npt
 
 from reticent.demos.certified.expected_accuracy import Answers, certified
 from reticent.demos.certified.problems import Problem
+from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
+from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+from reticent.systems.votes.query_votes import QueryVotes
+from reticent.systems.votes.radius_votes import RadiusVotesClassifier
+from reticent.systems.votes.released_model import ReleasedModel
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -26,6 +32,10 @@ Points = list[tuple[float, float]]
 CERTIFIED = "ours: certified"
 VOTE = "linear vote"
 DESCENT = "noisy gradient descent"
+CELLS = "cells"
+MOMENTS = "moments"
+RADIUS = "radius votes"
+CONVEX = "convex certificate"
 PUBLIC = "public rows alone"
 CONSTANT = "constant"
 
@@ -45,6 +55,7 @@ class Rungs:
         one: for one answer, (epsilon, accuracy) of the linear vote at a pure epsilon, and of noisy
             gradient descent at ``DELTA``.
         many: (answers, accuracy) of every method at the total epsilon ``total`` and ``DELTA``.
+        others: (answers, accuracy) of further methods at that total, for the table.
         total: that total.
         public: of a classifier of the labelled public rows, which no epsilon changes.
         constant: of the label that is most frequent among them.
@@ -52,6 +63,7 @@ class Rungs:
 
     one: dict[str, Points]
     many: dict[str, Points]
+    others: dict[str, Points]
     total: float
     public: float
     constant: float
@@ -75,8 +87,8 @@ def rungs_of(
     """
     singles = [(epsilon, 0.0, 1) for epsilon in epsilons]
     together = [(total, DELTA, asked) for asked in ANSWERS]
-    vote = _vote(problem, [*singles, *together])
-    descent = _descent(problem, [*epsilons, total])
+    vote = _vote(LinearVoteClassifier, problem, [*singles, *together])
+    descent = _trained(NoisyGradientClassifier, problem, [*epsilons, total])
     public = _public(problem)
     constant = float((problem.truth == np.bincount(problem.public_labels).argmax()).mean())
     return Rungs(
@@ -94,10 +106,34 @@ def rungs_of(
             ],
             DESCENT: [(float(asked), descent[-1]) for asked in ANSWERS],
         },
+        others=_others(problem, total),
         total=total,
         public=public,
         constant=constant,
     )
+
+
+def _others(problem: Problem, total: float) -> dict[str, Points]:
+    """Accuracy of further methods at each number of answers that cost ``total`` together."""
+    found: dict[str, Points] = {}
+    kinds: dict[str, type[ReleasedModel]] = {MOMENTS: MomentClassifier, CELLS: CellsClassifier}
+    for name, kind in kinds.items():
+        [right] = _trained(kind, problem, [total])
+        found[name] = [(float(asked), right) for asked in ANSWERS]
+    votes = _vote(RadiusVotesClassifier, problem, [(total, DELTA, asked) for asked in ANSWERS])
+    found[RADIUS] = [(float(asked), right) for asked, right in zip(ANSWERS, votes, strict=True)]
+    if problem.classes == 2:
+        convex = ConvexCertifiedClassifier(
+            epsilon=total,
+            classes=range(2),
+            norm_bound=float(np.linalg.norm(problem.public_rows, axis=1).max()),
+        ).fit(problem.X, problem.y)
+        labels, distances = convex.stable_distances(problem.queries)
+        answers = Answers(labels, distances, labels[None], problem.truth, problem.classes)
+        found[CONVEX] = [
+            (float(asked), certified(answers, total, DELTA, asked)) for asked in ANSWERS
+        ]
+    return found
 
 
 def _public(problem: Problem) -> float:
@@ -128,12 +164,14 @@ def _halves(problem: Problem) -> Problem:
     )
 
 
-def _vote(problem: Problem, totals: Sequence[tuple[float, float, int]]) -> list[float]:
-    """Accuracy of the linear vote at each (epsilon, delta, answers)."""
+def _vote(
+    kind: type[QueryVotes], problem: Problem, totals: Sequence[tuple[float, float, int]]
+) -> list[float]:
+    """Accuracy of votes of records at each (epsilon, delta, answers)."""
     small = _halves(problem)
     grid: list[dict[str, Any]] = [
-        {},
-        *LinearVoteClassifier.settings_grid(
+        *([{}] if kind is LinearVoteClassifier else []),
+        *kind.settings_grid(
             n_private=len(problem.X),
             n_public=len(small.X),
             features=problem.X.shape[1],
@@ -143,17 +181,18 @@ def _vote(problem: Problem, totals: Sequence[tuple[float, float, int]]) -> list[
     ]
     scale = len(small.X) / len(problem.X)
     tried = np.array(
-        [_votes_right(small, one, totals, _CHOICE_SEEDS, noise_scale=scale) for one in grid]
+        [_votes_right(kind, small, one, totals, _CHOICE_SEEDS, noise_scale=scale) for one in grid]
     )
     best = tried.argmax(axis=0)
     found = {
-        place: _votes_right(problem, grid[place], totals, _SEEDS, noise_scale=1.0)
+        place: _votes_right(kind, problem, grid[place], totals, _SEEDS, noise_scale=1.0)
         for place in set(best.tolist())
     }
     return [float(found[place][at]) for at, place in enumerate(best.tolist())]
 
 
 def _votes_right(
+    kind: type[QueryVotes],
     problem: Problem,
     settings: dict[str, Any],
     totals: Sequence[tuple[float, float, int]],
@@ -162,7 +201,7 @@ def _votes_right(
     noise_scale: float,
 ) -> Array:
     epsilon, delta, answers = totals[0]
-    vote = LinearVoteClassifier(
+    vote = kind(
         epsilon=epsilon,
         delta=delta,
         answers=answers,
@@ -175,10 +214,10 @@ def _votes_right(
     return np.asarray((told == problem.truth).mean(axis=(1, 2)))
 
 
-def _descent(problem: Problem, epsilons: Sequence[float]) -> list[float]:
-    """Accuracy of noisy gradient descent at each total."""
+def _trained(kind: type[ReleasedModel], problem: Problem, epsilons: Sequence[float]) -> list[float]:
+    """Accuracy of a released model at each total."""
     small = _halves(problem)
-    grid = NoisyGradientClassifier.settings_grid(
+    grid = kind.settings_grid(
         n_private=len(problem.X),
         n_public=len(small.X),
         features=problem.X.shape[1],
@@ -187,20 +226,24 @@ def _descent(problem: Problem, epsilons: Sequence[float]) -> list[float]:
     )
     scale = len(small.X) / len(problem.X)
     tried = np.array(
-        [_descents_right(small, one, epsilons, _CHOICE_SEEDS, noise_scale=scale) for one in grid]
+        [
+            _models_right(kind, small, one, epsilons, _CHOICE_SEEDS, noise_scale=scale)
+            for one in grid
+        ]
     )
     best = tried.argmax(axis=0)
     found: dict[int, float] = {}
     for place in set(best.tolist()):
         own = [at for at, chosen in enumerate(best.tolist()) if chosen == place]
-        right = _descents_right(
-            problem, grid[place], [epsilons[at] for at in own], _SEEDS, noise_scale=1.0
+        right = _models_right(
+            kind, problem, grid[place], [epsilons[at] for at in own], _SEEDS, noise_scale=1.0
         )
         found |= dict(zip(own, right.tolist(), strict=True))
     return [found[at] for at in range(len(epsilons))]
 
 
-def _descents_right(
+def _models_right(
+    kind: type[ReleasedModel],
     problem: Problem,
     settings: dict[str, Any],
     epsilons: Sequence[float],
@@ -208,11 +251,12 @@ def _descents_right(
     *,
     noise_scale: float,
 ) -> Array:
-    models = NoisyGradientClassifier(
+    counted = {"records": len(problem.X)} if kind is NoisyGradientClassifier else {}
+    models = kind(
         epsilon=epsilons[0],
         delta=DELTA,
         classes=range(problem.classes),
-        records=len(problem.X),
+        **counted,
         **settings,
     ).simulate_fits(
         problem.X,

@@ -28,6 +28,10 @@ def gaps_closed(
         rows, attacks: results.
         without: accuracy without protection.
         sees: of each of our releases by name, what its attacker is said to see.
+
+    Returns:
+        One entry for each release; where an attacker draws no better with the embedding than
+        without, there is no gap, and none of it is closed.
     """
     ssim = {(attack["sees"], attack["epsilon"]): attack["ssim"] for attack in attacks}
     bare, blind = ssim[UNPROTECTED, None], ssim[NOTHING, 0.0]
@@ -35,7 +39,9 @@ def gaps_closed(
         {
             "name": row["name"],
             "epsilon": row["epsilon"],
-            "closed": (bare - ssim[sees[row["name"]], row["epsilon"]]) / (bare - blind),
+            "closed": (bare - ssim[sees[row["name"]], row["epsilon"]]) / (bare - blind)
+            if bare > blind
+            else 0.0,
             "lost": without - row["accuracy"],
         }
         for row in rows

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import KNeighborsClassifier
 
+from reticent.accounting import calibrate_private_knn
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.datasets import Dataset
 from reticent.demos.private_knn.explanations import on_facts, on_rungs
@@ -20,7 +21,12 @@ from reticent.pages.parts import card_section, document, explained, figure_table
 from reticent.plots import empty_drawing, png
 from reticent.systems import IndividualKNNClassifier, PrivateKNNStudent
 from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.linear_vote import LinearVoteClassifier
+from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+from reticent.systems.votes.radius_votes import RadiusVotesClassifier
+from reticent.systems.votes.released_model import ReleasedModel
+from reticent.training.pate import PateTeachers
 from reticent.training.progress import Report
 from reticent.training.students import StudentConfig
 
@@ -31,6 +37,7 @@ _COMPONENTS = 40
 _CELLS = 64
 _SHARE, _VOTES_EACH = 0.02, 10.0
 _BARE_NEIGHBOURS = 5
+_TEACHER_RECORDS, _TEACHER_RIDGE = 50, 10.0
 
 BARE = "no protection: the nearest private records"
 
@@ -144,20 +151,31 @@ def rungs(data: Dataset, private: int, total: Guarantee) -> dict[str, float]:
         "delta": total.delta,
         "classes": range(data.classes),
     }
-    descent = NoisyGradientClassifier(**settings, components=_COMPONENTS, records=private)
-    cells = CellsClassifier(**settings, components=_COMPONENTS, cells=_CELLS)
-    near = IndividualKNNClassifier(**settings, share=_SHARE, votes=_VOTES_EACH)
-    found = {
-        "noisy gradient descent, a model to publish": descent.fit(
-            rows, codes, public_X=public
-        ).predict(data.test_rows),
-        "cells, a model to publish": cells.fit(rows, codes, public_X=public).predict(
-            data.test_rows
+    models: dict[str, ReleasedModel] = {
+        "noisy gradient descent": NoisyGradientClassifier(
+            **settings, components=_COMPONENTS, records=private
         ),
-        "votes with a budget for each record, labels only": near.fit(rows, codes, public_X=public)
-        .release(data.test_rows)
-        .values,
+        "moments": MomentClassifier(**settings, components=_COMPONENTS),
+        "cells": CellsClassifier(**settings, components=_COMPONENTS, cells=_CELLS),
     }
+    asked = {"answers": len(data.test_rows)}
+    voters: dict[str, Any] = {
+        "votes with a budget for each record": IndividualKNNClassifier(
+            **settings, share=_SHARE, votes=_VOTES_EACH
+        ),
+        "radius votes": RadiusVotesClassifier(**settings, **asked, share=_SHARE),
+        "linear vote": LinearVoteClassifier(**settings, **asked, components=_COMPONENTS),
+    }
+    found = {
+        f"{name}, a model to publish": model.fit(rows, codes, public_X=public).predict(
+            data.test_rows
+        )
+        for name, model in models.items()
+    }
+    for name, model in voters.items():
+        fitted = model.fit(rows, codes, public_X=public)
+        found[f"{name}, labels only"] = fitted.release(data.test_rows).values
+    found["PATE, labels only"] = _pate(rows, codes, public, data, total)
     right = {name: float((labels == data.test_labels).mean()) for name, labels in found.items()}
     constant = np.bincount(data.test_labels, minlength=data.classes).max() / len(data.test_labels)
     bare = KNeighborsClassifier(_BARE_NEIGHBOURS).fit(rows, codes)
@@ -166,6 +184,40 @@ def rungs(data: Dataset, private: int, total: Guarantee) -> dict[str, float]:
         BARE: float(bare.score(data.test_rows, data.test_labels)),
         "the most frequent answer": float(constant),
     }
+
+
+def _pate(
+    rows: npt.NDArray[Any],
+    codes: npt.NDArray[np.int64],
+    public: npt.NDArray[Any],
+    data: Dataset,
+    total: Guarantee,
+) -> npt.NDArray[np.int64]:
+    """Labels by teachers on parts of the records, whose counts get noise for every picture. The
+    noise is drawn from a seed: PATE is scored here, and releases nothing.
+    """
+    teachers = max(2, len(rows) // _TEACHER_RECORDS)
+    votes = PateTeachers.of(
+        rows,
+        codes,
+        None,
+        teachers=teachers,
+        classes=data.classes,
+        public_features=public,
+        ridge=_TEACHER_RIDGE,
+    ).votes(data.test_rows)
+    steps = calibrate_private_knn(
+        epsilon=total.epsilon,
+        delta=total.delta,
+        queries=len(data.test_rows),
+        answers=len(data.test_rows),
+        neighbours=teachers,
+        sampling_probability=1.0,
+        threshold=None,
+        noise_ratio=None,
+    )
+    noise = np.random.default_rng(0).normal(0.0, steps.sigma_votes, votes.shape)
+    return np.asarray((votes + noise).argmax(axis=1))
 
 
 def page(demo: KnnDemo) -> str:

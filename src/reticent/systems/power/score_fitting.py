@@ -35,7 +35,7 @@ Labels = npt.NDArray[np.int64]
 
 FOLDS = 4
 MOST_BINS = 24
-MOST_LOST = 0.005
+MOST_LOST = 0.01
 """Balanced accuracy that a code chosen by information may lose against the best one by it; tried
 on parts of the training rows of ATLAS and HIGGS."""
 LEAST_ROWS = 50
