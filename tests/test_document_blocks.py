@@ -110,9 +110,10 @@ requests = [ages[:3].reshape(-1, 1), ages[3:5].reshape(-1, 1)]
 """,
     "docs/power.md": ADULT
     + """
-married = list(table.columns).index("marital-status")
-private_income, private_married = labels, private_rows[:, married] == "Married-civ-spouse"
-income, married = public_labels, public_rows[:, married] == "Married-civ-spouse"
+place = list(table.columns).index("marital-status")
+wed = np.array([row[place] == "Married-civ-spouse" for row in table.train_rows])
+income, married = public_labels, wed[:300]
+private_income, private_married = labels, wed[300:600]
 """,
     "docs/private-knn.md": DIGITS
     + """

@@ -7,7 +7,7 @@ SQLite takes to answer it. What is written here is still SQLAlchemy Core, for bo
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -40,10 +40,10 @@ class Prepared:
     ) -> None:
         self._statement, self._columns = statement, columns
         self._compiled: dict[str, tuple[str, Parameters, Sequence[str] | None]] = {}
-        self._row: Any = None
+        self._row: Callable[[Iterable[Any]], Any] = tuple
         if isinstance(statement, sa.Select):
-            names = [column.name for column in statement.selected_columns]
-            self._row = namedtuple("Row", names)._make  # type: ignore[misc]
+            row: Any = namedtuple("Row", [column.name for column in statement.selected_columns])
+            self._row = row._make
 
     def rows(self, connection: Connection, parameters: Parameters) -> list[Any]:
         """All rows of a select, each with its columns as attributes."""

@@ -364,22 +364,18 @@ class Store:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (
-            sa.exc.DBAPIError,
-            sa.exc.TimeoutError,
-            sqlite3.Error,
-            UnicodeDecodeError,
-            *self._driver_errors(),
-        ) as error:
+        except self._failures as error:
             self._hide_secrets(error)
             raise LedgerUnavailable(
                 f"{self.name}: {self._reason(error)}; nothing is released"
             ) from error
 
-    def _driver_errors(self) -> tuple[type[Exception], ...]:
-        """What the driver of the database raises, where SQLAlchemy does not wrap it."""
-        driver = None if self._engine is None else self._engine.dialect.dbapi
-        return () if driver is None else (driver.Error,)
+    @property
+    def _failures(self) -> tuple[type[Exception], ...]:
+        """What a database's failure raises: SQLAlchemy's errors, and its driver's own."""
+        driver: Any = None if self._engine is None else self._engine.dialect.dbapi
+        own = sqlite3.Error if driver is None else driver.Error
+        return (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.Error, UnicodeDecodeError, own)
 
     def _reason(self, error: Exception) -> str:
         text = " ".join(str(getattr(error, "orig", None) or error).split())
