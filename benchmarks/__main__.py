@@ -60,6 +60,7 @@ ALL = (
     Benchmark("service", "one process", ("--seconds", "2")),
     Benchmark("certify", "intervals"),
     Benchmark("layered", "intervals, search"),
+    Benchmark("jacobians", "linear relaxation, chosen", ("--points", "5")),
     Benchmark("exact_search", "", ("--quick",)),
     Benchmark("lipschitz", "HiGHS", ("--quick",)),
     Benchmark("hog", "scikit-image"),

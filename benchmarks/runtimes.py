@@ -45,6 +45,7 @@ from reticent.lipschitz import (
     IntervalBound,
     LayeredBound,
     LevelTest,
+    LinearBound,
     lipschitz_constant,
     milp_lipschitz,
     milp_nearest_violation,
@@ -232,7 +233,7 @@ def bounds() -> None:
     points = np.random.default_rng(1).uniform(-1.0, 1.0, size=(64, 8))
     settings = {"domain": Box.cube(8, 4.0), "input_norm": Norm.LINF, "output": Norm.L1}
     for widths in ((8, 16, 8), (8, 16, 16, 8)):
-        for kind in (IntervalBound, EnumerationBound, LayeredBound):
+        for kind in (IntervalBound, EnumerationBound, LayeredBound, LinearBound):
             made = kind(chain(*widths), **settings)
             name = f"{kind.__name__}, {'-'.join(map(str, widths))}"
             show(name, fastest(partial(made.bound, points, 0.5), count=64), "point")

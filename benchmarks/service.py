@@ -2,10 +2,12 @@
 request, beside the same call in-process.
 
     python benchmarks/service.py [--seconds 5] [--workers 1 2] [--postgres URL] [--folder FOLDER]
+        [--only start in-process service overload memory] [--requests 100000]
 
 Claims: at least 10,000 rows a second in requests of 1,000 rows of a table bundle; 300 requests of
 one row a second with durable charges on SQLite (synchronous=FULL); a request too many is refused
-with 429 in under 50 ms, and nothing is charged for it; memory stays flat. Peer, in the same run:
+with 429 in under 50 ms, and nothing is charged for it; the first answer and page come within ten
+seconds; memory stays flat (``--only memory``). Peer, in the same run:
 ``release`` with the same ledger in one process, which waits for the disk once a call and for
 nobody else. Processor time is printed beside the clock, since a busy machine slows the clock alone.
 """
@@ -15,20 +17,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from http.client import HTTPConnection, HTTPException
 from itertools import count
 from pathlib import Path
 
 import numpy as np
+from http_load import Loaded, load
 
 from reticent.core import Guarantee, Scope
 from reticent.ledger import Ledger
@@ -62,8 +64,7 @@ class Server:
     """`reticent serve` in processes of its own."""
 
     def __init__(self, folder: Path, url: str, workers: int, **settings: object) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = _free_port()
         given = {"bundles": folder / "bundles", "signing_key": folder / "key.pem", "ledger": url}
         given |= {"port": self.port, "workers": workers, "level": "WARNING", **settings}
         variables = {f"RETICENT_SERVE_{name.upper()}": str(value) for name, value in given.items()}
@@ -74,18 +75,10 @@ class Server:
             start_new_session=True,
         )
         latest = time.monotonic() + 120
-        while not self._answers():
+        while not _listens(self.port):
             if self.process.poll() is not None or time.monotonic() > latest:
                 raise SystemExit("the server did not start")
             time.sleep(0.05)
-
-    def _answers(self) -> bool:
-        try:
-            connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
-            connection.request("GET", "/healthz")
-            return connection.getresponse().status == 200
-        except (OSError, HTTPException):
-            return False
 
     def processes(self) -> list[int]:
         """All of its process ids."""
@@ -125,40 +118,27 @@ class Server:
 
 
 def ask_for(
-    server: Server, secret: str, rows: list[list[float]], *, clients: int, seconds: float
-) -> tuple[list[float], Counter[int], float, dict[int, list[float]]]:
-    """Times of all answers, statuses, seconds on the clock, and times by status."""
-    body = json.dumps({"rows": rows}).encode()
-    run, taken = os.urandom(6).hex(), count()
-    times: dict[int, list[float]] = {}
-    turn = threading.Lock()
-    end = time.perf_counter() + seconds
+    server: Server,
+    secret: str,
+    rows: list[list[float]],
+    *,
+    clients: int,
+    seconds: float,
+    rest: float = 0.0,
+) -> Loaded:
+    """What ``clients`` see that ask about ``rows``, each time with a new idempotency key."""
+    body = json.dumps({"rows": rows}, separators=(",", ":")).encode()
+    head = (
+        f"POST /v1/bundles/labels/answers HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"Authorization: Bearer {secret}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nIdempotency-Key: {os.urandom(6).hex()}-"
+    ).encode()
+    taken = count()
 
-    def one() -> None:
-        connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
-        while time.perf_counter() < end:
-            started = time.perf_counter()
-            headers = {
-                "Authorization": f"Bearer {secret}",
-                "Content-Type": "application/json",
-                "Idempotency-Key": f"{run}-{next(taken)}",
-            }
-            connection.request("POST", "/v1/bundles/labels/answers", body, headers)
-            told = connection.getresponse()
-            told.read()
-            with turn:
-                times.setdefault(told.status, []).append(time.perf_counter() - started)
-        connection.close()
+    def request() -> bytes:
+        return b"%b%d\r\n\r\n%b" % (head, next(taken), body)
 
-    started = time.perf_counter()
-    threads = [threading.Thread(target=one) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    lasted = time.perf_counter() - started
-    statuses = Counter({status: len(found) for status, found in times.items()})
-    return times.get(200, []), statuses, lasted, times
+    return load(server.port, request, clients=clients, seconds=seconds, rest=rest)
 
 
 def in_process(folder: Path, url: str, rows: np.ndarray, seconds: float) -> None:
@@ -201,6 +181,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
+    parser.add_argument("--requests", type=int, default=100_000, help="of --only memory")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=("start", "in-process", "service", "overload", "memory"),
+        default=["start", "in-process", "service", "overload"],
+    )
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
@@ -208,43 +195,142 @@ def main() -> None:
         (folder / "bundles").mkdir()
         url = chosen.postgres or f"sqlite:///{folder / 'ledger.db'}"
         secret, rows = make(folder, url)
-        in_process(folder, url, rows, chosen.seconds)
-        for workers in chosen.workers:
+        if "start" in chosen.only:
+            starts(folder, url, secret, rows)
+        if "in-process" in chosen.only:
+            in_process(folder, url, rows, chosen.seconds)
+        for workers in chosen.workers if "service" in chosen.only else ():
             server = Server(folder, url, workers)
             try:
                 for many, clients in ((1, 32), (100, 8), (1000, 4)):
                     asked = rows[:many].tolist()
                     ask_for(server, secret, asked, clients=clients, seconds=1.0)
                     before = server.busy()
-                    times, statuses, lasted, _ = ask_for(
-                        server, secret, asked, clients=clients, seconds=chosen.seconds
+                    seen = ask_for(server, secret, asked, clients=clients, seconds=chosen.seconds)
+                    busy = server.busy() - before
+                    _tell("service", workers, many, seen.times.get(200, []), seen.lasted, busy)
+                    print(
+                        f"  statuses {_statuses(seen)}; largest process {server.memory():.0f} MiB; "
+                        f"clients took {seen.busy / seen.lasted:.0%} of a processor"
                     )
-                    _tell("service", workers, many, times, lasted, server.busy() - before)
-                    print(f"  statuses {dict(statuses)}; largest process {server.memory():.0f} MiB")
             finally:
                 server.stop()
-        overload(folder, url, secret, rows, chosen.seconds)
+        if "overload" in chosen.only:
+            overload(folder, url, secret, rows, chosen.seconds)
+        if "memory" in chosen.only:
+            memory(folder, url, secret, rows, chosen.requests)
 
 
 def overload(folder: Path, url: str, secret: str, rows: np.ndarray, seconds: float) -> None:
-    """Four times as many clients as the queue holds; how soon the rest is refused."""
-    server = Server(folder, url, 1, queue=16)
+    """Four times as many clients as the queue holds: such that wait after 429 as they are told, and
+    such that ask again at once.
+    """
     ledger = Ledger.open(url, anchor=folder / "anchors")
-    try:
-        before = sum(budget.spent_epsilon for budget in ledger.report().budgets)
-        times, statuses, _, by_status = ask_for(
-            server, secret, rows[:100].tolist(), clients=64, seconds=seconds
+    for rest, clients in ((1.0, "obedient"), (0.0, "insistent")):
+        server = Server(folder, url, 1, queue=16)
+        try:
+            before = sum(budget.spent_epsilon for budget in ledger.report().budgets)
+            seen = ask_for(
+                server, secret, rows[:1].tolist(), clients=64, seconds=seconds, rest=rest
+            )
+            after = sum(budget.spent_epsilon for budget in ledger.report().budgets)
+        finally:
+            server.stop()
+        refused = seen.times.get(429, [float("nan")])
+        print(
+            f"overload by {clients} clients: {_statuses(seen)}; 429 after "
+            f"{np.median(refused) * 1000:.1f} ms (median), {np.quantile(refused, 0.99) * 1000:.1f} "
+            f"ms (p99); charged {(after - before) / 1e5:.0f} requests for "
+            f"{len(seen.times.get(200, []))} answers"
         )
-        after = sum(budget.spent_epsilon for budget in ledger.report().budgets)
+    ledger.close()
+
+
+def starts(folder: Path, url: str, secret: str, rows: np.ndarray) -> None:
+    """Seconds from the command line to the first answer and the first page."""
+    for name, arguments in (
+        ("serve", None),
+        ("serve --demo", [sys.executable, "-m", "reticent", "serve", "--demo"]),
+    ):
+        began = time.perf_counter()
+        if arguments is None:
+            server = Server(folder, url, 1)
+            port, bundle, key, asked = server.port, "labels", secret, rows[:1].tolist()
+            process = server.process
+        else:
+            port, bundle, asked = _free_port(), "blobs", [[0.5, 0.5]]
+            process = subprocess.Popen(
+                [*arguments, "--port", str(port)], stderr=subprocess.PIPE, start_new_session=True
+            )
+            assert process.stderr is not None
+            key = ""
+            for line in process.stderr:
+                found = re.search(rb"Bearer (reticent_[A-Za-z0-9_-]+)", line)
+                key = found[1].decode() if found else key
+                data = re.search(rb"-d '(.*)'", line)
+                if data:
+                    asked = json.loads(data[1])["rows"]
+                    break
+            while not _listens(port):
+                time.sleep(0.02)
+        ready = time.perf_counter() - began
+        headers = {
+            "Authorization": f"Bearer {key}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": os.urandom(8).hex(),
+        }
+        body = json.dumps({"rows": asked})
+        answer = _status(port, "POST", f"/v1/bundles/{bundle}/answers", body, headers)
+        answered = time.perf_counter() - began
+        page = _status(port, "GET", "/dashboard", None, {})
+        shown = time.perf_counter() - began
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
+        print(
+            f"{name:13}: listens after {ready:.1f} s, first answer ({answer}) after "
+            f"{answered:.1f} s, first page ({page}) after {shown:.1f} s"
+        )
+
+
+def memory(folder: Path, url: str, secret: str, rows: np.ndarray, requests: int) -> None:
+    """The largest process after each tenth of many requests."""
+    server = Server(folder, url, 1)
+    sizes, answered = [], 0
+    try:
+        while answered < requests:
+            seen = ask_for(server, secret, rows[:1].tolist(), clients=32, seconds=5.0)
+            answered += len(seen.times.get(200, []))
+            if answered >= (len(sizes) + 1) * requests / 10:
+                sizes.append(server.memory())
     finally:
         server.stop()
-        ledger.close()
-    refused = by_status.get(429, [float("nan")])
-    print(
-        f"overload: {dict(statuses)}; 429 after {np.median(refused) * 1000:.1f} ms (median), "
-        f"{np.quantile(refused, 0.99) * 1000:.1f} ms (p99) as the client sees it; charged "
-        f"{(after - before) / 1e5 / 100:.0f} requests for {len(times)} answers"
-    )
+    print(f"memory: {' '.join(f'{size:.0f}' for size in sizes)} MiB over {answered} requests")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        found: int = free.getsockname()[1]
+        return found
+
+
+def _listens(port: int) -> bool:
+    try:
+        return _status(port, "GET", "/healthz", None, {}) == 200
+    except (OSError, HTTPException):
+        return False
+
+
+def _status(port: int, method: str, path: str, body: str | None, headers: dict[str, str]) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, body, headers)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
+
+
+def _statuses(seen: Loaded) -> dict[int, int]:
+    return {status: len(times) for status, times in sorted(seen.times.items())}
 
 
 if __name__ == "__main__":

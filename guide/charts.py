@@ -12,7 +12,7 @@ svg { background: #fff; font: 13px system-ui, "Segoe UI", Roboto, "DejaVu Sans",
 text { fill: #4a555c; } .grid { stroke: #dcdad3; } .axis { stroke: #58646c; }
 .level { stroke: #58646c; stroke-dasharray: 2 4; }
 .first { --shade: #0b63a5; } .second { --shade: #b8480c; }
-.third { --shade: #00755a; } .fourth { --shade: #6b3fa0; }
+.third { --shade: #00755a; } .fourth { --shade: #6b3fa0; } .fifth { --shade: #58646c; }
 .series { stroke: var(--shade); fill: var(--shade); } polyline { fill: none; stroke-width: 2.5; }
 .mark { stroke: #fff; stroke-width: 1.2; } .end { font-weight: 600; fill: var(--shade, #58646c); }
 .end.level-name { font-weight: 400; } .spread { stroke-width: 1.5; opacity: .5; }
@@ -38,7 +38,7 @@ def odds_chart() -> str:
         for name, prior, style, marker in lines
     ]
     gauss = tuple((e, gaussian_right_guess(epsilon=e, delta=1e-5), 0.0) for e in _EPSILONS)
-    series.append(Series("Gaussian noise", gauss, "level-name", "circle"))
+    series.append(Series("1 in 2, Gaussian", gauss, "fifth", "circle"))
     half = tuple((e, float(which_of_two_cap(e, 0.0)), 0.0) for e in _EPSILONS)
     series.append(Series("was 1 in 2", half, "first", "circle"))
     return _alone(

@@ -164,28 +164,11 @@ def others_table() -> str:
 
 
 def _as_stated(use: Use) -> str:
-    return f"{use.epsilon:.3g}" + (f" at δ = {use.delta:g}" if use.delta else "")
+    return f"{use.epsilon:g}" + (f" at δ = {use.delta:g}" if use.delta else "")
 
 
 def _of_rho(rho: float) -> str:
     return f"{concentrated(rho, delta=1e-10):.3g} at δ = 1e-10 (ρ = {rho:g})"
-
-
-def randomised_bits(hashes: int, *, kept: float, one: float, zero: float) -> float:
-    """Epsilon of one report of RAPPOR, whose bits are each randomised twice.
-
-    Args:
-        hashes: bits that a value sets.
-        kept: f, the share of permanently random bits.
-        one, zero: chance that a report shows 1 where the permanent bit is 1, and where it is 0.
-
-    Example:
-        >>> round(randomised_bits(2, kept=0.5, one=0.75, zero=0.5), 2)
-        1.07
-    """
-    high = 0.5 * kept * (one + zero) + (1.0 - kept) * one
-    low = 0.5 * kept * (one + zero) + (1.0 - kept) * zero
-    return hashes * math.log(high * (1.0 - low) / (low * (1.0 - high)))
 
 
 @dataclass(frozen=True)
@@ -210,37 +193,35 @@ class Use:
 
 OTHERS = (
     Use(
-        "US Census Bureau", "2020 redistricting tables, persons", "a person", "abowd2022", rho=2.56
+        "US Census Bureau",
+        "2020 redistricting tables, persons",
+        "a person",
+        "census2021",
+        epsilon=17.14,
     ),
     Use(
         "US Census Bureau",
         "2020 redistricting tables, housing units",
         "a housing unit",
-        "abowd2022",
-        rho=0.07,
+        "census2021",
+        epsilon=2.47,
     ),
-    Use("Google", "models of a keyboard, best of twenty", "a device", "xu2023", rho=0.2),
-    Use("Google", "models of a keyboard, worst of twenty", "a device", "xu2023", rho=2.0),
+    Use("Google", "models of a keyboard, the best of over twenty", "a device", "xu2023", rho=0.2),
+    Use("Google", "models of a keyboard, the worst of over twenty", "a device", "xu2023", rho=2.0),
     Use(
         "Google",
-        "mobility reports, all metrics",
+        "searches for symptoms",
         "a person, one day",
-        "aktay2020",
-        epsilon=2.64,
+        "bavadekar2020",
+        epsilon=1.68,
     ),
     Use(
         "Google",
-        "RAPPOR in Chrome, one report, randomised on the device",
-        "a report",
-        "erlingsson2014",
-        epsilon=randomised_bits(2, kept=0.5, one=0.75, zero=0.5),
-    ),
-    Use(
-        "Google",
-        "RAPPOR in Chrome, all reports on one value",
-        "a value",
-        "erlingsson2014",
-        epsilon=4.0 * math.log(3.0),
+        "searches about vaccination",
+        "a person, one day",
+        "bavadekar2021",
+        epsilon=2.19,
+        delta=1e-5,
     ),
     Use(
         "Apple",

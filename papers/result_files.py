@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from reticent.core.files import output_file
 
@@ -22,3 +25,20 @@ def write_result(path: Path, content: str | bytes) -> None:
     whole = content.encode() if isinstance(content, str) else content
     with output_file(path, size=len(whole), overwrite=True) as put:
         put(whole)
+
+
+def cached_result(path: Path, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Plain values that an earlier run left at ``path``, or else computed and left there: what a
+    command that takes long continues from.
+
+    Args:
+        path: JSON.
+        compute: called where there is no such file.
+
+    Raises:
+        InvalidInput, WriteFailed: as of ``write_result``.
+    """
+    if not path.is_file():
+        write_result(path, json.dumps(compute()))
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found

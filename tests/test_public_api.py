@@ -62,7 +62,7 @@ PUBLIC = {
     ),
     "reticent.lipschitz": (
         "EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest Limits "
-        "LipschitzBound MilpResult OperatorNormBound Output "
+        "LinearBound LipschitzBound MilpResult OperatorNormBound Output "
         "Violation grid_radius lipschitz_constant milp_lipschitz milp_nearest_violation "
         "nearest_violation snap stability_radius"
     ),

@@ -184,7 +184,7 @@ def test_bibliography_is_complete_and_sorted() -> None:
     assert list(found) == sorted(found)
     for key, fields in found.items():
         assert {"author", "title", "year"} <= set(fields), key
-        assert {"booktitle", "journal", "doi", "eprint", "publisher"} & set(fields), key
+        assert {"booktitle", "journal", "doi", "eprint", "publisher", "url"} & set(fields), key
         assert re.fullmatch(r"(19|20)\d\d", fields["year"]), key
         assert fields["year"] in key, key
         assert re.fullmatch(r"10\.\d{4,}/\S+", fields.get("doi", "10.1000/none")), key

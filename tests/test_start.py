@@ -89,6 +89,7 @@ def loaded(code: str, names: tuple[str, ...]) -> list[str]:
     return done.stdout.rsplit("loaded:", 1)[1].split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS)
 def test_a_start_loads_no_more_than_it_needs(start: str) -> None:
     code, unwanted = STARTS[start]
@@ -113,6 +114,7 @@ def seconds(*words: str) -> float:
     return min(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_a_short_answer_costs_little_more_than_its_library(option: str) -> None:
     library = seconds(sys.executable, "-c", "import typer")

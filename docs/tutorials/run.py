@@ -1,4 +1,5 @@
-"""Runs the code of the tutorials, and puts the figures that they draw beside them.
+"""Runs the code of the tutorials, and renews the figures that they draw and the numbers that they
+print, both of one run.
 
     python docs/tutorials/run.py [PAGE ...]
 
@@ -65,8 +66,13 @@ def figures(page: Path) -> list[str]:
     return re.findall(r"!\[[^\]]*\]\(([^)/]+\.png)\)", page.read_text(encoding="utf-8"))
 
 
-def run_page(page: Path, folder: Path) -> dict[str, Any]:
+def run_page(page: Path, folder: Path, outputs: dict[int, str] | None = None) -> dict[str, Any]:
     """The names that the Python of a page leaves behind, having run all of it in ``folder``.
+
+    Args:
+        page: of Markdown.
+        folder: empty.
+        outputs: gets what every ``text`` block would show of this run, by the block's line.
 
     Raises:
         Mismatch: a block printed something else than the page shows.
@@ -82,26 +88,47 @@ def run_page(page: Path, folder: Path) -> dict[str, Any]:
                 printed = caught.getvalue()
             elif block.language == "console":
                 printed = "".join(_console(block.text, background))
-            elif not fits(block.text, printed):
-                raise Mismatch(
-                    f"{page.name}, line {block.line}: shown\n\n{block.text}\nprinted\n\n{printed}"
-                )
+            else:
+                found = as_shown(block.text, printed)
+                if found is None:
+                    raise Mismatch(
+                        f"{page.name}, line {block.line}: shown\n\n{block.text}\n"
+                        f"printed\n\n{printed}"
+                    )
+                if outputs is not None:
+                    outputs[block.line] = found
     return names
 
 
-def fits(shown: str, printed: str) -> bool:
-    """Whether ``printed`` is ``shown``, whatever the numbers are; ``...`` alone on a line stands
-    for any lines.
+def as_shown(shown: str, printed: str) -> str | None:
+    """``printed`` as a block shows it; None where it is not what is shown, whatever the numbers
+    are. ``...`` alone on a line stands for any lines.
     """
-    lines = [re.escape(_plain(line)) + "\n" for line in shown.strip().splitlines()]
-    pattern = "".join(line if line != r"\.\.\." + "\n" else r"(?:.*\n)*?" for line in lines)
-    return (
-        re.fullmatch(pattern, "".join(f"{_plain(line)}\n" for line in _lines(printed))) is not None
+    wanted, found = _lines(shown), _lines(printed)
+    pattern = "".join(
+        r"(?:.*\n)*?" if line == "..." else f"({re.escape(_plain(line))}\n)" for line in wanted
     )
+    plain = "".join(f"{_plain(line)}\n" for line in found)
+    matched = re.fullmatch(pattern, plain)
+    if matched is None:
+        return None
+    places = (plain.count("\n", 0, start) for start, _ in matched.regs[1:])
+    lines = [line if line == "..." else found[next(places)].rstrip() for line in wanted]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def renewed(page: Path, outputs: dict[int, str]) -> str:
+    """The text of a page with other outputs in its ``text`` blocks."""
+    lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
+    for block in reversed(blocks(page)):
+        if block.line in outputs:
+            begin = block.line
+            lines[begin : begin + block.text.count("\n")] = [outputs[block.line]]
+    return "".join(lines)
 
 
 def _lines(text: str) -> list[str]:
-    return text.strip().splitlines()
+    return text.strip("\n").splitlines()
 
 
 def _plain(line: str) -> str:
@@ -141,11 +168,13 @@ def _console(text: str, background: contextlib.ExitStack) -> Iterator[str]:
 
 
 def main(names: list[str]) -> None:
-    """Renews the figures of the pages named, or of all."""
+    """Renews figures and outputs of the pages named, or of all."""
     wanted = [Path(name).resolve() for name in names] or pages()
     for page in wanted:
         with tempfile.TemporaryDirectory() as folder:
-            run_page(page, Path(folder))
+            outputs: dict[int, str] = {}
+            run_page(page, Path(folder), outputs)
+            page.write_text(renewed(page, outputs), encoding="utf-8")
             for figure in figures(page):
                 shutil.copyfile(Path(folder) / figure, FOLDER / figure)
                 print(FOLDER / figure)

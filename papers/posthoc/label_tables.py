@@ -27,7 +27,7 @@ from torch import nn
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -38,7 +38,8 @@ from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
     cell_weights,
     fitted_rules,
-    label_lattice,
+    label_lattices,
+    promising_lattice,
 )
 from reticent.systems.posthoc.label_rules import LabelRule, chances
 from reticent.systems.posthoc.plans import (
@@ -159,7 +160,12 @@ class Rungs:
 
     def table(self, *, epsilon: float, radius: float) -> Results:
         """The table, what it is worth on public weights, and the bound on every such table."""
-        lattice = label_lattice(self.public, radius=radius)
+        lattice = promising_lattice(
+            self.public,
+            label_lattices(self.public, radius=radius),
+            epsilon=epsilon,
+            seed=self.points.seed,
+        )
         weights = cell_weights(self.public, lattice, seed=self.points.seed)
         found: ExactTable = exact_table(
             weights, lattice=lattice, epsilon=epsilon, iterations=ITERATIONS, report=self.report
@@ -207,11 +213,7 @@ def run(
     rungs = Rungs(Embedded.of(data, embedder, settings, seed=seed), report)
 
     def cell(name: str, compute: Callable[[], Results]) -> Results:
-        path = cells / f"{name}-{radius:g}.json"
-        if not path.is_file():
-            write_result(path, json.dumps(compute()))
-        found: Results = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        return cached_result(cells / f"{name}-{radius:g}.json", compute)
 
     def rule(name: str, epsilon: float) -> Results:
         near = rungs.adjacency(radius)

@@ -1,69 +1,165 @@
-"""Every released function of the ladder at the table's budgets:
+"""Every released function at one guarantee, over seeds and budgets:
 ``python -m papers.posthoc.ladder --data mnist``.
 
-One line for each rung with its best mechanism: the score on calibration rows that the choice was
-made by, and for the chosen one the accuracy on the held-out part. All at one guarantee: epsilon,
-delta 0, neighbours within the table's radius of each other in the original embedding.
+The embedding as it is, its live coordinates, public linear maps, a published obfuscator, and
+networks trained through the noise from random weights and from the live coordinates. Each is
+certified for the *original* embedding and released by the mechanism that does best for it on
+calibration rows; "auto" is the one with the best score there. Delta is 0. The noise depends on the
+radius over epsilon alone, so cells of one ratio are one measurement. Every cell is cached in the
+folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import EPSILONS, SETTINGS, TableSettings, settings_of
+from papers.result_files import cached_result, write_result
+from papers.seeds import combined
 from reticent.datasets import Dataset, load
 from reticent.systems import Calibration, PosthocEncoder
-from reticent.systems.posthoc.plans import Plan
+from reticent.training.embedder import Embedder
 from reticent.training.parts import (
     Identity,
-    Ladder,
     LiveCoordinates,
     NoiseAware,
     PublicDiscriminants,
     PublicPCA,
+    Published,
 )
 from reticent.training.progress import Report, bar
 
+Array = npt.NDArray[np.float64]
+Results = dict[str, Any]
+
+RADII = (0.5, 0.2, 0.1)
+"""Radii of the table, l-infinity in the embedding."""
+
+LIVE, TRAINED = "live coordinates", "trained, from the live coordinates"
+
 _DRAWS = 3
 
-RUNGS = Ladder(
-    (
-        Identity(),
-        LiveCoordinates(),
-        PublicPCA(),
-        PublicDiscriminants(),
-        NoiseAware(),
-        NoiseAware(start=LiveCoordinates()),
-    )
-)
-"""The rungs of ``obfuscator="auto"``, and training that starts at the live coordinates."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Rung:
-    """One released function at one budget.
+@dataclass(frozen=True, eq=False)
+class Rungs:
+    """Embeddings of one data set, and what is tried on them.
 
     Attributes:
-        name: the part that made it and its number of outputs.
-        mechanism: the best one for it on calibration rows.
-        score: expected accuracy on calibration rows.
-        error: standard error of ``score``, from the number of those rows.
-        held_out: accuracy on the held-out part, mean of three releases; None for rungs that were
-            not chosen.
+        train, test: embeddings, shapes (n, d) and (k, d).
+        train_labels, test_labels: shapes (n,) and (k,).
+        settings: fixed settings.
+        seed: of rows, training, the split for calibration, and of the experiment's noise (so: not
+            private).
+        report: told about training.
     """
 
-    name: str
-    mechanism: str
-    score: float
-    error: float
-    held_out: float | None = None
+    train: Array
+    test: Array
+    train_labels: npt.NDArray[np.int64]
+    test_labels: npt.NDArray[np.int64]
+    settings: TableSettings
+    seed: int
+    report: Report
+
+    @classmethod
+    def of(
+        cls,
+        data: Dataset,
+        embedder: Embedder,
+        settings: TableSettings,
+        *,
+        rows: int | None,
+        seed: int,
+        report: Report,
+    ) -> Rungs:
+        """Both parts of ``data``, embedded; of the training part at most ``rows`` rows."""
+        chosen = np.random.default_rng(seed).permutation(len(data.train_images))[:rows]
+        return cls(
+            embedder.embed(data.train_images[chosen]).astype(np.float64),
+            embedder.embed(data.test_images).astype(np.float64),
+            data.train_labels[chosen],
+            data.test_labels,
+            settings,
+            seed,
+            report,
+        )
+
+    @cached_property
+    def published(self) -> Any:
+        """The obfuscator of the papers' best row, trained once: it knows of no noise."""
+        part = Published(
+            "arl",
+            "contrastive",
+            "noise",
+            outputs=self.settings.published_outputs,
+            hidden=self.settings.published_hidden,
+            epochs=self.settings.published_epochs,
+            batch_size=256,
+            random_state=self.seed,
+        )
+        return part.fit(self.train, self.train_labels, report=self.report).network()
+
+    def parts(self) -> dict[str, Any]:
+        """What is tried, by name."""
+        return {
+            "identity": Identity(),
+            LIVE: LiveCoordinates(),
+            "principal components": PublicPCA(),
+            "class discriminants": PublicDiscriminants(),
+            "published, ARL-C-N": self.published,
+            "trained, from random weights": NoiseAware(),
+            TRAINED: NoiseAware(start=LiveCoordinates()),
+        }
+
+    def cell(self, *, epsilon: float, radius: float) -> Results:
+        """Every released function at one budget, and "auto"."""
+        found: Results = {
+            name: self._released(part, epsilon=epsilon, radius=radius)
+            for name, part in self.parts().items()
+        }
+        chosen = max(found, key=lambda name: found[name]["score"])
+        found["auto"] = {**found[chosen], "by": chosen}
+        return found
+
+    def _released(self, part: Any, *, epsilon: float, radius: float) -> Results:
+        encoder = PosthocEncoder(
+            epsilon=epsilon,
+            delta=0.0,
+            radius=radius,
+            embedder="identity",
+            obfuscator=part,
+            path="global",
+            calibration=Calibration(),
+            random_state=self.seed,
+        ).fit(self.train, self.train_labels)
+        head, classes, plan = encoder.head_, encoder.classes_, encoder.query_.plan
+        assert head is not None
+        assert classes is not None
+        right = [
+            np.mean(
+                classes[head.predict(encoder.simulate(self.test, seed=draw).values)]
+                == self.test_labels
+            )
+            for draw in range(_DRAWS)
+        ]
+        return {
+            "score": plan.utility,
+            "accuracy": float(np.mean(right)),
+            "mechanism": plan.mechanism,
+            "outputs": float(encoder.query_.network.output_dimension),
+        }
 
 
 def run(
@@ -71,108 +167,178 @@ def run(
     settings: TableSettings,
     folder: Path,
     *,
+    radii: Sequence[float],
     epsilons: Sequence[float],
+    rows: int | None = None,
     seed: int,
+    embedder_seed: int,
     report: Report,
-) -> dict[float, list[Rung]]:
-    """The rungs at each budget, best first.
+) -> Results:
+    """All rungs at each radius and budget; cells that stand in ``folder`` are read from there.
+
+    A cell is measured at the first radius that asks for its ratio to epsilon.
 
     Args:
         data: the data set that ``settings`` were made for.
         settings: fixed settings.
-        folder: where the embedder is kept, made if missing.
-        epsilons: budgets of one answer.
-        seed: of training, of the split for calibration, and of the experiment's noise (so: not
-            private).
-        report: told about every finished training epoch.
+        folder: cells and embedders, by seed; made if missing.
+        radii: of neighbours, l-infinity.
+        epsilons: of one answer.
+        rows: most training rows that are used after the embedder, drawn by ``seed``; None for all.
+        seed: of everything after the embedder.
+        embedder_seed: of the embedder.
+        report: told about every finished training epoch and cell.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    embedder = cached_embedder(data, settings, folder, seed=seed, report=report)
-    train = embedder.embed(data.train_images).astype(np.float64)
-    test = embedder.embed(data.test_images).astype(np.float64)
-    results: dict[float, list[Rung]] = {}
-    calibration = Calibration()
-    rows = calibration.held_rows(len(train))
-    for index, epsilon in enumerate(epsilons):
-        encoder = PosthocEncoder(
-            epsilon=epsilon,
-            delta=0.0,
-            radius=settings.radius,
-            embedder="identity",
-            obfuscator=RUNGS,
-            path="global",
-            calibration=calibration,
-            random_state=seed,
-        ).fit(train, data.train_labels)
-        head, classes = encoder.head_, encoder.classes_
-        assert head is not None
-        assert classes is not None
-        right = [
-            np.mean(
-                classes[head.predict(encoder.simulate(test, seed=draw).values)] == data.test_labels
+    cells = folder / f"seed{seed}" / "ladder-cells"
+    embedders = folder / f"seed{embedder_seed}"
+    for made in (cells, embedders):
+        made.mkdir(parents=True, exist_ok=True)
+
+    @cache
+    def rungs() -> Rungs:
+        embedder = cached_embedder(data, settings, embedders, seed=embedder_seed, report=report)
+        return Rungs.of(data, embedder, settings, rows=rows, seed=seed, report=report)
+
+    results: Results = {}
+    for place, radius in enumerate(radii):
+        results[f"{radius:g}"] = {}
+        for index, epsilon in enumerate(epsilons):
+            path = cells / f"{radius / epsilon:.6g}.json"
+            results[f"{radius:g}"][f"{epsilon:g}"] = cached_result(
+                path, partial(_measured, rungs, epsilon=epsilon, radius=radius)
             )
-            for draw in range(_DRAWS)
-        ]
-        results[epsilon] = _rungs(encoder.considered_, rows, float(np.mean(right)))
-        report("ladder", index + 1, len(epsilons), math.nan)
+            done = place * len(epsilons) + index + 1
+            report("ladder", done, len(radii) * len(epsilons), math.nan)
     return results
 
 
-def markdown(results: dict[float, list[Rung]], *, title: str) -> str:
-    """A table of all rungs."""
-    lines = [
-        f"# {title}",
-        "",
-        "| epsilon | released function | mechanism | calibration rows | held-out part |",
-        "|---|---|---|---|---|",
+def _measured(rungs: Callable[[], Rungs], *, epsilon: float, radius: float) -> Results:
+    return rungs().cell(epsilon=epsilon, radius=radius)
+
+
+def markdown(title: str, runs: Sequence[Results], *, notes: Sequence[str] = ()) -> str:
+    """Accuracies on the held-out part, with standard errors over seeds.
+
+    Args:
+        title: first line.
+        runs: what ``run`` gave for each seed.
+        notes: lines below the title.
+    """
+    means, errors = combined(runs)
+    lines = [f"# {title}", "", *notes]
+    for radius, by_epsilon in means.items():
+        head = " | ".join(f"epsilon {epsilon}" for epsilon in by_epsilon)
+        lines += [f"## R = {radius}", "", f"| | {head} |", "|---|" + "---|" * len(by_epsilon)]
+        for name in next(iter(by_epsilon.values())):
+            cells = [
+                _cell(found[name]["accuracy"], errors[radius][epsilon][name]["accuracy"])
+                for epsilon, found in by_epsilon.items()
+            ]
+            shown = f"**{name}: the best on calibration rows**" if name == "auto" else name
+            lines.append(f"| {shown} | {' | '.join(cells)} |")
+        chosen = " | ".join(found["auto"]["by"] for found in by_epsilon.values())
+        lines.append(f"| chosen | {chosen} |")
+        for title_, first, second in (
+            ("training that starts at the live coordinates, less these", TRAINED, LIVE),
+            ("auto, less the best of all on the held-out part", "auto", None),
+        ):
+            cells = [
+                _cell(*_difference(runs, means, radius, epsilon, first, second), sign="+")
+                for epsilon in by_epsilon
+            ]
+            lines.append(f"| {title_} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _difference(
+    runs: Sequence[Results],
+    means: Results,
+    radius: str,
+    epsilon: str,
+    first: str,
+    second: str | None,
+) -> tuple[float, float]:
+    """Mean and standard error over seeds of one accuracy less another (None: the rung whose mean
+    is the best) of the same seed.
+    """
+    found = means[radius][epsilon]
+    if second is None:
+        rungs = [name for name in found if name != "auto"]
+        second = max(rungs, key=lambda name: found[name]["accuracy"])
+    pairs = [
+        {"less": run[radius][epsilon][first]["accuracy"] - run[radius][epsilon][second]["accuracy"]}
+        for run in runs
     ]
-    for epsilon, rungs in results.items():
-        lines += [
-            f"| {epsilon:g} | {rung.name} | {rung.mechanism} | {rung.score:.3f} +- "
-            f"{rung.error:.3f} | {'' if rung.held_out is None else f'{rung.held_out:.3f}'} |"
-            for rung in rungs
-        ]
-    return "\n".join([*lines, ""])
+    mean, error = combined(pairs)
+    return mean["less"], error["less"]
 
 
-def _rungs(considered: Sequence[Plan], rows: int, held_out: float) -> list[Rung]:
-    best: dict[str, Plan] = {}
-    for plan in considered:  # best first
-        best.setdefault(plan.rung, plan)
-    return [
-        Rung(
-            name=name,
-            mechanism=plan.mechanism,
-            score=plan.utility,
-            error=math.sqrt(plan.utility * (1.0 - plan.utility) / rows),
-            held_out=held_out if index == 0 else None,
-        )
-        for index, (name, plan) in enumerate(best.items())
-    ]
+def _cell(mean: float, error: float, *, sign: str = "") -> str:
+    shown = format(mean, f"{sign}.3f")
+    return shown if math.isnan(error) else f"{shown} ± {error:.3f}"
 
 
-def main() -> None:
-    """Reads the arguments, and prints the table."""
-    parser = argparse.ArgumentParser(prog="python -m papers.posthoc.ladder", description=__doc__)
+def main(arguments: list[str] | None = None) -> None:
+    """Read the command line, fill the folder, print where the table is."""
+    parser = argparse.ArgumentParser(
+        prog="python -m papers.posthoc.ladder", description=__doc__.split("\n", 1)[0]
+    )
     parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
-    parser.add_argument("--folder", type=Path, default=None, help="where the embedder is kept")
-    parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    settings = settings_of(arguments.data)
-    folder = arguments.folder or Path("results") / f"{arguments.data}-{arguments.seed}"
+    parser.add_argument("--out", type=Path, help="folder (default: runs/posthoc-ladder-DATA)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
+    parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument("--rows", type=int, help="training rows after the embedder (default: all)")
+    parser.add_argument(
+        "--one-embedder", action="store_true", help="that of the first seed, for all seeds"
+    )
+    chosen = parser.parse_args(arguments)
+    folder = (
+        chosen.out if chosen.out is not None else Path("runs") / f"posthoc-ladder-{chosen.data}"
+    )
+    data, settings = load(chosen.data), settings_of(chosen.data)
     with bar() as report:
-        results = run(
-            load(arguments.data),
-            settings,
-            folder,
-            epsilons=arguments.epsilons,
-            seed=arguments.seed,
-            report=report,
-        )
-    title = f"{arguments.data}, radius {settings.radius:g}, seed {arguments.seed}"
-    print(markdown(results, title=title))
+        runs = [
+            run(
+                data,
+                settings,
+                folder,
+                radii=chosen.radius,
+                epsilons=chosen.epsilon,
+                rows=chosen.rows,
+                seed=seed,
+                embedder_seed=chosen.seeds[0] if chosen.one_embedder else seed,
+                report=report,
+            )
+            for seed in chosen.seeds
+        ]
+    write_result(folder / "ladder.json", json.dumps(runs, indent=2))
+    notes = _notes(len(chosen.seeds), one_embedder=chosen.one_embedder, rows=chosen.rows)
+    title = f"Released functions at a proved epsilon: {chosen.data}"
+    write_result(folder / "ladder.md", markdown(title, runs, notes=notes))
+    print(folder / "ladder.md")
+
+
+def _notes(seeds: int, *, one_embedder: bool, rows: int | None) -> list[str]:
+    over = (
+        "of one seed"
+        if seeds == 1
+        else f"mean over {seeds} seeds ± its standard error, "
+        + ("all with one embedder" if one_embedder else "each with an embedder of its own")
+    )
+    used = "the training part" if rows is None else f"{rows:,} training pictures"
+    return [
+        f"Accuracy of the server on the held-out part: {over}.",
+        f"Everything after the embedder is fitted on {used}: four fifths for",
+        "training, the rest to choose each row's mechanism and size. Delta is 0, nothing is",
+        "withheld. Neighbours lie within R (l-infinity) in the beta-VAE embedding; every row is",
+        "certified for that embedding. The noise depends on R / epsilon alone: cells of one ratio",
+        "are one measurement.",
+        "",
+    ]
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
     main()

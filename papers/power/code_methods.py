@@ -12,19 +12,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GridSearchCV
 
 from papers.power.code_splits import Split
 from papers.seeds import combined
 from reticent.demos.power.baselines import raw_columns
+from reticent.networks import Network
 from reticent.noise import SeededSampler
 from reticent.systems.power.channels import randomised_response
-from reticent.systems.power.encoder import PowerEncoder
-from reticent.systems.power.query import PowerPlan, PowerQuery, rank
+from reticent.systems.power.fitting import code_networks, code_query
+from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
+from reticent.systems.power.query import PowerPlan, rank
 from reticent.systems.power.score_fitting import FittedScores, best_score_code, public_models
 from reticent.systems.power.scoring import prediction_scores
 from reticent.systems.power.servers import train_server
+from reticent.systems.power.tasks import Tasks
 from reticent.training.progress import silent
 
 Array = npt.NDArray[np.float64]
@@ -32,6 +36,9 @@ Results = dict[str, Any]
 
 DRAWS = 10
 """Of the private rows' noise, for each cut."""
+
+HELD = 0.2
+"""Share of the public rows that networks' codes are compared on, as ``PowerEncoder`` has it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +50,11 @@ class Fitted:
     """
 
     part: Split
+
+    @property
+    def classes(self) -> int:
+        """Labels of the public rows, 0 to this less one."""
+        return int(self.part.public[1].max()) + 1
 
     @cached_property
     def models(self) -> tuple[list[FittedScores], float]:
@@ -61,6 +73,22 @@ class Fitted:
             fitted.model.kind: (fitted.model.scores(first), fitted.model.scores(second))
             for fitted in self.models[0]
         }
+
+    @cached_property
+    def networks(self) -> tuple[list[Network], PublicRows, float]:
+        """Classifiers behind codes, the rows that they learnt from and are compared on, and the
+        process seconds that they took.
+        """
+        begin = time.process_time()
+        (table, labels), seed = self.part.public, self.part.seed
+        order = np.random.default_rng(seed).permutation(len(labels))
+        encoded, labels = self.part.schema.encode(table[order]), labels[order]
+        held = round(HELD * len(labels))
+        rows = PublicRows(encoded[held:], encoded[:held], labels[held:], labels[:held])
+        settings = FitSettings(outputs=(1,), hidden=(64,), epochs=12, head_epochs=1, seed=seed)
+        with torch.random.fork_rng(devices=[]):
+            networks = code_networks(self.part.schema, rows, settings=settings, report=silent)
+            return list(networks), rows, time.process_time() - begin
 
     @cached_property
     def booster(self) -> tuple[tuple[Array, Array], float]:
@@ -88,7 +116,9 @@ def score_bins(fit: Fitted, epsilon: float, *, scoring: str) -> tuple[Results, P
     )
     models, seconds = fit.models
     begin = time.process_time()
-    query, plans = best_score_code(part.schema, required, models, part.public[1])
+    query, plans = best_score_code(
+        part.schema, required, models, part.public[1], tasks=Tasks.single(fit.classes)
+    )
     seconds += time.process_time() - begin
     channel = query.mechanism.matrix
     private, tested = (channel[query.bins.of(scores)] for scores in fit.scores[query.model.kind])
@@ -98,22 +128,17 @@ def score_bins(fit: Fitted, epsilon: float, *, scoring: str) -> tuple[Results, P
 def network_code(fit: Fitted, epsilon: float) -> tuple[Results, PowerPlan]:
     """What ``PowerEncoder(mechanism="code")`` releases, and its plan."""
     part = fit.part
+    networks, rows, seconds = fit.networks
     begin = time.process_time()
-    encoder = PowerEncoder(
-        epsilon=epsilon,
-        delta=0.0,
-        radius=None,
-        schema=part.schema,
-        mechanism="code",
-        epochs=12,
-        random_state=part.seed,
-    ).fit(*part.public)
-    seconds = time.process_time() - begin
-    query = encoder.query_
-    assert isinstance(query, PowerQuery)
+    required = PowerPlan(mechanism="code", codes=(0, 1), epsilon=epsilon, delta=0.0, radius=None)
+    queries = [code_query(part.schema, required, network, rows) for network in networks]
+    query = min(queries, key=lambda query: rank(query.plan))
+    seconds += time.process_time() - begin
     channel = randomised_response(len(query.plan.codes), epsilon=epsilon)
     # Its codes are exact before the response.
-    private, tested = (encoder.exact(rows) @ channel for rows, _ in (part.private, part.test))
+    private, tested = (
+        query.exact(query.encode(table)) @ channel for table, _ in (part.private, part.test)
+    )
     return {**scored(private, tested, part, channel), "seconds": seconds}, query.plan
 
 

@@ -84,6 +84,7 @@ def test_a_serial_stands_for_weights_that_are_private(stored: Path) -> None:
     assert Bundle.read(named.write(stored.parent / "named")).identity == named.identity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bundle.json", "card.md", "manifest.json", "weights.safetensors"])
 def test_every_flipped_bit_is_found(stored: Path, name: str) -> None:
     whole = (stored / name).read_bytes()

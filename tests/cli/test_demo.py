@@ -16,7 +16,6 @@ def test_the_folder_is_complete_and_its_bundle_works(command, tmp_path, monkeypa
     tiny = replace(
         whole,
         epsilons=(8.0,),
-        bundle_epsilon=8.0,
         embedder=replace(whole.embedder, epochs=2),
         epochs=2,
         published=("Encoder",),

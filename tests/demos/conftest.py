@@ -5,14 +5,14 @@ and opens in a real browser.
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+from tests.browser import WIDTHS, chromium
 
 Element = tuple[str, dict[str, str | None]]
 
@@ -74,67 +74,22 @@ def read_page() -> Callable[[str], list[Element]]:
 
 @pytest.fixture
 def open_page(tmp_path: Path) -> Callable[[str], int]:
-    """Opens a page in a browser with a small window: no sideways scrolling, no broken picture, no
-    request to anywhere.
+    """Opens a page in a browser, in a wide and a narrow window: no sideways scrolling, no broken
+    picture, no error, no request to anywhere.
 
     It returns the bytes of a screenshot.
     """
-    browser = next(
-        (
-            found
-            for name in ("chromium", "chromium-browser", "google-chrome")
-            if (found := shutil.which(name))
-        ),
-        None,
-    )
-    if browser is None:
-        pytest.skip("no chromium on this machine: the page was not opened in a browser")
-    quiet = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-extensions",
-    ]
-    command = [
-        browser,
-        *quiet,
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--window-size=420,900",
-        "--virtual-time-budget=2000",
-    ]
-    # The probe is added to the copy under test alone: it writes what the browser measured into the
-    # page's title.
-    probe = (
-        "<script>addEventListener('load',()=>{document.title=JSON.stringify([document.documentElement.scrollWidth,innerWidth,"
-        "[...document.images].filter(i=>!i.complete||!i.naturalWidth).length,performance.getEntriesByType('resource')"
-        ".filter(e=>!e.name.startsWith('data:')).length])})</script>"
-    )
 
     def opens(html: str) -> int:
-        (tmp_path / "page.html").write_text(html, encoding="utf-8")
-        (tmp_path / "probed.html").write_text(
-            html.replace("</body>", probe + "</body>"), encoding="utf-8"
-        )
-        shown = subprocess.run(
-            [*command, "--dump-dom", f"file://{tmp_path}/probed.html"],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        found = re.search(r"<title>\[(\d+),(\d+),(\d+),(\d+)\]</title>", shown.stdout)
-        assert found, shown.stderr[-2000:]
-        wide, window, broken, requests = map(int, found.groups())
-        assert wide <= window, "the page scrolls sideways on a small screen"
-        assert (broken, requests) == (0, 0)
-        picture = tmp_path / "page.png"
-        subprocess.run(
-            [*command, f"--screenshot={picture}", f"file://{tmp_path}/page.html"],
-            capture_output=True,
-            timeout=120,
-            check=True,
-        )
+        page, picture = tmp_path / "page.html", tmp_path / "page.png"
+        page.write_text(html, encoding="utf-8")
+        with chromium(tmp_path / "profile") as browser:
+            for width in WIDTHS:
+                assert browser.faults(page, width) == []
+                assert {each for each in browser.requests if not each.startswith("data:")} == {
+                    f"file://{page}"
+                }
+            browser.picture(picture)
         return picture.stat().st_size
 
     return opens

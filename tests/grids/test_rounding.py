@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from reticent.grids.rounding import (
     OFFSET,
+    Surd,
     float_error,
     fractions,
     grid_point,
@@ -61,7 +63,31 @@ def test_grid_points_are_exact():
     assert steps_up(grid_point(steps, 1.0), 1.0).tolist() == steps.tolist()
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant == 52, reason="long doubles are float64 here")
+def test_long_doubles_decide_what_float64_leaves_open_and_fractions_the_rest():
+    """Errors of 0.3 leave every value open; a value 2**-60 above a grid point needs fractions only
+    where long doubles are told to be good for 2**-50.
+    """
+    unit, near = 1.0, Fraction(3) + OFFSET
+    exact = [near, near + Fraction(1, 2**60), near - Fraction(1, 2**60), Fraction(1, 3)]
+    values = np.array([float(x) for x in exact])
+    asked = []
+
+    def closer(index):
+        return np.longdouble(float(near)) + np.longdouble(float(exact[index[0]] - near)), 2.0**-61
+
+    def exactly(index):
+        asked.append(index[0])
+        return exact[index[0]]
+
+    expected = [exactly_up(x, Fraction(1)) for x in exact]
+    assert [Fraction(x) for x in rounded_up(values, 0.3, unit, exactly, closer)] == expected
+    assert asked == [0]
+    rounded_up(values, 0.3, unit, exactly, lambda index: (closer(index)[0], 2.0**-50))
+    assert asked == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", "longdouble"])
 def test_float_error_covers_dot_products_that_cancel(precision):
     rng = np.random.default_rng(1)
     worst = 0.0
@@ -76,7 +102,8 @@ def test_float_error_covers_dot_products_that_cancel(precision):
             scale = float(np.abs(x.astype(float)) @ np.abs(y.astype(float)))
             worst = max(
                 worst,
-                float(abs(exact - Fraction(float(x @ y)))) / float_error(length, scale, precision),
+                float(abs(exact - Fraction(*(x @ y).as_integer_ratio())))
+                / float_error(length, scale, precision),
             )
     assert 0 < worst < 0.1
 
@@ -97,3 +124,26 @@ def test_quotients_of_objects_stay_fractions():
     result = quotient(numerators, np.array([Fraction(2), 0, 3, Fraction(0)], dtype=object))
     assert result.tolist() == [Fraction(1, 6), 0, Fraction(1, 3), 2]
     assert all(isinstance(x, Fraction) for x in result)
+
+
+def test_surds_round_up_like_whole_numbers_do():
+    """ceil((a + sqrt(b) - c) / u) against a search for the least whole number, by squaring; many of
+    the roots are whole, and some miss a whole number by 2**-80.
+    """
+    rng = np.random.default_rng(7)
+    seen_whole = 0
+    for _ in range(400):
+        root = Fraction(int(rng.integers(0, 50)), int(rng.integers(1, 6)))
+        nudge = Fraction(int(rng.integers(-1, 2)), 2**80)
+        square = max(root**2 + nudge, Fraction(0))
+        shift, unit = Fraction(int(rng.integers(-20, 20)), 4), Fraction(1, int(rng.integers(1, 9)))
+        result = math.ceil((shift + Surd(Fraction(0), square)) / unit - OFFSET)
+
+        def reaches(k, shift=shift, unit=unit, square=square):
+            left = (k + OFFSET) * unit - shift
+            return left >= 0 and left**2 >= square
+
+        assert reaches(result)
+        assert not reaches(result - 1)
+        seen_whole += int(nudge == 0)
+    assert seen_whole > 100

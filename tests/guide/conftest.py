@@ -1,18 +1,17 @@
-"""The built site, once for all workers, and a browser that can reach nothing but it."""
+"""The built site, once for all workers, and a browser without a network."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.browser import Page, chromium
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,62 +44,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-Look = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def look(tmp_path: Path) -> Look:
-    """Opens a page from disk in a browser without a network, and returns what a script measured."""
-    browser = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if browser is None:
-        pytest.skip("no chromium on this machine: the site was not opened in a browser")
-
-    def opened(page: Path, script: str, *, query: str = "", width: int = 1280) -> dict[str, Any]:
-        """What ``script``, the body of a function, returns once all is still."""
-        probed = page.with_name(f"probed-{page.name}")
-        probe = (
-            "<script>addEventListener('load',()=>setTimeout(()=>parent.postMessage("
-            f"JSON.stringify((()=>{{{script}}})()),'*'),3000))</script>"
-        )
-        text = page.read_text(encoding="utf-8")
-        probed.write_text(text.replace("</body>", probe + "</body>"), encoding="utf-8")
-        # A window is never narrower than 500 pixels; a frame is as narrow as a telephone.
-        frame = tmp_path / "frame.html"
-        frame.write_text(
-            "<!doctype html><pre id='measured'></pre><script>addEventListener('message',"
-            "e=>{document.getElementById('measured').textContent=e.data})</script>"
-            f"<iframe src='file://{probed}{query}' width='{width}' height='900'></iframe>"
-        )
-        try:
-            shown = subprocess.run(
-                [
-                    browser,
-                    "--headless",
-                    "--no-sandbox",
-                    "--disable-gpu",
-                    "--disable-extensions",
-                    "--disable-background-networking",
-                    "--host-resolver-rules=MAP * ~NOTFOUND",
-                    f"--user-data-dir={tmp_path / 'profile'}",
-                    "--window-size=1400,1000",
-                    "--virtual-time-budget=20000",
-                    "--dump-dom",
-                    f"file://{frame}",
-                ],
-                capture_output=True,
-                text=True,
-                timeout=180,
-                check=False,
-            )
-        finally:
-            probed.unlink()
-        found = re.search(r'<pre id="measured">(.*?)</pre>', shown.stdout, re.S)
-        assert found, shown.stderr[-2000:]
-        measured: dict[str, Any] = json.loads(
-            found[1].replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")
-        )
-        return measured
-
-    return opened
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page of a real browser without a network."""
+    with chromium(tmp_path_factory.mktemp("browser") / "profile") as found:
+        yield found

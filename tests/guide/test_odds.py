@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from guide import odds
+from guide.bibliography import works
 from reticent.accounting.telling_apart import which_of_two_cap
 
 
@@ -71,12 +72,20 @@ def test_a_group_is_promised_no_less_than_so_many_steps() -> None:
         assert total * (1 - 1e-9) <= stated <= 1.1 * total
 
 
-def test_what_others_state_follows_from_their_parameters() -> None:
-    # The Bureau's own epsilon; rho is printed with two digits.
-    assert odds.concentrated(2.56, delta=1e-10) == pytest.approx(17.14, rel=0.005)
-    assert odds.concentrated(0.07, delta=1e-10) == pytest.approx(2.47, rel=0.05)
-    # Erlingsson, Pihur and Korolova (2014), section 3.2 and 4.1.
-    assert odds.randomised_bits(2, kept=0.5, one=0.75, zero=0.5) == pytest.approx(1.0743, abs=1e-4)
+def test_concentrated_agrees_with_what_the_census_bureau_states() -> None:
+    # Abowd and others (2022) state rho with two digits, US Census Bureau (2021) epsilon.
+    stated = {use.what: use.epsilon for use in odds.OTHERS if use.source == "census2021"}
+    assert odds.concentrated(2.56, delta=1e-10) == pytest.approx(
+        stated["2020 redistricting tables, persons"], rel=0.005
+    )
+    assert odds.concentrated(0.07, delta=1e-10) == pytest.approx(
+        stated["2020 redistricting tables, housing units"], rel=0.05
+    )
+
+
+def test_every_use_has_a_source_with_an_address() -> None:
+    for use in odds.OTHERS:
+        assert {"doi", "eprint", "url"} & set(works()[use.source]), use
 
 
 def test_concentrated_is_no_better_than_gaussian_noise_is_and_no_worse_than_the_simple_bound() -> (

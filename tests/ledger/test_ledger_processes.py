@@ -100,13 +100,19 @@ def test_processes_share_a_budget(ledger: Ledger, ledger_url: str, make_event: E
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)  # a minute on two idle cores; sixteen processes feel every other load
-def test_sixteen_processes_of_five_hundred_requests_share_a_budget(
-    ledger: Ledger, ledger_url: str, make_event: EventMaker
+@pytest.mark.parametrize("requests", [60, pytest.param(500, marks=pytest.mark.soak)])
+def test_sixteen_processes_share_a_budget(
+    ledger: Ledger, ledger_url: str, make_event: EventMaker, requests: int
 ) -> None:
     outcome = _compete(
-        ledger, ledger_url, make_event(epsilon=0.001), processes=16, requests=500, fit=6000
+        ledger,
+        ledger_url,
+        make_event(epsilon=0.001),
+        processes=16,
+        requests=requests,
+        fit=12 * requests,
     )
-    assert outcome == _fair(fit=6000, refused=2000)
+    assert outcome == _fair(fit=12 * requests, refused=4 * requests)
 
 
 def _answer_until_killed(url: str, event: PrivacyEvent, sender: Connection) -> None:

@@ -384,7 +384,7 @@ def test_a_ledger_of_the_first_schema_is_brought_up_to_date(
             {"digest": _genesis("a")},
         )
     before.close()
-    with pytest.raises(LedgerUnavailable, match="schema version 0001, expected 0004"):
+    with pytest.raises(LedgerUnavailable, match="schema version 0001, expected 0005"):
         Ledger.open(path)
     ledger = Ledger.create(path)
     assert (

@@ -109,7 +109,7 @@ def test_many_may_create_at_once(ledger_url: str) -> None:
 def test_another_schema_version_is_refused(ledger: Ledger, ledger_url: str) -> None:
     with ledger.store.write() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(LedgerUnavailable, match="schema version 9999, expected 0004"):
+    with pytest.raises(LedgerUnavailable, match="schema version 9999, expected 0005"):
         Ledger.open(ledger_url)
     with pytest.raises(LedgerUnavailable, match="newer version"):
         Ledger.create(ledger_url)

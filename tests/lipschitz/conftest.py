@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 
 from reticent.core import Box, Norm
-from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, LipschitzBound
+from reticent.lipschitz import (
+    EnumerationBound,
+    IntervalBound,
+    LayeredBound,
+    LinearBound,
+    LipschitzBound,
+)
 from reticent.networks import (
     Activation,
     ActivationKind,
@@ -137,16 +143,19 @@ BOUNDS: dict[str, type[LipschitzBound]] = {
     "interval": IntervalBound,
     "enumeration": EnumerationBound,
     "layered": LayeredBound,
+    "linear": LinearBound,
 }
 
 PAIRS: list[tuple[str, str]] = [
     *(("interval", family) for family in FAMILIES),
     *(("enumeration", family) for family in RELU_FAMILIES),
     *(("layered", family) for family in RELU_FAMILIES),
+    *(("linear", family) for family in RELU_FAMILIES),
 ]
 NORMS = [
     *(
-        ("interval", norm, output)
+        (kind, norm, output)
+        for kind in ("interval", "linear")
         for norm in ("linf", "l2", "l1")
         for output in ("l1", "l2", "linf", "spread")
     ),

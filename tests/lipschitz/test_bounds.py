@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from reticent.core import Box, Norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
 from reticent.core.norms import operator_norm
-from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound
+from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, LinearBound
 from reticent.lipschitz.bounds import Functionals, combine, parse_output, slices
 from reticent.networks import Affine, Network, affine_chain
 
@@ -156,6 +156,7 @@ test_equals_the_exact_constant_of_affine_networks = pytest.mark.parametrize(
             (IntervalBound, ("linf", "l2", "l1")),
             (EnumerationBound, ("linf", "l1")),
             (LayeredBound, ("linf", "l1")),
+            (LinearBound, ("linf", "l2", "l1")),
         )
         for norm in norms
         for output in ("l1", "l2", "linf", "spread")
@@ -240,7 +241,7 @@ def test_results_do_not_depend_on_threads(kind, make_bound):
 
 
 test_results_do_not_depend_on_threads = pytest.mark.parametrize(
-    "kind", ["interval", "enumeration", "layered"]
+    "kind", ["interval", "enumeration", "layered", "linear"]
 )(test_results_do_not_depend_on_threads)
 
 
@@ -283,7 +284,7 @@ def test_radius_zero_infinite_and_points_outside_the_domain(
         (1.0, 1e80),
     ],
 )
-@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound])
+@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound, LinearBound])
 def test_scales(kind, scale, width):
     """Scaling the weights of a network without biases scales its constant, however far."""
     rng = np.random.default_rng(11)
@@ -304,7 +305,7 @@ def test_scales(kind, scale, width):
         assert scaled == pytest.approx(plain * scale, rel=1e-5, abs=1e-200)
 
 
-@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound])
+@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound, LinearBound])
 @pytest.mark.parametrize("output", ["l1", "l2", "linf"])
 def test_one_input_one_output_and_constant_networks(kind, output):
     def bound(network):
@@ -378,7 +379,7 @@ def test_wide_outputs_fall_back_to_the_sum(autograd_jacobians):
     )
     points = rng.uniform(-1, 1, size=(200, 3))
     exact = max(operator_norm(j, Norm.LINF, Norm.L1) for j in autograd_jacobians(network, points))
-    for kind in (IntervalBound, EnumerationBound, LayeredBound):
+    for kind in (IntervalBound, EnumerationBound, LayeredBound, LinearBound):
         bound = kind(network, domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.L1)
         assert bound.functionals.combine == "sum"
         assert exact <= bound.global_bound()

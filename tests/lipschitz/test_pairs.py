@@ -29,6 +29,12 @@ def random_slopes(rng, *widths):
     return Slopes(tuple(s == 1 for s in states), tuple(s == 2 for s in states))
 
 
+def everything(pairs, slopes):
+    """The rows of all pairs, in the order of the screen."""
+    places = pairs._places(np.arange(2 * len(pairs.functionals) * len(pairs.along)))
+    return pairs._rows(slopes, *places)
+
+
 def largest_norm(matrices, slopes):
     """The l-infinity to l1 norm of the Jacobian, the worst over every choice of slopes, one by
     one.
@@ -70,13 +76,7 @@ def test_wide_networks_get_the_largest_relaxed_value():
         _, pairs = pairs_of(rng, 4, 20, 18, 3)
         slopes = random_slopes(rng, 20, 18)
         assert not pairs.searched
-        everywhere = np.divmod(
-            np.arange(len(pairs.functionals) * len(pairs.along)), len(pairs.along)
-        )
-        value = (
-            _relaxed_values(pairs._rows(slopes, *everywhere), pairs.inner, slopes).max()
-            * pairs.unit
-        )
+        value = _relaxed_values(everything(pairs, slopes), pairs.inner, slopes).max() * pairs.unit
         assert (
             value * (1 - 1e-12)
             <= pairs.largest(slopes)
@@ -90,14 +90,62 @@ def test_screen_is_above_every_value(hidden):
     _, pairs = pairs_of(rng, 5, *hidden, 3)
     slopes = random_slopes(rng, *hidden)
     screen = pairs._screen(slopes)
-    everywhere = np.divmod(np.arange(screen.size), screen.shape[1])
-    values = (
-        largest(pairs._rows(slopes, *everywhere), pairs.inner, slopes)
-        .value.reshape(2, -1)
-        .max(axis=0)
-    )
+    values = largest(everything(pairs, slopes), pairs.inner, slopes).value
     assert (screen.ravel() >= values - pairs.screen_error).all()
     assert np.abs(screen.max() / values.max()) < 2
+
+
+@pytest.mark.parametrize(
+    ("widths", "count"), [((5, 12, 3), 20), ((6, 40, 30, 3), 20), ((5, 20, 18, 17, 3), 12)]
+)
+def test_what_the_screen_leaves_out_changes_no_bit(widths, count, monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(8)
+    _, pairs = pairs_of(rng, *widths)
+    slopes = [random_slopes(rng, *widths[1:-1]) for _ in range(count)]
+    pruned = [pairs.largest(each) for each in slopes]
+    limits = [value * factor for value in pruned for factor in (0.9, 1.0, 1.1)]
+    answers = [pairs.at_most(each, limits[1]) for each in slopes]
+    shape = 2, len(pairs.functionals), len(pairs.along)
+    monkeypatch.setattr(Pairs, "_screen", lambda *_: np.full(shape, 1e30, dtype=np.float32))
+    assert [pairs.largest(each) for each in slopes] == pruned
+    assert [pairs.at_most(each, limits[1]) for each in slopes] == answers
+    assert len(set(pruned)) > count // 2
+
+
+@pytest.mark.parametrize("widths", [(8, 64, 64, 8), (5, 30, 30, 30, 3), (4, 200, 300, 2)])
+def test_screen_error_covers_float32(widths):
+    """The same screen in float64 lies within it, and not for want of an error."""
+    rng = np.random.default_rng(9)
+    _, pairs = pairs_of(rng, *widths)
+    worst = 0.0
+    for _ in range(3):
+        slopes = random_slopes(rng, *widths[1:-1])
+        found, true = pairs._screen(slopes), double_screen(pairs, slopes)
+        worst = max(worst, float(np.abs(found - true).max()))
+    assert 1e-6 * pairs.screen_error < worst < pairs.screen_error
+
+
+def double_screen(pairs, slopes):
+    """The screen's formula in float64: half an unstable neuron's derivative and half its reach."""
+    keep = [on + 0.5 * free for on, free in zip(slopes.on, slopes.unstable, strict=True)]
+    low, high = pairs.along * slopes.on[0], pairs.along * slopes.on[0]
+    low = low + np.minimum(pairs.along, 0) * slopes.unstable[0]
+    high = high + np.maximum(pairs.along, 0) * slopes.unstable[0]
+    reach = [0.5 * np.abs(pairs.along) * slopes.unstable[0]]
+    for layer, weight in enumerate(pairs.inner, start=1):
+        up, down = np.maximum(weight, 0).T, np.minimum(weight, 0).T
+        low, high = low @ up + high @ down, high @ up + low @ down
+        on, free = slopes.on[layer], slopes.unstable[layer]
+        reach.append(0.5 * free * np.maximum(np.abs(low), np.abs(high)))
+        low = np.where(free, np.minimum(low, 0), low * on)
+        high = np.where(free, np.maximum(high, 0), high * on)
+    gradient, loss = pairs.functionals, 0.0
+    for layer in range(len(pairs.inner), 0, -1):
+        loss = loss + np.abs(gradient) @ reach[layer].T
+        gradient = (gradient * keep[layer]) @ pairs.inner[layer - 1]
+    loss = loss + np.abs(gradient) @ reach[0].T
+    steady = gradient @ (pairs.along * keep[0]).T
+    return np.stack([loss + steady, loss - steady])
 
 
 @pytest.fixture

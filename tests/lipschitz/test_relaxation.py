@@ -13,14 +13,14 @@ from scipy.optimize import linprog
 
 from reticent.core import Box, Norm
 from reticent.grids.arithmetic import Interval
-from reticent.lipschitz import IntervalBound, relaxation
+from reticent.lipschitz import IntervalBound, LinearBound, relaxation
 from reticent.lipschitz.interval import (
     build_forward,
     exact_maps,
     first_layer_values,
     forward_stages,
 )
-from reticent.lipschitz.relaxation import LOWER_SLOPES, RelaxedForward
+from reticent.lipschitz.relaxation import LOWER_SLOPES, Inputs, RelaxedForward
 from reticent.networks import affine_chain
 
 HALF = 2.0
@@ -56,7 +56,7 @@ def boxes(rng, step, count, inputs):
 
 
 def ranges_over(forward, box):
-    return forward(box, forward.intervals[0](box))
+    return forward(Inputs.boxes(box), *[forward.intervals[0](box)] * 2)
 
 
 def test_ranges_contain_sampled_pre_activations_and_lie_inside_intervals():
@@ -96,7 +96,7 @@ def test_substitution_is_the_optimum_of_the_linear_program(slope):
     forward, _, step = forward_of(network)
     box = boxes(rng, step, 5, 3)
     first = forward.intervals[0](box)
-    found = forward._relaxed(box, [first], first.unit, slope)
+    found = forward._relaxed(Inputs.boxes(box), [first], first.unit, slope)
     one, two = (layer.dense() for layer in network.linear_layers()[:2])
     bias_one, bias_two = (layer.bias for layer in network.linear_layers()[:2])
     for row in range(5):
@@ -147,31 +147,43 @@ def test_smaller_boxes_have_smaller_ranges_in_every_layer(widths):
         assert (small.upper <= large.upper).all()
 
 
-def test_fractions_give_the_same_ranges(monkeypatch):
-    """With an error claimed to be most of a grid step, nearly every end is decided by fractions:
-    no bit may change.
+@pytest.mark.parametrize("by", ["fractions", "long doubles"])
+def test_fractions_and_long_doubles_give_the_same_ranges(monkeypatch, by):
+    """With an error claimed to be most of a grid step, nearly every end is decided by fractions,
+    or by long doubles: no bit may change.
     """
     rng = np.random.default_rng(3)
     forward, _, step = forward_of(chain(rng, 2, 4, 3, 3, 2))
     box = boxes(rng, step, 6, 2)
     plain = ranges_over(forward, box)
-    asked = []
+    asked, gaps = [], []
     real = relaxation.rounded_up
 
-    def counting(values, error, unit, exactly):
+    def counting(values, error, unit, exactly, closer):
         def logged(index):
             result = exactly(index)
             asked.append(result)
             return result
 
-        return real(values, 0.45 * unit, unit, logged)
+        def seen(index):
+            value, bound = closer(index)
+            gaps.append(abs(float(value - values[index])) / error)
+            return value, bound
+
+        chosen = None if by == "fractions" else seen
+        return real(values, 0.45 * unit, unit, logged, chosen)
 
     monkeypatch.setattr(relaxation, "rounded_up", counting)
     for before, after in zip(plain, ranges_over(forward, box), strict=True):
         assert np.array_equal(before.lower, after.lower)
         assert np.array_equal(before.upper, after.upper)
-    assert len(asked) > 100
     assert all(isinstance(result, Fraction) for result in asked)
+    if by == "fractions":
+        assert len(asked) > 100
+    else:
+        assert len(gaps) > 100
+        assert max(gaps) < 1  # and so float64 is within its own error
+        assert len(asked) < len(gaps) or np.finfo(np.longdouble).nmant == 52
 
 
 def test_exact_path_stays_in_fractions():
@@ -179,9 +191,10 @@ def test_exact_path_stays_in_fractions():
     rng = np.random.default_rng(4)
     forward, _, step = forward_of(chain(rng, 2, 4, 3, 2))
     box = boxes(rng, step, 1, 2)
-    exact_box = relaxation._exact(box)
-    lines = [relaxation._lines(relaxation._exact(forward.intervals[0](box)))]
-    weight, bias = (relaxation.fractions(part[1]) for part in (forward.weights, forward.biases))
+    fractions = relaxation.fractions
+    exact_box = Inputs.boxes(box).cast(fractions)
+    lines = [relaxation._lines(relaxation._cast(forward.intervals[0](box), fractions))]
+    weight, bias = (fractions(part[1]) for part in (forward.weights, forward.biases))
     for slope in LOWER_SLOPES:
         result = forward._largest(weight, bias, lines, exact_box, slope)
         assert all(isinstance(value, Fraction) for value in result.ravel())
@@ -220,7 +233,9 @@ def test_balls_that_are_no_boxes_cut_the_first_layer_only_for_intervals():
     bound = IntervalBound(network, domain=Box.cube(3, HALF), input_norm=Norm.L1, output=Norm.L1)
     forward, stages, step = forward_of(network)
     region = bound.region(rng.uniform(-1, 1, size=(20, 3)), np.full(20, 0.7))
-    values = forward(region.box, first_layer_values(stages[0], region, bound._first_norms))[1]
+    first = first_layer_values(stages[0], region, bound._first_norms)
+    over = forward.intervals[0](region.box)
+    values = forward(Inputs.boxes(region.box), over, first)[1]
     moves = rng.normal(size=(20, 300, 3))
     moves *= 0.7 * rng.random((20, 300, 1)) / np.abs(moves).sum(axis=2, keepdims=True)
     points = np.clip(region.centers[:, None] * step + moves, -HALF, HALF).reshape(-1, 3)
@@ -228,3 +243,64 @@ def test_balls_that_are_no_boxes_cut_the_first_layer_only_for_intervals():
     z = two.forward(np.maximum(one.forward(points), 0)).reshape(20, 300, -1)
     assert (z >= (values.lower * values.unit)[:, None] - 1e-12).all()
     assert (z <= (values.upper * values.unit)[:, None] + 1e-12).all()
+
+
+def ball_ranges(network, norm, centers, radii):
+    """Ranges over l1 and l2 balls in whole steps, as the linear bound asks for them."""
+    bound = LinearBound(
+        network, domain=Box.cube(network.input_dimension, HALF), input_norm=norm, output=Norm.L1
+    )
+    inputs, over = bound._balls(bound.region_on_grid(centers, radii), bound.input_step)
+    return bound, inputs, bound._forward(inputs, over, over)
+
+
+@pytest.mark.parametrize("norm", [Norm.L2, Norm.L1])
+def test_ranges_over_balls_contain_every_sample_and_are_nearly_attained(norm):
+    rng = np.random.default_rng(6)
+    network = chain(rng, 12, 8, 6, 2)
+    step = LinearBound(
+        network, domain=Box.cube(12, HALF), input_norm=norm, output=Norm.L1
+    ).input_step
+    centers = np.round(rng.uniform(-1, 1, size=(15, 12)) / step)
+    bound, _, values = ball_ranges(network, norm, centers, np.full(15, np.round(0.4 / step)))
+    moves = rng.normal(size=(15, 400, 12))
+    moves *= 0.4 * rng.random((15, 400, 1)) / norm.of(moves)[..., None]
+    z = (centers[:, None] * step + moves).reshape(-1, 12)
+    tightest = []
+    for layer, part in zip(network.linear_layers(), values, strict=False):
+        z = layer.forward(z)
+        seen = z.reshape(15, 400, -1)
+        low, high = part.lower * part.unit, part.upper * part.unit
+        assert (seen >= low[:, None] - 1e-12).all()
+        assert (seen <= high[:, None] + 1e-12).all()
+        tightest.append(float(((seen.max(axis=1) - seen.min(axis=1)) / (high - low)).max()))
+        z = np.maximum(z, 0)
+    assert tightest[0] > 0.4
+    assert bound.input_norm is norm
+
+
+@pytest.mark.parametrize("norm", [Norm.L2, Norm.L1])
+def test_fractions_give_the_same_ranges_over_balls(norm, monkeypatch):
+    """In l2 the exact ends are fractions plus square roots of fractions."""
+    rng = np.random.default_rng(7)
+    network = chain(rng, 3, 4, 3, 3, 2)
+    probe = LinearBound(network, domain=Box.cube(3, HALF), input_norm=norm, output=Norm.L1)
+    centers = np.round(rng.uniform(-1, 1, size=(5, 3)) / probe.input_step)
+    radii = np.round(rng.random(5) / probe.input_step)
+    plain = ball_ranges(network, norm, centers, radii)[2]
+    asked = []
+    real = relaxation.rounded_up
+
+    def doubtful(values, error, unit, exactly, closer):
+        def logged(index):
+            asked.append(exactly(index))
+            return asked[-1]
+
+        return real(values, 0.45 * unit, unit, logged)
+
+    monkeypatch.setattr(relaxation, "rounded_up", doubtful)
+    for before, after in zip(plain, ball_ranges(network, norm, centers, radii)[2], strict=True):
+        assert np.array_equal(before.lower, after.lower)
+        assert np.array_equal(before.upper, after.upper)
+    assert len(asked) > 80
+    assert all(isinstance(end, relaxation.Surd if norm is Norm.L2 else Fraction) for end in asked)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from reticent.core.errors import InvalidInput
 
 
@@ -23,3 +23,16 @@ def test_a_folder_is_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is a folder"):
         write_result(tmp_path, "text")
     assert tmp_path.is_dir()
+
+
+def test_what_stands_there_is_not_computed_again(tmp_path):
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return {"accuracy": 0.1 + 0.2}
+
+    path = tmp_path / "cells" / "one.json"
+    assert cached_result(path, compute) == {"accuracy": 0.1 + 0.2}
+    assert cached_result(path, compute) == {"accuracy": 0.1 + 0.2}
+    assert len(calls) == 1

@@ -35,7 +35,7 @@ def estimator_of(config: FitConfig, schema: TabularSchema | None) -> Any:
         if not callable(getattr(kind, needed, None)):
             raise InvalidInput(
                 f"estimator={config.estimator!r}: has no {needed} and leaves no bundle; use it "
-                "from Python"
+                f"from Python{_why(kind)}"
             )
     values = dict(config.parameters)
     if schema is not None:
@@ -48,6 +48,17 @@ def estimator_of(config: FitConfig, schema: TabularSchema | None) -> Any:
             )
         values["schema"] = schema
     return _made(config.estimator, "estimator", values, found, "parameters")
+
+
+def _why(kind: Any) -> str:
+    """Why a system of labels leaves no bundle; "" for others."""
+    if not callable(getattr(kind, "release", None)):
+        return ""
+    return (
+        ". It answers from the private records themselves, query by query, and a bundle would be "
+        "their copy; CellsClassifier, MomentClassifier and NoisyGradientClassifier are paid for "
+        "once and leave a bundle that may be published"
+    )
 
 
 def _made(name: str, role: Role, values: Mapping[str, Any], found: FoundMethods, where: str) -> Any:

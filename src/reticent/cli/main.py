@@ -30,6 +30,7 @@ from reticent.cli.attack import attack_app
 from reticent.cli.audit import audit_app
 from reticent.cli.keys import keys_app
 from reticent.cli.ledger_care import ledger_app
+from reticent.cli.service import service_app
 from reticent.core.errors import ReticentError
 from reticent.core.extras import missing_extra
 
@@ -70,6 +71,7 @@ app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
 app.command()(serve.serve)
+app.add_typer(service_app, name="service")
 app.command()(value_models.train_model)
 app.command()(signatures.sign)
 app.command()(signatures.verify)

@@ -82,7 +82,9 @@ def radius(
     neighbour: Annotated[int, typer.Option(help="k of the rule about the k-th nearest row.")] = 10,
     pairs: Annotated[int, typer.Option(help="Random pairs of rows that are drawn.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Seed of the random pairs.")] = 0,
-    output: Annotated[Path | None, typer.Option(help=".html file to write.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help=".html file to write, with figures (extra 'plots').")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Plain JSON instead of tables.")] = False,
     trusted_key: TrustedKey = None,
     overwrite: Annotated[
@@ -95,9 +97,12 @@ def radius(
     Nothing is released and no budget is charged; what is printed is as private as the rows.
     """
     from reticent.cli.public_rows import read_public
+    from reticent.core.extras import require
     from reticent.radius import survey_radius
     from reticent.radius.page import radius_page
 
+    if output is not None:
+        require("matplotlib", extra="plots")
     system: Any = None if bundle is None else open_bundle(bundle, trusted_key)
     stated = _stated(system, bundle)
     rows, columns = read_public(

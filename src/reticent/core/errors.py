@@ -173,8 +173,8 @@ class RequestUnderWay(ReticentError):
 
 
 class AnswerLost(ReticentError):
-    """A request that was charged, and whose server died before it answered; nothing is drawn
-    again.
+    """A request that was charged, and whose server died before it answered, or whose answer was
+    removed since; nothing is drawn again.
     """
 
     code = 23

@@ -10,8 +10,9 @@ point lies inside the error, exact rational arithmetic does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, isqrt
 
 import numpy as np
 
@@ -23,7 +24,14 @@ often lie on k units.
 """
 
 GRID_BITS = 26
-_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24}
+
+# Long doubles have 64 or 113 bits where they are more than float64, and elsewhere are not trusted.
+_LONG = 2.0 ** -(np.finfo(np.longdouble).nmant + 1)
+_ROUNDOFF = {
+    "float64": 2.0**-53,
+    "float32": 2.0**-24,
+    "longdouble": _LONG if np.finfo(np.longdouble).nmant in {63, 112} else 2.0**-53,
+}
 
 
 def grid_unit(scale: float) -> float:
@@ -43,7 +51,7 @@ def float_error(terms: int, scale: float, precision: str = "float64") -> float:
     Args:
         terms: the sum of the lengths of all dot products on the way.
         scale: a bound on the sum of magnitudes carried through all maps.
-        precision: "float64" or "float32".
+        precision: "float64", "float32" or "longdouble".
     """
     return 16.0 * (terms + 16.0) * _ROUNDOFF[precision] * scale
 
@@ -61,7 +69,11 @@ def grid_point(steps: Array, unit: float) -> Array:
 
 
 def rounded_up(
-    values: Array, error: float, unit: float, exactly: Callable[[tuple[int, ...]], Fraction]
+    values: Array,
+    error: float,
+    unit: float,
+    exactly: Callable[[tuple[int, ...]], Fraction | Surd],
+    closer: Callable[[tuple[int, ...]], tuple[np.longdouble, float]] | None = None,
 ) -> Array:
     """The least grid point at or above the exact quantities, shape as ``values``.
 
@@ -71,6 +83,8 @@ def rounded_up(
         unit: step of the grid.
         exactly: the exact quantity at an index of ``values``; asked only where ``error`` leaves a
             choice.
+        closer: a value and its error at such an index, asked before ``exactly`` because it takes
+            less time; None if there is none.
 
     Example:
         >>> rounded_up(np.array([0.3, 0.5]), 1e-9, 1.0, lambda index: Fraction(0)).tolist()
@@ -78,8 +92,50 @@ def rounded_up(
     """
     low, high = steps_up(values - error, unit), steps_up(values + error, unit)
     for index in map(tuple, np.argwhere(low != high).tolist()):
+        if closer is not None:
+            value, bound = closer(index)
+            ends = [np.ceil((value + end) / unit - float(OFFSET)) for end in (-bound, bound)]
+            if ends[0] == ends[1]:
+                high[index] = float(ends[1])
+                continue
         high[index] = ceil(exactly(index) / Fraction(unit) - OFFSET)
     return grid_point(high, unit)
+
+
+@dataclass(frozen=True)
+class Surd:
+    """The number ``rational + sqrt(square)``, exactly.
+
+    Attributes:
+        rational: any fraction.
+        square: a fraction of at least 0.
+
+    Example:
+        >>> ceil(Surd(Fraction(1), Fraction(2))), ceil(Surd(Fraction(1), Fraction(4)))
+        (3, 3)
+    """
+
+    rational: Fraction
+    square: Fraction
+
+    def __add__(self, other: Fraction) -> Surd:
+        return Surd(self.rational + other, self.square)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Fraction) -> Surd:
+        return Surd(self.rational - other, self.square)
+
+    def __truediv__(self, other: Fraction) -> Surd:
+        """Divided by a fraction above 0."""
+        return Surd(self.rational / other, self.square / other**2)
+
+    def __ceil__(self) -> int:
+        numerator, denominator = self.square.as_integer_ratio()
+        # The root lies within 1 / denominator above this.
+        below = Fraction(isqrt(numerator * denominator), denominator)
+        least = ceil(self.rational + below)
+        return least if (least - self.rational) ** 2 >= self.square else least + 1
 
 
 def fractions(values: Array) -> Array:

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection, Row
 
 from reticent.core.errors import IncompatibleGuarantees
 from reticent.core.scopes import PARTS, Scope
+from reticent.ledger.prepared import Prepared
 from reticent.ledger.schema import accounts, budgets, covers, statements
 from reticent.ledger.statements import describe_statement
 
@@ -51,8 +52,7 @@ def key_of(scope: Scope) -> Key:
 
 def covering(connection: Connection, scope: Scope) -> Cover:
     """What covers one scope; two short queries at most."""
-    rows: list[Row[Any]] = list(connection.execute(_OF_ACCOUNT, scope.parts))
-    rows = rows or list(connection.execute(_BY_PATTERN, scope.parts))
+    rows = _OF_ACCOUNT.rows(connection, scope.parts) or _BY_PATTERN.rows(connection, scope.parts)
     return Cover(scope, rows[0].account_id if rows else None, tuple(rows))
 
 
@@ -136,7 +136,7 @@ def accounts_within(connection: Connection, scopes: Sequence[Scope]) -> dict[Key
 _BUDGET_COLUMNS = (*budgets.c, statements.c.statement)
 _BUDGETS = sa.select(*_BUDGET_COLUMNS).join(statements, statements.c.id == budgets.c.statement_id)
 _ACCOUNT_IDS = sa.select(accounts.c.id, *(accounts.c[name] for name in PARTS))
-_OF_ACCOUNT = (
+_OF_ACCOUNT = Prepared(
     sa.select(*_BUDGET_COLUMNS, accounts.c.id.label("account_id"))
     .join(statements, statements.c.id == budgets.c.statement_id)
     .join(covers, covers.c.budget_id == budgets.c.id)
@@ -144,10 +144,12 @@ _OF_ACCOUNT = (
     .where(*(accounts.c[name] == sa.bindparam(name) for name in PARTS))
     .order_by(budgets.c.id)
 )
-_BY_PATTERN = (
+_BY_PATTERN = Prepared(
     sa.select(*_BUDGET_COLUMNS, sa.null().label("account_id"))
     .join(statements, statements.c.id == budgets.c.statement_id)
-    .where(*(budgets.c[name].in_(["", sa.bindparam(name)]) for name in PARTS))
+    .where(
+        *(sa.or_(budgets.c[name] == "", budgets.c[name] == sa.bindparam(name)) for name in PARTS)
+    )
     .order_by(budgets.c.id)
 )
 

@@ -18,6 +18,7 @@ from reticent.ledger.anchors import Anchor
 from reticent.ledger.chain import Entry, genesis
 from reticent.ledger.charges import Budget, Charge
 from reticent.ledger.coverage import AT_ONCE, Cover, Key, accounts_within, budgets_at, key_of
+from reticent.ledger.prepared import Prepared
 from reticent.ledger.schema import accounts, budgets, covers, entries, head, statements
 from reticent.ledger.statements import describe_statement
 from reticent.ledger.units import DELTA_UNIT, LARGEST, delta_value, epsilon_value
@@ -144,13 +145,14 @@ def read_tip(connection: Connection, *, lock: bool) -> Tip | None:
     Raises:
         CorruptLedger: it holds something else than a ledger writes there.
     """
-    row: Row[Any] | None = connection.execute(_LOCKED_HEAD if lock else _HEAD).first()
+    row = (_LOCKED_HEAD if lock else _HEAD).first(connection, {})
     return None if row is None else Tip.of_row(row)
 
 
 def digest_at(connection: Connection, seq: int) -> str:
     """The digest of an entry in hexadecimal, or "" where there is none."""
-    found = connection.execute(_DIGEST_AT, {"at": seq}).scalar()
+    row = _DIGEST_AT.first(connection, {"at": seq})
+    found = None if row is None else row.digest
     return bytes(found).hex() if isinstance(found, bytes | memoryview) else ""
 
 
@@ -240,11 +242,7 @@ def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> No
     Raises:
         InvalidInput: a booking is tied to another receipt.
     """
-    numbers = [booking.entry.seq for booking in bookings]
-    done: dict[int, str] = {}
-    for start in range(0, len(numbers), AT_ONCE):
-        for row in page.connection.execute(_RECEIPTS, {"ids": numbers[start : start + AT_ONCE]}):
-            done[row.reservation] = row.receipt
+    done = _receipts_of(page.connection, [booking.entry.seq for booking in bookings])
     other = sorted(seq for seq, found in done.items() if found != receipt)
     if other:
         raise InvalidInput(
@@ -278,7 +276,7 @@ def write_tip(page: Page) -> None:
         "gap_epsilon": tip.gap[0],
         "gap_delta": tip.gap[1],
     }
-    page.connection.execute(_MOVE_HEAD, {f"new_{name}": value for name, value in values.items()})
+    _MOVE_HEAD.run(page.connection, {f"new_{name}": value for name, value in values.items()})
 
 
 def post_policy(page: Page, policy: Policy) -> None:
@@ -371,13 +369,14 @@ def post_grants(
 _Line = tuple[Entry, int | None, int | None, int | None]
 """An entry with the ids of its statement, its account and its budget."""
 
-_HEAD: sa.Select[Any] = sa.select(
+_SELECT_HEAD: sa.Select[Any] = sa.select(
     *(column.label(column.name) for column in head.c if column.name != "digest"), raw(head.c.digest)
 ).where(head.c.id == 1)
-_LOCKED_HEAD = _HEAD.with_for_update()
-_DIGEST_AT = sa.select(raw(entries.c.digest)).where(entries.c.seq == sa.bindparam("at"))
-_APPEND = entries.insert()
-_MOVE_HEAD = (
+_HEAD = Prepared(_SELECT_HEAD)
+_LOCKED_HEAD = Prepared(_SELECT_HEAD.with_for_update())
+_DIGEST_AT = Prepared(sa.select(raw(entries.c.digest)).where(entries.c.seq == sa.bindparam("at")))
+_APPEND = Prepared(entries.insert(), columns=entries.c.keys())
+_MOVE_HEAD = Prepared(
     head.update()
     .where(head.c.id == 1)
     .values(
@@ -391,46 +390,64 @@ _MOVE_HEAD = (
 _RECEIPTS = sa.select(entries.c.reservation, entries.c.receipt).where(
     entries.c.reservation.in_(sa.bindparam("ids", expanding=True))
 )
-_CHARGE_BUDGETS = (
-    budgets.update()
-    .where(budgets.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .values(
-        spent_epsilon=budgets.c.spent_epsilon + sa.bindparam("e"),
-        spent_delta=budgets.c.spent_delta + sa.bindparam("d"),
+_RECEIPT = Prepared(
+    sa.select(entries.c.reservation, entries.c.receipt).where(
+        entries.c.reservation == sa.bindparam("one")
     )
 )
-_CHARGE_GAPS = _CHARGE_BUDGETS.values(
+
+
+class _Change:
+    """An update of many rows by the same amounts, or of one."""
+
+    def __init__(self, table: sa.Table, **values: Any) -> None:
+        update = table.update().values(**values)
+        self.many = update.where(table.c.id.in_(sa.bindparam("ids", expanding=True)))
+        self.one = Prepared(update.where(table.c.id == sa.bindparam("number")))
+
+
+_SPEND = {
+    "spent_epsilon": budgets.c.spent_epsilon + sa.bindparam("e"),
+    "spent_delta": budgets.c.spent_delta + sa.bindparam("d"),
+}
+_CHARGE_BUDGETS = _Change(budgets, **_SPEND)
+_CHARGE_GAPS = _Change(
+    budgets,
+    **_SPEND,
     gap_epsilon=budgets.c.gap_epsilon + sa.bindparam("e"),
     gap_delta=budgets.c.gap_delta + sa.bindparam("d"),
 )
-_RAISE_BUDGETS = (
-    budgets.update()
-    .where(budgets.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .values(
-        granted_epsilon=budgets.c.granted_epsilon + sa.bindparam("e"),
-        granted_delta=budgets.c.granted_delta + sa.bindparam("d"),
-    )
+_RAISE_BUDGETS = _Change(
+    budgets,
+    granted_epsilon=budgets.c.granted_epsilon + sa.bindparam("e"),
+    granted_delta=budgets.c.granted_delta + sa.bindparam("d"),
 )
-_CHARGE_ACCOUNTS = (
-    accounts.update()
-    .where(accounts.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .values(
-        spent_epsilon=accounts.c.spent_epsilon + sa.bindparam("e"),
-        spent_delta=accounts.c.spent_delta + sa.bindparam("d"),
-        answers=accounts.c.answers + sa.bindparam("n"),
-        reservations=accounts.c.reservations + 1,
-        last_at=sa.bindparam("now"),
-    )
+_CHARGE_ACCOUNTS = _Change(
+    accounts,
+    spent_epsilon=accounts.c.spent_epsilon + sa.bindparam("e"),
+    spent_delta=accounts.c.spent_delta + sa.bindparam("d"),
+    answers=accounts.c.answers + sa.bindparam("n"),
+    reservations=accounts.c.reservations + 1,
+    last_at=sa.bindparam("now"),
 )
-_COUNT_COMMITS = (
-    accounts.update()
-    .where(accounts.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .values(commits=accounts.c.commits + 1)
-)
+_COUNT_COMMITS = _Change(accounts, commits=accounts.c.commits + 1)
+
+
+def _receipts_of(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """The receipts of those of these entries that are committed."""
+    if len(numbers) == 1:
+        rows = _RECEIPT.rows(connection, {"one": numbers[0]})
+    else:
+        rows = [
+            row
+            for start in range(0, len(numbers), AT_ONCE)
+            for row in connection.execute(_RECEIPTS, {"ids": numbers[start : start + AT_ONCE]})
+        ]
+    return {row.reservation: row.receipt for row in rows}
 
 
 def _change(
-    connection: Connection, update: sa.Update, amounts: Iterable[tuple[int, dict[str, int]]]
+    connection: Connection, update: _Change, amounts: Iterable[tuple[int, dict[str, int]]]
 ) -> None:
     """One statement for all rows that change by the same amounts: people mostly have one row, or
     two, or three.
@@ -439,8 +456,12 @@ def _change(
     for number, change in amounts:
         alike[tuple(change.items())].append(number)
     for change_items, ids in alike.items():
+        amount = dict(change_items)
+        if len(ids) == 1:
+            update.one.run(connection, {**amount, "number": ids[0]})
+            continue
         for start in range(0, len(ids), AT_ONCE):
-            connection.execute(update, {**dict(change_items), "ids": ids[start : start + AT_ONCE]})
+            connection.execute(update.many, {**amount, "ids": ids[start : start + AT_ONCE]})
 
 
 def _append(page: Page, lines: Sequence[_Line]) -> list[bytes]:
@@ -465,7 +486,7 @@ def _append(page: Page, lines: Sequence[_Line]) -> list[bytes]:
                 "digest": digest,
             }
         )
-    page.connection.execute(_APPEND, rows)
+    _APPEND.run_each(page.connection, rows)
     page.tip = replace(tip, seq=lines[-1][0].seq, digest=digest, spent=(spent_epsilon, spent_delta))
     return digests
 

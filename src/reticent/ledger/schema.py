@@ -258,10 +258,11 @@ service_answers = Table(
     UniqueConstraint("receipt", name="service_answers_receipt"),
     CheckConstraint(
         "(state = 'answered' AND receipt IS NOT NULL AND body IS NOT NULL) OR "
+        "(state = 'removed' AND receipt IS NOT NULL AND body IS NULL) OR "
         "((state = 'charged' OR state = 'lost') AND receipt IS NULL AND body IS NULL)",
         name="service_answers_state",
     ),
 )
 """One row for each request that the service has charged: the keyed digest of what was asked, and
-what was answered; migration 0004 makes it.
+what was answered; migrations 0004 and 0005 make it.
 """

@@ -223,7 +223,8 @@ class Store:
             try:
                 return work()
             except LedgerUnavailable as error:
-                if getattr(getattr(error.__cause__, "orig", None), "sqlstate", None) not in _UNDONE:
+                origin = getattr(error.__cause__, "orig", error.__cause__)
+                if getattr(origin, "sqlstate", None) not in _UNDONE:
                     raise
         return work()
 
@@ -265,6 +266,19 @@ class Store:
         """
         if self.is_sqlite and self._identity is not None:
             check_same_file(self.location.path, self._identity)
+
+    def checkpoint(self) -> None:
+        """Moves what SQLite's log holds into the file, and empties the log where nobody reads it;
+        nothing on a server.
+
+        Raises:
+            LedgerUnavailable: could not be written.
+        """
+        if not self.is_sqlite:
+            return
+        with self._translated(), self._connect().connect() as connection:
+            driver: Any = connection.connection.driver_connection  # outside any transaction
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Closes idle connections."""
@@ -350,11 +364,22 @@ class Store:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.Error, UnicodeDecodeError) as error:
+        except (
+            sa.exc.DBAPIError,
+            sa.exc.TimeoutError,
+            sqlite3.Error,
+            UnicodeDecodeError,
+            *self._driver_errors(),
+        ) as error:
             self._hide_secrets(error)
             raise LedgerUnavailable(
                 f"{self.name}: {self._reason(error)}; nothing is released"
             ) from error
+
+    def _driver_errors(self) -> tuple[type[Exception], ...]:
+        """What the driver of the database raises, where SQLAlchemy does not wrap it."""
+        driver = None if self._engine is None else self._engine.dialect.dbapi
+        return () if driver is None else (driver.Error,)
 
     def _reason(self, error: Exception) -> str:
         text = " ".join(str(getattr(error, "orig", None) or error).split())

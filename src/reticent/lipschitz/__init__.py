@@ -12,6 +12,7 @@ from reticent.lipschitz.exact import (
 from reticent.lipschitz.exact_search import Limits
 from reticent.lipschitz.interval import IntervalBound
 from reticent.lipschitz.layered import LayeredBound
+from reticent.lipschitz.linear import LinearBound
 from reticent.lipschitz.milp import MilpResult, milp_lipschitz, milp_nearest_violation
 from reticent.lipschitz.operator_norms import OperatorNormBound
 from reticent.lipschitz.radius import LevelTest, grid_radius, snap, stability_radius
@@ -24,6 +25,7 @@ __all__ = [
     "LayeredBound",
     "LevelTest",
     "Limits",
+    "LinearBound",
     "LipschitzBound",
     "MilpResult",
     "OperatorNormBound",

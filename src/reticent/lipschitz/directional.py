@@ -13,11 +13,13 @@ is the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.grids.arithmetic import Array
+from reticent.core.errors import CertificationFailed
+from reticent.grids.arithmetic import Array, power_of_two_at_least
 from reticent.grids.rounding import quotient
 
 Mask = npt.NDArray[np.bool_]
@@ -107,6 +109,36 @@ class Derivatives:
     value: Array
     attained: Array
     gap: Array
+
+
+def rescaled(matrices: list[Array]) -> tuple[tuple[Array, ...], float]:
+    """The matrices divided by powers of two, so that each is at most 1 in magnitude, and the
+    product of these powers; nothing is rounded.
+
+    Raises:
+        CertificationFailed: the product leaves float64, or one matrix has weights so far apart
+            that one of them would be lost.
+
+    Example:
+        >>> scaled, unit = rescaled([np.array([[3.0]]), np.array([[0.25]])])
+        >>> [float(part[0, 0]) for part in scaled], unit
+        ([0.75, 1.0], 1.0)
+    """
+    units = [power_of_two_at_least(float(np.abs(matrix).max(initial=0.0))) for matrix in matrices]
+    exponent = sum(float(np.log2(unit)) for unit in units)
+    if abs(exponent) > 900:
+        raise CertificationFailed(
+            "the product of the layers' weights leaves float64; expected a rescaled network"
+        )
+    scaled = tuple(matrix / unit for matrix, unit in zip(matrices, units, strict=True))
+    if not all(
+        np.array_equal(part * unit, matrix)
+        for part, unit, matrix in zip(scaled, units, matrices, strict=True)
+    ):
+        raise CertificationFailed(
+            "a layer has weights more than 2**1000 apart; expected a rescaled network"
+        )
+    return scaled, prod(units)
 
 
 def ranges(along: Array, weights: tuple[Array, ...], slopes: Slopes) -> list[tuple[Array, Array]]:

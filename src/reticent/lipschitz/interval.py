@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.norms import Norm
@@ -25,10 +26,12 @@ from reticent.grids.arithmetic import (
     sum_of_magnitudes,
     unit_of_sum,
 )
-from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine
+from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine, slices
 from reticent.lipschitz.slopes import SmoothActivation, rectify, scaled_by
 from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, Linear, Residual
 from reticent.networks.network import Network
+
+Mask = npt.NDArray[np.bool_]
 
 _WORKING_NUMBERS = 2**17  # arrays of 1 MiB stay in the cache
 
@@ -127,6 +130,31 @@ class IntervalBound(LipschitzBound):
         gradient = _backward_stages(self._stages, slopes, Interval(rows, rows, 1.0))
         norms = self._gradient_norms(gradient)
         return np.broadcast_to(norms, (len(region),))
+
+    def with_states(self, on: list[Mask], unstable: list[Mask]) -> Array:
+        """The bound where these neurons of a ReLU chain are on or unstable, shape (n,); states may
+        come from tighter ranges than this bound's own.
+
+        Args:
+            on, unstable: one array of shape (n, width) for each hidden layer.
+        """
+        slopes: _Slopes = [None]
+        for layer_on, free in zip(on, unstable, strict=True):
+            upper = (layer_on | free).astype(np.float64)
+            slopes += [Interval(layer_on.astype(np.float64), upper, 1.0), None]
+        rows = self.functionals.rows[None]
+        parts = []
+        for part in slices(len(on[0]), self._rows_at_once):
+            own = [
+                Interval(slope.lower[part], slope.upper[part], 1.0)
+                if isinstance(slope, Interval)
+                else None
+                for slope in slopes
+            ]
+            gradient = _backward_stages(self._stages, own, Interval(rows, rows, 1.0))
+            norms = self._gradient_norms(gradient)
+            parts.append(np.broadcast_to(norms, (len(on[0][part]),)))
+        return np.concatenate(parts)
 
     def slopes_over(self, region: Region) -> _Slopes:
         """The ranges of slopes of every activation over the balls."""

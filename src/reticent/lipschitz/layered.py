@@ -24,7 +24,7 @@ from reticent.lipschitz.directional import Slopes
 from reticent.lipschitz.enumeration import directions_of
 from reticent.lipschitz.interval import build_forward, exact_maps, first_layer_values, row_norms
 from reticent.lipschitz.pairs import Pairs
-from reticent.lipschitz.relaxation import RelaxedForward
+from reticent.lipschitz.relaxation import Inputs, RelaxedForward
 from reticent.networks.network import Network
 
 _ROWS = 128
@@ -126,7 +126,8 @@ class LayeredBound(LipschitzBound):
     def _slopes(self, region: Region) -> list[Slopes]:
         """Which neurons are on or unstable over each ball."""
         first = first_layer_values(self._stages[0], region, self._first_norms)
-        values = self._forward(region.box, first)
+        over = self._forward.intervals[0](region.box)
+        values = self._forward(Inputs.boxes(region.box), over, first)
         on = [part.lower >= 0 for part in values]
         unstable = [(part.lower < 0) & (part.upper >= 0) for part in values]
         return [

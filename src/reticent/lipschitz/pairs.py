@@ -15,14 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.errors import CertificationFailed
-from reticent.grids.arithmetic import Array, power_of_two_at_least
+from reticent.grids.arithmetic import Array
 from reticent.grids.rounding import (
     OFFSET,
     float_error,
@@ -40,6 +38,7 @@ from reticent.lipschitz.directional import (
     largest,
     ranges,
     relaxed,
+    rescaled,
     separate,
 )
 
@@ -90,22 +89,7 @@ class Pairs:
         Raises:
             CertificationFailed: the product of the layers' magnitudes leaves float64.
         """
-        units = [
-            power_of_two_at_least(float(np.abs(matrix).max(initial=0.0))) for matrix in matrices
-        ]
-        exponent = sum(float(np.log2(unit)) for unit in units)
-        if abs(exponent) > 900:
-            raise CertificationFailed(
-                "the product of the layers' weights leaves float64; expected a rescaled network"
-            )
-        scaled = tuple(matrix / unit for matrix, unit in zip(matrices, units, strict=True))
-        if not all(
-            np.array_equal(part * unit, matrix)
-            for part, unit, matrix in zip(scaled, units, matrices, strict=True)
-        ):
-            raise CertificationFailed(
-                "a layer has weights more than 2**1000 apart; expected a rescaled network"
-            )
+        scaled, unit = rescaled(matrices)
         magnitude = np.unique(np.abs(directions), axis=0)
         for matrix in scaled[:-1]:
             magnitude = magnitude @ np.abs(matrix).T
@@ -121,11 +105,9 @@ class Pairs:
             along=directions @ scaled[0].T,
             searched=sum(len(matrix) for matrix in scaled[1:-1]) <= SEARCHED_WIDTH,
             error=float_error(terms, scale) + 2.0**-900,
-            # Numbers below the range of float32 count as nothing; fewer than 2**25 of them are
-            # added up.
-            screen_error=float_error(terms, scale, "float32") + 2.0**-100,
+            screen_error=_screen_error(scaled, scale),
             grid=grid_unit(scale),
-            unit=prod(units),
+            unit=unit,
         )
 
     @property
@@ -167,14 +149,15 @@ class Pairs:
         parts = []
         for start in range(0, len(directions), _BLOCK):
             part = slice(start, start + _BLOCK)
-            values = _relaxed_values(
-                self._rows(slopes, functionals[part], directions[part]), self.inner, slopes
-            )
+            ones = np.ones(len(functionals[part]))
+            rows = self._rows(slopes, functionals[part], directions[part], ones)
+            values = _relaxed_values(rows.with_opposites(), self.inner, slopes)
             parts.append(values.reshape(2, -1).max(axis=0))
 
         def exactly(index: tuple[int, ...]) -> Fraction:
-            rows = self._exact_rows(slopes, int(functionals[index[0]]), int(directions[index[0]]))
-            return Fraction(max(_relaxed_values(rows, self._exact_inner, slopes)))
+            functional, direction = int(functionals[index[0]]), int(directions[index[0]])
+            row = self._exact_rows(slopes, functional, direction, 1.0).with_opposites()
+            return Fraction(max(_relaxed_values(row, self._exact_inner, slopes)))
 
         values = rounded_up(np.concatenate(parts), self.error, self.grid, exactly)
         return np.asarray(values.reshape(shape) * self.unit)
@@ -196,11 +179,12 @@ class Pairs:
         return self.functionals.astype(np.float32), self.along.astype(np.float32), inner
 
     def _screen(self, slopes: Slopes) -> Array32:
-        """Upper bounds on each pair and its opposite, shape (functionals, directions), but for
-        ``screen_error``.
+        """Upper bounds on each pair and on its opposite, shape (2, functionals, directions), but
+        for ``screen_error``.
 
         Every unstable neuron of a later layer is taken at half its derivative plus half the
-        largest magnitude of it.
+        largest magnitude of it. The two of a pair differ by the sign of what is left without
+        these halves, so that mostly one of them is out of the question.
         """
         half = [_single(0.5 * unstable) for unstable in slopes.unstable]
         kept = [_single(on) + part for on, part in zip(slopes.on, half, strict=True)]
@@ -221,11 +205,11 @@ class Pairs:
             sizes.append(np.abs(gradient))
             gradient = (gradient * keep) @ matrix
         sizes.append(np.abs(gradient))
-        bound: Array32 = (
+        loss: Array32 = (
             np.concatenate(sizes, axis=1) @ np.concatenate([*reversed(swings), reach], axis=1).T
         )
-        bound += np.abs(gradient @ middle.T)
-        return bound
+        steady = gradient @ middle.T
+        return np.stack([loss + steady, loss - steady])
 
     def _maximum(self, slopes: Slopes, screen: Array32, floor: float, enough: float) -> float:
         """A number m such that the exact maximum is in [m - error, m + 2 error], if it is not below
@@ -235,22 +219,22 @@ class Pairs:
         above ``enough``.
         """
         flat = screen.ravel()
-        tops = screen.max(axis=1)
-        most = np.argsort(-tops)[:_FIRST]
-        best = self._block(
-            slopes, most * screen.shape[1] + screen[most].argmax(axis=1), floor, enough
-        )
+        most = np.argsort(-screen.max(axis=(0, 2)))[:_FIRST]
+        best = self._block(slopes, _tops(screen, most), floor, enough)
         left = np.flatnonzero(flat > best - self.screen_error)
         left = left[np.argsort(-flat[left], kind="stable")]
         for start in range(0, len(left), _BLOCK):
             if best > enough or flat[left[start]] <= best - self.screen_error:
                 break
-            best = self._block(slopes, left[start : start + _BLOCK], best, enough)
+            part = left[start : start + _BLOCK]
+            best = self._block(slopes, part[flat[part] > best - self.screen_error], best, enough)
         return best
 
     def _block(self, slopes: Slopes, pairs: Indices, best: float, enough: float) -> float:
-        """``_maximum`` over some pairs, given that ``best`` is attained elsewhere."""
-        rows = self._rows(slopes, *np.divmod(pairs, len(self.along)))
+        """``_maximum`` over some pairs (places in the screen), given that ``best`` is attained
+        elsewhere.
+        """
+        rows = self._rows(slopes, *self._places(pairs))
         if not self.searched:
             values = largest(rows, self.inner, slopes).value
             above = rows.part(
@@ -277,20 +261,26 @@ class Pairs:
                 stack.append((rows.part(twice), decided))
         return best
 
-    def _rows(self, slopes: Slopes, functionals: Indices, directions: Indices) -> Rows:
-        """These pairs, and behind them the same pairs with the opposite functionals."""
+    def _places(self, pairs: Indices) -> tuple[Indices, Indices, Array]:
+        """The functionals, directions and signs of these places in a flattened screen."""
+        shape = 2, len(self.functionals), len(self.along)
+        opposite, functionals, directions = np.unravel_index(pairs, shape)
+        return functionals, directions, 1.0 - 2.0 * opposite
+
+    def _rows(
+        self, slopes: Slopes, functionals: Indices, directions: Indices, signs: Array
+    ) -> Rows:
+        """These functionals times their signs, each along its direction."""
         ways, which = np.unique(directions, return_inverse=True)
         lines = relaxed(ranges(self.along[ways], self.inner, slopes)).part(which)
-        once = Rows(self.functionals[functionals], self.along[directions], lines)
-        return once.with_opposites()
+        signed = signs[:, None] * self.functionals[functionals]
+        return Rows(signed, self.along[directions], lines)
 
-    def _exact_rows(self, slopes: Slopes, functional: int, direction: int) -> Rows:
-        """One pair and its opposite, in fractions."""
+    def _exact_rows(self, slopes: Slopes, functional: int, direction: int, sign: float) -> Rows:
+        """One row in fractions."""
         along = fractions(self.directions[direction][None]) @ fractions(self.matrices[0]).T
-        values = fractions(self.rows[functional][None]) @ fractions(self.matrices[-1])
-        return Rows(
-            values, along, relaxed(ranges(along, self._exact_inner, slopes))
-        ).with_opposites()
+        values = fractions(sign * self.rows[functional][None]) @ fractions(self.matrices[-1])
+        return Rows(values, along, relaxed(ranges(along, self._exact_inner, slopes)))
 
     @cached_property
     def _exact_inner(self) -> tuple[Array, ...]:
@@ -303,16 +293,12 @@ class Pairs:
         pairs = np.flatnonzero(screen.ravel() > float(limit) - self.screen_error)
         undecided = np.full((1, sum(map(len, self.inner))), FREE, dtype=np.int8)
         for start in range(0, len(pairs), _BLOCK):
-            part = pairs[start : start + _BLOCK]
-            rows = self._rows(slopes, *np.divmod(part, len(self.along)))
-            value = _relaxed_values(rows, self.inner, slopes).reshape(2, -1).max(axis=0)
-            for pair in part[value > float(limit) - 2 * self.error]:
-                functional, direction = divmod(int(pair), len(self.along))
-                exact = self._exact_rows(slopes, functional, direction)
-                if any(
-                    self._row_exceeds(slopes, exact.part(np.array([row])), undecided, limit)
-                    for row in (0, 1)
-                ):
+            places = self._places(pairs[start : start + _BLOCK])
+            value = _relaxed_values(self._rows(slopes, *places), self.inner, slopes)
+            for index in np.flatnonzero(value > float(limit) - 2 * self.error):
+                functional, direction, sign = (part[index] for part in places)
+                exact = self._exact_rows(slopes, int(functional), int(direction), float(sign))
+                if self._row_exceeds(slopes, exact, undecided, limit):
                     return True
         return False
 
@@ -332,6 +318,31 @@ class Pairs:
             if self._row_exceeds(slopes, row, decided, limit):
                 return True
         return False
+
+
+def _tops(screen: Array32, functionals: Indices) -> Indices:
+    """The place in the flattened screen where each of these functionals has its largest bound."""
+    directions = screen.shape[2]
+    own = screen[:, functionals].transpose(1, 0, 2).reshape(len(functionals), -1).argmax(axis=1)
+    sign, direction = np.divmod(own, directions)
+    return np.ravel_multi_index((sign, functionals, direction), screen.shape)
+
+
+def _screen_error(scaled: tuple[Array, ...], scale: float) -> float:
+    """A bound on what float32 adds to or takes from an entry of the screen.
+
+    On the way to an entry each number passes the dot products of the inner matrices once, forward
+    or backward, and the joint one at the end. A dot product of k terms is off by at most (k + 2) u
+    times the sum of its magnitudes (Higham, section 3.1), a layer by six units more for its
+    entries; half low plus high and half high minus low carry no more error together than the larger
+    of the two. Each hidden layer's part of the joint sum has at most half of ``scale`` as its sum
+    of magnitudes, and what is left over at most all of it. The factor 2 covers products of errors.
+    """
+    hidden = [len(matrix) for matrix in scaled[:-1]]
+    terms = 2 * sum(hidden) + sum(hidden) + 16 * (len(hidden) + 1)
+    share = 0.5 * len(hidden) + 1.0
+    # Numbers below the range of float32 count as nothing; fewer than 2**25 of them are added up.
+    return 2.0 * terms * 2.0**-24 * share * scale + 2.0**-100
 
 
 def _single(values: npt.NDArray[Any]) -> Array32:

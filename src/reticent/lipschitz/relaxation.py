@@ -11,25 +11,37 @@ looking at the region (as CROWN does) are sound and not isotone. Proofs: docs/ce
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.norms import Norm
 from reticent.grids.arithmetic import Array, ExactLinear, Interval
-from reticent.grids.rounding import float_error, fractions, grid_unit, quotient, rounded_up
+from reticent.grids.rounding import (
+    Surd,
+    float_error,
+    fractions,
+    grid_unit,
+    quotient,
+    rounded_up,
+)
 from reticent.lipschitz.slopes import rectify
 
 LOWER_SLOPES = (0.0, 0.5, 1.0)
 """Slopes below a ReLU, each used for all neurons at once."""
 
-_WORKING_NUMBERS = 2**18
+_WORKING_NUMBERS = 2**16
+_FEW_COLUMNS = 32
 
 
 @dataclass(frozen=True, eq=False)
 class RelaxedForward:
-    """Ranges of all pre-activations of a ReLU chain over boxes: intervals, cut by the relaxation
+    """Ranges of all pre-activations of a ReLU chain over regions: intervals, cut by the relaxation
     from layer 2 on.
 
     Attributes:
@@ -46,36 +58,50 @@ class RelaxedForward:
 
     @classmethod
     def build(
-        cls, weights: list[Array], biases: list[Array], intervals: list[ExactLinear], largest: Array
+        cls,
+        weights: list[Array],
+        biases: list[Array],
+        intervals: list[ExactLinear],
+        largest: Array,
+        *,
+        norm: Norm = Norm.LINF,
+        radius: float = 0.0,
     ) -> RelaxedForward:
-        """For inputs of at most ``largest`` (shape (inputs,)) in magnitude."""
+        """For inputs of at most ``largest`` (shape (inputs,)) in magnitude, or in balls of up to
+        ``radius`` in ``norm`` around such.
+        """
         scales: list[float] = []
         magnitude = largest
+        reach = np.eye(len(largest))
         for weight, bias in zip(weights, biases, strict=True):
             magnitude = np.abs(weight) @ magnitude + np.abs(bias)
-            # Every layer on the way back adds at most this much, and the box at the end as well.
-            scales.append((len(scales) + 2.0) * float(magnitude.max(initial=0.0)))
+            most = float(magnitude.max(initial=0.0))
+            if radius:
+                reach = np.abs(weight) @ reach
+                most += radius * float(norm.dual.of(reach, axis=1).max(initial=0.0))
+            # Every layer on the way back adds at most this much, and the region at the end as well.
+            scales.append((len(scales) + 2.0) * most)
         return cls(tuple(weights), tuple(biases), tuple(intervals), tuple(scales))
 
-    def __call__(self, box: Interval, first: Interval) -> list[Interval]:
+    def __call__(self, inputs: Inputs, over: Interval, first: Interval) -> list[Interval]:
         """Ranges of the pre-activations of every layer, shape (n, width) each.
 
         Args:
-            box: the input boxes, shape (n, inputs).
-            first: ranges of the first layer's pre-activations over the region, shape (n, width);
-                a ball that is not a box can cut them below the range over ``box``.
+            inputs: the regions.
+            over: ranges of the first layer's pre-activations over them, shape (n, width); no
+                point of ``inputs`` may leave them.
+            first: the same for what is asked about, which may be smaller: a ball cut to a box.
         """
         # Each slope has a chain of its own: its lines must be drawn over ranges that its own
-        # relaxation keeps to, or the lines of a smaller box need not lie between those of a larger
-        # one.
-        over_box = self.intervals[0](box)
-        chains = [[over_box] for _ in LOWER_SLOPES]
+        # relaxation keeps to, or the lines of a smaller region need not lie between those of a
+        # larger one.
+        chains = [[over] for _ in LOWER_SLOPES]
         ranges = [first]
         for layer in range(1, len(self.weights)):
             values, _ = rectify(ranges[-1])
             cut = self.intervals[layer](values)
             for chain, slope in zip(chains, LOWER_SLOPES, strict=True):
-                chain.append(self._relaxed(box, chain, cut.unit, slope))
+                chain.append(self._relaxed(inputs, chain, cut.unit, slope))
                 cut = Interval(
                     np.maximum(cut.lower, chain[-1].lower),
                     np.minimum(cut.upper, chain[-1].upper),
@@ -85,7 +111,7 @@ class RelaxedForward:
         return ranges
 
     def _relaxed(
-        self, box: Interval, chain: list[Interval], finest: float, slope: float
+        self, inputs: Inputs, chain: list[Interval], finest: float, slope: float
     ) -> Interval:
         """The range of the layer behind ``chain`` under the relaxation with this lower slope,
         rounded outward.
@@ -93,53 +119,120 @@ class RelaxedForward:
         layer = len(chain)
         weight, scale = self.weights[layer], self.scales[layer]
         unit = max(grid_unit(scale), 128.0 * finest)
-        error = float_error(sum(part.shape[1] for part in self.weights[: layer + 1]) + layer, scale)
+        terms = sum(part.shape[1] for part in self.weights[: layer + 1]) + layer
         rows = np.concatenate([weight, -weight])
         offsets = np.concatenate([self.biases[layer], -self.biases[layer]])
-        upper = np.empty((len(box.lower), len(rows)))
-        step = max(1, _WORKING_NUMBERS // rows.size)
+        upper = np.empty((len(inputs.middle), len(rows)))
+        widest = max(part.shape[1] for part in self.weights[: layer + 1])
+        step = max(1, _WORKING_NUMBERS // (len(rows) * widest))
         for start in range(0, len(upper), step):
             part = slice(start, start + step)
             lines = [_lines(_part(values, part)) for values in chain]
-            upper[part] = self._largest(rows, offsets, lines, _part(box, part), slope)
+            upper[part] = self._largest(rows, offsets, lines, inputs.part(part), slope)
 
-        def exactly(index: tuple[int, ...]) -> Fraction:
+        def at(index: tuple[int, ...], cast: Callable[[Array], Any]) -> Any:
             point, row = slice(index[0], index[0] + 1), slice(index[1], index[1] + 1)
-            lines = [_lines(_exact(_part(values, point))) for values in chain]
-            exact = self._largest(
-                fractions(rows[row]),
-                fractions(offsets[row]),
-                lines,
-                _exact(_part(box, point)),
-                slope,
-            )
-            return Fraction(exact[0, 0])
+            lines = [_lines(_cast(_part(values, point), cast)) for values in chain]
+            region = inputs.part(point).cast(cast)
+            return self._largest(cast(rows[row]), cast(offsets[row]), lines, region, slope)[0, 0]
 
-        steps = rounded_up(upper, error, unit, exactly) / finest
+        def closer(index: tuple[int, ...]) -> tuple[np.longdouble, float]:
+            return at(index, np.longdouble), float_error(terms, scale, "longdouble")
+
+        error = float_error(terms, scale)
+        exactly = partial(at, cast=fractions)
+        steps = rounded_up(upper, error, unit, exactly, closer) / finest
         return Interval(-steps[:, len(weight) :], steps[:, : len(weight)], finest)
 
     def _largest(
-        self, rows: Array, offsets: Array, lines: list[_Lines], box: Interval, lower_slope: float
+        self, rows: Array, offsets: Array, lines: list[_Lines], inputs: Inputs, lower_slope: float
     ) -> Array:
-        """The largest rows . relu(z) + offsets over each box under the relaxation, shape (n, k)."""
+        """The largest rows . relu(z) + offsets over each region under the relaxation, shape
+        (n, k).
+        """
         exact = rows.dtype == object
-        constant = np.broadcast_to(offsets, (len(box.lower), len(rows)))
+        constant = np.broadcast_to(offsets, (len(inputs.middle), len(rows)))
         for layer, line in reversed(list(enumerate(lines))):
             weight, bias = self.weights[layer], self.biases[layer]
-            positive = np.maximum(rows, 0)
-            constant = constant + (positive @ line.intercept[:, :, None])[..., 0]
+            if exact:
+                weight, bias = fractions(weight), fractions(bias)
             below = np.where(line.on, 1, line.unstable * lower_slope)
             below = fractions(below) if exact else below
-            rows = positive * line.slope[:, None, :] + (rows - positive) * below[:, None, :]
-            constant = constant + rows @ (fractions(bias) if exact else bias)
-            rows = rows @ (fractions(weight) if exact else weight)
-        middle, reach = (
-            (box.lower + box.upper) * box.unit / 2,
-            (box.upper - box.lower) * box.unit / 2,
-        )
-        return np.asarray(
-            (rows @ middle[:, :, None] + np.abs(rows) @ reach[:, :, None])[..., 0] + constant
-        )
+            above = line.intercept + line.slope * bias
+            positive = np.maximum(rows, 0)
+            negative = rows - positive
+            constant = (
+                constant
+                + (positive @ above[:, :, None] + negative @ (below * bias)[:, :, None])[..., 0]
+            )
+            if weight.shape[1] <= _FEW_COLUMNS:  # fewer numbers to scale than the rows have
+                rows = positive @ (line.slope[:, :, None] * weight)
+                rows = rows + negative @ (below[:, :, None] * weight)
+            else:
+                rows = positive * line.slope[:, None, :] + negative * below[:, None, :]
+                rows = rows @ weight
+        return inputs.largest(rows, constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Regions that linear functions are maximised over exactly: boxes, or balls.
+
+    Attributes:
+        middle: shape (n, inputs), real terms.
+        reach: half widths of boxes, shape (n, inputs), or radii of balls, shape (n, 1).
+        norm: of the balls; l-infinity for boxes.
+    """
+
+    middle: Array
+    reach: Array
+    norm: Norm = Norm.LINF
+
+    @classmethod
+    def boxes(cls, box: Interval) -> Inputs:
+        """These boxes; halves of whole numbers times a power of two are exact."""
+        half = box.unit / 2
+        return cls((box.lower + box.upper) * half, (box.upper - box.lower) * half)
+
+    def part(self, rows: slice) -> Inputs:
+        """Some of the regions."""
+        return Inputs(self.middle[rows], self.reach[rows], self.norm)
+
+    def cast(self, cast: Callable[[Array], Any]) -> Inputs:
+        """The same regions as fractions or long doubles."""
+        return Inputs(cast(self.middle), cast(self.reach), self.norm)
+
+    def largest(self, rows: Array, constant: Array) -> Array:
+        """The largest rows . x + constant over each region, shape (n, k).
+
+        Args:
+            rows: shape (n, k, inputs); of fractions, or float64, or long doubles.
+            constant: shape (n, k).
+        """
+        steady = (rows @ self.middle[:, :, None])[..., 0] + constant
+        if self.norm is Norm.LINF:
+            return np.asarray(steady + (np.abs(rows) @ self.reach[:, :, None])[..., 0])
+        return np.asarray(steady + dual_norms(rows, self.norm, self.reach))
+
+
+def dual_norms(rows: Array, norm: Norm, radius: Array | int = 1) -> Array:
+    """The largest rows . t over balls of ``radius`` in ``norm``, shape (..., n) to (...,).
+
+    Of fractions and in l2 the results are ``Surd``.
+
+    Example:
+        >>> dual_norms(np.array([[3.0, -4.0]]), Norm.L2).tolist()
+        [5.0]
+    """
+    if norm is Norm.LINF:
+        return np.asarray(np.abs(rows).sum(axis=-1) * radius)
+    if norm is Norm.L1:
+        return np.asarray(np.abs(rows).max(axis=-1) * radius)
+    squares = (rows * rows).sum(axis=-1)
+    if rows.dtype != object:
+        return np.asarray(np.sqrt(squares) * radius)
+    surds = np.frompyfunc(lambda square: Surd(Fraction(0), Fraction(square)), 1, 1)
+    return np.asarray(surds(squares * radius * radius), dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +259,8 @@ def _part(values: Interval, rows: slice) -> Interval:
     return Interval(values.lower[rows], values.upper[rows], values.unit)
 
 
-def _exact(values: Interval) -> Interval:
-    """The same intervals in fractions; their unit is a power of two and so exact as it is."""
-    return Interval(fractions(values.lower * values.unit), fractions(values.upper * values.unit), 1)
+def _cast(values: Interval, cast: Callable[[Array], Any]) -> Interval:
+    """The same intervals as fractions or long doubles; their unit is a power of two and so exact as
+    it is.
+    """
+    return Interval(cast(values.lower * values.unit), cast(values.upper * values.unit), 1)

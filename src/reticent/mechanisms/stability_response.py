@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -138,18 +138,9 @@ class StabilityResponse:
         """Higher levels count as this one."""
         return len(self.right_probabilities) - 1
 
-    @cached_property
+    @property
     def _table(self) -> tuple[Array, Array]:
-        epsilon, others = min(self.epsilon - _ARITHMETIC, 700.0), self.classes - 1
-        decay = math.exp(-epsilon)
-        # 1 - e^epsilon p(k) = e^epsilon ((c - 1) q(k) - (1 - e^-epsilon)): the right side has no p
-        # close to 1.
-        growth, slack = math.exp(epsilon), -math.expm1(-epsilon)
-        wrong = [decay / (1.0 + others * decay)]
-        while wrong[-1] > _SMALLEST_SHARE and len(wrong) < _MOST_LEVELS:
-            wrong.append(max(decay * wrong[-1], growth * (others * wrong[-1] - slack) / others))
-        q = np.array(wrong)
-        return 1.0 - others * q, q
+        return _probabilities(self.classes, self.epsilon)
 
     def release(
         self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
@@ -179,6 +170,23 @@ class StabilityResponse:
         lie = sampler.categorical(shares) == 1
         shift = 1 + sampler.uniform_integers(np.full(len(given), self.classes - 1))
         return np.asarray(np.where(lie, (given + shift) % self.classes, given))
+
+
+@lru_cache(maxsize=64)  # a fitted system makes its mechanism anew for every call
+def _probabilities(classes: int, epsilon: float) -> tuple[Array, Array]:
+    """p(k) and q(k) of every level, read-only."""
+    epsilon, others = min(epsilon - _ARITHMETIC, 700.0), classes - 1
+    decay = math.exp(-epsilon)
+    # 1 - e^epsilon p(k) = e^epsilon ((c - 1) q(k) - (1 - e^-epsilon)): the right side has no p
+    # close to 1.
+    growth, slack = math.exp(epsilon), -math.expm1(-epsilon)
+    wrong = [decay / (1.0 + others * decay)]
+    while wrong[-1] > _SMALLEST_SHARE and len(wrong) < _MOST_LEVELS:
+        wrong.append(max(decay * wrong[-1], growth * (others * wrong[-1] - slack) / others))
+    q = np.array(wrong)
+    p = 1.0 - others * q
+    p.flags.writeable = q.flags.writeable = False
+    return p, q
 
 
 def _integers(values: npt.ArrayLike, *, name: str, upper: int | None = None) -> Integers:

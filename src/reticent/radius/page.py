@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from reticent.pages.line_chart import Series, line_chart
 from reticent.pages.parts import document, figure_table, percent
+from reticent.plots import one_panel, png
+from reticent.plots import radius as radius_plot
 from reticent.radius.survey import RadiusSurvey
 
 Images = npt.NDArray[np.float32]
@@ -32,6 +34,9 @@ def radius_page(survey: RadiusSurvey, pictures: tuple[Images, Images] | None = N
     Args:
         survey: what was found.
         pictures: decoded rows and their farthest neighbours, as of ``farthest_neighbours``.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
     """
     body = [
         f"""<header><p class="name-of">reticent · radius</p>
@@ -114,7 +119,38 @@ def _counts(survey: RadiusSurvey) -> str:
 <p>The answer about an input could as well be about any point within R of it. Points of the space
 that no input has hide nobody: where hardly a row has another one within R, R is small against what
 tells inputs apart. Counts are exact, of all rows.</p>
-{table}</section>"""
+{_shares(survey) if len(survey.at) > 1 else ""}{table}</section>"""
+
+
+def _shares(survey: RadiusSurvey) -> str:
+    """What share of rows has what within R, and the radii that the numbered rules choose."""
+    met = [at.with_neighbour / survey.rows for at in survey.at]
+    shares = {"another row within R": met} | {
+        f"another {name} within R": [at.counterfactuals[name] for at in survey.at]
+        for name in survey.other
+    }
+    series = [
+        Series(
+            name,
+            tuple((at.radius, share, 0.0) for at, share in zip(survey.at, of_rows, strict=True)),
+            _STYLES[place % len(_STYLES)],
+            _MARKERS[place % len(_MARKERS)],
+        )
+        for place, (name, of_rows) in enumerate(shares.items())
+    ]
+    chosen = {
+        f"rule {number}": rule.radius
+        for number, rule in enumerate(survey.rules, 1)
+        if math.isfinite(rule.radius) and rule.radius > 0
+    }
+    drawing, axes = one_panel()
+    radius_plot(axes, series, chosen=chosen)
+    code = base64.b64encode(png(drawing, dpi=110)).decode()
+    return (
+        f'<figure><img alt="Share of rows with {escape(" and with ".join(shares))}, '
+        f'against R" src="data:image/png;base64,{code}"><figcaption>Upright lines: the radii of '
+        "the rules below.</figcaption></figure>"
+    )
 
 
 def _caps(survey: RadiusSurvey) -> str:
@@ -154,7 +190,7 @@ def _chart(survey: RadiusSurvey) -> str:
         )
         for epsilon, style, marker in zip(epsilons, _STYLES, _MARKERS, strict=False)
     ]
-    return line_chart(
+    drawn = line_chart(
         series,
         [],
         title="Cap on naming the right one of two random rows",
@@ -163,10 +199,14 @@ def _chart(survey: RadiusSurvey) -> str:
         y_name="cap, median pair",
         y_range=(0.5, 1.0),
     )
+    return f'<div class="scroll" role="region" aria-label="Caps" tabindex="0">{drawn}</div>'
 
 
 def _rules(survey: RadiusSurvey) -> str:
-    rows = [(rule.name, [shown(rule.radius)], "") for rule in survey.rules]
+    rows = [
+        (f"{number}. {rule.name}", [shown(rule.radius)], "")
+        for number, rule in enumerate(survey.rules, 1)
+    ]
     return f"""<section aria-labelledby="rules"><h2 id="rules">Rules that choose R</h2>
 <p>Each gives the least R for which the statement is true of these rows. A dash: no R makes it
 true.</p>

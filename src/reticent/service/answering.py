@@ -17,7 +17,7 @@ from threading import Semaphore
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, RowMapping
+from sqlalchemy.engine import Connection
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.errors import (
@@ -31,11 +31,13 @@ from reticent.core.scopes import Scope
 from reticent.ledger.charging import Posting, charge_many, charge_one
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.postings import Booking, Page
+from reticent.ledger.prepared import Prepared
 from reticent.ledger.reservations import Reservation
 from reticent.ledger.schema import service_answers
 from reticent.service.bodies import answer_body, receipt_of
 from reticent.service.catalogue import ServedBundle
 from reticent.service.keys import ApiKey, KeyStore
+from reticent.service.retention import is_removed
 from reticent.service.signing import Signer
 from reticent.service.writer import GroupWriter
 
@@ -72,10 +74,21 @@ class Answer:
     repeated: bool
 
 
+@dataclass(frozen=True)
+class _Row:
+    """What is stored of a request."""
+
+    request: bytes
+    state: str
+    due: int
+    receipt: str | None
+    body: bytes
+
+
 class _Repeated(Exception):
     """The request was charged before; leaves ``release`` before anything is drawn."""
 
-    def __init__(self, row: RowMapping) -> None:
+    def __init__(self, row: _Row) -> None:
         super().__init__("repeated")
         self.row = row
 
@@ -133,7 +146,7 @@ class Answering:
                 another request; nothing was charged.
             BudgetExceeded, IncompatibleGuarantees, NotAuthenticated: nothing was charged.
             RequestUnderWay: it is being answered.
-            AnswerLost: it was charged and will not be answered.
+            AnswerLost: it was charged and will not be answered, or its answer was removed.
             LedgerUnavailable: the ledger could not be written; repeat the request.
         """
         charge = _ChargeOnce(self, request)
@@ -149,10 +162,10 @@ class Answering:
         )
 
         def store(page: Page) -> None:
-            filled = page.connection.execute(
-                _ANSWERED, {**request.names, "name": receipt.identifier, "bytes": body}
+            filled = _ANSWERED.run(
+                page.connection, {**request.names, "name": receipt.identifier, "bytes": body}
             )
-            if not filled.rowcount:
+            if not filled:
                 self._check_stored(page.connection, request, receipt.identifier)
             reservation.committing(receipt.identifier)(page)
 
@@ -164,6 +177,7 @@ class Answering:
 
         Raises:
             UnknownName: there is none.
+            AnswerLost: it was removed.
             LedgerUnavailable: cannot be read.
         """
         query = sa.select(service_answers.c.body).where(
@@ -171,6 +185,9 @@ class Answering:
         )
         with self._ledger.store.read() as connection:
             body = connection.execute(query).scalar()
+            removed = body is None and is_removed(connection, principal, identifier)
+        if removed:
+            raise _removed()
         if body is None:
             raise UnknownName("receipt: expected the identifier of a receipt of this client")
         return receipt_of(bytes(body))
@@ -207,11 +224,11 @@ class Answering:
                     "due": int((now + self._lease) * _MICROSECONDS),
                     "booked": done.id,
                 }
-                page.connection.execute(_CHARGED, values)
+                _CHARGED.run(page.connection, values)
             return done
 
         done = self.waited(work)
-        if isinstance(done, RowMapping):
+        if isinstance(done, _Row):
             raise _Repeated(done)
         return posting.result(done)
 
@@ -231,26 +248,28 @@ class Answering:
         that seemed to have failed is well.
         """
         row = _find(connection, request)
-        if row is None or row["receipt"] != receipt:
+        if row is None or row.receipt != receipt:
             raise _lost()
 
-    def _again(self, request: Request, row: RowMapping) -> Answer:
-        if bytes(row["request"]) != request.digest:
+    def _again(self, request: Request, row: _Row) -> Answer:
+        if row.request != request.digest:
             raise InvalidInput(
                 "Idempotency-Key: stands for another request of this client; repeat that one, or "
                 "choose a new key"
             )
-        if row["state"] == "answered":
-            return Answer(bytes(row["body"]), repeated=True)
-        if row["state"] == "charged" and self._clock() * _MICROSECONDS < row["due"]:
+        if row.state == "answered":
+            return Answer(row.body, repeated=True)
+        if row.state == "charged" and self._clock() * _MICROSECONDS < row.due:
             raise RequestUnderWay(
                 "this request is charged and being answered; repeat it a little later, with the "
                 "same key"
             )
-        if row["state"] == "charged":
+        if row.state == "charged":
             found = self._writer.post(lambda page: _give_up(page, request))
-            if found["state"] == "answered":
-                return Answer(bytes(found["body"]), repeated=True)
+            if found.state == "answered":
+                return Answer(found.body, repeated=True)
+        if row.state == "removed":
+            raise _removed()
         raise _lost()
 
 
@@ -293,13 +312,24 @@ def _lost() -> AnswerLost:
     )
 
 
-def _find(connection: Connection, request: Request) -> RowMapping | None:
-    return connection.execute(_ROW, request.names).mappings().first()
+def _removed() -> AnswerLost:
+    return AnswerLost(
+        "this request was answered, and the answer was removed since; what was charged stays "
+        "spent, and nothing is drawn again. Ask anew with another key"
+    )
 
 
-def _give_up(page: Page, request: Request) -> RowMapping:
+def _find(connection: Connection, request: Request) -> _Row | None:
+    row = _ROW.first(connection, request.names)
+    if row is None:
+        return None
+    body = b"" if row.body is None else bytes(row.body)
+    return _Row(bytes(row.request), row.state, row.due, row.receipt, body)
+
+
+def _give_up(page: Page, request: Request) -> _Row:
     """Marks a request as lost, unless it was answered in the meantime; its row as it is then."""
-    page.connection.execute(_LOST, request.names)
+    _LOST.run(page.connection, request.names)
     row = _find(page.connection, request)
     assert row is not None  # rows are never removed
     return row
@@ -309,14 +339,21 @@ _HERE = (
     service_answers.c.principal == sa.bindparam("who"),
     service_answers.c.idempotency_key == sa.bindparam("which"),
 )
-_CHARGED = service_answers.insert()
-_ROW = sa.select(service_answers).where(*_HERE)
-_ANSWERED = (
+_CHARGED = Prepared(
+    service_answers.insert(),
+    columns=("principal", "idempotency_key", "request", "state", "charged_at", "due", "booked"),
+)
+_ROW = Prepared(
+    sa.select(
+        *(service_answers.c[name] for name in ("request", "state", "due", "receipt", "body"))
+    ).where(*_HERE)
+)
+_ANSWERED = Prepared(
     service_answers.update()
     .where(*_HERE, service_answers.c.state == "charged")
     .values(state="answered", receipt=sa.bindparam("name"), body=sa.bindparam("bytes"))
 )
-_LOST = (
+_LOST = Prepared(
     service_answers.update()
     .where(*_HERE, service_answers.c.state == "charged")
     .values(state="lost")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError, UnknownName
+from reticent.service.answer_route import AnswerRoute
 from reticent.service.core import Service
 from reticent.service.dashboard.routes import router as pages
 from reticent.service.documents import ProblemBody
@@ -23,18 +25,21 @@ from reticent.service.routes import open_routes, routes
 from reticent.service.settings import Settings
 from reticent.version import __version__
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
 _WITNESSED = 60.0
 """Seconds between two anchors in the log."""
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings) -> ASGIApp:
     """The application of one worker, ready to answer.
 
     Args:
         settings: see ``Settings``.
 
     Returns:
-        An ASGI application; its state holds the ``Service``, which its shutdown closes.
+        An ASGI application, whose shutdown finishes what is under way.
 
     Raises:
         InvalidInput, CorruptBundle, UntrustedSignature: a bundle or a key that cannot be used.
@@ -72,7 +77,13 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _refused)
     app.add_exception_handler(HTTPException, _refused)
     _document_problems(app)
-    return app
+    asked = Edge(AnswerRoute(service), admission=service.admission, metrics=service.metrics)
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        takes = scope["type"] == "http" and AnswerRoute.takes(scope)
+        await (asked if takes else app)(scope, receive, send)
+
+    return application
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from reticent.service.metrics import Metrics
 from reticent.service.problems import CONTENT_TYPE, Problem, RequestRefused
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _ALWAYS = ("/healthz",)
@@ -161,29 +160,36 @@ async def send_problem(problem: Problem, name: str, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
+async def read_body(
+    headers: Mapping[str, str], receive: Receive, *, most: int, seconds: float
+) -> bytes:
     """The body of a request, within its bounds.
 
     Args:
-        request: to read.
+        headers: of the request, by names in any case.
+        receive: gives the parts of its body.
         most: bytes.
         seconds: until it must be there whole.
 
     Raises:
-        RequestRefused: longer, slower, or without a length.
+        RequestRefused: longer, slower, cut off, or without a length.
     """
-    stated = request.headers.get("content-length")
+    stated = headers.get("content-length")
     if stated is None:
         raise RequestRefused(411, "Content-Length: expected the number of bytes of the body")
     if not stated.isascii() or not stated.isdigit() or len(stated) > 12 or int(stated) > most:
         raise RequestRefused(413, f"Content-Length: expected at most {most} bytes")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RequestRefused(415, "Content-Type: expected application/json")
-    parts, size = [], 0
+    parts, size, more = [], 0, True
     try:
         async with asyncio.timeout(seconds):
-            async for part in request.stream():
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RequestRefused(400, "body: expected it whole, got a part")
+                part, more = message.get("body", b""), message.get("more_body", False)
                 size += len(part)
                 if size > most:
                     raise RequestRefused(413, f"body: expected at most {most} bytes")

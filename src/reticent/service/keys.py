@@ -22,6 +22,7 @@ from reticent.core.checks import one_of
 from reticent.core.errors import InvalidInput, NotAuthenticated, NotPermitted, UnknownName
 from reticent.core.names import checked_name
 from reticent.ledger.postings import read_tip
+from reticent.ledger.prepared import Prepared
 from reticent.ledger.schema import api_keys
 from reticent.ledger.store import Store
 
@@ -254,7 +255,7 @@ class KeyStore:
         Raises:
             NotAuthenticated: it has.
         """
-        row = connection.execute(_TIMES, {"key": key.id}).first()
+        row = _TIMES.first(connection, {"key": key.id})
         if row is None:
             raise _refused()
         self._valid(replace(key, expires=_seconds(row.expires), revoked=_seconds(row.revoked)))
@@ -310,6 +311,6 @@ def _seconds(microseconds: int | None) -> float | None:
 
 
 _BY_ID = sa.select(api_keys).where(api_keys.c.id == sa.bindparam("key"))
-_TIMES = sa.select(api_keys.c.expires, api_keys.c.revoked).where(
-    api_keys.c.id == sa.bindparam("key")
+_TIMES = Prepared(
+    sa.select(api_keys.c.expires, api_keys.c.revoked).where(api_keys.c.id == sa.bindparam("key"))
 )

@@ -9,15 +9,14 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import Request
 
 from reticent.core.errors import InvalidInput, NotAuthenticated
-from reticent.service import documents
+from reticent.service import answer_route, documents
 from reticent.service.budgets import visible_budgets
 from reticent.service.core import Service, check_role
 from reticent.service.documents import takes
 from reticent.service.edge import read_body
 from reticent.service.keys import ApiKey
-from reticent.service.requests import Answers, Predictions, Preview, checked_idempotency_key, parsed
+from reticent.service.requests import Answers, Predictions, Preview, parsed
 
-_JSON = "application/json"
 _bearer = HTTPBearer(auto_error=False, description="A key that `reticent keys create` has made.")
 
 
@@ -139,18 +138,7 @@ async def answers(
     ],
 ) -> Response:
     """One answer for each row, charged durably before it is drawn."""
-    check_role(key, "client")
-    with service.admission.one_of(key.id):
-        found = service.catalogue.find(bundle, may_ask=key.may_ask)
-        found.check_open()
-        name = checked_idempotency_key(idempotency_key)
-        content = await _content(request, service)
-        answer, rows = await service.run(service.answered, key, found, name, content)
-    note(request, bundle=found.name, rows=rows, repeated=answer.repeated)
-    if not answer.repeated:
-        service.metrics.rows(found.name, rows)
-    headers = {"Idempotent-Replayed": "true" if answer.repeated else "false"}
-    return Response(answer.body, media_type=_JSON, headers=headers)
+    return await answer_route.answers(service, request.scope, request.receive)
 
 
 @routes.get("/budget")
@@ -210,4 +198,5 @@ async def predictions(
 
 async def _content(request: Request, service: Service) -> bytes:
     settings = service.settings
-    return await read_body(request, most=settings.most_bytes, seconds=settings.deadline)
+    headers, receive = request.headers, request.receive
+    return await read_body(headers, receive, most=settings.most_bytes, seconds=settings.deadline)

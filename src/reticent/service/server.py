@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,15 @@ from reticent.service.metrics import FOLDER_VARIABLE
 from reticent.service.settings import Settings
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 _HANDED_OVER = "RETICENT_SERVICE_SETTINGS"
 """Environment variable by which workers get their settings; a command line would show a password
 to every user of the machine."""
+
+_TURN = 0.001
+"""Seconds for which a thread may keep others from running: a request too many is refused by one
+thread while another computes."""
 
 _PATIENCE = 30
 """Seconds that a stop waits for requests under way."""
@@ -33,6 +38,7 @@ def serve(settings: Settings) -> None:
     require("prometheus_client", extra="service")
     uvicorn = require("uvicorn", extra="service")
     configure(settings.level)
+    sys.setswitchinterval(_TURN)
     options: dict[str, Any] = {
         "host": settings.host,
         "port": settings.port,
@@ -58,12 +64,13 @@ def serve(settings: Settings) -> None:
         )
 
 
-def worker() -> FastAPI:
+def worker() -> ASGIApp:
     """The application of a spawned worker, from what ``serve`` handed over."""
     from reticent.service.app import create_app
 
     settings = Settings.model_validate_json(os.environ[_HANDED_OVER])
     configure(settings.level)
+    sys.setswitchinterval(_TURN)
     return create_app(settings)
 
 

@@ -84,6 +84,7 @@ def test_the_first_sentence_says_who_is_protected_from_whom(blobs: CertifiedOutc
     assert words.startswith("Every single training record is protected from whoever receives")
 
 
+@pytest.mark.slow
 def test_it_does_not_import_torch() -> None:
     code = (
         "import sys\n"

@@ -58,6 +58,8 @@ def test_numbers_that_look_like_mistakes_are_explained() -> None:
     assert "lie on each other" in on_accuracy(results(at={PUBLIC: 0.951}))[1]
     assert "survive 30" in on_fraction(results(median_distance=30.0))[0]
     assert "costs 0.09" in on_total(results(totals=[{"answers": 1, "epsilon": 0.09}]))[0]
+    # What is printed alike is no difference to explain.
+    assert on_total(results(totals=[{"answers": 1, "epsilon": 0.09999999}])) == []
 
 
 def test_where_certified_answers_are_ahead() -> None:

@@ -19,7 +19,6 @@ def tiny_outcome() -> DemoOutcome:
     tiny = replace(
         settings,
         epsilons=(2.0, 8.0),
-        bundle_epsilon=8.0,
         embedder=replace(settings.embedder, epochs=40),
         epochs=15,
         published=("Encoder", "C-N"),

@@ -87,12 +87,24 @@ def test_settings_that_cannot_be_are_refused():
         suggested("cats", seed=0)
     with pytest.raises(InvalidParameter, match="rising order"):
         replace(settings, epsilons=(2.0, 1.0))
-    with pytest.raises(InvalidParameter, match=r"bundle_epsilon=3\.0"):
-        replace(settings, bundle_epsilon=3.0)
+    with pytest.raises(InvalidParameter, match=r"least_closed=0\.0"):
+        replace(settings, least_closed=0.0)
     with pytest.raises(UnknownName, match="published='Magic'"):
         replace(settings, published=("Magic",))
     with pytest.raises(InvalidInput, match=r"expected pictures of shape \(28, 28\), got \(8, 8\)"):
         run_demo(load_digits(), suggested("mnist", seed=0))
+
+
+def test_the_bundle_is_that_of_the_headline(tiny_outcome):
+    found = tiny_outcome.results["headline"]
+    assert set(found) == {OURS, LABEL}
+    assert tiny_outcome.encoder.epsilon == found[OURS]["epsilon"]
+    for name, gap in found.items():
+        assert (gap["closed"] >= gap["least"]) is gap["met"]
+        assert gap["lost"] == pytest.approx(
+            tiny_outcome.results["accuracy_without_protection"]
+            - at(tiny_outcome.results, name, gap["epsilon"])["accuracy"]
+        )
 
 
 def test_the_gap_is_counted_from_the_attacks_and_the_accuracies(tiny_outcome):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN
-from reticent.demos.posthoc.explanations import on_attack, on_facts
+from reticent.demos.posthoc.explanations import on_attack, on_facts, on_headline
 
 
 def results(
@@ -18,7 +18,10 @@ def results(
         for name, share in ((OURS, ours), (PLAIN, plain), (LABEL, label))
     ]
     return {
-        "settings": {"bundle_epsilon": 5.0},
+        "headline": {
+            OURS: {"epsilon": 5.0, "closed": 0.25, "lost": 0.125, "least": 1 / 3, "met": False},
+            LABEL: {"epsilon": 2.0, "closed": 0.5, "lost": -0.01, "least": 1 / 3, "met": True},
+        },
         "rows": rows,
         "accuracy_without_protection": without,
         "randomised_response": [{"epsilon": 5.0, "accuracy": response}],
@@ -56,3 +59,14 @@ def test_what_needs_no_explanation_gets_none() -> None:
 def test_the_share_of_the_gap_that_is_closed_is_said() -> None:
     [sentence] = on_attack(results(ours=0.9, plain=0.7, label=0.8, without=0.95))
     assert "the attacker is 25 % of the way" in sentence  # from .8 to .7, of .8 to .4
+
+
+def test_the_headline_says_what_is_gained_at_what_loss() -> None:
+    found = results(ours=0.8, plain=0.7, label=0.8, without=0.95)
+    embedding, label, rule = on_headline(found)
+    assert embedding.startswith("At ε = 5 the released embedding takes an attacker 25 %")
+    assert embedding.endswith("and costs 12.5 points of accuracy against no protection.")
+    assert label.endswith("ε = 2 goes 50 % of the way and costs no accuracy against no protection.")
+    assert "No ε that was tried closes 33 % of that gap" in rule
+    found["headline"][OURS]["met"] = True
+    assert "picked on these same pictures" in on_headline(found)[-1]

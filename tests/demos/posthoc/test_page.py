@@ -11,6 +11,7 @@ import pytest
 from reticent.demos.label_response import RESPONSE
 from reticent.demos.posthoc.accuracy_lines import accuracy_series
 from reticent.demos.posthoc.demo import OURS, at
+from reticent.demos.posthoc.explanations import on_headline
 from reticent.demos.posthoc.page import page
 
 
@@ -25,7 +26,8 @@ def test_it_stands_alone_and_can_be_read_aloud(html, read_page):
 
 def test_its_figures_are_the_computed_ones(html, tiny_outcome):
     results = tiny_outcome.results
-    row = at(results, OURS, 8.0)
+    row = at(results, OURS, results["headline"][OURS]["epsilon"])
+    assert all(sentence in html for sentence in on_headline(results))
     assert f"<b>{100 * row['accuracy']:.0f} %</b>" in html
     assert f"{100 * row['accuracy']:.1f} ± {196 * row['standard_error']:.1f}" in html
     for attack in results["attacks"]:

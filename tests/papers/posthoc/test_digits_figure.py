@@ -35,7 +35,7 @@ def test_means_and_intervals_are_those_of_the_seeds(
     assert means["lines"][LABEL]["2"] == pytest.approx(0.75)
     assert errors["lines"][LABEL]["2"] == pytest.approx(0.05)
     series = {one.name: one for one in digits_figure.series_of(means, errors)}
-    assert list(series) == list(NAMES)
+    assert list(series) == [LABEL, OURS, PLAIN, RESPONSE, "published obfuscator Encoder"]
     epsilon, mean, half = series[LABEL].points[1]
     assert (epsilon, mean) == (2.0, pytest.approx(0.75))
     assert half == pytest.approx(1.96 * math.sqrt(0.05**2 + 0.75 * 0.25 / 400))
@@ -60,3 +60,21 @@ def test_one_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         digits_figure.main(["--seeds", "1"])
     assert "expected at least 2" in capsys.readouterr().err
+
+
+def test_labels_are_released_by_one_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    class Enough(Exception):
+        pass
+
+    def run_demo(data: Any, config: Any, *, report: Any) -> Any:
+        asked.append(config)
+        raise Enough
+
+    monkeypatch.setattr(digits_figure, "run_demo", run_demo)
+    with pytest.raises(Enough):
+        digits_figure.one_run(
+            digits_figure.load_digits(), suggested("digits", seed=5), report=silent
+        )
+    assert [(config.label_mechanism, config.seed) for config in asked] == [("noisy-max", 5)]

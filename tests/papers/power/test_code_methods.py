@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from papers.power.code_methods import RUNG, RUNGS, Fitted, score_bins, scored
+from papers.power.code_methods import RUNG, RUNGS, Fitted, network_code, score_bins, scored
 from papers.power.code_splits import split
 from reticent.noise import SeededSampler
 from reticent.systems import PowerEncoder, train_server
@@ -86,3 +86,14 @@ def test_score_bins_are_those_of_the_encoder() -> None:
 def test_raw_columns_tell_next_to_nothing() -> None:
     fit = Fitted(split("wine", seed=0, tuning=False))
     assert abs(RUNGS["raw columns"](fit, 1.0)["auc"] - 0.5) < 0.25
+
+
+def test_networks_of_codes_are_learnt_once_for_all_budgets() -> None:
+    fit = Fitted(split("wine", seed=0, tuning=False))
+    found = {epsilon: network_code(fit, epsilon) for epsilon in (1.0, 5.0)}
+    assert fit.networks is fit.networks
+    assert all(plan.epsilon == epsilon for epsilon, (_, plan) in found.items())
+    assert found[5.0][0]["information"] > found[1.0][0]["information"] + 0.3
+    (_, rows, _), public = fit.networks, fit.part.public
+    assert len(rows.held) == round(0.2 * len(public[1])) > 0
+    assert len(rows.held) + len(rows.train) == len(public[1])

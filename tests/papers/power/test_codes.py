@@ -38,7 +38,11 @@ def test_differences_are_paired_by_cut() -> None:
     assert '| toy | 2 | "auto", by information | 0.7000 ± 0.0000 |' in lines[0]
     assert "0.0200 ± 0.0100 | 2.0 | trees |" in lines[0]
     [line] = verdicts("toy", cuts)
-    assert line.endswith("| +0.0200 ± 0.0100 |")
+    assert "| +0.0200 ± 0.0100 | +0.0000 ± 0.0000 | +0.0000 ± 0.0000 | 1.0 |" in line
+    lost = cut(0.0, 4.0)
+    lost["2"][RUNG].update(balanced_accuracy=0.64, seconds=8.0)
+    [line] = verdicts("toy", [cut(0.0, 4.0), lost])
+    assert line.endswith("| -0.0200 ± 0.0200 | +0.0000 ± 0.0000 | 0.8 |")
 
 
 def test_cuts_that_stand_in_the_folder_are_not_computed_again(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from reticent.client import Client
 from reticent.core import Guarantee, Scope
 from reticent.ledger import Ledger
 from reticent.tables.frames import NamedRows
+from tests.browser import Page, chromium
 from tests.client.conftest import records_bundle, rows_bundle, service
 from tests.client.services import Running
-from tests.service.dashboard.browser import Page, chromium
 
 __all__ = ["records_bundle", "rows_bundle", "service"]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.service.dashboard.browser import Page
+from tests.browser import Page
 from tests.service.dashboard.conftest import Watched
 
 PAGES = ("", "/budgets", "/entries", "/keys", "/verification", "/bundles/records", "/bundles/rows")

@@ -18,7 +18,13 @@ from reticent.core.errors import (
     UnsupportedNetwork,
     UnsupportedNorm,
 )
-from reticent.lipschitz import EnumerationBound, ExactBound, IntervalBound, LayeredBound
+from reticent.lipschitz import (
+    EnumerationBound,
+    ExactBound,
+    IntervalBound,
+    LayeredBound,
+    LinearBound,
+)
 from reticent.networks import from_torch
 from reticent.systems import Calibration, PosthocClassifier, PosthocEncoder
 from reticent.systems.posthoc.certificates import CERTIFICATES, bound_of
@@ -40,8 +46,9 @@ def _network(
     [
         ("auto", (3, 5, 2), Norm.LINF, EnumerationBound),
         ("auto", (3, 5, 5, 2), Norm.LINF, LayeredBound),
-        ("auto", (3, 5, 5, 2), Norm.L2, IntervalBound),
-        ("auto", (20, 5, 2), Norm.LINF, IntervalBound),
+        ("auto", (3, 5, 5, 2), Norm.L2, LinearBound),
+        ("auto", (20, 5, 2), Norm.LINF, LinearBound),
+        ("linear", (3, 5, 2), Norm.L1, LinearBound),
         ("exact", (3, 5, 5, 2), Norm.LINF, ExactBound),
         ("layered", (3, 5, 2), Norm.L1, LayeredBound),
         ("enumeration", (3, 5, 5, 2), Norm.LINF, EnumerationBound),

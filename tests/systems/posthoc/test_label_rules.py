@@ -9,7 +9,14 @@ from safetensors.numpy import load_file, save_file
 from reticent import PosthocClassifier
 from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
 from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
-from reticent.systems.posthoc.label_lattice import LatticeRows, cell_weights, label_lattice
+from reticent.networks import Affine, Network
+from reticent.systems.posthoc.label_lattice import (
+    LatticeRows,
+    cell_weights,
+    label_lattice,
+    label_lattices,
+    promising_lattice,
+)
 from reticent.training.parts.label_classifiers import LabelAware
 
 RULES = {"table": LabelTable, "hop": HopRelease, "response": ArgmaxResponse}
@@ -168,3 +175,22 @@ def test_fitted_rules_are_audited_at_neighbours_of_rows(fitted) -> None:
     assert not audit.refuted
     assert any("largest change of a label's chance" in str(pair) for pair in audit.pairs)
     assert len(audit.pairs) == 2  # neighbours of rows, and the worst cells of all
+
+
+def test_wider_cells_over_more_coordinates_are_tried_where_they_tell_more() -> None:
+    """Eight labels by three coordinates: two of them cannot name more than half of the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (4000, 3)) * [1.0, 0.99, 0.98]
+    bits = (X > 0.5).astype(int)
+    y = bits @ [4, 2, 1]
+    signs = 2.0 * (np.arange(8)[:, None] >> np.array([2, 1, 0]) & 1) - 1.0
+    logits = Affine(40.0 * signs, np.zeros(8))
+    public = LatticeRows(X, y, Network((Affine(np.eye(3), np.full(3, -0.5)), logits), (3,)))
+    lattices = label_lattices(public, radius=0.05, cells=600.0)
+    assert [sum(size > 1 for size in lattice.shape) for lattice in lattices] == [2, 3]
+    assert all(lattice.covers(0.05) for lattice in lattices)
+    assert all(lattice.size <= 600 for lattice in lattices)
+    assert not lattices[0].covers(0.06)
+    chosen = promising_lattice(public, lattices, epsilon=2.0, seed=0)
+    assert chosen is lattices[1]
+    assert promising_lattice(public, lattices[:1], epsilon=2.0, seed=0) is lattices[0]

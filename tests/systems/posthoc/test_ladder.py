@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.decomposition import PCA
 from torch import nn
 
 from reticent.core import Norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnsupportedNorm
-from reticent.datasets import load_imdb
+from reticent.datasets import load_digits, load_imdb
 from reticent.datasets.imdb import FILE
 from reticent.systems import Calibration, NoiseAware, PosthocEncoder
 from reticent.training.parts import Identity, Ladder, LiveCoordinates, PublicPCA
@@ -230,3 +231,72 @@ def test_reviews_are_never_released_below_the_identity_rung() -> None:
     assert right.mean() >= best - 4 * (0.25 / held) ** 0.5
     assert encoder.guarantee.epsilon <= 16.0
     assert encoder.guarantee.adjacency.radius == radius
+
+
+def conv_net(pictures: np.ndarray, labels: np.ndarray) -> nn.Sequential:
+    """A user's own network: pictures (n, 8, 8) to 6 features, trained on public digits."""
+    torch.manual_seed(0)
+    features = nn.Sequential(
+        nn.Unflatten(1, (1, 8)),
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(128, 6),
+    )
+    head = nn.Linear(6, 10)
+    optimizer = torch.optim.Adam([*features.parameters(), *head.parameters()], lr=1e-2)
+    inputs, targets = torch.from_numpy(pictures).float(), torch.from_numpy(labels)
+    for _ in range(60):
+        loss = nn.functional.cross_entropy(head(features(inputs)), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return features.eval()
+
+
+@pytest.mark.parametrize("features", ["conv net", "principal components"])
+def test_features_of_ones_own_are_never_released_below_the_identity_rung(features: str) -> None:
+    data = load_digits()
+    pictures, labels = data.train_images.astype(np.float64), data.train_labels
+    test, truth = data.test_images.astype(np.float64), data.test_labels
+    settings: dict[str, Any] = {**SETTINGS, "epsilon": 6.0, "calibration": Calibration()}
+    if features == "conv net":
+        settings["embedder"] = conv_net(pictures, labels)
+        points = PosthocEncoder(radius=1.0, obfuscator="identity", **settings).fit(pictures).embed
+        radius = 0.1 * float(np.median(points(pictures).std(axis=0)))
+    else:
+        pca = PCA(6, random_state=0).fit(pictures.reshape(len(pictures), -1))
+        pictures, test = (
+            pca.transform(rows.reshape(len(rows), -1)).astype(np.float64)
+            for rows in (pictures, test)
+        )
+        radius = 0.3 * float(np.median(pictures.std(axis=0)))
+    fast = NoiseAware(outputs=4, hidden=(16,), epochs=5)
+    rungs = (Identity(), LiveCoordinates(), PublicPCA(outputs=(2, 4)), "discriminants", fast)
+    right = {}
+    for name, obfuscator in (("auto", Ladder(rungs)), ("identity", "identity")):
+        encoder = PosthocEncoder(radius=radius, obfuscator=obfuscator, **settings)
+        encoder.fit(pictures, labels)
+        seen = [encoder.simulate(test, seed=seed).values for seed in range(3)]
+        right[name] = np.mean([encoder.head_.predict(values) == truth for values in seen])
+        if name == "auto":
+            best = encoder.considered_[0].utility
+            plain = [p.utility for p in encoder.considered_ if p.rung.startswith("Identity")]
+            assert best >= max(plain)
+    error = float(np.sqrt(2 * 0.25 / len(truth)))
+    assert right["identity"] > 0.3
+    assert right["auto"] > right["identity"] - 2 * error
+
+
+def test_inputs_that_a_module_of_ones_own_cannot_take_are_refused() -> None:
+    data = load_digits()
+    pictures, labels = data.train_images[:300].astype(np.float64), data.train_labels[:300]
+    module = conv_net(pictures, labels)
+    encoder = PosthocEncoder(radius=0.1, obfuscator="identity", **{**SETTINGS, "embedder": module})
+    with pytest.raises(InvalidInput, match="embedder: Sequential does not take inputs of shape"):
+        encoder.fit(pictures[:, :5], labels)
+    encoder.fit(pictures, labels)
+    for wrong in (pictures[:2, :5], pictures[:2, :, :5], np.full((2, 8, 8), np.nan)):
+        with pytest.raises(InvalidInput, match="X"):
+            encoder.release(wrong)

@@ -27,7 +27,7 @@ MECHANISMS = (
     "softmax",
     "stability",
 )
-KINDS = ("enumeration", "interval", "layered")
+KINDS = ("enumeration", "interval", "layered", "linear")
 
 
 def query(mechanism: str, path: str, kind: str, *, input_norm: Norm = Norm.LINF) -> PrivateQuery:

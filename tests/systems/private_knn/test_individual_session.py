@@ -107,7 +107,7 @@ def _largest_spending(plan, others, x, seed, filter_type=IndividualFilter) -> in
     return worst
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_two_worlds_differ_by_no_more_than_the_cap(classes: int) -> None:
     plan, reached = _plan(classes=classes), 0
     data = list(itertools.product(PLACES, range(classes)))

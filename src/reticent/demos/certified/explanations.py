@@ -112,12 +112,12 @@ def on_fraction(results: dict[str, Any]) -> list[str]:
 
 def on_total(results: dict[str, Any]) -> list[str]:
     """What stands beside the total of many answers; see ``on_facts``."""
-    first = results["totals"][0]["epsilon"]
-    if first >= results["epsilon"]:
+    first, stated = f"{results['totals'][0]['epsilon']:.3g}", f"{results['epsilon']:.3g}"
+    if float(first) >= float(stated):
         return []
     return [
         (
-            f"That one answer costs {first:.3g} and not {results['epsilon']:g} is no mistake: the "
+            f"That one answer costs {first} and not {stated} is no mistake: the "
             "total may fail with probability δ, which one answer alone does not need."
         )
     ]

@@ -22,6 +22,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.datasets import Dataset
 from reticent.demos.label_response import response_accuracy
+from reticent.demos.posthoc.gaps import NOTHING, UNPROTECTED, gaps_closed, headline
 from reticent.demos.posthoc.settings import DemoConfig
 from reticent.systems import (
     Calibration,
@@ -82,7 +83,7 @@ class DemoOutcome:
     Attributes:
         results: plain values for JSON.
         pictures: what is shown.
-        encoder: the fitted system at ``bundle_epsilon``.
+        encoder: the fitted system at the headline's total.
         held_out: held-out pictures, for trying the bundle.
     """
 
@@ -117,34 +118,10 @@ def at(results: dict[str, Any], name: str, epsilon: float) -> dict[str, Any]:
 
 
 def best_published(results: dict[str, Any]) -> str:
-    """The published obfuscator that does best at the total whose bundle is kept."""
-    epsilon = results["settings"]["bundle_epsilon"]
+    """The published obfuscator that does best at the headline's total."""
+    epsilon = results["headline"][OURS]["epsilon"]
     names: tuple[str, ...] = results["settings"]["published"]
     return max(names, key=lambda name: at(results, name, epsilon)["accuracy"])
-
-
-def gap_closed(
-    rows: list[dict[str, Any]], attacks: list[dict[str, Any]], without: float
-) -> list[dict[str, Any]]:
-    """For each of our releases: how much of the way from what an attacker gets without protection
-    to what it gets from nothing it goes, in structural similarity, and what that costs in accuracy.
-
-    Args:
-        rows, attacks: results.
-        without: accuracy without protection.
-    """
-    ssim = {(attack["sees"], attack["epsilon"]): attack["ssim"] for attack in attacks}
-    bare, blind = ssim["the embedding as it is sent today", None], ssim["nothing", 0.0]
-    return [
-        {
-            "name": row["name"],
-            "epsilon": row["epsilon"],
-            "closed": (bare - ssim[_SEES[row["name"]], row["epsilon"]]) / (bare - blind),
-            "lost": without - row["accuracy"],
-        }
-        for row in rows
-        if row["name"] in _SEES
-    ]
 
 
 def inked(pictures: npt.NDArray[np.float32]) -> bool:
@@ -194,7 +171,7 @@ class _Demo:
         rows: list[dict[str, Any]] = []
         attacks: list[dict[str, Any]] = []
         attacked: dict[float, Images] = {}
-        kept: PosthocEncoder | None = None
+        encoders: dict[float, PosthocEncoder] = {}
         for epsilon in config.epsilons:
             with self._timed("our obfuscator: train, certify, calibrate"):
                 encoder = self._encoder(epsilon, self._ladder())
@@ -202,7 +179,7 @@ class _Demo:
             rows.append(self._row(OURS, epsilon, encoder, released, self._learn(copies, released)))
             quality, attacked[epsilon] = self._attack(copies, released.values, shown)
             attacks.append({"sees": "our release", "epsilon": epsilon, **quality.to_dict()})
-            kept = encoder if epsilon == config.bundle_epsilon else kept
+            encoders[epsilon] = encoder
             with self._timed("noise on the embedding: certify, calibrate"):
                 plain = self._encoder(epsilon, LiveCoordinates())
             seen, taught = self._released(plain)
@@ -232,21 +209,18 @@ class _Demo:
         every = (np.tile(train, (config.copies, 1)), np.tile(self.images, (config.copies, 1, 1)))
         bare, bare_pictures = self._attack(every, test, shown)
         guess = np.broadcast_to(self.images.mean(axis=0), self.test_images.shape)
-        attacks.append(
-            {"sees": "the embedding as it is sent today", "epsilon": None, **bare.to_dict()}
-        )
+        attacks.append({"sees": UNPROTECTED, "epsilon": None, **bare.to_dict()})
         attacks.append(
             {
-                "sees": "nothing",
+                "sees": NOTHING,
                 "epsilon": 0.0,
                 **picture_quality(self.test_images, guess).to_dict(),
             }
         )
-        assert kept is not None
+        results = self._results(rows, attacks, without, test, train)
+        kept = encoders[results["headline"][OURS]["epsilon"]]
         pictures = self._pictures(kept, shown, attacked, bare_pictures)
-        return DemoOutcome(
-            self._results(rows, attacks, without, test, train), pictures, kept, self.test_images
-        )
+        return DemoOutcome(results, pictures, kept, self.test_images)
 
     def _published(self, name: str, embeddings: npt.NDArray[np.float32]) -> nn.Module:
         config = self.config
@@ -393,6 +367,7 @@ class _Demo:
             for name, mask in (("same", same), ("other", ~same))
         }
         config = asdict(self.config)
+        gaps = gaps_closed(rows, attacks, without=without, sees=_SEES)
         return {
             "data": {
                 "name": self.data.name,
@@ -419,7 +394,13 @@ class _Demo:
             "median_distance_to_nearest": nearest,
             "rows": rows,
             "attacks": attacks,
-            "gap": gap_closed(rows, attacks, without),
+            "gap": gaps,
+            "headline": {
+                name: headline(
+                    [gap for gap in gaps if gap["name"] == name], least=self.config.least_closed
+                )
+                for name in _SEES
+            },
             "seconds": {name: round(value, 2) for name, value in self.seconds.items()},
         }
 

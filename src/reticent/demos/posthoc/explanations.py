@@ -5,9 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, at
+from reticent.demos.posthoc.gaps import NOTHING, UNPROTECTED
 from reticent.pages.parts import percent
 
 _CLOSE = 0.005
+
+
+def on_headline(results: dict[str, Any]) -> list[str]:
+    """What the releases that are led with gain, and what they cost; see ``on_facts``."""
+    embedding, label = (results["headline"][name] for name in (OURS, LABEL))
+    least = percent(embedding["least"])
+    found = [
+        (
+            f"At ε = {embedding['epsilon']:g} the released embedding takes an attacker "
+            f"{_share(embedding)} of the way from what it draws without protection to what it "
+            f"draws from nothing, and {_cost(embedding)}."
+        ),
+        (
+            f"Where the label alone will do, ε = {label['epsilon']:g} goes {_share(label)} of the "
+            f"way and {_cost(label)}."
+        ),
+    ]
+    if embedding["met"]:
+        found.append(
+            f"Shown is the ε that loses least among those that close at least {least} of that gap, "
+            "picked on these same pictures."
+        )
+    else:
+        found.append(
+            f"No ε that was tried closes {least} of that gap; shown is the one that closes most. "
+            "There is no case for releasing this embedding at these settings: release the label, "
+            "or take a smaller ε."
+        )
+    return found
 
 
 def on_facts(results: dict[str, Any]) -> list[str]:
@@ -19,7 +49,7 @@ def on_facts(results: dict[str, Any]) -> list[str]:
     Returns:
         Sentences, as plain text; only those that apply.
     """
-    epsilon = results["settings"]["bundle_epsilon"]
+    epsilon = results["headline"][OURS]["epsilon"]
     ours, plain, label = (at(results, name, epsilon)["accuracy"] for name in (OURS, PLAIN, LABEL))
     without = results["accuracy_without_protection"]
     response = _response(results, epsilon)
@@ -52,9 +82,9 @@ def on_facts(results: dict[str, Any]) -> list[str]:
 
 def on_attack(results: dict[str, Any]) -> list[str]:
     """What stands beside the attacker's pictures; see ``on_facts``."""
-    epsilon = results["settings"]["bundle_epsilon"]
+    epsilon = results["headline"][OURS]["epsilon"]
     seen = {(row["sees"], row["epsilon"]): row["ssim"] for row in results["attacks"]}
-    bare, nothing = seen["the embedding as it is sent today", None], seen["nothing", 0.0]
+    bare, nothing = seen[UNPROTECTED, None], seen[NOTHING, 0.0]
     ours = seen["our release", epsilon]
     gap = (bare - ours) / (bare - nothing)
     return [
@@ -66,6 +96,17 @@ def on_attack(results: dict[str, Any]) -> list[str]:
         if bare > nothing
         else "The attacker draws no better with the embedding than without: it learnt too little."
     ]
+
+
+def _share(gap: dict[str, Any]) -> str:
+    return percent(max(0.0, gap["closed"]))
+
+
+def _cost(gap: dict[str, Any]) -> str:
+    points = 100 * gap["lost"]
+    if points < 0.05:
+        return "costs no accuracy against no protection"
+    return f"costs {points:.1f} points of accuracy against no protection"
 
 
 def _response(results: dict[str, Any], epsilon: float) -> float:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from reticent.demos.posthoc.accuracy_lines import accuracy_levels, accuracy_series
 from reticent.demos.posthoc.demo import DemoOutcome, inked
+from reticent.demos.posthoc.gaps import UNPROTECTED
 from reticent.plots import empty_drawing, png, utility
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _attack(panel: SubFigure, outcome: DemoOutcome) -> None:
     pictures = outcome.pictures
     similarity = {(row["sees"], row["epsilon"]): row["ssim"] for row in outcome.results["attacks"]}
     rows = [("original", pictures.originals)]
-    bare = similarity[("the embedding as it is sent today", None)]
+    bare = similarity[(UNPROTECTED, None)]
     rows.append((f"no protection\nSSIM {bare:.2f}", pictures.attacked_embedding))
     rows += [
         (

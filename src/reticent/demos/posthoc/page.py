@@ -17,7 +17,8 @@ from PIL import Image
 from reticent.demos.label_response import RESPONSE
 from reticent.demos.posthoc.accuracy_lines import accuracy_levels, accuracy_series
 from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, DemoOutcome, at, best_published, inked
-from reticent.demos.posthoc.explanations import on_attack, on_facts
+from reticent.demos.posthoc.explanations import on_attack, on_facts, on_headline
+from reticent.demos.posthoc.gaps import NOTHING, UNPROTECTED
 from reticent.pages.line_chart import line_chart
 from reticent.pages.parts import card_section, document, explained, figure_table, percent
 
@@ -64,7 +65,7 @@ they need, and the server still learns what it was asked to learn.</p>
 
 
 def _facts(results: dict[str, Any]) -> str:
-    epsilon = results["settings"]["bundle_epsilon"]
+    epsilon = results["headline"][OURS]["epsilon"]
     best = best_published(results)
     facts = [
         (
@@ -95,6 +96,7 @@ def _facts(results: dict[str, Any]) -> str:
     )
     held_out = results["data"]["held_out"]
     return (
+        f"<p>{escape(' '.join(on_headline(results)))}</p>"
         f'<ul class="facts" aria-label="Main results">{"".join(items)}</ul>'
         f"<p>The first four carry the same proved total, {_total(results, epsilon)} per "
         "picture, for embeddings within distance "
@@ -113,7 +115,7 @@ def _attack_section(outcome: DemoOutcome) -> str:
     quality = {(row["sees"], row["epsilon"]): row for row in results["attacks"]}
     invert = inked(pictures.originals)
     rows = [("the picture", "stays on the device", pictures.originals, "original")]
-    today = quality[("the embedding as it is sent today", None)]
+    today = quality[(UNPROTECTED, None)]
     rows.append(
         (
             "attacker, no protection",
@@ -137,7 +139,7 @@ def _attack_section(outcome: DemoOutcome) -> str:
     rows.append(
         (
             "attacker, sees nothing",
-            _similarity(quality[("nothing", 0.0)]),
+            _similarity(quality[(NOTHING, 0.0)]),
             guess,
             "the attacker's guess without any answer",
         )

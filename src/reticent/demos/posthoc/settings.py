@@ -21,7 +21,9 @@ class DemoConfig:
         epsilons: totals that are tried, each above 0, in rising order.
         delta: total delta of one answer, in [0, 1).
         radius: R, l-infinity distance of neighbours in the embedding.
-        bundle_epsilon: the total whose fitted bundle and card are kept; one of ``epsilons``.
+        least_closed: share of the way from what an attacker draws without protection to what it
+            draws from nothing, in (0, 1], that a release must close to be led with; the bundle and
+            card that are kept are of the embedding that loses least accuracy among those.
         embedder: how pictures become embeddings.
         mechanism: release mechanism of embeddings; "auto" takes the best of all for each.
         label_mechanism: mechanism of the label release.
@@ -40,8 +42,8 @@ class DemoConfig:
     epsilons: tuple[float, ...]
     delta: float
     radius: float
-    bundle_epsilon: float
     embedder: EmbedderConfig
+    least_closed: float = 1 / 3
     mechanism: str = "auto"
     label_mechanism: str = "noisy-max"
     outputs: int = 4
@@ -63,10 +65,7 @@ class DemoConfig:
             raise InvalidParameter(
                 f"epsilons={self.epsilons!r}: expected different numbers in rising order"
             )
-        if self.bundle_epsilon not in self.epsilons:
-            raise InvalidParameter(
-                f"bundle_epsilon={self.bundle_epsilon!r}: expected one of {self.epsilons!r}"
-            )
+        probability(self.least_closed, name="least_closed", allow_zero=False)
         probability(self.delta, name="delta")
         positive(self.radius, name="radius")
         for name in self.published:
@@ -92,7 +91,6 @@ def suggested(data: str, *, seed: int) -> DemoConfig:
     totals: dict[str, Any] = {
         "epsilons": (1.0, 2.0, 5.0, 10.0),
         "delta": 1e-5,
-        "bundle_epsilon": 5.0,
         "seed": seed,
     }
     if data == "digits":

@@ -46,8 +46,8 @@ def on_rungs(results: Mapping[str, Any], rungs: Mapping[str, float], bare: str) 
             f"Another way is better here: {best} is right on {percent(others[best])}, the student "
             f"on {percent(results['student'])}. Every voted label is paid for by itself; noisy "
             "sums over all records are paid for once. Votes pay off where few records, or records "
-            "that can be compared with hardly any features, have to be asked. `reticent plan` "
-            "tries all of them on public rows."
+            "that can be compared with hardly any features, have to be asked. The command "
+            "reticent plan tries all of them on public rows."
         )
     found.append(
         "That public pictures are labelled already would be one more way, and often the best; "

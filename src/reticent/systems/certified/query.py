@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,9 +181,7 @@ class CertifiedQuery:
             ReticentError: a mechanism for two labels asked for more, or a cost or noise beyond
                 what is computed.
         """
-        nobody = np.zeros(1, dtype=np.int64)
-        _ = self.mechanism.event
-        self.mechanism.release(nobody, nobody, sampler=SeededSampler(0))
+        _rehearse(self.mechanism)
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
@@ -225,3 +223,10 @@ class CertifiedQuery:
             )
             _ = query.mechanism, members[0]
         return query
+
+
+@lru_cache(maxsize=64)  # a fitted system makes its query anew for every call
+def _rehearse(mechanism: Response) -> None:
+    nobody = np.zeros(1, dtype=np.int64)
+    _ = mechanism.event
+    mechanism.release(nobody, nobody, sampler=SeededSampler(0))

@@ -19,6 +19,7 @@ from reticent.lipschitz import (
     ExactBound,
     IntervalBound,
     LayeredBound,
+    LinearBound,
     LipschitzBound,
     OperatorNormBound,
     Output,
@@ -27,10 +28,11 @@ from reticent.lipschitz.enumeration import MAX_INPUTS
 from reticent.lipschitz.operator_norms import is_sorting_network
 from reticent.networks import Network
 
-CERTIFICATES = ("auto", "exact", "layered", "enumeration", "interval", "operator-norm")
+CERTIFICATES = ("auto", "exact", "layered", "enumeration", "linear", "interval", "operator-norm")
 """``auto`` is enumeration for ReLU networks with one hidden layer and layered for deeper ones
-(few inputs, l1 and l-infinity balls), operator norms for affine maps of many inputs or in l2 and
-for sorted pairs, and intervals elsewhere. ``exact`` is the constant itself,
+(few inputs, l1 and l-infinity balls), linear relaxation for other ReLU networks (more inputs, or
+l2 balls), operator norms for affine maps of many inputs or in l2 and for sorted pairs, and
+intervals elsewhere. ``exact`` is the constant itself,
 by complete search: milliseconds a point for small networks and far more for others, with no
 bound, so that a release takes it on the global path alone."""
 
@@ -40,6 +42,7 @@ _KINDS: dict[str, type[LipschitzBound]] = {
     "exact": ExactBound,
     "layered": LayeredBound,
     "enumeration": EnumerationBound,
+    "linear": LinearBound,
     "interval": IntervalBound,
     "operator-norm": OperatorNormBound,
 }
@@ -114,9 +117,10 @@ def bound_of(
     if is_sorting_network(network) and (wide or not network.is_relu_chain()):
         return OperatorNormBound(network, domain=domain, input_norm=input_norm, output=output)
     deep = network.is_relu_chain() and len(network.linear_layers()) > 2
-    try:
-        return _KINDS["layered" if deep else "enumeration"](
-            network, domain=domain, input_norm=input_norm, output=output
-        )
-    except (UnsupportedNetwork, UnsupportedNorm):
-        return IntervalBound(network, domain=domain, input_norm=input_norm, output=output)
+    # One that takes networks of this kind at all is never above the next.
+    for candidate in ("layered" if deep else "enumeration", "linear"):
+        try:
+            return _KINDS[candidate](network, domain=domain, input_norm=input_norm, output=output)
+        except (UnsupportedNetwork, UnsupportedNorm):
+            continue
+    return IntervalBound(network, domain=domain, input_norm=input_norm, output=output)

@@ -41,19 +41,21 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         input_norm: norm of the neighbourhood, "linf", "l1" or "l2".
         embedder: what makes embeddings: "dense" or "convolutional" (a beta-VAE, trained on X),
             "identity" (X is the embedding), a part such as ``BetaVAE(latent_dimension=4)``, or your
-            own trained torch module from inputs to vectors, which is copied. ``Named`` gives it a
-            name, which answers of two systems need to share a budget where the code of a module
-            cannot be read (docs/guarantees.md).
+            own trained torch module from inputs to vectors, which is copied; pictures reach it in
+            shape (n, height, width), so that a network of channels begins with
+            ``nn.Unflatten(1, (1, height))``. ``Named`` gives it a name, which answers of two
+            systems need to share a budget where the code of a module cannot be read
+            (docs/guarantees.md).
         obfuscator: what makes released values of embeddings: "noise-aware" (ours), "encoder" (the
             plain encoder of the papers), "identity", "live" (the coordinates that vary), "pca",
             "discriminants", "auto" (all of these but the published ones, scored on calibration
             rows; ``considered_`` has every score), a part such as
             ``Published("arl", "contrastive")``, or your own trained torch module.
-        certificate: "auto", "interval", "enumeration", "layered", "operator-norm" (affine maps and
-            sorted pairs of any number of inputs), "exact" (the constant itself, by
-            complete search; small ReLU networks and l-infinity only, and ``path="global"``: the
-            time of a search depends on the point), or your own subclass of ``LipschitzBound``, for
-            whose soundness you vouch.
+        certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
+            number of inputs), "operator-norm" (affine maps and sorted pairs), "exact" (the constant
+            itself, by complete search; small ReLU networks and l-infinity only, and
+            ``path="global"``: the time of a search depends on the point), or your own subclass of
+            ``LipschitzBound``, for whose soundness you vouch.
         mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto"
             every mechanism is tried on a network that does not depend on it; a part that is trained
             for its release is trained for "k-norm-linf", and with a delta of 1e-3 or more for

@@ -37,6 +37,9 @@ LARGEST_TABLE_EPSILON = 4.0
 _SPREAD = 0.25  # of the rows that weights are smoothed with, in radii
 _DRAWS = 8
 _ITERATIONS = 200
+_TRIAL = 40
+_WIDER = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
+_TOLD_MORE = 1.02
 _CELLS_PER_ROW = 4.0
 _CENTRE_ROWS = 0.5  # rows that a classifier's word at a cell's centre counts for
 _WORK = 4e7  # cells times labels times corners of a block: about 100 MiB, and a minute
@@ -90,22 +93,87 @@ def fitted_rules(
     if mechanism == "response":
         yield ArgmaxResponse(classes=rows.classes, epsilon=epsilon, adjacency=adjacency)
         return
-    lattice = label_lattice(rows, radius=adjacency.radius)
+    lattices = label_lattices(rows, radius=adjacency.radius)
     if mechanism == "table":
+        lattice = promising_lattice(rows, lattices, epsilon=epsilon, seed=seed)
         weights = cell_weights(rows, lattice, seed=seed)
         found = exact_table(
             weights, lattice=lattice, epsilon=epsilon, iterations=_ITERATIONS, report=report
         )
         yield LabelTable(lattice=lattice, shares=found.shares, epsilon=epsilon, adjacency=adjacency)
         return
-    # rows where there are some, the classifier at the cell's centre where there are few
-    seen = cell_weights(rows, lattice, seed=seed) * len(rows.points)
-    posterior = seen + _CENTRE_ROWS * rows.posterior(_centres(rows, lattice)).T
-    posterior /= posterior.sum(axis=0)
-    best = posterior.max(axis=0)
-    for threshold in THRESHOLDS:
-        allowed = posterior >= np.minimum(threshold, best)
-        yield HopRelease.of(allowed, lattice=lattice, epsilon=epsilon, adjacency=adjacency)
+    for lattice in lattices:
+        # rows where there are some, the classifier at the cell's centre where there are few
+        seen = cell_weights(rows, lattice, seed=seed) * len(rows.points)
+        posterior = seen + _CENTRE_ROWS * rows.posterior(_centres(rows, lattice)).T
+        posterior /= posterior.sum(axis=0)
+        best = posterior.max(axis=0)
+        for threshold in THRESHOLDS:
+            allowed = posterior >= np.minimum(threshold, best)
+            yield HopRelease.of(allowed, lattice=lattice, epsilon=epsilon, adjacency=adjacency)
+
+
+def label_lattices(
+    rows: LatticeRows, *, radius: float, cells: float | None = None
+) -> tuple[Lattice, ...]:
+    """Lattices that are worth trying: the smallest cells over as many coordinates as then fit, and
+    wider cells over more of them.
+
+    Touching cells cover the radius in each, so any of them may be used. A small radius leaves room
+    for few coordinates; at a moderate epsilon one more is often worth more than small cells.
+
+    Args:
+        rows: public.
+        radius: of neighbours.
+        cells: as of ``label_lattice``.
+
+    Returns:
+        Each tells labels apart by more of the rows' variance than those before.
+    """
+    ratio = _correlation_ratio(rows)
+
+    def told(lattice: Lattice) -> float:
+        divided = [size > 1 for size in lattice.shape]
+        return float(ratio[list(lattice.coordinates)][divided].sum())
+
+    found = [label_lattice(rows, radius=radius, cells=cells)]
+    order = np.argsort(-ratio, kind="stable").tolist()
+    for number in range(1, len(order) + 1):
+        for factor in _WIDER:
+            wide = Lattice.over(
+                rows.points,
+                radius=factor * radius,
+                tail=TAIL,
+                coordinates=tuple(sorted(order[:number])),
+            )
+            if wide.size <= _most_cells(rows, wide, cells):
+                if told(wide) > _TOLD_MORE * told(found[-1]):
+                    found.append(wide)
+                break
+    return tuple(found)
+
+
+def promising_lattice(
+    rows: LatticeRows, lattices: Sequence[Lattice], *, epsilon: float, seed: int
+) -> Lattice:
+    """Of several lattices that whose table is worth most on public weights after a few steps of the
+    solver.
+
+    Args:
+        rows: public.
+        lattices: at least one.
+        epsilon: of one label.
+        seed: of the smoothing.
+    """
+    if len(lattices) == 1:
+        return lattices[0]
+
+    def worth(lattice: Lattice) -> float:
+        weights = cell_weights(rows, lattice, seed=seed)
+        found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=_TRIAL)
+        return float(found.worth)
+
+    return max(lattices, key=worth)
 
 
 def label_lattice(
@@ -135,12 +203,17 @@ def label_lattice(
         )
         if chosen is not None and lattice.size == chosen.size:
             continue  # one cell along this coordinate
-        axes = sum(size > 1 for size in lattice.shape)
-        most = min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes))
-        if chosen is None or lattice.size <= (most if cells is None else cells):
+        if chosen is None or lattice.size <= _most_cells(rows, lattice, cells):
             used, chosen = wider, lattice
     assert chosen is not None
     return chosen
+
+
+def _most_cells(rows: LatticeRows, lattice: Lattice, cells: float | None) -> float:
+    if cells is not None:
+        return cells
+    axes = sum(size > 1 for size in lattice.shape)
+    return float(min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes)))
 
 
 def cell_weights(

@@ -1,5 +1,5 @@
-"""Channels from bins of a public score to outputs: which is worth most, exactly, for a given joint
-distribution of bins and labels.
+"""Channels from bins of a public score to outputs: which is worth most, exactly, for given joint
+distributions of bins and the labels of one or several tasks.
 
 Every (epsilon, 0)-private channel of finitely many bins is worth no more, under a convex criterion,
 than some *staircase* channel: each of its columns holds two values a factor e^epsilon apart. The
@@ -19,7 +19,8 @@ import numpy.typing as npt
 from reticent.core.errors import CalibrationFailed
 from reticent.grids.shares import WHOLE, exponential_below
 from reticent.mechanisms.record_channel import MOST_OUTPUTS, columns_beyond
-from reticent.systems.power.scoring import Scores, channel_scores
+from reticent.systems.power.scoring import Scores
+from reticent.systems.power.tasks import Joints
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -53,16 +54,16 @@ class Channel:
     scores: Scores
 
 
-def channels(joint: Array, *, epsilon: float, scoring: str) -> Iterator[Channel]:
-    """Every kind of channel for the bins of ``joint``.
+def channels(joints: Joints, *, epsilon: float, scoring: str) -> Iterator[Channel]:
+    """Every kind of channel for the bins of ``joints``.
 
     Args:
-        joint: shape (bins, labels), probabilities of bin and label together.
+        joints: probabilities of bin and label together, for each task.
         epsilon: above 0.
         scoring: what the staircase channel is best at; for "auc", which is no sum over outputs,
             information plus several multiples of the accuracy.
     """
-    bins = len(joint)
+    bins = joints.bins
     tables = [("randomised response", randomised_response(bins, epsilon=epsilon))]
     tables += [
         ("subset selection", subset_selection(bins, size, epsilon=epsilon))
@@ -71,16 +72,17 @@ def channels(joint: Array, *, epsilon: float, scoring: str) -> Iterator[Channel]
     ]
     if bins > 2:
         tables += [
-            ("staircase", best_staircase(joint, epsilon=epsilon, scoring=scoring, accuracy=weight))
+            ("staircase", best_staircase(joints, epsilon=epsilon, scoring=scoring, accuracy=weight))
             for weight in (_ACCURACIES if scoring == "auc" else (0.0,))
         ]
     for response, table in tables:
-        shares = whole_shares(ordered(table, joint), epsilon=epsilon)
-        yield Channel(response, shares, channel_scores(shares.T @ joint / WHOLE))
+        shares = whole_shares(ordered(table, joints), epsilon=epsilon)
+        yield Channel(response, shares, joints.scores(shares / WHOLE))
 
 
-def ordered(table: Array, joint: Array) -> Array:
-    """The columns in rising order of the mean label that they speak for."""
+def ordered(table: Array, joints: Joints) -> Array:
+    """The columns in rising order of the mean label, of the first task, that they speak for."""
+    joint = joints.tables[0]
     together = table.T @ joint
     means = together @ np.arange(joint.shape[1]) / together.sum(axis=1)
     return table[:, np.argsort(means, kind="stable")]
@@ -123,12 +125,13 @@ def staircase_patterns(bins: int) -> Booleans:
     return np.unique(np.concatenate([inside, ~inside]), axis=0)
 
 
-def best_staircase(joint: Array, *, epsilon: float, scoring: str, accuracy: float = 0.0) -> Array:
+def best_staircase(joints: Joints, *, epsilon: float, scoring: str, accuracy: float = 0.0) -> Array:
     """The channel of highest information (or accuracy, or balanced accuracy) among those whose
-    columns are staircases, shape (bins, outputs).
+    columns are staircases, shape (bins, outputs). For several tasks of highest weighted mean: that
+    is a sum over columns too, so the best staircase is the best of all private channels.
 
     Args:
-        joint: shape (bins, labels).
+        joints: probabilities of bin and label together, for each task.
         epsilon: above 0.
         scoring: as for ``channels``.
         accuracy: how many nats one unit of accuracy adds to the criterion, at least 0.
@@ -143,13 +146,16 @@ def best_staircase(joint: Array, *, epsilon: float, scoring: str, accuracy: floa
     from scipy.optimize import linprog
 
     low = math.exp(-min(epsilon, _LARGEST_EPSILON))
-    columns = np.where(staircase_patterns(len(joint)), 1.0, low)
-    together, prior = columns @ joint, joint.sum(axis=0) / joint.sum()
-    worth = _worth(together, prior, scoring) + accuracy * _worth(together, prior, "accuracy")
+    columns = np.where(staircase_patterns(joints.bins), 1.0, low)
+    worth = np.zeros(len(columns))
+    for joint, weight in zip(joints.tables, joints.weights, strict=True):
+        together, prior = columns @ joint, joint.sum(axis=0) / joint.sum()
+        worth += weight * _worth(together, prior, scoring)
+        worth += weight * accuracy * _worth(together, prior, "accuracy")
     solution = linprog(
         -worth,
         A_eq=columns.T,
-        b_eq=np.ones(len(joint)),
+        b_eq=np.ones(joints.bins),
         bounds=(0, None),
         method="highs-ds",
     )

@@ -23,9 +23,10 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
 from reticent.noise import Sampler, SeededSampler, release_sampler
-from reticent.systems.class_labels import class_labels, restored_labels
+from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.mechanism_choice import (
+    SEVERAL_TASKS,
     FitSettings,
     PublicRows,
     compared,
@@ -38,6 +39,7 @@ from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import MECHANISMS, PROTECTED, PowerPlan, PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.scoring import SCORINGS
+from reticent.systems.power.tasks import task_labels
 from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
 from reticent.tables.frames import Names, framed, names_of, plain_rows
@@ -91,6 +93,8 @@ class PowerEncoder(
             (docs/power.md).
         scoring: what mechanisms are chosen by: "information" (nats about the label), "accuracy",
             "balanced_accuracy" or "auc"; ties are broken by information.
+        task_weights: where ``fit`` gets several columns of labels, what a score of each counts;
+            None for all alike.
         outputs: numbers of released values that are tried for vectors.
         hidden: hidden widths of the encoder, even numbers.
         epochs: passes of training over the rows.
@@ -107,7 +111,7 @@ class PowerEncoder(
         query_: the fitted release.
         considered_: every plan that was scored, best first; () in published mode.
         training_: published mode: networks and loss curves; None otherwise.
-        classes_: labels seen in ``fit``.
+        classes_: labels seen in ``fit``; of several tasks a list, the labels of each.
         n_features_in_: columns of the table.
         feature_names_in_: their names, where ``fit`` saw a data frame.
         bundle_identity_: SHA-256 of the bundle, in every receipt; "" in published mode, which is
@@ -155,6 +159,7 @@ class PowerEncoder(
         mode: str = "private",
         mechanism: str = "auto",
         scoring: str = "information",
+        task_weights: tuple[float, ...] | None = None,
         outputs: int | tuple[int, ...] = (1, 2),
         hidden: tuple[int, ...] = (64, 64),
         epochs: int = 20,
@@ -173,6 +178,7 @@ class PowerEncoder(
         self.mode = mode
         self.mechanism = mechanism
         self.scoring = scoring
+        self.task_weights = task_weights
         self.outputs = outputs
         self.hidden = hidden
         self.epochs = epochs
@@ -190,7 +196,9 @@ class PowerEncoder(
 
         Args:
             X: shape (n, columns), as the schema says.
-            y: shape (n,), labels that embeddings should keep.
+            y: shape (n,), labels that embeddings should keep; or (n, tasks), several labels of each
+                row, for "score-code": one answer, chosen for the weighted mean of its scores about
+                each, and a server for each column.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
@@ -219,9 +227,9 @@ class PowerEncoder(
             table = as_table(plain_rows(X), name="X")
         schema = self._schema(table, names)
         plan = self._required(schema)
-        mechanisms = compared(plan, schema) if self.mechanism == "auto" else (self.mechanism,)
         rows = schema.encode(table)
-        classes, labels = class_labels(y, len(rows))
+        classes, labels, tasks = task_labels(y, len(rows), weights=self.task_weights)
+        mechanisms = self._mechanisms(plan, schema, several=tasks.several)
         random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         with (
@@ -243,12 +251,13 @@ class PowerEncoder(
                     schema,
                     plan,
                     public,
+                    tasks=tasks,
                     mechanisms=mechanisms,
                     settings=replace(settings, seed=seed),
                     report=report,
                 )
                 self.training_ = None
-        self.classes_ = classes
+        self.classes_ = list(classes) if tasks.several else classes[0]
         keep_names(self, names)
         self._become()
         return self
@@ -331,7 +340,11 @@ class PowerEncoder(
                 "holds the training rows"
             )
         settings, arrays = query.describe()
-        settings["labels"] = self.classes_.tolist()
+        settings["labels"] = (
+            [labels.tolist() for labels in self.classes_]
+            if isinstance(self.classes_, list)
+            else self.classes_.tolist()
+        )
         settings["feature_names"] = kept_names(self)
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
@@ -367,7 +380,11 @@ class PowerEncoder(
         )
         loaded.query_, loaded.considered_, loaded.training_ = query, (), None
         with rebuilding():
-            loaded.classes_ = restored_labels(bundle.settings["labels"])
+            stored = bundle.settings["labels"]
+            several = isinstance(stored, list) and all(isinstance(part, list) for part in stored)
+            loaded.classes_ = (
+                [restored_labels(part) for part in stored] if several else restored_labels(stored)
+            )
             keep_names(loaded, stored_names(bundle.settings, query.schema.columns))
             loaded._become()
             check_rebuilt(bundle, loaded.bundle())
@@ -405,6 +422,20 @@ class PowerEncoder(
         if self.mechanism in PROTECTED and radius is not None:
             Protection(schema, radius)
         return required
+
+    def _mechanisms(
+        self, plan: PowerPlan, schema: TabularSchema, *, several: bool
+    ) -> tuple[str, ...]:
+        """What is compared."""
+        if several and (self.mode == "published" or self.mechanism not in ("auto", *SEVERAL_TASKS)):
+            raise InvalidParameter(
+                f"mode={self.mode!r}, mechanism={self.mechanism!r}: expected mode 'private' and "
+                f"mechanism {' or '.join(map(repr, SEVERAL_TASKS))} or 'auto' for several columns "
+                "of labels; or fit one column"
+            )
+        if self.mechanism != "auto":
+            return (self.mechanism,)
+        return SEVERAL_TASKS if several else compared(plan, schema)
 
     def _schema(self, table: npt.NDArray[Any], names: Names | None) -> TabularSchema:
         if isinstance(self.schema, TabularSchema):

@@ -4,7 +4,7 @@ total, on public rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from reticent.core.errors import CalibrationFailed, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.mechanisms import analytic_sigma
+from reticent.networks import Network
 from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protection import AttributeRadii
@@ -60,8 +61,8 @@ def fit_query(
     for mechanism in mechanisms:
         if mechanism == "code":
             queries += [
-                _codes(schema, required, rows, settings, thresholds, report)
-                for thresholds in THRESHOLDS
+                code_query(schema, required, network, rows)
+                for network in code_networks(schema, rows, settings=settings, report=report)
             ]
         elif mechanism == "k-norm-l2" or required.delta > 0:
             queries += [
@@ -76,23 +77,42 @@ def fit_query(
     return ranked[0], tuple(query.plan for query in ranked)
 
 
-def _codes(
-    schema: TabularSchema,
-    required: PowerPlan,
-    rows: PublicRows,
-    settings: FitSettings,
-    thresholds: str,
-    report: Report,
+def code_networks(
+    schema: TabularSchema, rows: PublicRows, *, settings: FitSettings, report: Report
+) -> Iterator[Network]:
+    """Classifiers that codes may be named by, one for each way to place thresholds; no budget
+    enters.
+
+    Args:
+        schema: the public description of rows.
+        rows: public rows.
+        settings: of training.
+        report: told after every epoch.
+    """
+    for thresholds in THRESHOLDS:
+        config = CodeConfig(
+            numeric=tuple(part.start for _, part, one_hot in schema.groups if not one_hot),
+            thresholds=thresholds,
+            hidden=settings.hidden[:1],
+            epochs=min(settings.epochs, _CODE_EPOCHS),
+            batch_size=int(np.clip(len(rows.train) // 60, 20, 500)),
+            seed=settings.seed,
+        )
+        yield train_classifier(rows.train, rows.train_labels, config, report=report)
+
+
+def code_query(
+    schema: TabularSchema, required: PowerPlan, network: Network, rows: PublicRows
 ) -> PowerQuery:
-    config = CodeConfig(
-        numeric=tuple(part.start for _, part, one_hot in schema.groups if not one_hot),
-        thresholds=thresholds,
-        hidden=settings.hidden[:1],
-        epochs=min(settings.epochs, _CODE_EPOCHS),
-        batch_size=int(np.clip(len(rows.train) // 60, 20, 500)),
-        seed=settings.seed,
-    )
-    network = train_classifier(rows.train, rows.train_labels, config, report=report)
+    """The classes of ``network`` that are worth telling apart at the required budget, with what
+    they are worth on the rows held out.
+
+    Args:
+        schema: the public description of rows.
+        required: budget, radius and scoring.
+        network: from ``code_networks``.
+        rows: public rows.
+    """
     codes, _ = best_codes(network.forward(rows.held), rows.held_labels, epsilon=required.epsilon)
     plan = replace(required, mechanism="code", delta=0.0, codes=codes)
     query = PowerQuery(schema, network, plan)

@@ -20,12 +20,16 @@ from reticent.systems.power.protection import (
 )
 from reticent.systems.power.query import PROTECTED, PowerPlan, PowerQuery, rank
 from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.tasks import Tasks
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 PrivateQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery
+
+SEVERAL_TASKS = ("score-code",)
+"""What answers several tasks at once: the other mechanisms are trained for one."""
 
 ANY_TWO_RECORDS = ("score-code", "code")
 """What "auto" compares where any two records are neighbours. Noise on vectors would have to cover
@@ -90,6 +94,7 @@ def fit_mechanisms(
     required: PowerPlan,
     rows: PublicRows,
     *,
+    tasks: Tasks,
     mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
@@ -101,7 +106,8 @@ def fit_mechanisms(
         schema: the public description of rows.
         required: budget, radius and scoring.
         rows: public rows.
-        mechanisms: names of mechanisms that may be chosen.
+        tasks: what their labels say about each task.
+        mechanisms: names of mechanisms that may be chosen; for several tasks "score-code".
         settings: of training.
         report: told after every epoch and every public model.
 
@@ -124,6 +130,7 @@ def fit_mechanisms(
                 required,
                 np.concatenate([rows.train, rows.held]),
                 np.concatenate([rows.train_labels, rows.held_labels]),
+                tasks=tasks,
                 seed=settings.seed,
                 report=report,
             )

@@ -8,8 +8,8 @@ Scores that bins and channels are chosen by are those of models that did not lea
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,11 +21,12 @@ from sklearn.linear_model import LogisticRegression
 
 from reticent.core.coded_rows import CodedRows
 from reticent.grids.shares import WHOLE
-from reticent.systems.power.channels import Channel, channels
+from reticent.systems.power.channels import ALL_SUBSETS, Channel, channels
 from reticent.systems.power.public_models import BoostedTrees, LinearModel, PublicModel
 from reticent.systems.power.query import TIE, PowerPlan
 from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery
-from reticent.systems.power.scoring import Scores, channel_scores, joint_of
+from reticent.systems.power.scoring import Scores
+from reticent.systems.power.tasks import Tasks, mean_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
@@ -34,6 +35,9 @@ Labels = npt.NDArray[np.int64]
 
 FOLDS = 4
 MOST_BINS = 24
+MOST_LOST = 0.01
+"""Balanced accuracy that a code chosen by information may lose against the best one by it; tried
+on parts of the training rows of ATLAS and HIGGS."""
 LEAST_ROWS = 50
 """Public rows in a bin, at least, where bins are equal parts of them."""
 
@@ -82,6 +86,7 @@ def fit_score_code(
     rows: Array,
     labels: Labels,
     *,
+    tasks: Tasks,
     seed: int,
     report: Report,
 ) -> tuple[ScoreCodeQuery, tuple[PowerPlan, ...]]:
@@ -92,26 +97,39 @@ def fit_score_code(
         schema: the public description of rows.
         required: budget, radius and scoring.
         rows: shape (n, dimension), encoded public rows.
-        labels: shape (n,), integers from 0 to classes - 1.
+        labels: shape (n,), integers from 0 to classes - 1; of several tasks the labels of all of
+            them together.
+        tasks: what the labels say about each task.
         seed: of folds and models.
         report: told after every model.
     """
     models = public_models(rows, labels, seed=seed, report=report)
-    return best_score_code(schema, required, models, labels)
+    return best_score_code(schema, required, models, labels, tasks=tasks)
 
 
 def best_score_code(
-    schema: TabularSchema, required: PowerPlan, models: Iterable[FittedScores], labels: Labels
+    schema: TabularSchema,
+    required: PowerPlan,
+    models: Iterable[FittedScores],
+    labels: Labels,
+    *,
+    tasks: Tasks,
 ) -> tuple[ScoreCodeQuery, tuple[PowerPlan, ...]]:
     """As ``fit_score_code``, of models that are fitted already: budgets and scorings may share
     them.
     """
+    codes = [
+        code
+        for fitted in models
+        for code in score_codes(
+            fitted, labels, tasks, epsilon=required.epsilon, scoring=required.scoring
+        )
+    ]
     best: dict[tuple[str, str], ScoreCode] = {}
-    for fitted in models:
-        for code in score_codes(fitted, labels, epsilon=required.epsilon, scoring=required.scoring):
-            key = (fitted.model.kind, code.channel.response)
-            if key not in best or better(code, best[key], scoring=required.scoring):
-                best[key] = code
+    for code in without_sides_lost(codes, scoring=required.scoring):
+        key = (code.fitted.model.kind, code.channel.response)
+        if key not in best or better(code, best[key], scoring=required.scoring):
+            best[key] = code
     chosen: list[ScoreCode] = []
     for code in best.values():
         place = sum(not better(code, other, scoring=required.scoring) for other in chosen)
@@ -133,6 +151,17 @@ def best_score_code(
     first = chosen[0]
     query = ScoreCodeQuery(schema, first.fitted.model, first.bins, first.channel.shares, plans[0])
     return query, tuple(plans)
+
+
+def without_sides_lost(codes: Sequence[ScoreCode], *, scoring: str) -> list[ScoreCode]:
+    """Codes that may be chosen. By information, those whose balanced accuracy is next to the best
+    one's: bins that do not end at the label shares can tell a little more in nats, which chance may
+    have given them, and lose what the likeliest label is.
+    """
+    if scoring != "information":
+        return list(codes)
+    least = max(code.channel.scores.balanced_accuracy for code in codes) - MOST_LOST
+    return [code for code in codes if code.channel.scores.balanced_accuracy >= least]
 
 
 def better(code: ScoreCode, other: ScoreCode, *, scoring: str) -> bool:
@@ -231,7 +260,7 @@ def _learnt(estimator: Any, rows: Array, labels: Labels) -> PublicModel:
 
 
 def score_codes(
-    fitted: FittedScores, labels: Labels, *, epsilon: float, scoring: str
+    fitted: FittedScores, labels: Labels, tasks: Tasks, *, epsilon: float, scoring: str
 ) -> Iterator[ScoreCode]:
     """Bins and channels for one model, of which the best is to be taken.
 
@@ -242,30 +271,29 @@ def score_codes(
     Args:
         fitted: the model.
         labels: shape (n,), integers from 0.
+        tasks: what the labels say about each task.
         epsilon: above 0.
         scoring: what staircase channels are made for.
     """
     scores = fitted.scores
     sides = _halves(labels)
-    for family in _families(scores, labels):
-        best = _best_of(family, scores, labels, epsilon=epsilon, scoring=scoring)
-        halves = [
-            (_best_of(family, scores[~side], labels[~side], epsilon=epsilon, scoring=scoring), side)
-            for side in (sides, ~sides)
-        ]
+    best_of = partial(_best_of, tasks=tasks, epsilon=epsilon, scoring=scoring)
+    for family in _families(scores, labels, tasks):
+        best = best_of(family, scores, labels)
+        halves = [(best_of(family, scores[~side], labels[~side]), side) for side in (sides, ~sides)]
         for response, (bins, channel) in best.items():
             found = [
-                _on_rows(*half[response], scores[side], labels[side])
+                _on_rows(*half[response], scores[side], labels[side], tasks)
                 for half, side in halves
                 if response in half
             ]
-            yield ScoreCode(fitted, bins, replace(channel, scores=_mean(found)))
+            yield ScoreCode(fitted, bins, replace(channel, scores=mean_scores(found)))
 
 
 Family = Callable[[Array, Labels], Iterator[ScoreBins]]
 
 
-def _families(scores: Array, labels: Labels) -> Iterator[Family]:
+def _families(scores: Array, labels: Labels, tasks: Tasks) -> Iterator[Family]:
     """Ways to cut scores into bins, each with the candidates that it finds on some rows."""
     if scores.shape[1] == 1:
         yield _cut_at_prevalence
@@ -280,34 +308,39 @@ def _families(scores: Array, labels: Labels) -> Iterator[Family]:
     classes = scores.shape[1]
     if classes <= MOST_BINS:
         yield _likeliest
-    most = min(classes + 1, MOST_BINS, max(2, len(labels) // LEAST_ROWS))
-    for size in range(2, most + 1):
-        yield partial(_prototypes, size=size)
+    if tasks.several:
+        yield from (partial(_one_task, member=member) for member in tasks.members)
+    most = max(classes + 1, ALL_SUBSETS) if tasks.several else classes + 1
+    for size in range(2, min(most, MOST_BINS, max(2, len(labels) // LEAST_ROWS)) + 1):
+        yield partial(_prototypes, size=size, tasks=tasks)
 
 
 def _best_of(
-    family: Family, scores: Array, labels: Labels, *, epsilon: float, scoring: str
+    family: Family,
+    scores: Array,
+    labels: Labels,
+    *,
+    tasks: Tasks,
+    epsilon: float,
+    scoring: str,
 ) -> dict[str, tuple[ScoreBins, Channel]]:
     """The best candidate of each response on these rows, by the response's name."""
     best: dict[str, tuple[ScoreBins, Channel]] = {}
     for bins in family(scores, labels):
-        joint = joint_of(bins.of(scores), labels, bins=bins.count)
-        for channel in channels(joint, epsilon=epsilon, scoring=scoring):
+        joints = tasks.joints(bins.of(scores), labels, bins=bins.count)
+        for channel in channels(joints, epsilon=epsilon, scoring=scoring):
             kept = best.get(channel.response)
             if kept is None or _above(channel.scores, kept[1].scores, scoring=scoring):
                 best[channel.response] = (bins, channel)
     return best
 
 
-def _on_rows(bins: ScoreBins, channel: Channel, scores: Array, labels: Labels) -> Scores:
-    """Scores of a server on other rows than the channel was chosen on, exactly over its noise."""
-    joint = joint_of(bins.of(scores), labels, bins=bins.count)[:, : len(np.unique(labels))]
-    return channel_scores(channel.shares.T @ joint / WHOLE)
-
-
-def _mean(found: list[Scores]) -> Scores:
-    names = [field.name for field in fields(Scores)]
-    return Scores(**{name: float(np.mean([getattr(one, name) for one in found])) for name in names})
+def _on_rows(
+    bins: ScoreBins, channel: Channel, scores: Array, labels: Labels, tasks: Tasks
+) -> Scores:
+    """Scores of servers on other rows than the channel was chosen on, exactly over its noise."""
+    joints = tasks.joints(bins.of(scores), labels, bins=bins.count, seen=True)
+    return joints.scores(channel.shares / WHOLE)
 
 
 def _halves(labels: Labels) -> npt.NDArray[np.bool_]:
@@ -344,23 +377,42 @@ def _likeliest(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
     yield ScoreBins(np.eye(classes), classes)
 
 
-def _prototypes(scores: Array, labels: Labels, *, size: int) -> Iterator[ScoreBins]:
+def _one_task(scores: Array, labels: Labels, *, member: Array) -> Iterator[ScoreBins]:
+    """A bin for each label of one task, the likeliest one or that which exceeds its share by the
+    largest factor.
+
+    Args:
+        scores, labels: as everywhere here.
+        member: shape (classes, labels of the task), which of them each class stands for.
+    """
+    classes = len(member)
+    counts = np.bincount(labels, minlength=classes) @ member
+    yield ScoreBins(np.ascontiguousarray(member.T), classes)
+    yield ScoreBins(np.ascontiguousarray((member / np.maximum(counts, 1.0)).T), classes)
+
+
+def _prototypes(scores: Array, labels: Labels, *, size: int, tasks: Tasks) -> Iterator[ScoreBins]:
     """Distributions of labels that lose least, in nats, when they stand for the scores nearest to
-    them.
+    them; of several tasks a distribution for each, and the weighted mean of what is lost.
     """
     shares = label_shares(scores)
     classes = shares.shape[1]
-    frequent = np.argsort(-np.bincount(labels, minlength=classes), kind="stable")
-    # Start from the most frequent labels, the last bin standing for all others.
-    started = np.full(classes, size - 1)
-    started[frequent[: size - 1]] = np.arange(size - 1)
-    members = started[shares.argmax(axis=1)]
+    if size <= classes + 1:
+        # Start from the most frequent labels, the last bin standing for all others.
+        frequent = np.argsort(-np.bincount(labels, minlength=classes), kind="stable")
+        started = np.full(classes, size - 1)
+        started[frequent[: size - 1]] = np.arange(size - 1)
+        members = started[shares.argmax(axis=1)]
+    else:
+        # Equal parts of the rows, by their likeliest label and how sure it is.
+        order = np.lexsort((shares.max(axis=1), shares.argmax(axis=1)))
+        members = np.empty(len(shares), dtype=np.int64)
+        members[order] = np.arange(len(shares)) * size // len(shares)
     prototypes = np.zeros((size, classes))
     for _ in range(_PASSES):
         sums = np.zeros((size, classes))
         np.add.at(sums, members, shares)
-        sums = sums + _SMOOTHING / classes
-        prototypes = np.log(sums / sums.sum(axis=1, keepdims=True))
+        prototypes = tasks.log_shares(sums + _SMOOTHING / classes)
         moved = ScoreBins(prototypes, classes).of(scores)
         if np.array_equal(moved, members):
             break

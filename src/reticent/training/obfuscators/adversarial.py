@@ -8,6 +8,9 @@ from torch.nn import functional
 from reticent.training.networks import relu_network
 from reticent.training.obfuscators.regulariser import Regulariser
 
+PUBLISHED_ALPHA = 0.99
+"""The weight of the adversary's term in the published table."""
+
 
 class Adversarial(Regulariser):
     """Minus alpha times a proxy adversary's reconstruction loss; the task loss gets 1 - alpha.
@@ -25,7 +28,7 @@ class Adversarial(Regulariser):
 
     name = "arl"
 
-    def __init__(self, alpha: float = 0.99) -> None:
+    def __init__(self, alpha: float = PUBLISHED_ALPHA) -> None:
         self.alpha = alpha
 
     def prepare(self, embeddings: torch.Tensor, outputs: int) -> None:

@@ -4,7 +4,7 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy.typing as npt
@@ -12,10 +12,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import count, positive
+from reticent.core.checks import count, positive, probability
 from reticent.core.errors import UnknownName
 from reticent.training.networks import labelled, minimise, relu_network
-from reticent.training.obfuscators.adversarial import Adversarial
+from reticent.training.obfuscators.adversarial import PUBLISHED_ALPHA, Adversarial
 from reticent.training.obfuscators.contrastive import Contrastive
 from reticent.training.obfuscators.gaussian_noise import GaussianNoise
 from reticent.training.obfuscators.regulariser import Regulariser
@@ -52,6 +52,7 @@ class ObfuscatorConfig:
         epochs: passes over the embeddings.
         batch_size: embeddings per step.
         learning_rate: of Adam (published: 1e-3).
+        alpha: weight of the adversary's term in (0, 1), where "arl" is named.
         seed: seed of weights, order and noise.
     """
 
@@ -61,6 +62,7 @@ class ObfuscatorConfig:
     epochs: int = 10
     batch_size: int = 128
     learning_rate: float = 1e-3
+    alpha: float = PUBLISHED_ALPHA
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -72,6 +74,7 @@ class ObfuscatorConfig:
         for name in ("outputs", "epochs", "batch_size"):
             count(getattr(self, name), name=name)
         positive(self.learning_rate, name="learning_rate")
+        probability(self.alpha, name="alpha", allow_zero=False)
 
 
 def train_obfuscator(
@@ -109,7 +112,7 @@ def train_obfuscator(
     torch.manual_seed(config.seed)
     network = relu_network([points.shape[1], *config.hidden, config.outputs])
     classifier = relu_network([config.outputs, 64, classes])
-    regularisers = _prepared(config.regularisers, points, config.outputs)
+    regularisers = _prepared(config, points)
 
     def loss(rows: torch.Tensor, _: float) -> torch.Tensor:
         representation: torch.Tensor = network(points[rows])
@@ -136,8 +139,11 @@ def train_obfuscator(
     return network.eval()
 
 
-def _prepared(names: Sequence[str], points: torch.Tensor, outputs: int) -> list[Regulariser]:
-    made = [REGULARISERS[name]() for name in names]
+def _prepared(config: ObfuscatorConfig, points: torch.Tensor) -> list[Regulariser]:
+    made = [
+        Adversarial(config.alpha) if name == Adversarial.name else REGULARISERS[name]()
+        for name in config.regularisers
+    ]
     for regulariser in made:
-        regulariser.prepare(points, outputs)
+        regulariser.prepare(points, config.outputs)
     return made

@@ -1,4 +1,6 @@
-"""A real Chromium, driven over a pipe by its own protocol: no driver, no port, no package."""
+"""A real Chromium, driven over a pipe by its own protocol: no driver, no port, no package, and no
+network but that of this machine.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,28 @@ _QUIET = (
     "--disable-background-networking",
     "--disable-extensions",
     "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
 _PATIENCE = 60.0
+
+WIDTHS = (1200, 390)
+"""Pixels of the windows that pages are looked at in: on a screen and on a telephone."""
+
+_MEASURE = """
+(async () => {
+  if (window.MathJax && MathJax.startup) await MathJax.startup.promise;
+  const drawn = [...document.querySelectorAll('mjx-container svg')];
+  return {
+    written: document.querySelectorAll('.math').length,
+    typeset: drawn.filter(e => e.getBoundingClientRect().width > 0).length,
+    refused: document.querySelectorAll('mjx-merror').length,
+    wide: document.documentElement.scrollWidth,
+    missing: [...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src),
+  };
+})()
+"""
 _KEYS = {"Tab": 9, "Enter": 13, " ": 32}
 
 
@@ -74,10 +94,35 @@ class Page:
         self._until("Page.loadEventFired")
 
     def run(self, expression: str) -> Any:
-        """The value of an expression in the page."""
-        found = self._call("Runtime.evaluate", {"expression": expression, "returnByValue": True})
+        """The value of an expression in the page, or what it promises."""
+        found = self._call(
+            "Runtime.evaluate",
+            {"expression": expression, "returnByValue": True, "awaitPromise": True},
+        )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
+
+    def faults(self, path: Path, width: int) -> list[str]:
+        """What is wrong with a page on disk in a window of ``width`` pixels: parts that stick out,
+        missing pictures, errors, formulas that are not typeset, requests to anywhere else.
+        """
+        self.problems.clear()
+        self.requests.clear()
+        self.size(width)
+        self.open(f"file://{path}")
+        found = self.run(_MEASURE)
+        wrong = [f"missing picture {source}" for source in found["missing"]]
+        wrong += [f"error: {problem}" for problem in self.problems]
+        wrong += [
+            f"loads {address}"
+            for address in self.requests
+            if not address.startswith(("file:", "data:"))
+        ]
+        if found["wide"] > width:
+            wrong.append(f"{found['wide']} pixels wide")
+        if found["typeset"] != found["written"] or found["refused"]:
+            wrong.append(f"formulas: {found}")
+        return wrong
 
     def press(self, key: str) -> None:
         """Presses a key."""
@@ -139,7 +184,9 @@ class Page:
             self.requests.append(values["request"]["url"])
         elif method == "Log.entryAdded" and values["entry"]["level"] == "error":
             self.problems.append(values["entry"]["text"])
-        elif method == "Runtime.exceptionThrown":
+        elif method == "Runtime.exceptionThrown" or (
+            method == "Runtime.consoleAPICalled" and values["type"] == "error"
+        ):
             self.problems.append(str(values))
 
     def _read(self, latest: float) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""The one route that is asked all day, without the layers that other routes share: a request and
+its answer pass through `Edge` and this.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from reticent.core.errors import NotAuthenticated
+from reticent.service.core import Service, check_role
+from reticent.service.edge import read_body
+from reticent.service.requests import checked_idempotency_key
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+_PATH = re.compile(r"/v1/bundles/([^/]+)/answers")
+
+
+class AnswerRoute:
+    """`POST /v1/bundles/{id}/answers` as an ASGI application; its errors are the `Edge`'s.
+
+    Args:
+        service: of this worker.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    @staticmethod
+    def takes(scope: Scope) -> bool:
+        """Whether a request is for this route."""
+        return scope["method"] == "POST" and _PATH.fullmatch(scope["path"]) is not None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        scope["endpoint"] = answers
+        response = await answers(self._service, scope, receive)
+        await response(scope, receive, send)
+
+
+async def answers(service: Service, scope: Scope, receive: Receive) -> Response:
+    """One answer for each row of a request, charged durably before it is drawn.
+
+    Raises:
+        ReticentError: why there is none.
+    """
+    headers = Headers(scope=scope)
+    key = await service.key_of(bearer(headers))
+    fields = scope["state"].setdefault("fields", {})
+    fields["key"] = key.id
+    check_role(key, "client")
+    with service.admission.one_of(key.id):
+        path = _PATH.fullmatch(scope["path"])
+        found = service.catalogue.find("" if path is None else path[1], may_ask=key.may_ask)
+        found.check_open()
+        name = checked_idempotency_key(headers.get("idempotency-key"))
+        settings = service.settings
+        content = await read_body(
+            headers, receive, most=settings.most_bytes, seconds=settings.deadline
+        )
+        answer, rows = await service.run(service.answered, key, found, name, content)
+    fields |= {"bundle": found.name, "rows": rows, "repeated": answer.repeated}
+    if not answer.repeated:
+        service.metrics.rows(found.name, rows)
+    replayed = {"Idempotent-Replayed": "true" if answer.repeated else "false"}
+    return Response(answer.body, media_type="application/json", headers=replayed)
+
+
+def bearer(headers: Headers) -> str:
+    """The secret that the header Authorization holds.
+
+    Raises:
+        NotAuthenticated: it holds none.
+    """
+    scheme, _, secret = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise NotAuthenticated(
+            "Authorization: expected a header `Bearer KEY` with a key of this service"
+        )
+    return secret.strip()

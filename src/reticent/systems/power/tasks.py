@@ -1,0 +1,184 @@
+"""Several label columns that one release is to inform about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import as_array, positive
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.systems.class_labels import class_labels
+from reticent.systems.power.scoring import Scores, channel_scores, joint_of
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Joints:
+    """How likely bins are together with the labels of each task.
+
+    Attributes:
+        tables: for each task, shape (bins, labels).
+        weights: of the tasks, above 0, with sum 1.
+    """
+
+    tables: tuple[Array, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def single(cls, table: Array) -> Joints:
+        """Those of one task."""
+        return cls((table,), (1.0,))
+
+    @property
+    def bins(self) -> int:
+        """Number of bins."""
+        return len(self.tables[0])
+
+    def scores(self, channel: Array) -> Scores:
+        """Exact scores of servers that know the channel, one for each task: their weighted mean.
+
+        Args:
+            channel: shape (bins, outputs), rows sum to 1.
+
+        Example:
+            >>> nothing, all_ = np.full((2, 2), 0.25), np.eye(2) / 2
+            >>> Joints((nothing, all_), (0.5, 0.5)).scores(np.eye(2)).accuracy
+            0.75
+        """
+        found = [channel_scores(channel.T @ table) for table in self.tables]
+        return mean_scores(found, self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """What the labels that a public model tells apart say about each task. Of several tasks the
+    model's labels are all combinations that occur.
+
+    Attributes:
+        places: for each task, shape (classes,): the task's label that each class stands for,
+            integers from 0 without gaps.
+        weights: what a score of each task counts, above 0, with sum 1.
+    """
+
+    places: tuple[Labels, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def single(cls, classes: int) -> Tasks:
+        """One task, whose labels are the classes."""
+        return cls((np.arange(classes),), (1.0,))
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one."""
+        return len(self.places) > 1
+
+    @cached_property
+    def members(self) -> tuple[Array, ...]:
+        """For each task, shape (classes, labels): 1 where the class stands for the label."""
+        return tuple(np.eye(int(place.max()) + 1)[place] for place in self.places)
+
+    def joints(self, bins_of: Labels, classes: Labels, *, bins: int, seen: bool = False) -> Joints:
+        """Shares of rows in each bin with each label, smoothed as ``joint_of`` does.
+
+        Args:
+            bins_of: shape (n,), the bin of each row.
+            classes: shape (n,), its class.
+            bins: how many there are.
+            seen: whether a label that none of the rows has is left out, even where that leaves a
+                single one, about which nothing can be told.
+        """
+        labels = [place[classes] for place in self.places]
+        tables = [joint_of(bins_of, label, bins=bins) for label in labels]
+        if seen:
+            tables = [
+                table[:, : len(np.unique(label))]
+                for table, label in zip(tables, labels, strict=True)
+            ]
+        return Joints(tuple(tables), self.weights)
+
+    def log_shares(self, sums: Array) -> Array:
+        """Rows whose inner product with a distribution of classes is how likely, in nats, each
+        task's label is under the shares of labels in ``sums``: the weighted mean over tasks.
+
+        Args:
+            sums: shape (bins, classes), above 0.
+
+        Example:
+            >>> Tasks.single(2).log_shares(np.array([[1.0, 1.0]])).round(3).tolist()
+            [[-0.693, -0.693]]
+        """
+        found = np.zeros_like(sums)
+        for member, weight in zip(self.members, self.weights, strict=True):
+            counts = sums @ member
+            found += weight * (np.log(counts / counts.sum(axis=1, keepdims=True)) @ member.T)
+        return found
+
+
+def mean_scores(found: Sequence[Scores], weights: Sequence[float] | None = None) -> Scores:
+    """The weighted mean of scores; None for all alike."""
+    return Scores(
+        **{
+            field.name: float(
+                np.average([getattr(one, field.name) for one in found], weights=weights)
+            )
+            for field in fields(Scores)
+        }
+    )
+
+
+def task_labels(
+    y: npt.ArrayLike | None, rows: int, *, weights: Sequence[float] | None
+) -> tuple[tuple[npt.NDArray[Any], ...], Labels, Tasks]:
+    """Labels of public rows as class numbers, for one task or several.
+
+    Args:
+        y: shape (rows,), or (rows, tasks): as ``class_labels`` takes them, column by column.
+        rows: how many.
+        weights: what each task counts, above 0; None for all alike.
+
+    Returns:
+        The labels of each task in rising order; shape (rows,), the class of each row; and what
+        classes say about tasks.
+
+    Raises:
+        InvalidInput: labels that do not fit the rows, or a task of one label.
+        InvalidParameter: weights that do not fit the tasks.
+
+    Example:
+        >>> y = [["a", "x"], ["b", "x"], ["b", "y"]]
+        >>> labels, classes, tasks = task_labels(y, 3, weights=None)
+        >>> [known.tolist() for known in labels], classes.tolist()
+        ([['a', 'b'], ['x', 'y']], [0, 1, 2])
+    """
+    labels = None if y is None else as_array(y, name="y")
+    several = labels is not None and labels.ndim == 2 and labels.shape[1] > 1
+    columns = [labels[:, place] for place in range(labels.shape[1])] if several else [y]
+    if several and len(labels) != rows:
+        raise InvalidInput(f"y: expected {rows} rows of labels, got shape={labels.shape}")
+    shares = _task_weights(weights, len(columns))
+    found = [class_labels(column, rows) for column in columns]
+    table = np.column_stack([numbers for _, numbers in found])
+    kinds, classes = np.unique(table, axis=0, return_inverse=True)
+    places = tuple(np.ascontiguousarray(kinds[:, place]) for place in range(len(columns)))
+    return tuple(known for known, _ in found), classes.ravel(), Tasks(places, shares)
+
+
+def _task_weights(weights: Sequence[float] | None, tasks: int) -> tuple[float, ...]:
+    """Weights with sum 1."""
+    if weights is None:
+        return (1.0 / tasks,) * tasks
+    if not isinstance(weights, (tuple, list)) or len(weights) != tasks:
+        raise InvalidParameter(
+            f"task_weights={weights!r}: expected a number for each of the {tasks} label column(s) "
+            "of y"
+        )
+    checked = [positive(weight, name="task_weights") for weight in weights]
+    return tuple(weight / sum(checked) for weight in checked)

@@ -1,0 +1,238 @@
+"""Derivatives over all directions at once: the optimum of their linear program, isotone in the
+states of neurons, the same in fractions and long doubles, and what a slope that is chosen would do.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from reticent.core import Norm
+from reticent.core.errors import CertificationFailed
+from reticent.grids.rounding import Surd
+from reticent.lipschitz import joint
+from reticent.lipschitz.joint import JointDerivatives, largest
+
+NORMS = [Norm.LINF, Norm.L2, Norm.L1]
+
+
+def matrices_of(rng, *widths, scale=1.0):
+    return [scale * rng.normal(size=(after, before)) for before, after in pairwise(widths)]
+
+
+def states(rng, count, widths):
+    """Random states, shape (count, width) each: off, on, unstable."""
+    drawn = [rng.choice(3, size=(count, width), p=[0.3, 0.3, 0.4]) for width in widths]
+    return [part == 1 for part in drawn], [part == 2 for part in drawn]
+
+
+def widened(rng, on, free):
+    """The same states with some neurons unstable that were on or off."""
+    more = [part | (rng.random(part.shape) < 0.2) for part in free]
+    return [part & ~wide for part, wide in zip(on, more, strict=True)], more
+
+
+def optimum(matrices, rows, on, free):
+    """The largest rows . w over a cube of directions, as linear programs in all derivatives and all
+    products, reach by reach: nothing is substituted.
+    """
+    sizes = [matrix.shape[0] for matrix in matrices]
+    inputs = matrices[0].shape[1]
+    reaches = []
+    for layer in range(len(matrices) + 1):
+        objective_rows = rows if layer == len(matrices) else matrices[layer]
+        # Variables: t, then w of each layer in front.
+        starts = np.cumsum([0, inputs, *sizes[:layer]])
+        above, right = [], []
+        for before in range(layer):
+            source = starts[before]
+            for j in range(sizes[before]):
+                for sign in (1.0, -1.0):
+                    line = np.zeros(starts[-1])
+                    line[starts[before + 1] + j] = sign
+                    slope, half = 0.0, 0.0
+                    if on[before][j]:
+                        slope = 1.0
+                    elif free[before][j]:
+                        slope, half = 0.5, 0.5 * reaches[before][j]
+                    width = matrices[before].shape[1]
+                    line[source : source + width] -= sign * slope * matrices[before][j]
+                    above.append(line)
+                    right.append(half)
+        found = []
+        for row in objective_rows:
+            objective = np.zeros(starts[-1])
+            objective[starts[-2] :] = row
+            answer = linprog(
+                -objective,
+                np.array(above) if above else None,
+                np.array(right) if right else None,
+                bounds=[(-1, 1)] * inputs + [(None, None)] * (starts[-1] - inputs),
+            )
+            assert answer.status == 0
+            found.append(-answer.fun)
+        reaches.append(np.array(found))
+    return reaches[-1]
+
+
+@pytest.mark.parametrize("hidden", [(5,), (5, 4), (4, 3, 4)])
+def test_substitution_is_the_optimum_of_the_linear_program(hidden):
+    rng = np.random.default_rng(0)
+    matrices = matrices_of(rng, 3, *hidden, 2)
+    rows = np.array([[1.0, 0.0], [1.0, -1.0]])
+    on, free = states(rng, 4, hidden)
+    found = JointDerivatives.build(rows, matrices, Norm.LINF)(on, free)
+    for point in range(4):
+        best = optimum(
+            matrices[:-1], rows @ matrices[-1], [s[point] for s in on], [s[point] for s in free]
+        )
+        assert found[point] == pytest.approx(best, rel=1e-6, abs=1e-5)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_at_least_every_choice_of_slopes(norm):
+    rng = np.random.default_rng(1)
+    hidden = (7, 6, 5)
+    matrices = matrices_of(rng, 20, *hidden, 3)
+    on, free = states(rng, 5, hidden)
+    found = JointDerivatives.build(np.eye(3), matrices, norm)(on, free)
+    for _ in range(300):
+        slopes = [
+            s + f * rng.choice([0.0, 1.0, rng.random()], size=s.shape)
+            for s, f in zip(on, free, strict=True)
+        ]
+        for point in range(5):
+            product = matrices[0]
+            for slope, matrix in zip(slopes, matrices[1:], strict=True):
+                product = matrix @ (slope[point][:, None] * product)
+            assert (norm.dual.of(product, axis=1) <= found[point] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_neurons_that_become_unstable_lower_nothing(norm):
+    rng = np.random.default_rng(2)
+    hidden = (9, 8, 7)
+    derivatives = JointDerivatives.build(np.eye(4), matrices_of(rng, 30, *hidden, 4), norm)
+    strict = 0
+    for _ in range(60):
+        on, free = states(rng, 10, hidden)
+        small, large = derivatives(on, free), derivatives(*widened(rng, on, free))
+        assert (small <= large).all()
+        strict += int((small < large).sum())
+    assert strict > 1000
+
+
+def test_planted_fault_slopes_that_follow_the_region_are_caught():
+    """A line of slope s with half its width max(s, 1 - s) R is as sound as one of slope 1/2; chosen
+    neuron by neuron, it is not isotone, and the test above would see it.
+    """
+    rng = np.random.default_rng(3)
+    hidden = (6, 5)
+    matrices = matrices_of(rng, 4, *hidden, 1)
+
+    def chosen(on, free, slopes):
+        reaches = []
+        for layer in range(3):
+            loss, rows = 0.0, matrices[layer]
+            for before in range(layer - 1, -1, -1):
+                slope = np.where(on[before], 1.0, free[before] * slopes[before])
+                half = free[before] * np.maximum(slope, 1.0 - slope) * reaches[before]
+                loss = loss + np.abs(rows) @ half
+                rows = (rows * slope) @ matrices[before]
+            reaches.append(np.abs(rows).sum(axis=1) + loss)
+        return reaches[2]
+
+    steady = [np.full(width, 0.5) for width in hidden]
+    derivatives = JointDerivatives.build(np.eye(1), matrices, Norm.LINF)
+    falls = 0
+    for _ in range(300):
+        on, free = ([part[0] for part in state] for state in states(rng, 1, hidden))
+        slopes = [rng.random(width) for width in hidden]
+        others = [np.clip(s + rng.normal(size=s.shape) * 0.3, 0, 1) for s in slopes]
+        wide_on, wide = widened(rng, on, free)
+        assert chosen(on, free, steady) == pytest.approx(
+            derivatives([part[None] for part in on], [part[None] for part in free])[0], abs=1e-5
+        ) or not all((s | f).any() for s, f in zip(on, free, strict=True))
+        falls += int((chosen(on, free, slopes) > chosen(wide_on, wide, others) * (1 + 1e-9)).any())
+    assert falls > 0
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("by", ["fractions", "long doubles"])
+def test_fractions_and_long_doubles_round_the_same_way(norm, by, monkeypatch):
+    """With an error claimed to be most of a grid step, nearly every value is put to them."""
+    rng = np.random.default_rng(4)
+    hidden = (4, 3)
+    derivatives = JointDerivatives.build(np.eye(2), matrices_of(rng, 3, *hidden, 2), norm)
+    on, free = states(rng, 6, hidden)
+    plain = derivatives(on, free)
+    asked, gaps = [], []
+    real = joint.rounded_up
+
+    def doubtful(values, error, unit, exactly, closer):
+        def logged(index):
+            asked.append(exactly(index))
+            return asked[-1]
+
+        def seen(index):
+            value, bound = closer(index)
+            gaps.append(abs(float(value - values[index])) / error)
+            return value, bound
+
+        return real(values, 0.45 * unit, unit, logged, seen if by == "long doubles" else None)
+
+    monkeypatch.setattr(joint, "rounded_up", doubtful)
+    assert np.array_equal(derivatives(on, free), plain)
+    if by == "fractions":
+        assert len(asked) > 15
+        assert all(isinstance(value, Surd if norm is Norm.L2 else Fraction) for value in asked)
+    else:
+        assert len(gaps) > 15
+        assert max(gaps) < 1
+
+
+def test_a_layer_that_is_off_makes_everything_constant():
+    rng = np.random.default_rng(5)
+    derivatives = JointDerivatives.build(np.eye(2), matrices_of(rng, 3, 4, 4, 2), Norm.L2)
+    on, free = states(rng, 2, (4, 4))
+    on[1][0] = free[1][0] = False
+    value = derivatives(on, free)
+    assert not value[0].any()
+    assert value[1].all()
+
+
+@pytest.mark.parametrize("scale", [2.0**-60, 2.0**60])
+def test_powers_of_two_only_scale(scale):
+    on, free = states(np.random.default_rng(6), 3, (5, 4))
+    plain, scaled = (
+        JointDerivatives.build(
+            np.eye(2), matrices_of(np.random.default_rng(7), 3, 5, 4, 2, scale=factor), Norm.L1
+        )(on, free)
+        for factor in (1.0, scale)
+    )
+    assert np.array_equal(scaled, plain * scale**3)
+
+
+def test_batches_change_nothing(monkeypatch):
+    rng = np.random.default_rng(8)
+    derivatives = JointDerivatives.build(np.eye(3), matrices_of(rng, 40, 20, 20, 3), Norm.L2)
+    on, free = states(rng, 9, (20, 20))
+    together = derivatives(on, free)
+    monkeypatch.setattr(joint, "_WORKING_NUMBERS", 1)
+    assert np.array_equal(derivatives(on, free), together)
+
+
+def test_without_layers_rows_act_on_directions():
+    rows = np.array([[[3.0, -4.0]]])
+    expected = {Norm.LINF: 7.0, Norm.L2: 5.0, Norm.L1: 4.0}
+    for norm, value in expected.items():
+        assert largest(rows, (), [], [], [], norm).tolist() == [[value]]
+
+
+def test_refusals():
+    with pytest.raises(CertificationFailed, match="the product of the layers' weights leaves"):
+        JointDerivatives.build(np.eye(1), [np.array([[1e200]])] * 2, Norm.L2)

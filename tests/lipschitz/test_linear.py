@@ -1,0 +1,250 @@
+"""The linear-relaxation bound: exact oracles, sampled Jacobians at 64 and 784 inputs, nested
+regions in every norm, and lines that follow the region, which those must catch.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from brute_force import lipschitz, tiny_networks
+
+from reticent.core import Box, Norm
+from reticent.core.errors import UnsupportedNetwork
+from reticent.lipschitz import IntervalBound, LinearBound, relaxation
+from reticent.networks import Activation, ActivationKind, Affine, Network, affine_chain
+
+HALF = 3.0
+NORMS = [Norm.LINF, Norm.L2, Norm.L1]
+
+
+def chain(rng, *widths, bias=0.5):
+    pairs = list(pairwise(widths))
+    weights = [rng.normal(size=(after, before)) / np.sqrt(before) for before, after in pairs]
+    return affine_chain(weights, [bias * rng.normal(size=after) for _, after in pairs])
+
+
+def linear(network, norm=Norm.LINF, output=Norm.L1, half=HALF):
+    domain = Box.cube(network.input_dimension, half)
+    return LinearBound(network, domain=domain, input_norm=norm, output=output)
+
+
+def directions(rng, norm, count, inputs):
+    """Random points of the unit ball, most of them near its surface."""
+    drawn = rng.normal(size=(count, inputs))
+    if norm is Norm.L1:
+        drawn *= rng.random((count, inputs)) < 3.0 / inputs
+        drawn[np.arange(count), rng.integers(inputs, size=count)] += 1.0
+    sizes = np.maximum(norm.of(drawn), 1e-9)[:, None]
+    return drawn / sizes * rng.random((count, 1)) ** (1.0 / 8.0)
+
+
+def jacobians(network, points):
+    """Products of the matrices at points, shape (n, outputs, inputs)."""
+    layers = network.linear_layers()
+    found, values = (
+        np.broadcast_to(layers[0].dense(), (len(points), *layers[0].dense().shape)),
+        points,
+    )
+    for layer, after in pairwise(layers):
+        values = layer.forward(values)
+        found = after.dense() @ ((values > 0)[:, :, None] * found)
+        values = np.maximum(values, 0)
+    return found
+
+
+@pytest.mark.parametrize("output", ["l1", "linf", "l2", "spread"])
+def test_at_least_the_exact_constant_of_tiny_networks(output):
+    rng = np.random.default_rng(0)
+    ratios = []
+    for _, network in tiny_networks(8, most_hidden=7, seed=1):
+        center = rng.uniform(-2, 2, size=network.input_dimension)
+        radius = float(rng.choice([0.05, 0.4, 1.0]))
+        low, high = np.maximum(center - radius, -HALF), np.minimum(center + radius, HALF)
+        exact = lipschitz(network, low, high, output)
+        found = float(linear(network, output=output).bound(center[None], radius)[0])
+        assert found >= exact * (1 - 1e-9)
+        ratios.append(found / exact if exact > 0.01 else 1.0)
+    assert np.median(ratios) < 1.5
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("widths", [(64, 40, 30, 10), (784, 32, 24, 10), (20, 15, 12, 9, 8)])
+def test_at_least_sampled_jacobians_and_at_most_intervals(norm, widths):
+    rng = np.random.default_rng(1)
+    network = chain(rng, *widths)
+    centers = rng.uniform(-1, 1, size=(3, widths[0]))
+    reach = {Norm.LINF: 0.05, Norm.L2: 0.5, Norm.L1: 1.0}[norm]
+    for output in (Norm.L2, Norm.LINF):
+        bound = linear(network, norm, output)
+        plain = IntervalBound(network, domain=bound.domain, input_norm=norm, output=output)
+        found, apart = bound.bound(centers, reach), plain.bound(centers, reach)
+        assert (found <= apart * (1 + 1e-6)).all()
+        for center, most in zip(centers, found, strict=True):
+            points = center + reach * directions(rng, norm, 60, widths[0])
+            moves = directions(rng, norm, 60, widths[0])
+            moves /= norm.of(moves)[:, None]
+            changes = np.einsum("pmi,qi->pqm", jacobians(network, points), moves)
+            assert (output.of(changes) <= most * (1 + 1e-12)).all()
+        # Rows of the Jacobian at the center: nearly attained for small balls.
+        rows = norm.dual.of(jacobians(network, centers), axis=2)
+        if output is Norm.LINF:
+            assert (bound.bound(centers, 1e-9) <= rows.max(axis=1) * (1 + 1e-4)).all()
+
+
+def nested(rng, bound, count):
+    """Nested balls in whole grid steps around points at kinks of the first layer or anywhere, from
+    radius 0 to beyond the domain.
+    """
+    step, inputs = bound.input_step, bound.domain.dimension
+    first = bound.network.linear_layers()[0]
+    edge = HALF / step
+    center = rng.uniform(-1.5, 1.5, size=(count, inputs))
+    which = rng.integers(first.outputs, size=count)
+    rows = first.dense()[which]
+    values = (rows * center).sum(axis=1) + first.bias[which]
+    onto = center - values[:, None] * rows / (rows**2).sum(axis=1, keepdims=True)
+    center[::2] = onto[::2]
+    center = np.clip(np.round(center / step), -edge, edge)
+    largest = bound.input_norm.of_ones(inputs) * 2.5 * HALF
+    sizes = rng.choice([0.0, 1e-6, 0.005, 0.02, 0.05, 1.0], size=count)
+    radius = np.floor(sizes * rng.random(count) * largest / step) + rng.integers(0, 3, size=count)
+    shift = np.trunc(
+        directions(rng, bound.input_norm, count, inputs) * radius[:, None] * rng.random((count, 1))
+    )
+    shift[rng.random(count) < 0.3] = 0.0
+    inner = np.clip(center + shift, -edge, edge)
+    left = np.floor((radius - bound.input_norm.of(inner - center)) * (1 - 2.0**-40))
+    bad = left < 0
+    inner[bad], left[bad] = center[bad], radius[bad]
+    shrink = rng.random(count) < 0.6
+    left[shrink] = np.floor(left[shrink] * rng.random(shrink.sum()))
+    return center, radius, inner, left
+
+
+def violations(bound, count, seed):
+    """How many of so many pairs are the wrong way round, and which share differs at all."""
+    center, radius, inner, left = nested(np.random.default_rng(seed), bound, count)
+    large = bound.bound_over(bound.region_on_grid(center, radius))
+    small = bound.bound_over(bound.region_on_grid(inner, left))
+    return int((small > large).sum()), float(np.mean(small < large))
+
+
+def wider(bound, count, seed):
+    """How many pre-activation ranges of smaller regions leave those of larger ones."""
+    center, radius, inner, left = nested(np.random.default_rng(seed), bound, count)
+    large = bound._ranges(bound.region_on_grid(center, radius))
+    small = bound._ranges(bound.region_on_grid(inner, left))
+    return sum(
+        int(((a.lower < b.lower) | (a.upper > b.upper)).sum())
+        for a, b in zip(small, large, strict=True)
+    )
+
+
+NETWORKS = {
+    "64 inputs": (64, 24, 20, 6),
+    "784 inputs": (784, 20, 16, 4),
+    "deep": (17, 12, 10, 9, 3),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("norm", NORMS)
+def test_isotone_on_nested_regions(name, norm):
+    network = chain(np.random.default_rng(2), *NETWORKS[name])
+    for output, count in (("l1", 60), ("l2", 30), ("spread", 20)):
+        wrong, strict = violations(linear(network, norm, output), count, 3)
+        assert wrong == 0
+        assert strict > 0.1
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("norm", NORMS)
+def test_isotone_on_ten_thousand_nested_regions(name, norm):
+    """9 x 1,200 pairs."""
+    network = chain(np.random.default_rng(4), *NETWORKS[name])
+    wrong, strict = violations(linear(network, norm), 1200, 5)
+    assert wrong == 0
+    assert strict > 0.1
+
+
+@pytest.mark.parametrize("norm", [Norm.LINF, Norm.L2])
+def test_planted_fault_lower_slopes_that_follow_the_region_are_caught(norm, monkeypatch):
+    """CROWN's rule (slope 1 where a range reaches further up than down) is sound, and nested
+    regions find that its ranges are not isotone.
+    """
+    network = chain(np.random.default_rng(6), 64, 24, 20, 20, 6)
+
+    def adaptive(self, rows, offsets, lines, inputs, lower_slope):
+        # The lower line of slope 0 or 1, by the region: as if it had been chosen for each neuron.
+        constant = np.broadcast_to(offsets, (len(inputs.middle), len(rows)))
+        for layer, line in reversed(list(enumerate(lines))):
+            below = np.where(line.on, 1.0, line.unstable * (line.slope > 0.5))
+            positive = np.maximum(rows, 0)
+            constant = constant + (positive @ line.intercept[:, :, None])[..., 0]
+            rows = positive * line.slope[:, None, :] + (rows - positive) * below[:, None, :]
+            constant = constant + rows @ self.biases[layer]
+            rows = rows @ self.weights[layer]
+        return inputs.largest(rows, constant)
+
+    assert wider(linear(network, norm), 200, 7) == 0
+    monkeypatch.setattr(relaxation.RelaxedForward, "_largest", adaptive)
+    assert wider(linear(network, norm), 200, 7) > 0
+
+
+@pytest.mark.parametrize("norm", [Norm.L2, Norm.L1])
+def test_balls_beyond_the_domain_are_the_whole_domain(norm):
+    bound = linear(chain(np.random.default_rng(8), 20, 9, 7, 2), norm)
+    rng = np.random.default_rng(9)
+    centers = np.round(rng.uniform(-HALF, HALF, size=(40, 20)) / bound.input_step)
+    assert bound._balls is not None
+    for radius in (bound._balls.whole, bound._balls.whole + 1, 2.0**52):
+        values = bound.bound_over(bound.region_on_grid(centers, np.full(40, radius)))
+        assert len(set(values)) == 1
+        assert values[0] == bound.global_bound()
+    almost = bound.region_on_grid(centers, np.full(40, bound._balls.whole - 1))
+    assert (bound.bound_over(almost) <= bound.global_bound()).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_levels_are_those_of_a_plain_scan(norm):
+    from reticent.lipschitz import LevelTest
+
+    rng = np.random.default_rng(10)
+    bound = linear(chain(rng, 20, 12, 9, 3), norm)
+    points = rng.uniform(-2, 2, size=(25, 20))
+    radius = 0.05 * norm.of_ones(20)
+    test = LevelTest(bound, float(np.median(bound.bound(points, 4 * radius))), radius, 8)
+    centers = np.round(points / bound.input_step)
+    scan = np.zeros(25, dtype=int)
+    for level in range(1, 9):
+        region = bound.region_on_grid(centers, np.full(25, float(level * test.radius_steps)))
+        scan += bound.bound_over(region) <= test.proposal
+    assert np.array_equal(test.levels(points), scan)
+    assert 0 < scan.mean() < 8
+
+
+def test_one_layer_is_its_operator_norm():
+    matrix = np.random.default_rng(11).normal(size=(4, 30))
+    network = affine_chain([matrix], [np.zeros(4)])
+    found = linear(network, Norm.L2, Norm.L2).bound(np.zeros((2, 30)), 0.5)
+    assert found == pytest.approx([np.linalg.norm(matrix, 2)] * 2)
+
+
+def test_a_network_that_is_off_is_constant():
+    network = affine_chain([np.ones((3, 20)), np.ones((2, 3))], [np.full(3, -1e3), np.zeros(2)])
+    assert linear(network).bound(np.zeros((1, 20)), 1.0).tolist() == [0.0]
+
+
+def test_refusals():
+    smooth = (Affine(np.eye(2), np.zeros(2)), Activation(ActivationKind.TANH))
+    network = Network((*smooth, Affine(np.eye(2), np.zeros(2))), (2,))
+    with pytest.raises(UnsupportedNetwork, match="linear: expected linear layers with ReLU"):
+        linear(network)
+    wide = affine_chain([np.ones((2**11, 2**11 + 1))], [np.zeros(2**11)])
+    with pytest.raises(UnsupportedNetwork, match=r"linear: a layer of 4196352 weights"):
+        linear(wide)
+    assert math.log2(4196352) > 22

@@ -1,0 +1,90 @@
+"""Releases within a radius: what is sent along, how the server is chosen, and what is kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from papers.power import within
+from papers.power.code_splits import Split
+from papers.power.within import RUNGS, Released, _loss, booster, free_columns, learnt, main, rung
+from reticent.tables import Categorical, Numeric, TabularSchema
+
+LABELS = np.random.default_rng(0).integers(0, 2, size=900)
+
+
+def mixed() -> Split:
+    """A category that is the label nine times in ten, and a number that is noise."""
+    random = np.random.default_rng(1)
+    told = np.where(random.random(900) < 0.9, LABELS, 1 - LABELS)
+    rows = np.empty((900, 2), dtype=object)
+    rows[:, 0], rows[:, 1] = np.array(["a", "b"])[told], random.random(900)
+    schema = TabularSchema((Categorical("kind", ("a", "b")), Numeric("size", 0, 1)))
+    parts = [(rows[part], LABELS[part]) for part in np.split(np.arange(900), 3)]
+    return Split(schema, *parts, 0)
+
+
+def test_what_neighbours_share_is_sent_as_it_is_and_nothing_else() -> None:
+    part = mixed()
+    rows = part.test[0]
+    seen = free_columns(part, rows)
+    assert seen.shape == (300, 3)
+    np.testing.assert_array_equal(seen[:, 1] > 0, rows[:, 0] == "a")
+    moved = rows.copy()
+    moved[:, 1] = 0.5  # a neighbour's, or not even that
+    np.testing.assert_array_equal(free_columns(part, moved), seen)
+    np.testing.assert_array_equal(rung(part, 1.0, name="clear alone").tested, seen)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_every_rung_is_learnt_from(name: str) -> None:
+    part = mixed()
+    found = learnt(rung(part, 1.0, name=name), part)
+    assert found["server"] > 0.0
+    if name.startswith("clear"):
+        assert found["accuracy"] == pytest.approx(0.9, abs=0.05)
+    elif name == "raw columns":  # each with half of epsilon
+        assert found["accuracy"] < 0.85
+
+
+def test_a_shape_is_chosen_on_private_rows_alone() -> None:
+    """With other held-out rows the same server answers."""
+    part = mixed()
+    released = rung(part, 1.0, name="clear + noise")
+    few = replace(part, test=(part.test[0][:40], part.test[1][:40]))
+    whole = learnt(released, part)
+    cut = learnt(Released(released.private, released.tested[:40]), few)
+    assert whole["accuracy"] != cut["accuracy"]
+    again = learnt(Released(released.private, released.tested), part)
+    assert {**again, "server": 0.0} == {**whole, "server": 0.0}
+
+
+def test_the_loss_is_scikit_learns_and_a_label_never_seen_costs_most() -> None:
+    part = mixed()
+    rows = free_columns(part, part.private[0])
+    model = booster({"max_iter": 5}, 0).fit(rows[:200], part.private[1][:200])
+    held, labels = rows[200:], part.private[1][200:]
+    expected = log_loss(labels, model.predict_proba(held))
+    assert _loss(model, held, labels) == pytest.approx(expected, rel=1e-9)
+    assert _loss(model, held[:1], np.array([7])) == pytest.approx(-np.log(1e-12))
+
+
+def test_cells_that_stand_in_the_folder_are_not_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = []
+    monkeypatch.setattr(within, "split", lambda *_, **__: calls.append(1) or mixed())
+    arguments = ["--data", "adult", "--epsilons", "1", "--seeds", "2", "--methods", "clear alone"]
+    for _ in range(2):
+        main([*arguments, "--folder", str(tmp_path)])
+    assert len(calls) == 2
+    assert "| adult | 1 | clear alone | 0." in capsys.readouterr().out
+    kept = json.loads((tmp_path / "adult-1-clear-alone-0.json").read_text())
+    assert kept["accuracy"] > 0.8
+    with pytest.raises(SystemExit):
+        main([*arguments, "--folder", str(tmp_path), "--seeds", "0"])

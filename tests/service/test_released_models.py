@@ -1,0 +1,151 @@
+"""Models that were paid for when they were fitted: saved, shown and served at no cost, with nothing
+in the bundle that did not get noise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from reticent import load
+from reticent.bundles.bundle import Bundle
+from reticent.cli.main import run
+from reticent.service.settings import Settings
+from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+from reticent.systems.votes.released_model import ReleasedModel
+from tests.service.conftest import RECORDS, Place
+
+KINDS: dict[str, tuple[type[ReleasedModel], dict[str, Any]]] = {
+    "cells": (CellsClassifier, {"cells": 4, "smoothing": 1.0}),
+    "moments": (MomentClassifier, {}),
+    "gradient": (NoisyGradientClassifier, {"steps": 3}),
+}
+FITS = 8
+PUBLIC = np.random.default_rng(9).uniform(-1.0, 1.0, (80, 2))
+
+
+def records(seed: int, n: int, share: float) -> tuple[Any, Any]:
+    """Records of both classes everywhere, so that no count is cut at 0."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-1.0, 1.0, (n, 2)), (rng.random(n) < share).astype(np.int64)
+
+
+def fitted(name: str, X: Any, y: Any) -> ReleasedModel:
+    kind, settings = KINDS[name]
+    model = kind(epsilon=2.0, delta=1e-5, classes=(0, 1), data_set=RECORDS, **settings)
+    return model.fit(X, y, public_X=PUBLIC)
+
+
+def values_of(bundle: Bundle) -> dict[str, Any]:
+    """Every number and text of a bundle, by the place where it stands."""
+    found = {name: np.asarray(array).ravel() for name, array in bundle.arrays.items()}
+    settings = json.loads(json.dumps(bundle.settings))
+    settings["receipt"].pop("identifier")  # drawn at random, from nothing
+    return found | {"settings": np.array([json.dumps(settings, sort_keys=True)])}
+
+
+def untouched(same: list[Bundle], other: Bundle) -> list[str]:
+    """Where a bundle tells about records without noise: what is alike in every fit on one set of
+    records, and another in a fit on other records.
+    """
+    fits, elsewhere = [values_of(bundle) for bundle in same], values_of(other)
+    found = []
+    for name, first in fits[0].items():
+        if any(one[name].shape != first.shape for one in (*fits, elsewhere)):
+            found.append(name)
+            continue
+        still = np.all([one[name] == first for one in fits], axis=0)
+        if np.any(still & (elsewhere[name] != first)):
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_bundle_holds_nothing_of_the_records_but_what_got_noise(name: str) -> None:
+    X, y = records(0, 600, 0.5)
+    other_X, other_y = records(1, 577, 0.8)
+    same = [fitted(name, X, y).bundle() for _ in range(FITS)]
+    assert untouched(same, fitted(name, other_X, other_y).bundle()) == []
+    noisy = values_of(same[0]), values_of(same[1])
+    assert any(not np.array_equal(noisy[0][part], noisy[1][part]) for part in noisy[0])
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("planted", ["counts", "records"])
+def test_planted_raw_counts_are_found(
+    name: str, planted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, _ = KINDS[name]
+    made = kind._model
+    raw: dict[str, Any] = {}
+
+    def with_counts(model: ReleasedModel) -> Any:
+        return made(model) | raw
+
+    monkeypatch.setattr(kind, "_model", with_counts)
+
+    def fit(X: Any, y: Any) -> Bundle:
+        counts = np.bincount(y, minlength=2).astype(np.float64)
+        raw[planted] = counts if planted == "counts" else np.array([float(len(y))])
+        return fitted(name, X, y).bundle()
+
+    X, y = records(0, 600, 0.5)
+    other = records(1, 577, 0.8)
+    same = [fit(X, y) for _ in range(FITS)]
+    assert untouched(same, fit(*other)) == [f"model.{planted}"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_saved_loaded_shown_and_served_at_no_cost(
+    name: str,
+    place: Place,
+    serve_here: Callable[[Settings], httpx.Client],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = fitted(name, *records(0, 600, 0.5))
+    folder = tmp_path / "bundles" / "open"
+    folder.parent.mkdir()
+    model.save(folder)
+    expected = model.predict(PUBLIC).tolist()
+    assert load(folder).predict(PUBLIC).tolist() == expected
+    assert run(["card", str(folder)]) == 0
+    card = capsys.readouterr().out
+    assert "epsilon" in card
+    assert "2" in card
+    client = serve_here(place.settings(bundles=folder.parent, trusted_with=()))
+    client.headers["Authorization"] = f"Bearer {place.secret}"
+    (listed,) = client.get("/v1/bundles").json()["bundles"]
+    assert (listed["route"], listed["system"]) == ("free", type(model).__name__)
+    told = client.post(
+        "/v1/bundles/open/answers",
+        json={"rows": PUBLIC.tolist()},
+        headers={"Idempotency-Key": "request-1"},
+    )
+    assert told.status_code == 200, told.text
+    assert told.json()["answers"] == expected
+    assert told.json()["receipt"] is None
+    assert place.spent(RECORDS) == 0
+
+
+def test_systems_that_answer_from_the_records_leave_no_bundle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "fit.toml"
+    for name in ("LinearVoteClassifier", "RadiusVotesClassifier", "PrivateKNNClassifier"):
+        config.write_text(
+            f'estimator = "{name}"\nbundle = "out"\n[parameters]\nepsilon = 1.0\n'
+            '[data]\ninputs = "rows.npy"\n'
+        )
+        assert run(["fit", str(config)]) == 2
+        told = capsys.readouterr().err
+        assert "answers from the private records" in told, told
+        assert not (tmp_path / "out").exists()

@@ -1,0 +1,151 @@
+"""Answers may go; that they were given may not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from reticent.core.errors import AnswerLost, InvalidInput
+from reticent.service.core import Service
+from reticent.service.keys import ApiKey
+from reticent.service.retention import LEAST, Removal, age_of, prune
+from reticent.service.settings import Settings
+from tests.service.conftest import RECORDS, Place
+from tests.service.test_answering import BODY, COST, ask
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def service(any_place: Place) -> Iterator[Service]:
+    found = Service(any_place.settings())
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def key(any_place: Place, service: Service) -> ApiKey:
+    return service.keys.find(any_place.secret)
+
+
+def later(days: float) -> Callable[[], float]:
+    return lambda: time.time() + days * DAY
+
+
+def rows(service: Service) -> list[tuple[str, bool]]:
+    """State of every request, and whether its answer is there."""
+    with service.ledger.store.read() as connection:
+        query = "SELECT state, body IS NOT NULL FROM service_answers ORDER BY idempotency_key"
+        return [(row[0], bool(row[1])) for row in connection.execute(sa.text(query))]
+
+
+def test_a_removed_answer_is_refused_for_good_and_its_charge_stays(
+    service: Service, key: ApiKey, any_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = service.ledger.store
+    size = len(ask(service, key))
+    identifier = sole_receipt(service)
+    assert prune(store, older_than=30 * DAY, clock=later(29)) == Removal(0, 0)
+    assert prune(store, older_than=30 * DAY, clock=later(31), dry_run=True) == Removal(1, size)
+    assert ask(service, key)
+    assert prune(store, older_than=30 * DAY, clock=later(31)) == Removal(1, size)
+    assert rows(service) == [("removed", False)]
+
+    def drawn_again(*_: object, **__: object) -> None:
+        pytest.fail("drawn again")
+
+    kind = type(service.catalogue.find("labels", may_ask=key.may_ask).system.query_)
+    monkeypatch.setattr(kind, "answer", drawn_again)
+    for _ in range(2):
+        with pytest.raises(AnswerLost, match="removed since"):
+            ask(service, key)
+    with pytest.raises(InvalidInput, match="another request"):
+        ask(service, key, body=b'{"rows": [[0.1, 0.2]]}')
+    with pytest.raises(AnswerLost, match="removed since"):
+        service.answering.receipt("acme", identifier)
+    assert any_place.spent(RECORDS) == COST
+    assert service.ledger.verify().ok
+    assert prune(store, older_than=30 * DAY, clock=later(62)) == Removal(0, 0)
+
+
+def test_what_is_not_answered_is_left_alone(service: Service, key: ApiKey) -> None:
+    ask(service, key)
+    with service.ledger.store.write() as connection:
+        connection.execute(
+            sa.text("UPDATE service_answers SET state = 'lost', body = NULL, receipt = NULL")
+        )
+    assert prune(service.ledger.store, older_than=DAY, clock=later(2)) == Removal(0, 0)
+    assert rows(service) == [("lost", False)]
+
+
+def test_many_answers_go_in_many_transactions_and_new_ones_stay(
+    service: Service, key: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reticent.service.retention._AT_ONCE", 2)
+    for number in range(5):
+        ask(service, key, f"request-{number}")
+    half = int(time.time() * 1e6) - int(40 * DAY * 1e6)
+    with service.ledger.store.write() as connection:
+        connection.execute(
+            sa.text("UPDATE service_answers SET charged_at = :at WHERE idempotency_key < :name"),
+            {"at": half, "name": "request-4"},
+        )
+    assert prune(service.ledger.store, older_than=30 * DAY).answers == 4
+    assert rows(service) == [("removed", False)] * 4 + [("answered", True)]
+
+
+def test_a_removed_answer_is_nowhere_in_the_file(place: Place) -> None:
+    service = Service(place.settings())
+    key = service.keys.find(place.secret)
+    body = ask(service, key)
+    assert service.ledger.store.is_sqlite
+    path = service.ledger.store.location.path
+    files = [path, path.with_name(path.name + "-wal")]
+    planted = body[-60:]
+    assert any(planted in file.read_bytes() for file in files if file.exists())
+    prune(service.ledger.store, older_than=DAY, clock=later(2))
+    assert not any(planted in file.read_bytes() for file in files if file.exists())
+    service.close()
+
+
+def test_over_http_it_is_410(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> None:
+    client = serve_here(place.settings())
+    headers = {"Authorization": f"Bearer {place.secret}", "Idempotency-Key": "request-1"}
+
+    def asked() -> httpx.Response:
+        return client.post(
+            "/v1/bundles/labels/answers",
+            content=BODY,
+            headers={**headers, "Content-Type": "application/json"},
+        )
+
+    assert asked().status_code == 200
+    service = Service(place.settings())
+    prune(service.ledger.store, older_than=DAY, clock=later(2))
+    service.close()
+    told = asked()
+    assert (told.status_code, told.json()["code"]) == (410, 23)
+    assert "removed" in told.json()["detail"]
+    assert place.spent(RECORDS) == COST
+
+
+@pytest.mark.parametrize("text", ["30", "d", "-1d", "1.5d", "30 d", "\u0663d", ""])
+def test_an_age_is_a_number_and_a_unit(text: str) -> None:
+    with pytest.raises(InvalidInput, match="30d"):
+        age_of(text)
+
+
+@pytest.mark.parametrize("seconds", [0.0, LEAST - 1, float("nan")])
+def test_answers_that_are_still_asked_for_are_kept(service: Service, seconds: float) -> None:
+    with pytest.raises(InvalidInput, match="at least 3600"):
+        prune(service.ledger.store, older_than=seconds)
+
+
+def sole_receipt(service: Service) -> str:
+    with service.ledger.store.read() as connection:
+        found = connection.execute(sa.text("SELECT receipt FROM service_answers")).scalar_one()
+    return str(found)
