@@ -18,8 +18,8 @@ from reticent.core.errors import (
 )
 from reticent.core.files import check_replaceable, new_file_beside
 from reticent.ledger.chain import Entry
-from reticent.ledger.postings import read_tip
 from reticent.ledger.store import Store
+from reticent.ledger.tips import read_tip
 from reticent.ledger.verification import MalformedEntry, stored_entries
 
 Format = Literal["jsonl", "csv"]

@@ -16,19 +16,20 @@ from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
-from reticent.ledger import coverage, postings, refusals
+from reticent.ledger import coverage, postings, refusals, tips
 from reticent.ledger.anchors import Anchor, AnchorFile
 from reticent.ledger.charges import Budget, Charge, charge_of, largest_fitting
 from reticent.ledger.charging import charge_block, charge_many, charge_one
 from reticent.ledger.exports import Format, export_to
 from reticent.ledger.leases import Lease
-from reticent.ledger.postings import Booking, Claim, Page, Tip
+from reticent.ledger.postings import Booking, Claim, Page
 from reticent.ledger.previews import Preview, PreviewEach
 from reticent.ledger.receipt_claims import ReceiptClaim
 from reticent.ledger.reports import LedgerReport, Spending, report, spending
 from reticent.ledger.reservations import Reservation, checked_text
 from reticent.ledger.statements import statement_of
 from reticent.ledger.store import Store, Synchronous
+from reticent.ledger.tips import Tip
 from reticent.ledger.units import delta_grant, epsilon_grant
 from reticent.ledger.verification import Verification, verify
 
@@ -527,11 +528,11 @@ class Ledger:
             page = Page(connection, tip, self._clock())
             result = work(page)
             if page.tip is not tip:
-                postings.write_tip(page)
+                tips.write_tip(page.connection, page.tip)
             return result, page.tip
 
     def _tip(self, connection: Connection, *, lock: bool) -> Tip:
-        tip = postings.read_tip(connection, lock=lock)
+        tip = tips.read_tip(connection, lock=lock)
         if tip is None:
             raise LedgerUnavailable(
                 f"{self.store.name}: no ledger here; create one with `reticent ledger init`"
@@ -561,4 +562,4 @@ def _holds(connection: Connection, tip: Tip, anchor: Anchor) -> bool:
         return anchor.digest == tip.digest.hex()
     if anchor.seq == 0:
         return anchor.digest == tip.genesis.hex()
-    return anchor.digest == postings.digest_at(connection, anchor.seq)
+    return anchor.digest == tips.digest_at(connection, anchor.seq)

@@ -15,11 +15,11 @@ from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.core.scopes import PARTS, Scope
 from reticent.ledger.anchors import Anchor
 from reticent.ledger.chain import Entry
-from reticent.ledger.postings import raw, read_tip
 from reticent.ledger.receipt_claims import ReceiptClaim
 from reticent.ledger.schema import accounts, budgets, covers, entries, statements
 from reticent.ledger.schema_check import schema_problems
 from reticent.ledger.store import Store
+from reticent.ledger.tips import raw, read_tip
 from reticent.ledger.units import LARGEST, delta_value, epsilon_value
 
 _MOST_PROBLEMS = 50
