@@ -108,7 +108,13 @@ with open("visits.csv", "w") as file:
 ledger.grant(Scope(subject="patient-7"), Guarantee(100_000.0, 0.0, encoder.guarantee.adjacency))
 requests = [ages[:3].reshape(-1, 1), ages[3:5].reshape(-1, 1)]
 """,
-    "docs/power.md": ADULT,
+    "docs/power.md": ADULT
+    + """
+place = list(table.columns).index("marital-status")
+wed = np.array([row[place] == "Married-civ-spouse" for row in table.train_rows])
+income, married = public_labels, wed[:300]
+private_income, private_married = labels, wed[300:600]
+""",
     "docs/private-knn.md": DIGITS
     + """
 private_pictures, labels, public_pictures = X[:900] / 16, y[:900], X[900:1500] / 16

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas
+import pandas  # type: ignore[import-untyped]
 
 from papers.power.code_splits import DATA, Rows, Split, split
 from papers.power.within import Released, learnt

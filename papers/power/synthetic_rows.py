@@ -19,7 +19,7 @@ from typing import Any
 
 def main() -> None:
     """Read the coded table, and write as many synthetic rows."""
-    import pandas
+    import pandas  # type: ignore[import-untyped]
     from dpmm.pipelines import MSTPipeline  # type: ignore[import-not-found]
 
     coded, sizes, out, epsilon, delta, seed = sys.argv[1:]

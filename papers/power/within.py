@@ -108,7 +108,7 @@ def rung(part: Split, epsilon: float, *, name: str) -> Released:
         ),
     }
     if name == "clear alone":
-        return Released(*(free_columns(part, rows) for rows, _ in (part.private, part.test)))
+        return Released(free_columns(part, part.private[0]), free_columns(part, part.test[0]))
     values = [
         ways[name](part.schema.encode(rows), 2 * part.seed + side)
         for side, (rows, _) in enumerate((part.private, part.test))

@@ -145,7 +145,7 @@ class IntervalBound(LipschitzBound):
         rows = self.functionals.rows[None]
         parts = []
         for part in slices(len(on[0]), self._rows_at_once):
-            own = [
+            own: _Slopes = [
                 Interval(slope.lower[part], slope.upper[part], 1.0)
                 if isinstance(slope, Interval)
                 else None

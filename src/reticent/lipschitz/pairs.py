@@ -265,7 +265,7 @@ class Pairs:
         """The functionals, directions and signs of these places in a flattened screen."""
         shape = 2, len(self.functionals), len(self.along)
         opposite, functionals, directions = np.unravel_index(pairs, shape)
-        return functionals, directions, 1.0 - 2.0 * opposite
+        return functionals, directions, np.where(opposite == 0, 1.0, -1.0)
 
     def _rows(
         self, slopes: Slopes, functionals: Indices, directions: Indices, signs: Array

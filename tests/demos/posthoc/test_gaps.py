@@ -35,3 +35,11 @@ def test_the_headline_loses_least_among_those_that_close_enough() -> None:
     assert headline(gaps, least=0.5) == {**gaps[0], "least": 0.5, "met": True}
     assert headline(gaps, least=0.05) == {**gaps[2], "least": 0.05, "met": True}
     assert headline(gaps, least=0.9) == {**gaps[0], "least": 0.9, "met": False}
+
+
+def test_of_releases_that_lose_nothing_that_of_the_smallest_epsilon_is_led_with() -> None:
+    gaps = [
+        {"epsilon": 5.0, "closed": 0.4, "lost": -0.005},
+        {"epsilon": 10.0, "closed": 0.4, "lost": -0.02},
+    ]
+    assert headline(gaps, least=0.3)["epsilon"] == 5.0

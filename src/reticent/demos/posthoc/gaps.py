@@ -51,7 +51,8 @@ def gaps_closed(
 
 def headline(gaps: Sequence[dict[str, Any]], *, least: float) -> dict[str, Any]:
     """Of several releases that which loses least accuracy among those that close at least a share
-    of the gap, or that which closes most where none closes as much.
+    of the gap, or that which closes most where none closes as much; of several that lose none, that
+    of the smallest epsilon.
 
     Args:
         gaps: of ``gaps_closed``.
@@ -68,7 +69,7 @@ def headline(gaps: Sequence[dict[str, Any]], *, least: float) -> dict[str, Any]:
     """
     enough = [gap for gap in gaps if gap["closed"] >= least]
     found = (
-        min(enough, key=lambda gap: (gap["lost"], gap["epsilon"]))
+        min(enough, key=lambda gap: (max(gap["lost"], 0.0), gap["epsilon"]))
         if enough
         else max(gaps, key=lambda gap: gap["closed"])
     )

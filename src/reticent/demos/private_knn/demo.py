@@ -158,13 +158,13 @@ def rungs(data: Dataset, private: int, total: Guarantee) -> dict[str, float]:
         "moments": MomentClassifier(**settings, components=_COMPONENTS),
         "cells": CellsClassifier(**settings, components=_COMPONENTS, cells=_CELLS),
     }
-    asked = {"answers": len(data.test_rows)}
+    asked = len(data.test_rows)
     voters: dict[str, Any] = {
         "votes with a budget for each record": IndividualKNNClassifier(
             **settings, share=_SHARE, votes=_VOTES_EACH
         ),
-        "radius votes": RadiusVotesClassifier(**settings, **asked, share=_SHARE),
-        "linear vote": LinearVoteClassifier(**settings, **asked, components=_COMPONENTS),
+        "radius votes": RadiusVotesClassifier(**settings, answers=asked, share=_SHARE),
+        "linear vote": LinearVoteClassifier(**settings, answers=asked, components=_COMPONENTS),
     }
     found = {
         f"{name}, a model to publish": model.fit(rows, codes, public_X=public).predict(

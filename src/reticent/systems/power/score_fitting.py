@@ -36,8 +36,8 @@ Labels = npt.NDArray[np.int64]
 FOLDS = 4
 MOST_BINS = 24
 MOST_LOST = 0.01
-"""Balanced accuracy that a code chosen by information may lose against the best one by it; tried
-on parts of the training rows of ATLAS and HIGGS."""
+"""Balanced accuracy that a code chosen by information may lose against the best one by it; half of
+this costs AUC on ATLAS and HIGGS, on held-out rows too (docs/results/power/codes.md)."""
 LEAST_ROWS = 50
 """Public rows in a bin, at least, where bins are equal parts of them."""
 

@@ -158,11 +158,13 @@ def task_labels(
         >>> [known.tolist() for known in labels], classes.tolist()
         ([['a', 'b'], ['x', 'y']], [0, 1, 2])
     """
-    labels = None if y is None else as_array(y, name="y")
-    several = labels is not None and labels.ndim == 2 and labels.shape[1] > 1
-    columns = [labels[:, place] for place in range(labels.shape[1])] if several else [y]
-    if several and len(labels) != rows:
-        raise InvalidInput(f"y: expected {rows} rows of labels, got shape={labels.shape}")
+    columns: list[Any] = [y]
+    if y is not None:
+        labels = as_array(y, name="y")
+        if labels.ndim == 2 and labels.shape[1] > 1:
+            columns = list(labels.T)
+            if len(labels) != rows:
+                raise InvalidInput(f"y: expected {rows} rows of labels, got shape={labels.shape}")
     shares = _task_weights(weights, len(columns))
     found = [class_labels(column, rows) for column in columns]
     table = np.column_stack([numbers for _, numbers in found])
