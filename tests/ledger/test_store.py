@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -195,6 +196,34 @@ def test_a_connection_that_the_server_drops_is_made_again(
     reservation.commit("after the connection was lost")
     assert ledger.verify().ok
     ledger.close()
+
+
+def test_a_writer_of_another_process_is_waited_for_no_longer_than_it_writes(tmp_path: Path) -> None:
+    """SQLite's own pauses grow to a tenth of a second, and would miss most of a busy ledger's."""
+    Ledger.create(f"sqlite:///{tmp_path / 'ledger.db'}").close()
+    store = Store(tmp_path / "ledger.db", lock_timeout=30.0)
+    waits = []
+    for held in (0.19, 0.235, 0.24, 0.25, 0.34):
+        other = sqlite3.connect(
+            tmp_path / "ledger.db", isolation_level=None, check_same_thread=False
+        )
+        other.execute("BEGIN IMMEDIATE")
+        freed: list[float] = []
+
+        def free(other: sqlite3.Connection = other, freed: list[float] = freed) -> None:
+            freed.append(time.monotonic())
+            other.execute("ROLLBACK")
+
+        timer = threading.Timer(held, free)
+        timer.start()
+        with store.write() as connection:
+            waits.append(time.monotonic() - freed[0])
+            assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 30_000
+        timer.join()
+        other.close()
+    store.close()
+    assert min(waits) >= 0
+    assert sorted(waits)[2] < 0.03, waits
 
 
 def test_a_lock_that_somebody_keeps_is_reported(

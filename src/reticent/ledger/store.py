@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import sqlite3
+import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
@@ -317,8 +318,10 @@ class Store:
             self.check_file()
 
         def begin(connection: Connection) -> None:
-            reading = connection.get_execution_options().get("reticent_read", False)
-            connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+            if connection.get_execution_options().get("reticent_read", False):
+                connection.exec_driver_sql("BEGIN")
+            else:
+                _begin_writing(connection.connection.driver_connection, self.lock_timeout)
 
         sa.event.listen(engine, "connect", prepare)
         sa.event.listen(engine, "begin", begin)
@@ -403,6 +406,30 @@ class Store:
             self.location.without_secrets(part) if isinstance(part, str) else part
             for part in error.args
         )
+
+
+def _begin_writing(connection: Any, patience: float) -> None:
+    """Begins a transaction of SQLite that writes, once no other one is under way.
+
+    SQLite itself looks again after pauses that grow to a tenth of a second, in which the writers of
+    other processes go on and on; here it looks every millisecond.
+
+    Raises:
+        sqlite3.OperationalError: others were writing for ``patience`` seconds.
+    """
+    latest = time.monotonic() + patience
+    connection.execute("PRAGMA busy_timeout = 1")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > latest:
+                    raise
+            else:
+                return
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {_milliseconds(patience)}")
 
 
 _REASONS: tuple[tuple[str, str], ...] = (
