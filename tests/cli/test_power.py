@@ -68,9 +68,13 @@ def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     results = json.loads((target / "results.json").read_text())
     at = {(row["neighbours"], row["epsilon"]): row for row in results["rows"]}
-    # Noise of a release moves an accuracy by about half a point; measured gaps are 5, 8 and 5
-    # points (false alarm below 1e-6).
-    assert at["any two records", 3.0]["accuracy"]["boosted"] > results["accuracy_by_chance"] + 0.01
+    # Codes are chosen by information, and of two labels the rarer one counts as much: accuracy at
+    # epsilon 3 is next to the majority's. Measured: .13 nats, AUC .79.
+    scores = at["any two records", 3.0]["scores"]["ours"]
+    assert scores["information"] > 0.1
+    assert scores["auc"] > 0.74
+    # Noise of a release moves an accuracy by about half a point; measured gaps are 8 and 5 points
+    # (false alarm below 1e-6).
     assert (
         at["any two records", 5.0]["accuracy"]["boosted"]
         > at["any two records", 5.0]["raw columns"]["boosted"] + 0.03

@@ -67,7 +67,7 @@ def test_plans_are_ranked_and_scoring_is_the_users() -> None:
     for scoring in ("information", "accuracy"):
         encoder = fitted(scoring=scoring)
         utilities = np.array([plan.utility for plan in encoder.considered_])
-        assert len(utilities) >= 4
+        assert len(utilities) >= 2
         assert (np.diff(utilities) <= 1e-8).all()
         assert encoder.query_.plan == encoder.considered_[0]
         found[scoring] = encoder.query_.plan

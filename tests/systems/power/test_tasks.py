@@ -17,7 +17,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import train_server
 from reticent.systems.power.channels import best_staircase
 from reticent.systems.power.scoring import channel_scores, prediction_scores
-from reticent.systems.power.tasks import Joints, Tasks, task_labels
+from reticent.systems.power.tasks import Joints, Tasks
 
 EPSILON = 2.0
 CELLS = np.array(
@@ -157,19 +157,6 @@ def test_a_bundle_keeps_the_labels_of_every_task(tmp_path: Path) -> None:
     assert loaded.bundle_identity_ == release.bundle_identity_
     np.testing.assert_array_equal(loaded.exact(cells), release.exact(cells))
     assert isinstance(fitted(task=0).classes_, np.ndarray)
-
-
-def test_labels_are_combined_and_taken_apart() -> None:
-    y = np.array([["a", "x", "p"], ["b", "x", "q"], ["b", "y", "p"], ["a", "x", "p"]])
-    known, classes, tasks = task_labels(y, 4, weights=(1, 1, 2))
-    assert tasks.weights == (0.25, 0.25, 0.5)
-    for task, labels in enumerate(known):
-        np.testing.assert_array_equal(labels[tasks.places[task][classes]], y[:, task])
-    assert len(np.unique(classes)) == 3
-    _, numbers, single = task_labels(["n", "y", "n"], 3, weights=None)
-    assert numbers.tolist() == [0, 1, 0]
-    assert not single.several
-    np.testing.assert_array_equal(single.places[0], [0, 1])
 
 
 def test_joints_are_counts_of_each_task() -> None:

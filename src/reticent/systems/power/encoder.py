@@ -39,7 +39,7 @@ from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import MECHANISMS, PROTECTED, PowerPlan, PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.scoring import SCORINGS
-from reticent.systems.power.tasks import task_labels
+from reticent.systems.power.task_labels import task_labels
 from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
 from reticent.tables.frames import Names, framed, names_of, plain_rows
