@@ -6,17 +6,13 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from reticent.core import Guarantee, Scope
 from reticent.ledger import Ledger
@@ -133,44 +129,3 @@ def wait_until_ready(url: str, process: subprocess.Popen[Any], log: Path) -> Non
         except OSError:
             time.sleep(0.1)
     raise AssertionError(f"the service did not answer in {_START:g} s: {log.read_text()[-3000:]}")
-
-
-Change = Callable[[str, bytes], bytes | None]
-
-
-@contextmanager
-def relayed(target: str, change: Change) -> Iterator[tuple[str, list[bytes]]]:
-    """A server in between that changes replies, or loses them (None); and what it was sent."""
-    seen: list[bytes] = []
-
-    class Relay(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            size = int(self.headers.get("content-length") or 0)
-            body = self.rfile.read(size)
-            seen.append(self.requestline.encode() + body)
-            names = ("authorization", "content-type", "idempotency-key")
-            headers = {name: self.headers[name] for name in names if name in self.headers}
-            reply = httpx.request(
-                self.command, target + self.path, content=body, headers=headers, timeout=30
-            )
-            content = change(self.path, reply.content)
-            changed = content is not None and content != reply.content
-            self.send_response(404 if content is None else 200 if changed else reply.status_code)
-            self.send_header("content-length", str(len(content or b"")))
-            self.end_headers()
-            self.wfile.write(content or b"")
-
-        do_GET = do_POST = answer  # noqa: N815
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Relay)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(timeout=5)

@@ -29,7 +29,8 @@ from reticent.core.errors import (
     UntrustedSignature,
 )
 from reticent.tables.frames import NamedRows
-from tests.client.services import Running, free_port, key_files, relayed
+from tests.client.relays import relayed
+from tests.client.services import Running, free_port, key_files
 
 X = load_iris().data
 NAMES = ("length", "width", "petal length", "petal width")

@@ -14,7 +14,8 @@ from sklearn.datasets import load_iris
 from reticent.bundles.bundle import Bundle, sign_bundle
 from reticent.client import Device, Pin
 from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
-from tests.client.services import Change, Running, key_files, relayed
+from tests.client.relays import Change, relayed
+from tests.client.services import Running, key_files
 
 X = load_iris().data
 
