@@ -194,6 +194,7 @@ def _charge(sigma: float) -> float:
     return private_knn_total(replace(CHARGED, sigma_votes=sigma), delta=1e-5, interval=None).epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sigma", [*np.geomspace(1.0, 50.0, 15).tolist(), 2.5 * LARGEST_SIGMA, 999.0]
 )

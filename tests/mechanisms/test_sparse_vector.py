@@ -79,6 +79,7 @@ def _run_distribution(
     return distribution
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon_threshold", "epsilon_query"), [(0.5, 1.0), (0.3, 1.5)])
 def test_no_pair_of_neighbours_is_told_apart_by_more_than_the_cost_of_a_run(
     epsilon_threshold: float, epsilon_query: float

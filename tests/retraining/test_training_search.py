@@ -114,6 +114,7 @@ def search(*, seed: int, pairs: int) -> int:
     return changed
 
 
+@pytest.mark.slow
 def test_no_neighbours_fall_out_of_their_intervals() -> None:
     assert search(seed=0, pairs=100) > 80
 

@@ -108,6 +108,7 @@ def test_labels_taken_from_private_rows_are_caught(classes: Classes, caught: boo
     assert found.refutes(epsilon) is caught
 
 
+@pytest.mark.slow
 def test_the_published_distance_of_a_vote_is_refuted_on_real_neighbours() -> None:
     """One record decides a losing member: with it against the winners, without it with them."""
     X, y = data(1, 1200)

@@ -113,6 +113,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["half the noise", *(pytest.param(name, marks=pytest.mark.slow) for name in list(FAULTS)[1:])],

@@ -101,6 +101,7 @@ def _audit(
 RUNS = [10_000, pytest.param(1_000_000, marks=pytest.mark.soak)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", RUNS)
 def test_the_claim_is_not_refuted_and_not_idle(runs: int) -> None:
     found = _audit(runs, 10, counted=1)
@@ -108,15 +109,18 @@ def test_the_claim_is_not_refuted_and_not_idle(runs: int) -> None:
     assert found.epsilon_lower > 0.6 * PLAN.guarantee.epsilon
 
 
+@pytest.mark.slow
 def test_coming_back_buys_nothing() -> None:
     assert not _audit(4000, 20, counted=1, back=True).refutes(PLAN.guarantee.epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", RUNS)
 def test_a_filter_that_lets_a_record_in_once_too_often_is_caught(runs: int) -> None:
     assert _audit(runs, 30, counted=2, filter_type=OnceMore).refutes(PLAN.guarantee.epsilon)
 
 
+@pytest.mark.slow
 def test_spending_that_does_not_outlive_forgetting_is_caught() -> None:
     found = _audit(4000, 40, counted=QUERIES, held_type=Forgetful, back=True)
     assert found.refutes(PLAN.guarantee.epsilon)
