@@ -27,9 +27,11 @@ class Prepared:
 
     Example:
         >>> number = Prepared(sa.select((sa.bindparam("n") + 1).label("next")))
-        >>> with sa.create_engine("sqlite://").connect() as connection:
+        >>> engine = sa.create_engine("sqlite://")
+        >>> with engine.connect() as connection:
         ...     number.rows(connection, {"n": 1})[0].next
         2
+        >>> engine.dispose()
     """
 
     def __init__(
