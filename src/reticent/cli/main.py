@@ -114,7 +114,9 @@ def run(arguments: Sequence[str]) -> int:
             return error.exit_code
         usage = getattr(error, "ctx", None)
         hint = f". Try: {usage.command_path} --help" if usage is not None else ""
-        return _complain(f"{error.format_message().rstrip('.')}{hint}", error.exit_code)
+        # What a validator has said stands behind a word of pydantic's own.
+        reason = error.format_message().replace("Value error, ", "").rstrip(".")
+        return _complain(f"{reason}{hint}", error.exit_code)
     except ReticentError as error:
         return _complain(str(error), error.code)
     except Exception as error:
