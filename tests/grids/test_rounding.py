@@ -157,3 +157,10 @@ def test_surds_round_up_like_whole_numbers_do():
         assert not reaches(result - 1)
         seen_whole += int(nudge == 0)
     assert seen_whole > 100
+
+
+def test_surds_whose_root_lies_next_above_a_whole_number():
+    """The root as it is found, rounded down to the denominator, is then that whole number."""
+    for whole in range(1, 40):
+        for square, expected in ((whole**2, whole), (whole**2 + 1, whole + 1)):
+            assert math.ceil(Surd(Fraction(-3), Fraction(square))) == expected - 3
