@@ -56,6 +56,16 @@ def test_fractions_are_asked_only_where_the_error_leaves_a_choice():
     assert asked == [(1,)]
 
 
+@pytest.mark.parametrize("lost", [np.inf, -np.inf, np.nan])
+def test_values_that_have_left_floating_point_are_asked_for_exactly(lost):
+    def closer(index):
+        return np.longdouble(lost), 0.0
+
+    for closely in (None, closer):
+        result = rounded_up(np.array([lost, 0.5]), 1e-9, 1.0, lambda _: Fraction(5), closely)
+        assert result.tolist() == [5 + float(OFFSET), 1 + float(OFFSET)]
+
+
 def test_grid_points_are_exact():
     steps = np.array([-(2.0**40), -1.0, 0.0, 3.0, 2.0**40 + 1])
     for step, point in zip(steps, grid_point(steps, 2.0**-30), strict=True):
@@ -147,3 +157,10 @@ def test_surds_round_up_like_whole_numbers_do():
         assert not reaches(result - 1)
         seen_whole += int(nudge == 0)
     assert seen_whole > 100
+
+
+def test_surds_whose_root_lies_next_above_a_whole_number():
+    """The root as it is found, rounded down to the denominator, is then that whole number."""
+    for whole in range(1, 40):
+        for square, expected in ((whole**2, whole), (whole**2 + 1, whole + 1)):
+            assert math.ceil(Surd(Fraction(-3), Fraction(square))) == expected - 3

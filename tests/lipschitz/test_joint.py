@@ -226,6 +226,15 @@ def test_batches_change_nothing(monkeypatch):
     assert np.array_equal(derivatives(on, free), together)
 
 
+def test_scales_bound_reaches_of_small_neurons_as_they_are_rounded():
+    """A grid step of the large neuron in front is far above the small one's own magnitude."""
+    matrices = [np.array([[1.0], [2.0**-60]]), np.array([[0.0, 1.0]] * 2), np.ones((1, 2))]
+    derivatives = JointDerivatives.build(np.eye(1), matrices, Norm.L2)
+    off, free = (np.full((1, 2), value) for value in (False, True))
+    assert derivatives.first[1] > 2.0**-30
+    assert 0 < derivatives([off, off], [free, free])[0, 0] <= derivatives.scales[2]
+
+
 def test_without_layers_rows_act_on_directions():
     rows = np.array([[[3.0, -4.0]]])
     expected = {Norm.LINF: 7.0, Norm.L2: 5.0, Norm.L1: 4.0}

@@ -209,6 +209,52 @@ def test_balls_beyond_the_domain_are_the_whole_domain(norm):
     assert (bound.bound_over(almost) <= bound.global_bound()).all()
 
 
+@pytest.mark.parametrize("norm", [Norm.L2, Norm.L1])
+@pytest.mark.parametrize("inputs", [1, 2, 20, 64])
+def test_no_point_of_a_ball_leaves_the_range_over_which_lines_are_drawn(norm, inputs, monkeypatch):
+    """Also where the ball reaches beyond the domain, and rounded weights err by more than within:
+    the proof that the chain is isotone asks for it.
+    """
+    network = chain(np.random.default_rng(12), inputs, 40, 30, 3)
+    bound, layer = linear(network, norm), network.linear_layers()[0]
+    assert bound._balls is not None
+    rng = np.random.default_rng(13)
+    centers = np.round(rng.uniform(-HALF, HALF, size=(6, inputs)) / bound.input_step)
+    radii = bound._balls.whole * np.array([0.0, 1e-6, 0.01, 0.5, 0.999, 2.0**20])
+    drawn = []
+    real = relaxation.RelaxedForward._relaxed
+
+    def seen(self, region, lines, finest, slope):
+        drawn.append((region, lines[0]))
+        return real(self, region, lines, finest, slope)
+
+    monkeypatch.setattr(relaxation.RelaxedForward, "_relaxed", seen)
+    bound.bound_over(bound.region_on_grid(centers, np.floor(radii)))
+    assert len(drawn) == len(relaxation.LOWER_SLOPES)
+    balls, over = drawn[0]
+    assert balls.norm is norm
+    assert balls.reach.max() == bound._balls.largest * bound.input_step
+    middle = balls.middle @ layer.dense().T + layer.bias
+    reach = balls.reach * norm.dual.of(layer.dense(), axis=1)
+    assert (middle + reach <= over.upper * over.unit).all()
+    assert (middle - reach >= over.lower * over.unit).all()
+
+
+@pytest.mark.parametrize("norm", [Norm.L2, Norm.L1])
+def test_scales_bound_ranges_over_balls(norm):
+    """The errors of floating point are counted from them. Neurons that look along different
+    coordinates add up, while the dual norm of the sum of their rows is that of one.
+    """
+    weights = [np.eye(200), np.ones((2, 200)), np.ones((1, 2))]
+    bound = linear(affine_chain(weights, [np.zeros(len(weight)) for weight in weights]), norm)
+    assert bound._balls is not None
+    balls, over = bound._balls(bound._whole_domain(), bound.input_step)
+    finest = bound._forward.intervals[1].output_unit
+    for slope in relaxation.LOWER_SLOPES:
+        found = bound._forward._relaxed(balls, [over], finest, slope)
+        assert found.largest() <= bound._forward.scales[1]
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_levels_are_those_of_a_plain_scan(norm):
     from reticent.lipschitz import LevelTest

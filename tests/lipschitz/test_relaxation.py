@@ -125,6 +125,17 @@ def test_substitution_is_the_optimum_of_the_linear_program(slope):
                 )
 
 
+def test_scales_bound_ranges_of_small_neurons_as_they_are_rounded():
+    """The first layer rounds its weights by as much for the small neuron as for the large one."""
+    weights = [np.array([[1.0], [2.0**-60]]), np.array([[0.0, 1.0]] * 2), np.ones((1, 2))]
+    forward, _, step = forward_of(affine_chain(weights, [np.zeros(len(w)) for w in weights]))
+    box = Interval(np.array([[-HALF / step]]), np.array([[HALF / step]]), step)
+    first = forward.intervals[0](box)
+    finest = forward.intervals[1].output_unit
+    found = forward._relaxed(Inputs.boxes(box), [first], finest, 0.0)
+    assert first.largest() * 2.0**-30 < found.largest() <= forward.scales[1]
+
+
 def nested(rng, step, count, inputs):
     """Pairs of boxes, the second inside the first; some share faces, some are points."""
     outer = boxes(rng, step, count, inputs)

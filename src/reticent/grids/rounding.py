@@ -78,7 +78,7 @@ def rounded_up(
     """The least grid point at or above the exact quantities, shape as ``values``.
 
     Args:
-        values: floating-point values of the quantities.
+        values: floating-point values of the quantities; infinite or NaN where they have left it.
         error: at least their distance from the exact quantities.
         unit: step of the grid.
         exactly: the exact quantity at an index of ``values``; asked only where ``error`` leaves a
@@ -91,11 +91,12 @@ def rounded_up(
         [0.3984375, 1.3984375]
     """
     low, high = steps_up(values - error, unit), steps_up(values + error, unit)
-    for index in map(tuple, np.argwhere(low != high).tolist()):
+    open_ends = (low != high) | ~np.isfinite(high)
+    for index in map(tuple, np.argwhere(open_ends).tolist()):
         if closer is not None:
             value, bound = closer(index)
             ends = [np.ceil((value + end) / unit - float(OFFSET)) for end in (-bound, bound)]
-            if ends[0] == ends[1]:
+            if ends[0] == ends[1] and np.isfinite(ends[1]):
                 high[index] = float(ends[1])
                 continue
         high[index] = ceil(exactly(index) / Fraction(unit) - OFFSET)

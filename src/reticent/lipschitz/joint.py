@@ -72,8 +72,10 @@ class JointDerivatives:
             for before in range(layer - 1, -1, -1):
                 loss += 0.5 * (through @ most[before])
                 through = through @ magnitudes[before]
-            # A little more, for what reaches are rounded up by.
-            most.append((1.0 + 2.0**-16) * (loss + dual_norms(through, norm)) + _TINY)
+            reach = loss + dual_norms(through, norm)
+            # Reaches are rounded up by as much for small neurons as for large ones.
+            step = 2.0**-24 * float(reach.max(initial=0.0))
+            most.append((1.0 + 2.0**-16) * reach + step + _TINY)
         scales = tuple(float(reach.max(initial=0.0)) for reach in most)
         built = cls(scaled[:-1], rows, scaled[-1], norm, np.zeros(0), scales, unit)
         return replace(built, first=built._rounded(0, [], [], [])[0])

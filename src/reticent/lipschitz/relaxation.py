@@ -37,6 +37,8 @@ LOWER_SLOPES = (0.0, 0.5, 1.0)
 
 _WORKING_NUMBERS = 2**16
 _FEW_COLUMNS = 32
+_TINY = 2.0**-500
+"""What a root loses to squares below the range of float64, for a radius of 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,24 +65,23 @@ class RelaxedForward:
         biases: list[Array],
         intervals: list[ExactLinear],
         largest: Array,
-        *,
-        norm: Norm = Norm.LINF,
-        radius: float = 0.0,
+        spread: Array | float = 0.0,
     ) -> RelaxedForward:
-        """For inputs of at most ``largest`` (shape (inputs,)) in magnitude, or in balls of up to
-        ``radius`` in ``norm`` around such.
+        """For inputs of at most ``largest`` (shape (inputs,)) in magnitude, or in balls around
+        such over which the first layer's pre-activations change by up to ``spread`` either way,
+        shape (first width,).
         """
         scales: list[float] = []
-        magnitude = largest
-        reach = np.eye(len(largest))
-        for weight, bias in zip(weights, biases, strict=True):
-            magnitude = np.abs(weight) @ magnitude + np.abs(bias)
-            most = float(magnitude.max(initial=0.0))
-            if radius:
-                reach = np.abs(weight) @ reach
-                most += radius * float(norm.dual.of(reach, axis=1).max(initial=0.0))
+        magnitude, added = largest, spread
+        for weight, bias, interval in zip(weights, biases, intervals, strict=True):
+            magnitude = np.abs(weight) @ magnitude + np.abs(bias) + added
             # Every layer on the way back adds at most this much, and the region at the end as well.
-            scales.append((len(scales) + 2.0) * most)
+            scales.append((len(scales) + 2.0) * float(magnitude.max(initial=0.0)))
+            # Lines are drawn over ranges that are rounded outward, by as much for small neurons as
+            # for large ones.
+            rounding = 2.0 * interval.slack + 4.0 if len(scales) == 1 else 128.0
+            magnitude = magnitude + max(grid_unit(scales[-1]), rounding * interval.output_unit)
+            added = 0.0
         return cls(tuple(weights), tuple(biases), tuple(intervals), tuple(scales))
 
     def __call__(self, inputs: Inputs, over: Interval, first: Interval) -> list[Interval]:
@@ -137,9 +138,10 @@ class RelaxedForward:
             return self._largest(cast(rows[row]), cast(offsets[row]), lines, region, slope)[0, 0]
 
         def closer(index: tuple[int, ...]) -> tuple[np.longdouble, float]:
-            return at(index, np.longdouble), float_error(terms, scale, "longdouble")
+            return at(index, np.longdouble), float_error(terms, scale, "longdouble") + lost
 
-        error = float_error(terms, scale)
+        lost = 0.0 if inputs.norm is Norm.LINF else _TINY * float(inputs.reach.max(initial=0.0))
+        error = float_error(terms, scale) + lost
         exactly = partial(at, cast=fractions)
         steps = rounded_up(upper, error, unit, exactly, closer) / finest
         return Interval(-steps[:, len(weight) :], steps[:, : len(weight)], finest)
