@@ -180,7 +180,7 @@ def figure(runs: Sequence[Results]) -> Figure:
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the page is."""
-    parser = seeded_parser("constants_figure", __doc__, runs="constants")
+    parser = seeded_parser("papers.posthoc.constants_figure", __doc__, runs="constants")
     parser.add_argument("--alpha", type=float, nargs="+", default=list(ALPHAS))
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     chosen = parser.parse_args(arguments)

@@ -296,7 +296,7 @@ def markdown(data: str, seeds: int, by_radius: dict[float, tuple[Results, Result
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = seeded_parser("label_tables", __doc__, runs="label-tables")
+    parser = seeded_parser("papers.posthoc.label_tables", __doc__, runs="label-tables")
     parser.add_argument("--radius", type=float, nargs="+", default=[0.5])
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
     chosen = parser.parse_args(arguments)

@@ -270,7 +270,7 @@ def _difference(
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = seeded_parser("ladder", __doc__, runs="posthoc-ladder")
+    parser = seeded_parser("papers.posthoc.ladder", __doc__, runs="posthoc-ladder")
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
     parser.add_argument("--rows", type=int, help="training rows after the embedder (default: all)")

@@ -190,7 +190,7 @@ def markdown(runs: Sequence[Results]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = seeded_parser("linkage", __doc__, runs="linkage", data=False)
+    parser = seeded_parser("papers.posthoc.linkage", __doc__, runs="linkage", data=False)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 20.0])
     chosen = parser.parse_args(arguments)
     data = load_imdb()

@@ -248,7 +248,7 @@ def markdown(data: str, radius: float, runs: Sequence[Results]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = seeded_parser("local_privacy_table", __doc__, runs="local-privacy")
+    parser = seeded_parser("papers.posthoc.local_privacy_table", __doc__, runs="local-privacy")
     chosen = parser.parse_args(arguments)
     data, settings = load(chosen.data), settings_of(chosen.data)
 

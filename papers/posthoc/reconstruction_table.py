@@ -249,7 +249,7 @@ def decoder_settings(settings: TableSettings, *, seed: int) -> ReconstructionCon
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the tables are."""
-    parser = seeded_parser("reconstruction_table", __doc__, runs="reconstruction")
+    parser = seeded_parser("papers.posthoc.reconstruction_table", __doc__, runs="reconstruction")
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
     chosen = parser.parse_args(arguments)

@@ -47,13 +47,13 @@ def seeded_parser(
     """A command line with ``--data``, ``--out`` and ``--seeds``.
 
     Args:
-        module: of this package, that is called.
+        module: that is called, by its whole name.
         description: the module's own; its first paragraph is shown.
         runs: of the folder below ``runs``.
         data: whether there are several data sets, whose name then ends the folder's.
     """
     parser = argparse.ArgumentParser(
-        prog=f"python -m papers.posthoc.{module}", description=description.split("\n\n", 1)[0]
+        prog=f"python -m {module}", description=description.split("\n\n", 1)[0]
     )
     if data:
         parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
