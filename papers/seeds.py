@@ -42,3 +42,19 @@ def combined(runs: Sequence[Results]) -> tuple[Results, Results]:
             )
             means[key], errors[key] = table.mean(axis=0).tolist(), np.asarray(spread).tolist()
     return means, errors
+
+
+def with_error(mean: float, error: float, *, digits: int = 3, sign: str = "") -> str:
+    """A mean with its standard error, which is left out where one run has none.
+
+    Args:
+        mean, error: of ``combined``.
+        digits: behind the point.
+        sign: "+" to show that of the mean in any case.
+
+    Example:
+        >>> with_error(0.5, 0.012), with_error(0.5, math.nan, digits=1, sign="+")
+        ('0.500 ± 0.012', '+0.5')
+    """
+    shown = format(mean, f"{sign}.{digits}f")
+    return shown if math.isnan(error) else f"{shown} ± {error:.{digits}f}"

@@ -12,9 +12,6 @@ Reference: Posthoc privacy guarantees for neural network queries, Figure 2 and s
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -25,14 +22,15 @@ import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
-from papers.posthoc.settings import SETTINGS, TableSettings, settings_of
-from papers.result_files import cached_result, write_result
-from papers.seeds import combined
+from papers.posthoc.seeded_command import Cells, every_seed, folder_of, leave, seeded_parser
+from papers.posthoc.settings import TableSettings, settings_of
+from papers.result_files import write_result
+from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
 from reticent.plots import empty_drawing, png
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
-from reticent.training.progress import Report, bar
+from reticent.training.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,8 +97,7 @@ def run(
         seed: of training.
         report: told about training and every cell.
     """
-    cells = folder / "constants-cells"
-    cells.mkdir(parents=True, exist_ok=True)
+    cell = Cells(folder / "constants-cells", "constants", len(alphas), report)
 
     @cache
     def points() -> Embedded:
@@ -111,12 +108,11 @@ def run(
         return constants(points(), alpha=alpha, radii=radii, report=report)
 
     results: Results = {}
-    for place, alpha in enumerate(alphas):
+    for alpha in alphas:
         name = f"{alpha:g}-" + "-".join(f"{radius:g}" for radius in radii)
-        found = cached_result(cells / f"{name}.json", partial(measured, alpha))
+        found = cell(name, partial(measured, alpha))
         shares = {radius: value / found["spread"] for radius, value in found["constants"].items()}
         results[f"{alpha:g}"] = {**found, "shares": shares}
-        report("constants", place + 1, len(alphas), math.nan)
     return results
 
 
@@ -145,7 +141,9 @@ def markdown(data: str, runs: Sequence[Results]) -> str:
         lines += [f"## {title}", "", head, rule]
         for alpha, found in means.items():
             cells = [
-                _cell(found[key][radius], errors[alpha][key][radius], digits=2 + (key == "shares"))
+                with_error(
+                    found[key][radius], errors[alpha][key][radius], digits=2 + (key == "shares")
+                )
                 for radius in radii
             ]
             lines.append(f"| {alpha} | {' | '.join(cells)} |")
@@ -180,41 +178,28 @@ def figure(runs: Sequence[Results]) -> Figure:
     return drawing
 
 
-def _cell(mean: float, error: float, *, digits: int) -> str:
-    shown = f"{mean:.{digits}f}"
-    return shown if math.isnan(error) else f"{shown} ± {error:.{digits}f}"
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the page is."""
-    parser = argparse.ArgumentParser(
-        prog="python -m papers.posthoc.constants_figure", description=__doc__.split("\n\n", 1)[0]
-    )
-    parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
-    parser.add_argument("--out", type=Path, help="folder (default: runs/constants-DATA)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = seeded_parser("papers.posthoc.constants_figure", __doc__, runs="constants")
     parser.add_argument("--alpha", type=float, nargs="+", default=list(ALPHAS))
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     chosen = parser.parse_args(arguments)
-    folder = chosen.out or Path("runs") / f"constants-{chosen.data}"
     data, settings = load(chosen.data), settings_of(chosen.data)
-    with bar() as report:
-        runs = [
-            run(
-                data,
-                settings,
-                folder / f"seed{seed}",
-                alphas=chosen.alpha,
-                radii=chosen.radius,
-                seed=seed,
-                report=report,
-            )
-            for seed in chosen.seeds
-        ]
-    write_result(folder / "constants.json", json.dumps(runs, indent=2))
-    write_result(folder / "constants.png", png(figure(runs), dpi=130))
-    write_result(folder / "constants.md", markdown(chosen.data, runs))
-    print(folder / "constants.md")
+
+    def measure(seed: int, folder: Path, report: Report) -> Results:
+        return run(
+            data,
+            settings,
+            folder,
+            alphas=chosen.alpha,
+            radii=chosen.radius,
+            seed=seed,
+            report=report,
+        )
+
+    runs = every_seed(chosen, measure)
+    write_result(folder_of(chosen) / "constants.png", png(figure(runs), dpi=130))
+    leave(chosen, "constants", runs, markdown(chosen.data, runs))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ is cached in the folder, so an interrupted run continues.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -26,9 +25,10 @@ from torch import nn
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
+from papers.posthoc.seeded_command import every_seed, folder_of, seeded_parser
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.result_files import cached_result, write_result
-from papers.seeds import combined
+from papers.seeds import combined, with_error
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
@@ -50,7 +50,7 @@ from reticent.systems.posthoc.plans import (
 )
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.label_tables import ExactTable, exact_table
-from reticent.training.progress import Report, bar
+from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -296,31 +296,27 @@ def markdown(data: str, seeds: int, by_radius: dict[float, tuple[Results, Result
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data", choices=("mnist", "fashion", "utkface"), default="mnist")
-    parser.add_argument("--out", type=Path, help="folder (default: runs/label-tables-DATA)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = seeded_parser("papers.posthoc.label_tables", __doc__, runs="label-tables")
     parser.add_argument("--radius", type=float, nargs="+", default=[0.5])
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
     chosen = parser.parse_args(arguments)
-    folder = chosen.out if chosen.out is not None else Path("runs") / f"label-tables-{chosen.data}"
     data, settings = load(chosen.data), settings_of(chosen.data)
-    by_radius = {}
-    with bar() as report:
-        for radius in chosen.radius:
-            runs = [
-                run(
-                    data,
-                    settings,
-                    folder / f"seed{seed}",
-                    seed=seed,
-                    radius=radius,
-                    epsilons=chosen.epsilon,
-                    report=report,
-                )
-                for seed in chosen.seeds
-            ]
-            by_radius[radius] = combined(runs)
+
+    def measure(radius: float, seed: int, folder: Path, report: Report) -> Results:
+        return run(
+            data,
+            settings,
+            folder,
+            seed=seed,
+            radius=radius,
+            epsilons=chosen.epsilon,
+            report=report,
+        )
+
+    by_radius = {
+        radius: combined(every_seed(chosen, partial(measure, radius))) for radius in chosen.radius
+    }
+    folder = folder_of(chosen)
     write_result(
         folder / "results.json",
         json.dumps({f"{r:g}": list(found) for r, found in by_radius.items()}, indent=2),
@@ -343,8 +339,7 @@ def _right(probabilities: Array, labels: Labels) -> float:
 def _cell(mean: Results | None, error: Results | None, key: str) -> str:
     if mean is None or error is None:
         return ""
-    spread = error[key]
-    return f"{mean[key]:.3f}" if math.isnan(spread) else f"{mean[key]:.3f} ± {spread:.3f}"
+    return with_error(mean[key], error[key])
 
 
 if __name__ == "__main__":

@@ -11,9 +11,6 @@ folder, so an interrupted run continues.
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -25,9 +22,9 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.settings import EPSILONS, SETTINGS, TableSettings, settings_of
-from papers.result_files import cached_result, write_result
-from papers.seeds import combined
+from papers.posthoc.seeded_command import Cells, every_seed, folder_of, leave, seeded_parser
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeds import combined, with_error
 from reticent.datasets import Dataset, load
 from reticent.systems import Calibration, PosthocEncoder
 from reticent.training.embedder import Embedder
@@ -39,7 +36,7 @@ from reticent.training.parts import (
     PublicPCA,
     Published,
 )
-from reticent.training.progress import Report, bar
+from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
@@ -189,10 +186,10 @@ def run(
         embedder_seed: of the embedder.
         report: told about every finished training epoch and cell.
     """
-    cells = folder / f"seed{seed}" / "ladder-cells"
+    total = len(radii) * len(epsilons)
+    cell = Cells(folder / f"seed{seed}" / "ladder-cells", "ladder", total, report)
     embedders = folder / f"seed{embedder_seed}"
-    for made in (cells, embedders):
-        made.mkdir(parents=True, exist_ok=True)
+    embedders.mkdir(parents=True, exist_ok=True)
 
     @cache
     def rungs() -> Rungs:
@@ -200,15 +197,12 @@ def run(
         return Rungs.of(data, embedder, settings, rows=rows, seed=seed, report=report)
 
     results: Results = {}
-    for place, radius in enumerate(radii):
+    for radius in radii:
         results[f"{radius:g}"] = {}
-        for index, epsilon in enumerate(epsilons):
-            path = cells / f"{radius / epsilon:.6g}.json"
-            results[f"{radius:g}"][f"{epsilon:g}"] = cached_result(
-                path, partial(_measured, rungs, epsilon=epsilon, radius=radius)
-            )
-            done = place * len(epsilons) + index + 1
-            report("ladder", done, len(radii) * len(epsilons), math.nan)
+        for epsilon in epsilons:
+            measured = partial(_measured, rungs, epsilon=epsilon, radius=radius)
+            ratio = f"{radius / epsilon:.6g}"
+            results[f"{radius:g}"][f"{epsilon:g}"] = cell(ratio, measured)
     return results
 
 
@@ -231,7 +225,7 @@ def markdown(title: str, runs: Sequence[Results], *, notes: Sequence[str] = ()) 
         lines += [f"## R = {radius}", "", f"| | {head} |", "|---|" + "---|" * len(by_epsilon)]
         for name in next(iter(by_epsilon.values())):
             cells = [
-                _cell(found[name]["accuracy"], errors[radius][epsilon][name]["accuracy"])
+                with_error(found[name]["accuracy"], errors[radius][epsilon][name]["accuracy"])
                 for epsilon, found in by_epsilon.items()
             ]
             shown = f"**{name}: the best on calibration rows**" if name == "auto" else name
@@ -243,7 +237,7 @@ def markdown(title: str, runs: Sequence[Results], *, notes: Sequence[str] = ()) 
             ("auto, less the best of all on the held-out part", "auto", None),
         ):
             cells = [
-                _cell(*_difference(runs, means, radius, epsilon, first, second), sign="+")
+                with_error(*_difference(runs, means, radius, epsilon, first, second), sign="+")
                 for epsilon in by_epsilon
             ]
             lines.append(f"| {title_} | {' | '.join(cells)} |")
@@ -274,19 +268,9 @@ def _difference(
     return mean["less"], error["less"]
 
 
-def _cell(mean: float, error: float, *, sign: str = "") -> str:
-    shown = format(mean, f"{sign}.3f")
-    return shown if math.isnan(error) else f"{shown} ± {error:.3f}"
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = argparse.ArgumentParser(
-        prog="python -m papers.posthoc.ladder", description=__doc__.split("\n", 1)[0]
-    )
-    parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
-    parser.add_argument("--out", type=Path, help="folder (default: runs/posthoc-ladder-DATA)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = seeded_parser("papers.posthoc.ladder", __doc__, runs="posthoc-ladder")
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
     parser.add_argument("--rows", type=int, help="training rows after the embedder (default: all)")
@@ -294,30 +278,25 @@ def main(arguments: list[str] | None = None) -> None:
         "--one-embedder", action="store_true", help="that of the first seed, for all seeds"
     )
     chosen = parser.parse_args(arguments)
-    folder = (
-        chosen.out if chosen.out is not None else Path("runs") / f"posthoc-ladder-{chosen.data}"
-    )
     data, settings = load(chosen.data), settings_of(chosen.data)
-    with bar() as report:
-        runs = [
-            run(
-                data,
-                settings,
-                folder,
-                radii=chosen.radius,
-                epsilons=chosen.epsilon,
-                rows=chosen.rows,
-                seed=seed,
-                embedder_seed=chosen.seeds[0] if chosen.one_embedder else seed,
-                report=report,
-            )
-            for seed in chosen.seeds
-        ]
-    write_result(folder / "ladder.json", json.dumps(runs, indent=2))
+
+    def measure(seed: int, _: Path, report: Report) -> Results:
+        return run(
+            data,
+            settings,
+            folder_of(chosen),
+            radii=chosen.radius,
+            epsilons=chosen.epsilon,
+            rows=chosen.rows,
+            seed=seed,
+            embedder_seed=chosen.seeds[0] if chosen.one_embedder else seed,
+            report=report,
+        )
+
+    runs = every_seed(chosen, measure)
     notes = _notes(len(chosen.seeds), one_embedder=chosen.one_embedder, rows=chosen.rows)
     title = f"Released functions at a proved epsilon: {chosen.data}"
-    write_result(folder / "ladder.md", markdown(title, runs, notes=notes))
-    print(folder / "ladder.md")
+    leave(chosen, "ladder", runs, markdown(title, runs, notes=notes))
 
 
 def _notes(seeds: int, *, one_embedder: bool, rows: int | None) -> list[str]:

@@ -9,9 +9,6 @@ is cached in the folder, so an interrupted run continues.
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -22,14 +19,14 @@ import numpy.typing as npt
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from papers.result_files import cached_result, write_result
-from papers.seeds import combined
+from papers.posthoc.seeded_command import Cells, every_seed, leave, seeded_parser
+from papers.seeds import combined, with_error
 from reticent.attacks import attack_fitted
 from reticent.datasets import Table, load_imdb
 from reticent.radius import survey_radius
 from reticent.systems import PosthocClassifier, PosthocEncoder
 from reticent.training.parts import Ladder, LiveCoordinates, PublicDiscriminants, PublicPCA
-from reticent.training.progress import Report, bar
+from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
@@ -68,10 +65,9 @@ def run(
         For each rule of the radius, then epsilon, then kind: what was released, the accuracy of the
         sentiment on held-out reviews, and the games.
     """
-    cells = folder / "linkage-cells"
-    cells.mkdir(parents=True, exist_ok=True)
     train, labels = data.train_rows[:_MOST_ROWS], data.train_labels[:_MOST_ROWS]
-    total, done = len(RULES) * len(epsilons) * len(KINDS), 0
+    total = len(RULES) * len(epsilons) * len(KINDS)
+    cell = Cells(folder / "linkage-cells", "linkage", total, report)
     results: Results = {}
     for place, rule in RULES.items():
         survey = survey_radius(train, radii=[], epsilons=[1.0], norm="l2", neighbour=place)
@@ -79,11 +75,8 @@ def run(
         found: Results = {"radius": radius}
         for epsilon in epsilons:
             for kind in KINDS:
-                path = cells / f"{kind}-{place}-{epsilon:g}.json"
-                cell = partial(_cell, kind, data, train, labels, radius, epsilon, seed, trials)
-                found[f"{kind}-{epsilon:g}"] = cached_result(path, cell)
-                done += 1
-                report("linkage", done, total, math.nan)
+                measured = partial(_cell, kind, data, train, labels, radius, epsilon, seed, trials)
+                found[f"{kind}-{epsilon:g}"] = cell(f"{kind}-{place}-{epsilon:g}", measured)
         results[rule] = found
     return results
 
@@ -182,47 +175,31 @@ def markdown(runs: Sequence[Results]) -> str:
                 continue
             error = errors[rule][key]
             games = " | ".join(
-                f"{_with_error(named, spread)} ({cap:.3f})"
+                f"{with_error(named, spread)} ({cap:.3f})"
                 for named, spread, cap in zip(
                     cell["named"], error["named"], cell["caps"], strict=True
                 )
             )
             lines.append(
                 f"| {key.partition('-')[2]} | {cell['released']} | "
-                f"{_with_error(cell['accuracy'], error['accuracy'])} | {games} |"
+                f"{with_error(cell['accuracy'], error['accuracy'])} | {games} |"
             )
         lines.append("")
     return "\n".join(lines)
 
 
-def _with_error(mean: float, error: float) -> str:
-    return f"{mean:.3f}" if math.isnan(error) else f"{mean:.3f} ± {error:.3f}"
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = argparse.ArgumentParser(
-        prog="python -m papers.posthoc.linkage", description=__doc__.split("\n", 1)[0]
-    )
+    parser = seeded_parser("papers.posthoc.linkage", __doc__, runs="linkage", data=False)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 20.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--out", type=Path, default=Path("runs") / "linkage")
     chosen = parser.parse_args(arguments)
     data = load_imdb()
-    with bar() as report:
-        runs = [
-            run(
-                data,
-                chosen.out / f"seed{seed}",
-                epsilons=chosen.epsilon,
-                seed=seed,
-                report=report,
-            )
-            for seed in chosen.seeds
-        ]
-    write_result(chosen.out / "linkage.json", json.dumps(runs, indent=2))
-    write_result(chosen.out / "linkage.md", markdown(runs))
-    print(chosen.out / "linkage.md")
+
+    def measure(seed: int, folder: Path, report: Report) -> Results:
+        return run(data, folder, epsilons=chosen.epsilon, seed=seed, report=report)
+
+    runs = every_seed(chosen, measure)
+    leave(chosen, "linkage", runs, markdown(runs))
 
 
 if __name__ == "__main__":

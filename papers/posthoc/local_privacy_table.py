@@ -11,8 +11,6 @@ Reference: Posthoc privacy guarantees for collaborative inference, supplement, T
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,9 +23,9 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.settings import SETTINGS, TableSettings, settings_of
-from papers.result_files import cached_result, write_result
-from papers.seeds import combined
+from papers.posthoc.seeded_command import Cells, every_seed, leave, seeded_parser
+from papers.posthoc.settings import TableSettings, settings_of
+from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
 from reticent.demos.label_response import RESPONSE, response_accuracy
@@ -35,7 +33,7 @@ from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
 from reticent.training.heads import AddNoise, Head, HeadConfig, train_head
 from reticent.training.parts import LiveCoordinates
-from reticent.training.progress import Report, bar
+from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
@@ -179,8 +177,9 @@ def run(
         seed: of the embedder, rows, training, and of the experiment's noise (so: not private).
         report: told about every cell.
     """
-    cells = folder / "local-privacy-cells"
-    cells.mkdir(parents=True, exist_ok=True)
+    names = ("picture", "embedding", "live coordinates", WITHIN)
+    total = len(names) * len(epsilons)
+    cell = Cells(folder / "local-privacy-cells", "local privacy", total, report)
     chosen = np.random.default_rng(seed).permutation(len(data.train_images))[:_ROWS]
 
     @cache
@@ -192,15 +191,12 @@ def run(
         labels = data.train_labels[chosen]
         return accuracy(points()[name], labels, data.test_labels, epsilon=epsilon, seed=seed)
 
-    names = ("picture", "embedding", "live coordinates", WITHIN)
     results: Results = {}
-    for place, name in enumerate(names):
+    for name in names:
         results[name] = {}
-        for index, epsilon in enumerate(epsilons):
-            path = cells / f"{name.replace(' ', '-').replace(',', '')}-{epsilon:g}.json"
-            results[name][f"{epsilon:g}"] = cached_result(path, partial(measured, name, epsilon))
-            done = place * len(epsilons) + index + 1
-            report("local privacy", done, len(names) * len(epsilons), math.nan)
+        for epsilon in epsilons:
+            key = f"{name.replace(' ', '-').replace(',', '')}-{epsilon:g}"
+            results[name][f"{epsilon:g}"] = cell(key, partial(measured, name, epsilon))
     exact = results["picture"]["inf"]["accuracy"]
     results[RESPONSE] = {
         f"{epsilon:g}": {
@@ -236,7 +232,7 @@ def markdown(data: str, radius: float, runs: Sequence[Results]) -> str:
     order = [name for name in means if name != WITHIN]
     for name in [*order, WITHIN]:
         cells = [
-            _cell(means[name][epsilon]["accuracy"], errors[name][epsilon]["accuracy"])
+            with_error(means[name][epsilon]["accuracy"], errors[name][epsilon]["accuracy"])
             for epsilon in epsilons
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
@@ -250,36 +246,17 @@ def markdown(data: str, radius: float, runs: Sequence[Results]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _cell(mean: float, error: float) -> str:
-    return f"{mean:.3f}" if math.isnan(error) else f"{mean:.3f} ± {error:.3f}"
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = argparse.ArgumentParser(
-        prog="python -m papers.posthoc.local_privacy_table", description=__doc__.split("\n\n", 1)[0]
-    )
-    parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
-    parser.add_argument("--out", type=Path, help="folder (default: runs/local-privacy-DATA)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = seeded_parser("papers.posthoc.local_privacy_table", __doc__, runs="local-privacy")
     chosen = parser.parse_args(arguments)
-    folder = chosen.out or Path("runs") / f"local-privacy-{chosen.data}"
     data, settings = load(chosen.data), settings_of(chosen.data)
-    with bar() as report:
-        runs = [
-            run(
-                data,
-                settings,
-                folder / f"seed{seed}",
-                epsilons=EPSILONS,
-                seed=seed,
-                report=report,
-            )
-            for seed in chosen.seeds
-        ]
-    write_result(folder / "local-privacy.json", json.dumps(runs, indent=2))
-    write_result(folder / "local-privacy.md", markdown(chosen.data, settings.radius, runs))
-    print(folder / "local-privacy.md")
+
+    def measure(seed: int, folder: Path, report: Report) -> Results:
+        return run(data, settings, folder, epsilons=EPSILONS, seed=seed, report=report)
+
+    runs = every_seed(chosen, measure)
+    leave(chosen, "local-privacy", runs, markdown(chosen.data, settings.radius, runs))
 
 
 if __name__ == "__main__":

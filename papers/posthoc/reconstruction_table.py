@@ -12,9 +12,6 @@ Reference: Posthoc privacy guarantees for collaborative inference, supplement, T
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -26,8 +23,8 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.settings import EPSILONS, SETTINGS, TableSettings, settings_of
-from papers.result_files import cached_result, write_result
+from papers.posthoc.seeded_command import Cells, every_seed, leave, seeded_parser
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined
 from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
 from reticent.datasets import Dataset, load
@@ -35,7 +32,7 @@ from reticent.mechanisms import AdditiveMechanism
 from reticent.systems import PosthocEncoder
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
-from reticent.training.progress import Report, bar
+from reticent.training.progress import Report
 
 Results = dict[str, Any]
 
@@ -160,8 +157,8 @@ def run(
         seed: of the embedder, the attacker's pictures, training and noise.
         report: told about training and every cell.
     """
-    cells = folder / "reconstruction-cells"
-    cells.mkdir(parents=True, exist_ok=True)
+    total = len(radii) * len(epsilons) + 2
+    cell = Cells(folder / "reconstruction-cells", "reconstruction", total, report)
 
     @cache
     def attacker() -> Attacker:
@@ -181,17 +178,15 @@ def run(
         return attacker().draws(epsilon=epsilon, radius=radius)
 
     results: Results = {
-        BARE: cached_result(cells / "bare.json", lambda: attacker().draws_without_protection()),
-        NOTHING: cached_result(cells / "nothing.json", lambda: attacker().draws_blindly()),
+        BARE: cell("bare", lambda: attacker().draws_without_protection()),
+        NOTHING: cell("nothing", lambda: attacker().draws_blindly()),
         "released": {},
     }
-    for place, epsilon in enumerate(epsilons):
+    for epsilon in epsilons:
         by_radius = results["released"].setdefault(f"{epsilon:g}", {})
-        for index, radius in enumerate(radii):
-            path = cells / f"{radius / epsilon:.6g}.json"
-            by_radius[f"{radius:g}"] = cached_result(path, partial(drawn, epsilon, radius))
-            done = place * len(radii) + index + 1
-            report("reconstruction", done, len(radii) * len(epsilons), math.nan)
+        for radius in radii:
+            ratio = f"{radius / epsilon:.6g}"
+            by_radius[f"{radius:g}"] = cell(ratio, partial(drawn, epsilon, radius))
     return results
 
 
@@ -254,37 +249,26 @@ def decoder_settings(settings: TableSettings, *, seed: int) -> ReconstructionCon
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the tables are."""
-    parser = argparse.ArgumentParser(
-        prog="python -m papers.posthoc.reconstruction_table",
-        description=__doc__.split("\n\n", 1)[0],
-    )
-    parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
-    parser.add_argument("--out", type=Path, help="folder (default: runs/reconstruction-DATA)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = seeded_parser("papers.posthoc.reconstruction_table", __doc__, runs="reconstruction")
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
     chosen = parser.parse_args(arguments)
-    folder = (
-        chosen.out if chosen.out is not None else Path("runs") / f"reconstruction-{chosen.data}"
-    )
     data, settings = load(chosen.data), settings_of(chosen.data)
-    with bar() as report:
-        runs = [
-            run(
-                data,
-                settings,
-                folder / f"seed{seed}",
-                radii=chosen.radius,
-                epsilons=chosen.epsilon,
-                config=decoder_settings(settings, seed=seed),
-                seed=seed,
-                report=report,
-            )
-            for seed in chosen.seeds
-        ]
-    write_result(folder / "reconstruction.json", json.dumps(runs, indent=2))
-    write_result(folder / "reconstruction.md", markdown(chosen.data, runs))
-    print(folder / "reconstruction.md")
+
+    def measure(seed: int, folder: Path, report: Report) -> Results:
+        return run(
+            data,
+            settings,
+            folder,
+            radii=chosen.radius,
+            epsilons=chosen.epsilon,
+            config=decoder_settings(settings, seed=seed),
+            seed=seed,
+            report=report,
+        )
+
+    runs = every_seed(chosen, measure)
+    leave(chosen, "reconstruction", runs, markdown(chosen.data, runs))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.grids.lattice import Lattice
+from reticent.grids.lattice import MOST_CELLS, Lattice, cells_along
 
 SMALL = {
     "exponent": 0,
@@ -71,6 +71,16 @@ def test_centres_lie_in_their_cells() -> None:
     points = np.zeros((lattice.size, 3))
     points[:, lattice.coordinates] = lattice.center
     assert lattice.cells(points).tolist() == list(range(lattice.size))
+
+
+@pytest.mark.parametrize("reach", [1, 3])
+def test_cells_are_counted_along_each_coordinate_before_there_is_a_lattice(reach) -> None:
+    points = np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 1e-3, 7.0]
+    along = cells_along(points, radius=0.3, tail=0.01, reach=reach)
+    for used in ((0,), (1, 2), (0, 1, 2)):
+        made = Lattice.over(points, radius=0.3, tail=0.01, reach=reach, coordinates=used)
+        assert made.shape == tuple(along[place] for place in used)
+    assert math.prod(cells_along(points, radius=1e-6, tail=0.0)) > MOST_CELLS
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (1, 6), (2, 3, 4)])

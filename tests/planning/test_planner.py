@@ -147,6 +147,22 @@ def test_many_public_rows_decide_by_what_was_measured_on_them():
     assert sum(method == "alone" for share, method in taken if share == 0.9) >= 2
 
 
+def test_few_public_rows_decide_by_the_score():
+    """Measured, both are level; on other data sets public rows alone were far behind."""
+    alone = Known("alone", 0.9, requirements=PUBLIC)
+    level = noise_level(task(n_public=600))
+    elsewhere = Case("other", 0.2, level, {"accuracy": {"a": 0.0, "alone": 0.5}})
+    prior = Prior((elsewhere, replace(elsewhere, data="third")))
+    level_as_measured = 0
+    for seed in range(8):
+        found = planned([Known("a", 0.9), alone], rows=600, random_state=seed, prior=prior)
+        row = next(row for row in found.rows if row.method == "alone")
+        behind = found.best.score - row.score
+        assert (found.winner is row) == (behind <= CLOSE * found.close)
+        level_as_measured += found.winner is not row and row.behind <= CLOSE * row.behind_error
+    assert level_as_measured
+
+
 @pytest.mark.parametrize(("grown_by", "first"), [(0.0, "b"), (0.1, "a")])
 def test_what_is_extrapolated_counts_as_unsure(grown_by, first):
     wanted = task(n_public=500)

@@ -31,14 +31,16 @@ def test_one_record_retrains_one_teacher_and_moves_one_vote() -> None:
         assert moved.sum(axis=1).max() <= 2
 
 
-def test_a_column_that_only_private_rows_vary_in_is_learned_from_in_its_own_unit() -> None:
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e6 / 3])
+def test_a_column_that_only_private_rows_vary_in_is_learned_from_in_its_own_unit(value) -> None:
     rows = np.column_stack([np.zeros(60), X[:, 1:]])
-    public = np.column_stack([np.zeros(40), QUERIES[:, 1:]])
-    rows[:, 0] = np.where(Y > 0, 3.0, -3.0)
+    public = np.column_stack([np.full(40, value), QUERIES[:, 1:]])
+    rows[:, 0] = value + np.where(Y > 0, 3.0, -3.0)
     teachers = PateTeachers.of(
         rows, Y, None, teachers=4, classes=2, public_features=public, ridge=1.0
     )
     assert (teachers.votes(rows).argmax(axis=1) == Y).mean() > 0.95
+    assert teachers.spread[0] == 1.0
 
 
 def test_list_order_does_not_matter() -> None:

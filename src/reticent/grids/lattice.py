@@ -125,21 +125,17 @@ class Lattice:
             offset: of all cells, in sides.
         """
         array = finite_array(points, name="points", ndim=2)
-        exponent = math.frexp(positive(radius, name="radius"))[1] - 1 - _STEPS
-        side = -(-_distance(radius, exponent) // count(reach, name="reach"))
+        exponent, side = _steps(radius, reach)
         used = tuple(range(array.shape[1])) if coordinates is None else tuple(coordinates)
-        ends = np.rint(
-            np.ldexp(np.quantile(array[:, used], [tail, 1.0 - tail], axis=0), -exponent)
-        ).astype(np.int64)
+        ends, number = _ends_and_numbers(array[:, used], tail=tail, exponent=exponent, side=side)
         extent = ends[1] - ends[0]
-        number = np.maximum(-(-extent // side), 1)
         # what the cells have more than they need is shared by both ends
         first = ends[0] - (number * side - extent) // 2 + round(offset * side)
         return cls(
             exponent=exponent,
             lower=tuple(first.tolist()),
             shape=tuple(number.tolist()),
-            side=int(side),
+            side=side,
             reach=reach,
             coordinates=used,
             dimension=array.shape[1],
@@ -234,6 +230,40 @@ class Lattice:
 def _distance(radius: float, exponent: int) -> int:
     """ceil(radius / 2^exponent) + 1: how far rounding leaves two points within ``radius``."""
     return math.ceil(math.ldexp(radius, -exponent)) + 1
+
+
+def cells_along(
+    points: npt.ArrayLike, *, radius: float, tail: float, reach: int = 1
+) -> tuple[int, ...]:
+    """How many cells ``Lattice.over`` puts along each coordinate. Over several coordinates there
+    are as many as their product, which may be more than a lattice can have.
+
+    Args:
+        points, radius, tail, reach: as of ``Lattice.over``.
+
+    Example:
+        >>> cells_along([[0.0, 0.0], [1.9, 0.2]], radius=0.5, tail=0.0)
+        (4, 1)
+    """
+    array = finite_array(points, name="points", ndim=2)
+    exponent, side = _steps(radius, reach)
+    return tuple(_ends_and_numbers(array, tail=tail, exponent=exponent, side=side)[1].tolist())
+
+
+def _steps(radius: float, reach: int) -> tuple[int, int]:
+    """The grid's exponent, and the least side of a cell in its steps."""
+    exponent = math.frexp(positive(radius, name="radius"))[1] - 1 - _STEPS
+    return exponent, -(-_distance(radius, exponent) // count(reach, name="reach"))
+
+
+def _ends_and_numbers(
+    points: Array, *, tail: float, exponent: int, side: int
+) -> tuple[Integers, Integers]:
+    """Both ends of most of ``points`` in steps, shape (2, d), and numbers of cells, shape (d,)."""
+    ends = np.rint(np.ldexp(np.quantile(points, [tail, 1.0 - tail], axis=0), -exponent)).astype(
+        np.int64
+    )
+    return ends, np.maximum(-(-(ends[1] - ends[0]) // side), 1)
 
 
 def _slices(axis: int, first: int | None, last: int | None) -> tuple[slice, ...]:

@@ -95,10 +95,10 @@ class PateTeachers:
         count(teachers, name="teachers", minimum=2)
         count(classes, name="classes", minimum=2)
         weight = positive(ridge, name="ridge")
-        spread = public.std(axis=0)
+        spread, center = public.std(axis=0), public.mean(axis=0)
         # A column that no public row varies in stays in its own unit: private ones may vary in it.
-        spread = np.where(spread > 0, spread, 1.0)
-        center = public.mean(axis=0)
+        # The spread of equal numbers need not be 0 in doubles.
+        spread = np.where(spread > 1e-12 * np.abs(center), spread, 1.0)
         own = [
             hashlib.sha256(row.tobytes() + bytes([0]) + str(int(code)).encode()).digest()
             for row, code in zip(rows, labels, strict=True)

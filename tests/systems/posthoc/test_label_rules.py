@@ -194,3 +194,15 @@ def test_wider_cells_over_more_coordinates_are_tried_where_they_tell_more() -> N
     chosen = promising_lattice(public, lattices, epsilon=2.0, seed=0)
     assert chosen is lattices[1]
     assert promising_lattice(public, lattices[:1], epsilon=2.0, seed=0) is lattices[0]
+
+
+def test_of_many_coordinates_as_many_are_used_as_leave_few_cells() -> None:
+    """Cells of all eight would be more than a lattice can have, wide ones too."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (500, 8))
+    y = (X[:, 0] > 0.5).astype(int)
+    public = LatticeRows(X, y, Network((Affine(np.eye(2, 8), np.zeros(2)),), (8,)))
+    for radius in (0.02, 1e-5):
+        lattices = label_lattices(public, radius=radius)
+        assert all(lattice.covers(radius) for lattice in lattices)
+        assert all(lattice.size <= 4 * len(X) for lattice in lattices[1:])

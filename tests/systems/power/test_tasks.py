@@ -135,6 +135,15 @@ def test_no_vertex_is_worth_more_than_the_best_staircase(weights: tuple[float, f
     assert joints.scores(channel).information == pytest.approx(max(worth), abs=1e-9)
 
 
+def test_log_shares_are_those_of_each_task_by_its_weight() -> None:
+    """Four classes are two labels each; one class at a time says how likely both are."""
+    tasks = Tasks((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])), (0.75, 0.25))
+    found = tasks.log_shares(np.array([[1.0, 2.0, 3.0, 4.0]]))
+    first, second = np.log([0.3, 0.7]), np.log([0.4, 0.6])
+    expected = [0.75 * first[a] + 0.25 * second[b] for a in range(2) for b in range(2)]
+    np.testing.assert_allclose(found, [expected])
+
+
 def test_a_server_for_each_task_learns_from_the_same_answers() -> None:
     release, (rows, labels) = fitted((0.5, 0.5)), table(5_000, 2)
     private, tested = slice(0, 2_500), slice(2_500, None)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.guarantees import Neighborhood
-from reticent.grids.lattice import Lattice
+from reticent.grids.lattice import Lattice, cells_along
 from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
 from reticent.networks import Network
 from reticent.systems.posthoc.label_rules import LabelRule
@@ -138,18 +138,18 @@ def label_lattices(
 
     found = [label_lattice(rows, radius=radius, cells=cells)]
     order = np.argsort(-ratio, kind="stable").tolist()
+    along = {
+        factor: cells_along(rows.points, radius=factor * radius, tail=TAIL) for factor in _WIDER
+    }
     for number in range(1, len(order) + 1):
-        for factor in _WIDER:
-            wide = Lattice.over(
-                rows.points,
-                radius=factor * radius,
-                tail=TAIL,
-                coordinates=tuple(sorted(order[:number])),
-            )
-            if wide.size <= _most_cells(rows, wide, cells):
-                if told(wide) > _TOLD_MORE * told(found[-1]):
-                    found.append(wide)
-                break
+        used = tuple(sorted(order[:number]))
+        for factor, numbers in along.items():
+            if not _few_enough(rows, [numbers[place] for place in used], cells):
+                continue
+            wide = Lattice.over(rows.points, radius=factor * radius, tail=TAIL, coordinates=used)
+            if told(wide) > _TOLD_MORE * told(found[-1]):
+                found.append(wide)
+            break
     return tuple(found)
 
 
@@ -194,26 +194,24 @@ def label_lattice(
             solver would take minutes.
         offset: of all cells, in sides.
     """
+    along = cells_along(rows.points, radius=radius, tail=TAIL)
     used: tuple[int, ...] = ()
-    chosen = None
     for place in np.argsort(-_correlation_ratio(rows), kind="stable").tolist():
         wider = tuple(sorted((*used, place)))
-        lattice = Lattice.over(
-            rows.points, radius=radius, tail=TAIL, coordinates=wider, offset=offset
-        )
-        if chosen is not None and lattice.size == chosen.size:
-            continue  # one cell along this coordinate
-        if chosen is None or lattice.size <= _most_cells(rows, lattice, cells):
-            used, chosen = wider, lattice
-    assert chosen is not None
-    return chosen
+        if not used or (
+            along[place] > 1 and _few_enough(rows, [along[other] for other in wider], cells)
+        ):
+            used = wider
+    return Lattice.over(rows.points, radius=radius, tail=TAIL, coordinates=used, offset=offset)
 
 
-def _most_cells(rows: LatticeRows, lattice: Lattice, cells: float | None) -> float:
-    if cells is not None:
-        return cells
-    axes = sum(size > 1 for size in lattice.shape)
-    return float(min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes)))
+def _few_enough(rows: LatticeRows, shape: Sequence[int], cells: float | None) -> bool:
+    """Whether a lattice of this shape may be used; counted before it is made, since one of very
+    many cells cannot be.
+    """
+    axes = sum(size > 1 for size in shape)
+    most = min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes))
+    return math.prod(shape) <= (most if cells is None else cells)
 
 
 def cell_weights(

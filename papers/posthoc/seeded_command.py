@@ -1,0 +1,87 @@
+"""What commands have in common that measure cells over several seeds: arguments, cached cells, and
+the files that they leave.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from papers.posthoc.settings import SETTINGS
+from papers.result_files import cached_result, write_result
+from reticent.training.progress import Report, bar
+
+Results = dict[str, Any]
+
+
+class Cells:
+    """Results of one seed, each computed once and told about.
+
+    Args:
+        folder: of the cells; made if missing.
+        title: of the reports.
+        total: how many cells there will be.
+        report: told after every cell.
+    """
+
+    def __init__(self, folder: Path, title: str, total: int, report: Report) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._title, self._total, self._report = folder, title, total, report
+        self._done = 0
+
+    def __call__(self, name: str, compute: Callable[[], Results]) -> Results:
+        """What stands in the folder as ``name``, or else computed and left there."""
+        found = cached_result(self._folder / f"{name}.json", compute)
+        self._done += 1
+        self._report(self._title, self._done, self._total, math.nan)
+        return found
+
+
+def seeded_parser(
+    module: str, description: str, *, runs: str, data: bool = True
+) -> argparse.ArgumentParser:
+    """A command line with ``--data``, ``--out`` and ``--seeds``.
+
+    Args:
+        module: that is called, by its whole name.
+        description: the module's own; its first paragraph is shown.
+        runs: of the folder below ``runs``.
+        data: whether there are several data sets, whose name then ends the folder's.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}", description=description.split("\n\n", 1)[0]
+    )
+    if data:
+        parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
+    shown = f"runs/{runs}-DATA" if data else f"runs/{runs}"
+    parser.add_argument("--out", type=Path, help=f"folder (default: {shown})")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.set_defaults(runs=runs)
+    return parser
+
+
+def folder_of(chosen: argparse.Namespace) -> Path:
+    """Where the command leaves its files."""
+    if chosen.out is not None:
+        return Path(chosen.out)
+    return Path("runs") / "-".join([chosen.runs, *([chosen.data] if "data" in chosen else [])])
+
+
+def every_seed(
+    chosen: argparse.Namespace, measure: Callable[[int, Path, Report], Results]
+) -> list[Results]:
+    """What ``measure`` finds for each seed, its folder and a report."""
+    with bar() as report:
+        return [measure(seed, folder_of(chosen) / f"seed{seed}", report) for seed in chosen.seeds]
+
+
+def leave(chosen: argparse.Namespace, name: str, runs: Sequence[Results], page: str) -> None:
+    """Writes results and page as ``name``, and prints where the page is."""
+    folder = folder_of(chosen)
+    write_result(folder / f"{name}.json", json.dumps(runs, indent=2))
+    write_result(folder / f"{name}.md", page)
+    print(folder / f"{name}.md")
