@@ -6,6 +6,7 @@ import pwd
 import resource
 import shutil
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import threading
@@ -324,3 +325,25 @@ def test_a_ledger_that_vanishes_gives_no_answer(
     ledger.close()
     shutil.rmtree(path.parent)
     assert "no ledger here" in outcome(lambda: ledger.reserve(scope, make_event(), answers=1))
+
+
+def test_a_log_that_another_process_takes_over_is_waited_for(tmp_path: Path) -> None:
+    """After a kill the next process reads the log again, and says so with a code of its own."""
+    ledger = Ledger.create(tmp_path / "ledger.db", lock_timeout=30.0)
+    taking_over = """
+import fcntl, os, sys, time
+index = os.open(sys.argv[1], os.O_RDWR)
+fcntl.lockf(index, fcntl.LOCK_EX, 3, 120)  # to write, to move the log, to read it again
+os.pwrite(index, bytes(96), 0)
+print("taken", flush=True)
+time.sleep(0.5)
+"""
+    command = [sys.executable, "-c", taking_over, str(tmp_path / "ledger.db-shm")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "taken\n"
+        started = time.monotonic()
+        with ledger.store.write():
+            assert time.monotonic() - started > 0.3
+    assert ledger.verify().ok
+    ledger.close()

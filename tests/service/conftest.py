@@ -177,16 +177,20 @@ def any_place(make_place: Callable[..., Place], ledger_url: str) -> Place:
 
 
 @pytest.fixture
-def serve_here() -> Iterator[Callable[[Settings], httpx.Client]]:
-    """Serves in this process, in a thread; gives a client without a key."""
+def serve_here() -> Iterator[Callable[..., httpx.Client]]:
+    """Serves in this process, in a thread; gives a client without a key. A second argument is the
+    path under which a server in front of it has it.
+    """
     import uvicorn
 
     from reticent.service.app import create_app
 
     started: list[tuple[Any, threading.Thread, httpx.Client]] = []
 
-    def serve(settings: Settings) -> httpx.Client:
-        config = uvicorn.Config(create_app(settings), port=0, log_config=None, access_log=False)
+    def serve(settings: Settings, under: str = "") -> httpx.Client:
+        config = uvicorn.Config(
+            create_app(settings), port=0, log_config=None, access_log=False, root_path=under
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def values_of(bundle: Bundle) -> dict[str, Any]:
     """Every number and text of a bundle, by the place where it stands."""
     found = {name: np.asarray(array).ravel() for name, array in bundle.arrays.items()}
     settings = json.loads(json.dumps(bundle.settings))
-    settings["receipt"].pop("identifier")  # drawn at random, from nothing
+    if "receipt" in settings:
+        settings["receipt"].pop("identifier")  # drawn at random, from nothing
     return found | {"settings": np.array([json.dumps(settings, sort_keys=True)])}
 
 
@@ -134,6 +136,84 @@ def test_saved_loaded_shown_and_served_at_no_cost(
     assert told.json()["answers"] == expected
     assert told.json()["receipt"] is None
     assert place.spent(RECORDS) == 0
+
+
+def student(X: Any, y: Any) -> Any:
+    """A small published student of noisy labels, whose public pictures and seeds are fixed."""
+    pytest.importorskip("torch")
+    from reticent.systems.private_knn.student import PrivateKNNStudent
+    from reticent.training.students import StudentConfig
+
+    shape = StudentConfig(image_shape=(1, 4, 4), channels=(4, 4), width=8, epochs=1)
+    made = PrivateKNNStudent(
+        epsilon=0.5,
+        delta=1e-5,
+        queries=(20,),
+        neighbours=20,
+        sampling_probability=0.3,
+        feature_map="identity",
+        reduce_to=None,
+        classes=range(10),
+        student=shape,
+        data_set=RECORDS,
+        random_state=0,
+    )
+    return made.fit(X, y, public=PICTURES)
+
+
+PICTURES = np.random.default_rng(10).random((40, 4, 4))
+
+
+def private_pictures(seed: int, n: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return rng.random((n, 4, 4)), rng.integers(0, 10, n)
+
+
+@pytest.mark.slow
+def test_a_bundle_of_a_student_holds_nothing_but_what_its_noisy_labels_taught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = private_pictures(0, 300)
+    same = [student(X, y).bundle() for _ in range(4)]
+    other = private_pictures(1, 277)
+    assert untouched(same, student(*other).bundle()) == []
+    kind = type(student(X, y))
+    made = kind.bundle
+
+    def with_count(model: Any) -> Bundle:
+        bundle = made(model)
+        return replace(bundle, settings={**bundle.settings, "records": len(seen[-1])})
+
+    seen = [X]
+    monkeypatch.setattr(kind, "bundle", with_count)
+    planted = [student(X, y).bundle() for _ in range(4)]
+    seen.append(other[0])
+    assert untouched(planted, student(*other).bundle()) == ["settings"]
+
+
+def test_a_student_is_served_at_no_cost(
+    place: Place, serve_here: Callable[[Settings], httpx.Client], tmp_path: Path
+) -> None:
+    model = student(*private_pictures(0, 300))
+    folder = tmp_path / "bundles" / "student"
+    folder.parent.mkdir()
+    model.save(folder)
+    client = serve_here(place.settings(bundles=folder.parent, trusted_with=()))
+    client.headers["Authorization"] = f"Bearer {place.secret}"
+    (listed,) = client.get("/v1/bundles").json()["bundles"]
+    assert (listed["route"], listed["protects"], listed["subject"]) == ("free", "records", RECORDS)
+    ledger = place.open()
+    before = ledger.anchor()
+    told = client.post(
+        "/v1/bundles/student/answers",
+        json={"rows": PICTURES.reshape(40, 16).tolist()},
+        headers={"Idempotency-Key": "request-1"},
+    )
+    assert told.status_code == 200, told.text
+    assert told.json()["answers"] == model.predict(PICTURES).tolist()
+    assert told.json()["receipt"] is None
+    assert ledger.anchor() == before
+    ledger.close()
 
 
 def test_systems_that_answer_from_the_records_leave_no_bundle(

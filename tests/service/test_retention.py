@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import secrets
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
 
-from reticent.core.errors import AnswerLost, InvalidInput
+from reticent.core.errors import AnswerLost, InvalidInput, LedgerUnavailable
+from reticent.ledger.ledger import Ledger
+from reticent.ledger.store import Store
 from reticent.service.core import Service
 from reticent.service.keys import ApiKey
 from reticent.service.retention import LEAST, Removal, age_of, prune
@@ -30,6 +37,19 @@ def service(any_place: Place) -> Iterator[Service]:
 @pytest.fixture
 def key(any_place: Place, service: Service) -> ApiKey:
     return service.keys.find(any_place.secret)
+
+
+@pytest.fixture
+def careless_sqlite() -> Iterator[None]:
+    """SQLite as its authors build it: removed bytes stay until something else needs the place."""
+
+    def leave(connection: Any, _: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA secure_delete = OFF")
+
+    sa.event.listen(sa.Engine, "connect", leave)
+    yield
+    sa.event.remove(sa.Engine, "connect", leave)
 
 
 def later(days: float) -> Callable[[], float]:
@@ -98,10 +118,11 @@ def test_many_answers_go_in_many_transactions_and_new_ones_stay(
     assert rows(service) == [("removed", False)] * 4 + [("answered", True)]
 
 
+@pytest.mark.usefixtures("careless_sqlite")
 def test_a_removed_answer_is_nowhere_in_the_file(place: Place) -> None:
     service = Service(place.settings())
     key = service.keys.find(place.secret)
-    body = ask(service, key)
+    body = ask(service, key, body=json.dumps({"rows": [[0.3, 0.2]] * 900}).encode())
     assert service.ledger.store.is_sqlite
     path = service.ledger.store.location.path
     files = [path, path.with_name(path.name + "-wal")]
@@ -110,6 +131,62 @@ def test_a_removed_answer_is_nowhere_in_the_file(place: Place) -> None:
     prune(service.ledger.store, older_than=DAY, clock=later(2))
     assert not any(planted in file.read_bytes() for file in files if file.exists())
     service.close()
+
+
+def test_a_log_that_others_still_read_is_told_and_emptied_when_asked_again(place: Place) -> None:
+    service = Service(place.settings())
+    key = service.keys.find(place.secret)
+    body = ask(service, key)
+    path = service.ledger.store.location.path
+    log = path.with_name(path.name + "-wal")
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT body FROM service_answers").fetchall()
+    store = Store(place.ledger, synchronous="NORMAL", lock_timeout=0.2)
+    with pytest.raises(LedgerUnavailable, match="still holds what was removed"):
+        prune(store, older_than=DAY, clock=later(2))
+    assert rows(service) == [("removed", False)]
+    assert body[-60:] in log.read_bytes()
+    reader.close()
+    assert prune(store, older_than=DAY, clock=later(2)) == Removal(0, 0)
+    assert log.read_bytes() == b""
+    store.close()
+    service.close()
+
+
+@pytest.mark.usefixtures("careless_sqlite")
+def test_answers_of_the_schema_before_are_kept_and_can_be_removed_whole(tmp_path: Path) -> None:
+    from alembic import command
+
+    from reticent.ledger import store as stores
+
+    path = tmp_path / "old.db"
+    path.touch()
+    store = Store(path, synchronous="NORMAL")
+    bodies = [secrets.token_bytes(size) for size in (60, 9000)]
+    with store.write() as connection:
+        config = stores._alembic()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0004")
+        for number, body in enumerate(bodies):
+            connection.execute(
+                sa.text(
+                    "INSERT INTO service_answers VALUES ('acme', :name, :digest, 'answered', 1, 1, "
+                    ":name, :name, :body)"
+                ),
+                {"name": f"request-{number}", "digest": bytes(32), "body": body},
+            )
+    with pytest.raises(LedgerUnavailable, match="schema version 0004, expected 0005"):
+        Ledger.open(path)
+    store.close()
+    ledger = Ledger.create(path)
+    with ledger.store.read() as connection:
+        found = connection.execute(sa.text("SELECT body FROM service_answers ORDER BY receipt"))
+        assert [row.body for row in found] == bodies
+    assert prune(ledger.store, older_than=DAY) == Removal(2, 9060)
+    ledger.close()
+    files = [file.read_bytes() for file in tmp_path.iterdir()]
+    assert not any(body[-60:] in content for body in bodies for content in files)
 
 
 def test_over_http_it_is_410(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -86,10 +87,28 @@ def test_parallel_clients_of_two_servers_get_no_more_than_was_granted(
         assert place.spent(RECORDS) == 22 * COST
 
 
-def kill_servers(place: Place, folder: Path, kills: int, *, seed: int) -> None:
-    """Kills servers while clients ask; every answer that a client has is charged and committed,
-    every request is charged once at most, and a repeat never draws again.
+@dataclass(frozen=True)
+class Killed:
+    """What was left after servers were killed.
+
+    Attributes:
+        answers: receipts that clients have.
+        booked: receipts that the ledger's entries name.
+        requests, charges: rows of requests, and entries that charge.
+        again: how many of the answers were asked for again and came as other bytes.
+        spent: micro-epsilon.
     """
+
+    answers: set[str]
+    booked: set[str]
+    requests: int
+    charges: int
+    again: int
+    spent: int
+
+
+def kill_servers(place: Place, folder: Path, kills: int, *, seed: int) -> Killed:
+    """Kills servers while clients ask, and asks for some of their answers again."""
     chance = random.Random(seed)
     seen: dict[str, bytes] = {}
     turn = threading.Lock()
@@ -128,10 +147,7 @@ def kill_servers(place: Place, folder: Path, kills: int, *, seed: int) -> None:
             for thread in threads:
                 thread.join(30)
                 assert not thread.is_alive()
-    assert seen
-    booked = committed_answers(place)
     answers = [json.loads(body) for body in seen.values()]
-    assert {answer["receipt"]["identifier"] for answer in answers} <= booked
     ledger = place.open()
     verified = ledger.verify(receipts=[answer["receipt"] for answer in answers])
     assert verified.ok, verified
@@ -141,20 +157,31 @@ def kill_servers(place: Place, folder: Path, kills: int, *, seed: int) -> None:
             sa.text("SELECT count(*) FROM entries WHERE action = 'reserve'")
         ).scalar_one()
     ledger.close()
-    assert len(rows) == charges == len({row.booked for row in rows})
+    assert len(rows) == len({row.booked for row in rows})
     time.sleep(0.3)
     with running(place.settings(lease=0.2), folder / "log") as server:
         client = server.client(place.secret)
-        for name, body in sorted(seen.items())[:50]:
-            assert ask(client, name).content == body
-    assert place.spent(RECORDS) == 2 * charges * COST
+        again = [ask(client, name).content == body for name, body in sorted(seen.items())[:50]]
+    return Killed(
+        answers={answer["receipt"]["identifier"] for answer in answers},
+        booked=committed_answers(place),
+        requests=len(rows),
+        charges=charges,
+        again=again.count(False),
+        spent=place.spent(RECORDS),
+    )
 
 
 @pytest.mark.slow
 def test_kills_leave_no_answer_uncharged_and_none_drawn_twice(
     any_place: Place, tmp_path: Path
 ) -> None:
-    kill_servers(any_place, tmp_path, 10, seed=1)
+    found = kill_servers(any_place, tmp_path, 10, seed=1)
+    assert found.answers
+    assert found.answers <= found.booked
+    assert found.requests == found.charges
+    assert found.spent == 2 * found.charges * COST
+    assert found.again == 0
 
 
 @pytest.mark.soak
@@ -162,7 +189,12 @@ def test_kills_leave_no_answer_uncharged_and_none_drawn_twice(
 def test_a_thousand_kills_each(
     make_place: Callable[..., Place], ledger_url: str, tmp_path: Path
 ) -> None:
-    kill_servers(make_place(ledger_url, epsilon=1e6), tmp_path, 1000, seed=2)
+    found = kill_servers(make_place(ledger_url, epsilon=1e6), tmp_path, 1000, seed=2)
+    assert found.answers
+    assert found.answers <= found.booked
+    assert found.requests == found.charges
+    assert found.spent == 2 * found.charges * COST
+    assert found.again == 0
 
 
 def test_a_crash_between_charge_and_answer_is_spent_and_never_drawn_again(
@@ -195,8 +227,10 @@ def test_a_crash_between_charge_and_answer_is_spent_and_never_drawn_again(
     assert place.spent(RECORDS) == 2 * COST
 
 
-def replay(place: Place, folder: Path, times: int) -> None:
-    """Sends one request through a proxy that cuts the connection at one byte after another."""
+def replay(place: Place, folder: Path, times: int) -> tuple[int, set[bytes]]:
+    """Sends one request through a proxy that cuts the connection at one byte after another: how
+    often it was cut, and all bodies that came.
+    """
     with running(place.settings(), folder / "log") as server, CuttingProxy(server.port) as proxy:
         bodies: set[bytes] = set()
         whole = len(ask(server.client(place.secret), "measured").content) + 600
@@ -214,22 +248,26 @@ def replay(place: Place, folder: Path, times: int) -> None:
                 if told is not None and told.status_code == 200:
                     bodies.add(told.content)
                 proxy.cut_after = None
-        assert proxy.cuts >= times * 3 // 4
-        assert len(bodies) == 1
-    assert place.spent(RECORDS) == 2 * 2 * COST  # the measured one, and the one
+        return proxy.cuts, bodies
 
 
 @pytest.mark.slow
 def test_an_answer_that_is_cut_off_at_any_byte_is_the_same_when_asked_again(
     place: Place, tmp_path: Path
 ) -> None:
-    replay(place, tmp_path, 20)
+    cuts, bodies = replay(place, tmp_path, 20)
+    assert cuts >= 15
+    assert len(bodies) == 1
+    assert place.spent(RECORDS) == 2 * 2 * COST  # the measured one, and the one
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(4 * 3600)
 def test_a_thousand_replays(any_place: Place, tmp_path: Path) -> None:
-    replay(any_place, tmp_path, 1000)
+    cuts, bodies = replay(any_place, tmp_path, 1000)
+    assert cuts >= 750
+    assert len(bodies) == 1
+    assert any_place.spent(RECORDS) == 2 * 2 * COST  # the measured one, and the one
 
 
 def test_nobody_spends_the_budget_of_another(any_place: Place, tmp_path: Path) -> None:

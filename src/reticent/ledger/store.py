@@ -269,17 +269,21 @@ class Store:
             check_same_file(self.location.path, self._identity)
 
     def checkpoint(self) -> None:
-        """Moves what SQLite's log holds into the file, and empties the log where nobody reads it;
-        nothing on a server.
+        """Moves what SQLite's log holds into the file, and empties the log; nothing on a server.
 
         Raises:
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: could not be written, or somebody reads an older state of it.
         """
         if not self.is_sqlite:
             return
         with self._translated(), self._connect().connect() as connection:
             driver: Any = connection.connection.driver_connection  # outside any transaction
-            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise LedgerUnavailable(
+                f"{self.name}: others read or wrote it for {self.lock_timeout:g} s, and its log "
+                "still holds what was removed; repeat this once they are done"
+            )
 
     def close(self) -> None:
         """Closes idle connections."""
@@ -424,7 +428,9 @@ def _begin_writing(connection: Any, patience: float) -> None:
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > latest:
+                # Also while another process takes over the log of one that was killed.
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() > latest:
                     raise
             else:
                 return

@@ -39,12 +39,14 @@ class AnswerRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         scope["endpoint"] = answers
-        response = await answers(self._service, scope, receive)
+        path = _PATH.fullmatch(scope["path"])
+        assert path is not None  # see takes
+        response = await answers(self._service, path[1], scope, receive)
         await response(scope, receive, send)
 
 
-async def answers(service: Service, scope: Scope, receive: Receive) -> Response:
-    """One answer for each row of a request, charged durably before it is drawn.
+async def answers(service: Service, bundle: str, scope: Scope, receive: Receive) -> Response:
+    """One answer for each row of a request to ``bundle``, charged durably before it is drawn.
 
     Raises:
         ReticentError: why there is none.
@@ -55,8 +57,7 @@ async def answers(service: Service, scope: Scope, receive: Receive) -> Response:
     fields["key"] = key.id
     check_role(key, "client")
     with service.admission.one_of(key.id):
-        path = _PATH.fullmatch(scope["path"])
-        found = service.catalogue.find("" if path is None else path[1], may_ask=key.may_ask)
+        found = service.catalogue.find(bundle, may_ask=key.may_ask)
         found.check_open()
         name = checked_idempotency_key(headers.get("idempotency-key"))
         settings = service.settings

@@ -82,7 +82,8 @@ def prune(
 
     Raises:
         InvalidInput: ``older_than`` is less than an hour.
-        LedgerUnavailable: could not be written; what was removed before stays removed.
+        LedgerUnavailable: could not be written, or others read what was removed; what was removed
+            before stays removed, and repeating it removes the rest.
     """
     if not older_than >= LEAST:
         raise InvalidInput(
@@ -107,7 +108,7 @@ def prune(
         removed += len(rows)
         size += sum(row.size for row in rows)
         last = names[-1]
-    if removed and not dry_run and store.is_sqlite:
+    if not dry_run:
         store.checkpoint()
     return Removal(removed, size)
 

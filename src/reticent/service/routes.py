@@ -138,7 +138,7 @@ async def answers(
     ],
 ) -> Response:
     """One answer for each row, charged durably before it is drawn."""
-    return await answer_route.answers(service, request.scope, request.receive)
+    return await answer_route.answers(service, bundle, request.scope, request.receive)
 
 
 @routes.get("/budget")

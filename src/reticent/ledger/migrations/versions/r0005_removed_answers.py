@@ -43,5 +43,7 @@ def _rebuild() -> None:
         sa.CheckConstraint(_STATES, name="service_answers_state"),
     )
     op.execute("INSERT INTO service_answers_new SELECT * FROM service_answers")
+    # Or the old table's answers would stay in free pages, where no later removal reaches them.
+    op.execute("PRAGMA secure_delete = ON")
     op.drop_table("service_answers")
     op.rename_table("service_answers_new", "service_answers")
