@@ -21,6 +21,7 @@ import httpx
 import uvicorn
 
 from reticent.service.app import create_app
+from reticent.service.connections import Connection
 from reticent.service.logs import configure
 from reticent.service.settings import Settings
 
@@ -117,7 +118,12 @@ def _serve(settings: str, log: str, ready: Connection) -> None:
     listening.bind((known.host, known.port))
     listening.listen(512)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10
+        app,
+        http=Connection,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=10,
     )
     ready.send(listening.getsockname()[1])
     uvicorn.Server(config).run(sockets=[listening])

@@ -37,6 +37,8 @@ def serve(settings: Settings) -> None:
     require("fastapi", extra="service")
     require("prometheus_client", extra="service")
     uvicorn = require("uvicorn", extra="service")
+    from reticent.service.connections import Connection
+
     configure(settings.level)
     sys.setswitchinterval(_TURN)
     options: dict[str, Any] = {
@@ -46,6 +48,7 @@ def serve(settings: Settings) -> None:
         "access_log": False,
         "server_header": False,
         "timeout_graceful_shutdown": _PATIENCE,
+        "http": Connection,
         "h11_max_incomplete_event_size": 2**15,
         "ws": "none",
     }
