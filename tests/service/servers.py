@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import uvicorn
 
+from reticent.service import connections
 from reticent.service.app import create_app
-from reticent.service.connections import Connection
 from reticent.service.logs import configure
 from reticent.service.settings import Settings
 
@@ -119,7 +119,7 @@ def _serve(settings: str, log: str, ready: Connection) -> None:
     listening.listen(512)
     config = uvicorn.Config(
         app,
-        http=Connection,
+        http=connections.Connection,
         log_config=None,
         access_log=False,
         server_header=False,
