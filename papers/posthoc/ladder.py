@@ -4,13 +4,15 @@
 The embedding as it is, its live coordinates, public linear maps, a published obfuscator, and
 networks trained through the noise from random weights and from the live coordinates. Each is
 certified for the *original* embedding and released by the mechanism that does best for it on
-calibration rows; "auto" is the one with the best score there. Delta is 0. The noise depends on the
-radius over epsilon alone, so cells of one ratio are one measurement. Every cell is cached in the
-folder, so an interrupted run continues.
+calibration rows; "auto" is the one with the best score there. Beside them stands randomised
+response on a classifier's label, which serves one task and protects any two inputs. Delta is 0. The
+noise depends on the radius over epsilon alone, so cells of one ratio are one measurement. Every
+cell is cached in the folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -26,8 +28,10 @@ from papers.posthoc.seeded_command import Cells, every_seed, folder_of, leave, s
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.datasets import Dataset, load
+from reticent.demos.label_response import RESPONSE, response_accuracy
 from reticent.systems import Calibration, PosthocEncoder
 from reticent.training.embedder import Embedder
+from reticent.training.heads import HeadConfig, train_head
 from reticent.training.parts import (
     Identity,
     LiveCoordinates,
@@ -47,6 +51,7 @@ RADII = (0.5, 0.2, 0.1)
 LIVE, TRAINED = "live coordinates", "trained, from the live coordinates"
 
 _DRAWS = 3
+_LABEL_EPOCHS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +135,12 @@ class Rungs:
         found["auto"] = {**found[chosen], "by": chosen}
         return found
 
+    def label(self) -> Results:
+        """How often a classifier of the embedding is right without any noise."""
+        config = HeadConfig(epochs=_LABEL_EPOCHS, seed=self.seed)
+        head = train_head(self.train, self.train_labels, config, noise=None, report=self.report)
+        return {"accuracy": float(np.mean(head.predict(self.test) == self.test_labels))}
+
     def _released(self, part: Any, *, epsilon: float, radius: float) -> Results:
         encoder = PosthocEncoder(
             epsilon=epsilon,
@@ -178,7 +189,8 @@ def run(
     Args:
         data: the data set that ``settings`` were made for.
         settings: fixed settings.
-        folder: cells and embedders, by seed; made if missing.
+        folder: cells and embedders, by seed; made if missing. Cells of other ``rows`` or of
+            another seed's embedder stand beside each other.
         radii: of neighbours, l-infinity.
         epsilons: of one answer.
         rows: most training rows that are used after the embedder, drawn by ``seed``; None for all.
@@ -186,7 +198,10 @@ def run(
         embedder_seed: of the embedder.
         report: told about every finished training epoch and cell.
     """
-    total = len(radii) * len(epsilons)
+    total = len(radii) * len(epsilons) + 1
+    of_what = "" if rows is None else f"-{rows}-rows"
+    if embedder_seed != seed:
+        of_what += f"-embedder-{embedder_seed}"
     cell = Cells(folder / f"seed{seed}" / "ladder-cells", "ladder", total, report)
     embedders = folder / f"seed{embedder_seed}"
     embedders.mkdir(parents=True, exist_ok=True)
@@ -196,18 +211,27 @@ def run(
         embedder = cached_embedder(data, settings, embedders, seed=embedder_seed, report=report)
         return Rungs.of(data, embedder, settings, rows=rows, seed=seed, report=report)
 
+    exact = cell(f"label{of_what}", lambda: rungs().label())["accuracy"]
     results: Results = {}
     for radius in radii:
         results[f"{radius:g}"] = {}
         for epsilon in epsilons:
             measured = partial(_measured, rungs, epsilon=epsilon, radius=radius)
-            ratio = f"{radius / epsilon:.6g}"
-            results[f"{radius:g}"][f"{epsilon:g}"] = cell(ratio, measured)
+            found = cell(f"{radius / epsilon:.6g}{of_what}", measured)
+            response = response_accuracy(exact, epsilon=epsilon, classes=data.classes)
+            results[f"{radius:g}"][f"{epsilon:g}"] = {**found, RESPONSE: {"accuracy": response}}
     return results
 
 
 def _measured(rungs: Callable[[], Rungs], *, epsilon: float, radius: float) -> Results:
     return rungs().cell(epsilon=epsilon, radius=radius)
+
+
+_SHOWN = {
+    "auto": "**auto: the best on calibration rows**",
+    RESPONSE: f"{RESPONSE}: one task, any two pictures",
+}
+"""Rows that are no rungs of the embedding."""
 
 
 def markdown(title: str, runs: Sequence[Results], *, notes: Sequence[str] = ()) -> str:
@@ -228,7 +252,7 @@ def markdown(title: str, runs: Sequence[Results], *, notes: Sequence[str] = ()) 
                 with_error(found[name]["accuracy"], errors[radius][epsilon][name]["accuracy"])
                 for epsilon, found in by_epsilon.items()
             ]
-            shown = f"**{name}: the best on calibration rows**" if name == "auto" else name
+            shown = _SHOWN.get(name, name)
             lines.append(f"| {shown} | {' | '.join(cells)} |")
         chosen = " | ".join(found["auto"]["by"] for found in by_epsilon.values())
         lines.append(f"| chosen | {chosen} |")
@@ -258,7 +282,7 @@ def _difference(
     """
     found = means[radius][epsilon]
     if second is None:
-        rungs = [name for name in found if name != "auto"]
+        rungs = [name for name in found if name not in _SHOWN]
         second = max(rungs, key=lambda name: found[name]["accuracy"])
     pairs = [
         {"less": run[radius][epsilon][first]["accuracy"] - run[radius][epsilon][second]["accuracy"]}
@@ -294,26 +318,38 @@ def main(arguments: list[str] | None = None) -> None:
         )
 
     runs = every_seed(chosen, measure)
-    notes = _notes(len(chosen.seeds), one_embedder=chosen.one_embedder, rows=chosen.rows)
+    notes = _notes(chosen)
     title = f"Released functions at a proved epsilon: {chosen.data}"
     leave(chosen, "ladder", runs, markdown(title, runs, notes=notes))
 
 
-def _notes(seeds: int, *, one_embedder: bool, rows: int | None) -> list[str]:
+def _notes(chosen: argparse.Namespace) -> list[str]:
+    seeds, rows = len(chosen.seeds), chosen.rows
+    command = f"python -m papers.posthoc.ladder --data {chosen.data}"
+    for name, given, usual in (
+        ("radius", chosen.radius, RADII),
+        ("epsilon", chosen.epsilon, EPSILONS),
+    ):
+        if tuple(given) != usual:
+            command += f" --{name} " + " ".join(f"{value:g}" for value in given)
+    command += "" if rows is None else f" --rows {rows}"
+    command += " --one-embedder" if chosen.one_embedder else ""
     over = (
         "of one seed"
         if seeds == 1
         else f"mean over {seeds} seeds ± its standard error, "
-        + ("all with one embedder" if one_embedder else "each with an embedder of its own")
+        + ("all with one embedder" if chosen.one_embedder else "each with an embedder of its own")
     )
     used = "the training part" if rows is None else f"{rows:,} training pictures"
     return [
+        f"Printed by `{command}`.",
         f"Accuracy of the server on the held-out part: {over}.",
         f"Everything after the embedder is fitted on {used}: four fifths for",
         "training, the rest to choose each row's mechanism and size. Delta is 0, nothing is",
         "withheld. Neighbours lie within R (l-infinity) in the beta-VAE embedding; every row is",
         "certified for that embedding. The noise depends on R / epsilon alone: cells of one ratio",
-        "are one measurement.",
+        "are one measurement. Randomised response gives the label of a classifier fitted on",
+        "all of these pictures, by expectation.",
         "",
     ]
 
