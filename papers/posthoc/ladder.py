@@ -256,6 +256,8 @@ def markdown(title: str, runs: Sequence[Results], *, notes: Sequence[str] = ()) 
             lines.append(f"| {shown} | {' | '.join(cells)} |")
         chosen = " | ".join(found["auto"]["by"] for found in by_epsilon.values())
         lines.append(f"| chosen | {chosen} |")
+        ahead = " | ".join(_ahead(found) for found in by_epsilon.values())
+        lines.append(f"| ahead on the held-out part | {ahead} |")
         for title_, first, second in (
             ("training that starts at the live coordinates, less these", TRAINED, LIVE),
             ("auto, less the best of all on the held-out part", "auto", None),
@@ -282,14 +284,19 @@ def _difference(
     """
     found = means[radius][epsilon]
     if second is None:
-        rungs = [name for name in found if name not in _SHOWN]
-        second = max(rungs, key=lambda name: found[name]["accuracy"])
+        second = _ahead(found)
     pairs = [
         {"less": run[radius][epsilon][first]["accuracy"] - run[radius][epsilon][second]["accuracy"]}
         for run in runs
     ]
     mean, error = combined(pairs)
     return mean["less"], error["less"]
+
+
+def _ahead(found: Results) -> str:
+    """The rung whose accuracy is the best."""
+    rungs = [name for name in found if name not in _SHOWN]
+    return max(rungs, key=lambda name: float(found[name]["accuracy"]))
 
 
 def main(arguments: list[str] | None = None) -> None:

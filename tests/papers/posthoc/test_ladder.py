@@ -72,6 +72,8 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"| live coordinates | {mean:.3f} ± {error:.3f} |" in text
     gains = [run["0.5"]["5"][ladder.TRAINED]["accuracy"] for run in runs]
     gain = sum(gains) / 2 - mean
+    both = {name: sum(run["0.5"]["5"][name]["accuracy"] for run in runs) for name in rungs}
+    assert f"| ahead on the held-out part | {max(both, key=lambda name: both[name])} |" in text
     assert f"| {RESPONSE}: one task, any two pictures | " in text
     assert f"| training that starts at the live coordinates, less these | {gain:+.3f} ±" in text
 
