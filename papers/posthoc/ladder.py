@@ -24,12 +24,21 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import Cells, every_seed, folder_of, leave, seeded_parser
+from papers.posthoc.seeded_command import (
+    Cells,
+    command_of,
+    every_seed,
+    folder_of,
+    leave,
+    seeded_parser,
+)
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.datasets import Dataset, load
 from reticent.demos.label_response import RESPONSE, response_accuracy
+from reticent.mechanisms import AdditiveMechanism
 from reticent.systems import Calibration, PosthocEncoder
+from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.parts import (
@@ -52,6 +61,7 @@ LIVE, TRAINED = "live coordinates", "trained, from the live coordinates"
 
 _DRAWS = 3
 _LABEL_EPOCHS = 20
+_SERVER_EPOCHS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +69,9 @@ class Rungs:
     """Embeddings of one data set, and what is tried on them.
 
     Attributes:
-        train, test: embeddings, shapes (n, d) and (k, d).
-        train_labels, test_labels: shapes (n,) and (k,).
+        train, server, test: embeddings, shapes (n, d), (m, d) and (k, d): what is released is
+            fitted on the first, servers learn from the second.
+        train_labels, server_labels, test_labels: shapes (n,), (m,) and (k,).
         settings: fixed settings.
         seed: of rows, training, the split for calibration, and of the experiment's noise (so: not
             private).
@@ -68,8 +79,10 @@ class Rungs:
     """
 
     train: Array
+    server: Array
     test: Array
     train_labels: npt.NDArray[np.int64]
+    server_labels: npt.NDArray[np.int64]
     test_labels: npt.NDArray[np.int64]
     settings: TableSettings
     seed: int
@@ -86,12 +99,17 @@ class Rungs:
         seed: int,
         report: Report,
     ) -> Rungs:
-        """Both parts of ``data``, embedded; of the training part at most ``rows`` rows."""
+        """Both parts of ``data``, embedded; what is released is fitted on at most ``rows`` rows of
+        the training part.
+        """
         chosen = np.random.default_rng(seed).permutation(len(data.train_images))[:rows]
+        server = embedder.embed(data.train_images).astype(np.float64)
         return cls(
-            embedder.embed(data.train_images[chosen]).astype(np.float64),
+            server[chosen],
+            server,
             embedder.embed(data.test_images).astype(np.float64),
             data.train_labels[chosen],
+            data.train_labels,
             data.test_labels,
             settings,
             seed,
@@ -138,7 +156,7 @@ class Rungs:
     def label(self) -> Results:
         """How often a classifier of the embedding is right without any noise."""
         config = HeadConfig(epochs=_LABEL_EPOCHS, seed=self.seed)
-        head = train_head(self.train, self.train_labels, config, noise=None, report=self.report)
+        head = train_head(self.server, self.server_labels, config, noise=None, report=self.report)
         return {"accuracy": float(np.mean(head.predict(self.test) == self.test_labels))}
 
     def _released(self, part: Any, *, epsilon: float, radius: float) -> Results:
@@ -152,21 +170,21 @@ class Rungs:
             calibration=Calibration(),
             random_state=self.seed,
         ).fit(self.train, self.train_labels)
-        head, classes, plan = encoder.head_, encoder.classes_, encoder.query_.plan
-        assert head is not None
-        assert classes is not None
-        right = [
-            np.mean(
-                classes[head.predict(encoder.simulate(self.test, seed=draw).values)]
-                == self.test_labels
-            )
-            for draw in range(_DRAWS)
-        ]
+        query = encoder.query_
+        assert isinstance(query.mechanism, AdditiveMechanism)
+        head = train_head(
+            query.network.forward(query.points(self.server)),
+            self.server_labels,
+            HeadConfig(epochs=_SERVER_EPOCHS, seed=self.seed),
+            noise=noise_adder(query.plan.mechanism, query.mechanism.scale),
+            report=self.report,
+        )
+        seen = (encoder.simulate(self.test, seed=draw).values for draw in range(_DRAWS))
         return {
-            "score": plan.utility,
-            "accuracy": float(np.mean(right)),
-            "mechanism": plan.mechanism,
-            "outputs": float(encoder.query_.network.output_dimension),
+            "score": query.plan.utility,
+            "accuracy": float(np.mean([head.predict(rows) == self.test_labels for rows in seen])),
+            "mechanism": query.plan.mechanism,
+            "outputs": float(query.network.output_dimension),
         }
 
 
@@ -193,7 +211,8 @@ def run(
             another seed's embedder stand beside each other.
         radii: of neighbours, l-infinity.
         epsilons: of one answer.
-        rows: most training rows that are used after the embedder, drawn by ``seed``; None for all.
+        rows: most training rows that what is released is fitted and chosen on, drawn by ``seed``;
+            None for all. The embedder and the servers learn from all in any case.
         seed: of everything after the embedder.
         embedder_seed: of the embedder.
         report: told about every finished training epoch and cell.
@@ -304,7 +323,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = seeded_parser("papers.posthoc.ladder", __doc__, runs="posthoc-ladder")
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
-    parser.add_argument("--rows", type=int, help="training rows after the embedder (default: all)")
+    parser.add_argument(
+        "--rows", type=int, help="training rows for what is released (default: all)"
+    )
     parser.add_argument(
         "--one-embedder", action="store_true", help="that of the first seed, for all seeds"
     )
@@ -332,15 +353,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _notes(chosen: argparse.Namespace) -> list[str]:
     seeds, rows = len(chosen.seeds), chosen.rows
-    command = f"python -m papers.posthoc.ladder --data {chosen.data}"
-    for name, given, usual in (
-        ("radius", chosen.radius, RADII),
-        ("epsilon", chosen.epsilon, EPSILONS),
-    ):
-        if tuple(given) != usual:
-            command += f" --{name} " + " ".join(f"{value:g}" for value in given)
-    command += "" if rows is None else f" --rows {rows}"
-    command += " --one-embedder" if chosen.one_embedder else ""
+    command = command_of(
+        chosen,
+        "papers.posthoc.ladder",
+        radius=list(RADII),
+        epsilon=list(EPSILONS),
+        rows=None,
+        one_embedder=False,
+    )
     over = (
         "of one seed"
         if seeds == 1
@@ -351,12 +371,13 @@ def _notes(chosen: argparse.Namespace) -> list[str]:
     return [
         f"Printed by `{command}`.",
         f"Accuracy of the server on the held-out part: {over}.",
-        f"Everything after the embedder is fitted on {used}: four fifths for",
-        "training, the rest to choose each row's mechanism and size. Delta is 0, nothing is",
-        "withheld. Neighbours lie within R (l-infinity) in the beta-VAE embedding; every row is",
+        f"What is released is fitted on {used}: four fifths for training, the rest",
+        "to choose each row's mechanism and size. Embedders and servers learn from the whole",
+        "training part, servers with fresh noise on every batch. Delta is 0, nothing is withheld.",
+        "Neighbours lie within R (l-infinity) in the beta-VAE embedding; every row is",
         "certified for that embedding. The noise depends on R / epsilon alone: cells of one ratio",
-        "are one measurement. Randomised response gives the label of a classifier fitted on",
-        "all of these pictures, by expectation.",
+        "are one measurement. Randomised response gives the label of a classifier that learns from",
+        "the whole training part, by expectation.",
         "",
     ]
 
