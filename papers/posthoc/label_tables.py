@@ -29,6 +29,7 @@ from papers.posthoc.seeded_command import command_of, every_seed, folder_of, see
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
+from reticent.core.checks import count
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
@@ -213,7 +214,11 @@ def run(
         epsilons: of one label.
         iterations: of the solver of tables.
         report: told about training.
+
+    Raises:
+        InvalidParameter: ``iterations`` below 1, before anything is made.
     """
+    count(iterations, name="iterations")
     cells = folder / "label-cells"
     cells.mkdir(parents=True, exist_ok=True)
     embedder = cached_embedder(data, settings, folder, seed=seed, report=report)

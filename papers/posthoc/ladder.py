@@ -34,6 +34,8 @@ from papers.posthoc.seeded_command import (
 )
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
+from reticent.core.checks import count
+from reticent.core.errors import InvalidParameter
 from reticent.datasets import Dataset, load
 from reticent.demos.label_response import RESPONSE, response_accuracy
 from reticent.mechanisms import AdditiveMechanism
@@ -216,7 +218,13 @@ def run(
         seed: of everything after the embedder.
         embedder_seed: of the embedder.
         report: told about every finished training epoch and cell.
+
+    Raises:
+        InvalidParameter: ``rows`` that is no number of training rows, before anything is made.
     """
+    given = len(data.train_images)
+    if rows is not None and count(rows, name="rows") > given:
+        raise InvalidParameter(f"rows={rows}: expected at most the {given} rows of training")
     total = len(radii) * len(epsilons) + 1
     of_what = "" if rows is None else f"-{rows}-rows"
     if embedder_seed != seed:

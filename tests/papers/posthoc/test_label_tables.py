@@ -10,6 +10,7 @@ import pytest
 from papers.posthoc import label_tables
 from papers.posthoc.settings import SETTINGS
 from papers.seeds import combined
+from reticent.core.errors import InvalidParameter
 from reticent.datasets import load
 from reticent.training.progress import silent
 
@@ -63,6 +64,13 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "proved bound, public weights" in text
     assert "| chosen |" in text
     assert "Printed by `python -m this`." in text
+
+
+def test_iterations_below_one_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    settings = {"seed": 0, "radius": 0.5, "epsilons": (1.0,), "report": silent}
+    with pytest.raises(InvalidParameter, match="iterations=0: expected"):
+        label_tables.run(load("digits"), SMALL, tmp_path / "new", iterations=0, **settings)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_page_names_the_command_that_prints_it(

@@ -11,6 +11,7 @@ import pytest
 
 from papers.posthoc import ladder
 from papers.posthoc.settings import SETTINGS
+from reticent.core.errors import InvalidParameter
 from reticent.datasets import load
 from reticent.demos.label_response import RESPONSE
 from reticent.training.progress import silent
@@ -76,6 +77,15 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"| ahead on the held-out part | {max(both, key=lambda name: both[name])} |" in text
     assert f"| {RESPONSE}: one task, any two pictures | " in text
     assert f"| training that starts at the live coordinates, less these | {gain:+.3f} ±" in text
+
+
+@pytest.mark.parametrize("rows", [0, -1, 100_000])
+def test_rows_that_are_not_there_are_refused_before_anything_is_made(
+    rows: int, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidParameter, match=f"rows={rows}: expected"):
+        small(tmp_path / "new", rows=rows)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_page_names_the_command_that_prints_it(
