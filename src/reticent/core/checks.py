@@ -161,6 +161,20 @@ def count(value: Any, *, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_jobs(n_jobs: int | None) -> None:
+    """Nothing, if that many workers can be asked for; before anything is charged.
+
+    Raises:
+        InvalidParameter: neither None nor a whole number other than 0.
+    """
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise InvalidParameter(
+            f"n_jobs={n_jobs!r}: expected a whole number other than 0, or None for one worker, or "
+            "for as many as joblib.parallel_config says"
+        )
+
+
 def counts(values: Any, *, name: str) -> tuple[int, ...]:
     """``values`` as a tuple of integers of at least 1.
 
