@@ -3,9 +3,9 @@
 Neighbours are rows at most the radius apart in the encoded space, so they share every category, and
 sending those along costs nothing: with our releases, with K-norm noise on the rest (a rung), or
 alone (another). Of each release a booster, its shape chosen on a fifth of the released private
-rows, learns from all of them and is scored on released held-out ones; one draw of the noise. With
-``--tuning`` the test rows are not read. Every cut and budget is kept in the folder, so an
-interrupted run continues.
+rows, learns from all of them and is scored on released held-out ones; one draw of the noise. A
+second table has by how much "auto" is above each rung, paired by cut. With ``--tuning`` the test
+rows are not read. Every cut and budget is kept in the folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -176,6 +176,32 @@ def cell(
     return kept
 
 
+_COMPARED = (
+    "| table, within {radius:g} | epsilon | auto above | accuracy | balanced | AUC | nats |\n"
+    "|---|---|---|---|---|---|---|"
+)
+
+
+def compared(data: str, epsilon: float, cells: dict[str, list[Results]]) -> list[str]:
+    """Rows of markdown: by how much "auto" is above each rung, mean and standard error of the
+    differences by cut.
+
+    Args:
+        data, epsilon: as in the table.
+        cells: results of each method, one for each cut.
+    """
+    if "auto" not in cells:
+        return []
+    lines = []
+    for name in (name for name in RUNGS if name in cells):
+        pairs = zip(cells["auto"], cells[name], strict=True)
+        runs = [{score: ours[score] - other[score] for score in _SCORES} for ours, other in pairs]
+        means, errors = combined(runs)
+        numbers = [f"{means[score]:+.4f} ± {errors[score]:.4f}" for score in _SCORES]
+        lines.append(f"| {data} | {epsilon:g} | {name} | {' | '.join(numbers)} |")
+    return lines
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, and print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -195,8 +221,10 @@ def main(arguments: list[str] | None = None) -> None:
         ),
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    verdicts = ["", _COMPARED.format(radius=RADIUS)]
     for data in chosen.data:
         for epsilon in chosen.epsilons:
+            found: dict[str, list[Results]] = {}
             for method in chosen.methods:
                 runs = [
                     cell(
@@ -209,13 +237,15 @@ def main(arguments: list[str] | None = None) -> None:
                     )
                     for seed in range(chosen.seeds)
                 ]
+                found[method] = runs
                 means, errors = combined(runs)
                 numbers = [f"{means[score]:.4f} ± {errors[score]:.4f}" for score in _SCORES]
                 last = [f"{means['seconds']:.1f}", f"{means['server']:.1f}", means["chosen"]]
                 lines.append(
                     f"| {data} | {epsilon:g} | {method} | {' | '.join([*numbers, *last])} |"
                 )
-    text = "\n".join(lines)
+            verdicts += compared(data, epsilon, found)
+    text = "\n".join([*lines, *verdicts])
     write_result(chosen.folder / "table.md", text + "\n")
     print(text)
 

@@ -12,7 +12,17 @@ from sklearn.metrics import log_loss
 
 from papers.power import within
 from papers.power.code_splits import Split
-from papers.power.within import RUNGS, Released, _loss, booster, free_columns, learnt, main, rung
+from papers.power.within import (
+    RUNGS,
+    Released,
+    _loss,
+    booster,
+    compared,
+    free_columns,
+    learnt,
+    main,
+    rung,
+)
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 LABELS = np.random.default_rng(0).integers(0, 2, size=900)
@@ -72,6 +82,15 @@ def test_the_loss_is_scikit_learns_and_a_label_never_seen_costs_most() -> None:
     expected = log_loss(labels, model.predict_proba(held))
     assert _loss(model, held, labels) == pytest.approx(expected, rel=1e-9)
     assert _loss(model, held[:1], np.array([7])) == pytest.approx(-np.log(1e-12))
+
+
+def test_auto_is_compared_with_each_rung_cut_by_cut() -> None:
+    scores = {"balanced_accuracy": 0.6, "auc": 0.7, "information": 0.1}
+    auto = [{**scores, "accuracy": value} for value in (0.72, 0.78)]
+    other = [{**scores, "accuracy": value} for value in (0.70, 0.80)]
+    [line] = compared("toy", 2.0, {"auto": auto, "clear alone": other, "score-noise": other})
+    assert line.startswith("| toy | 2 | clear alone | +0.0000 ± 0.0200 | +0.0000 ± 0.0000 |")
+    assert compared("toy", 2.0, {"clear alone": other}) == []
 
 
 def test_cells_that_stand_in_the_folder_are_not_computed_again(

@@ -46,7 +46,7 @@ def compared(plan: PowerPlan, schema: TabularSchema) -> tuple[str, ...]:
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
     the scores of the protected ones do with the same noise what it does, and more. Where noise is
     small besides, so are the codes, which hide any two records and say nothing that is free: their
-    training would take half of the time of them all.
+    training would take a third of the time of them all.
     """
     radius = plan.radius
     if radius is None:
