@@ -62,6 +62,7 @@ ALL = (
     Benchmark("layered", "intervals, search"),
     Benchmark("jacobians", "linear relaxation, chosen", ("--points", "5")),
     Benchmark("exact_search", "", ("--quick",)),
+    Benchmark("cells", "the same without cells", ("--networks", "3-16-16-4")),
     Benchmark("lipschitz", "HiGHS", ("--quick",)),
     Benchmark("hog", "scikit-image"),
     Benchmark("certified", "plain training"),

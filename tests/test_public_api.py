@@ -61,8 +61,8 @@ PUBLIC = {
         "Reservation Spending Verification check_export"
     ),
     "reticent.lipschitz": (
-        "EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest Limits "
-        "LinearBound LipschitzBound MilpResult OperatorNormBound Output "
+        "CellBound EnumerationBound ExactBound ExactResult IntervalBound LayeredBound LevelTest "
+        "Limits LinearBound LipschitzBound MilpResult OperatorNormBound Output "
         "Violation grid_radius lipschitz_constant milp_lipschitz milp_nearest_violation "
         "nearest_violation snap stability_radius"
     ),

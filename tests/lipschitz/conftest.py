@@ -13,6 +13,7 @@ import pytest
 
 from reticent.core import Box, Norm
 from reticent.lipschitz import (
+    CellBound,
     EnumerationBound,
     IntervalBound,
     LayeredBound,
@@ -139,11 +140,20 @@ OTHER_FAMILIES: dict[str, Callable[[np.random.Generator], Network]] = {
     "average pool": _pool,
 }
 FAMILIES = {**RELU_FAMILIES, **OTHER_FAMILIES}
+
+
+class FewCells(CellBound):
+    """Cells that cost tenths of a second."""
+
+    kind, cells, nodes = "few cells", 24, 20
+
+
 BOUNDS: dict[str, type[LipschitzBound]] = {
     "interval": IntervalBound,
     "enumeration": EnumerationBound,
     "layered": LayeredBound,
     "linear": LinearBound,
+    "cells": FewCells,
 }
 
 PAIRS: list[tuple[str, str]] = [
@@ -151,6 +161,7 @@ PAIRS: list[tuple[str, str]] = [
     *(("enumeration", family) for family in RELU_FAMILIES),
     *(("layered", family) for family in RELU_FAMILIES),
     *(("linear", family) for family in RELU_FAMILIES),
+    *(("cells", family) for family in RELU_FAMILIES if family != "three hidden layers"),
 ]
 NORMS = [
     *(
@@ -169,6 +180,7 @@ NORMS = [
         for norm in ("linf", "l1")
         for output in ("l1", "l2", "linf", "spread")
     ),
+    *(("cells", "linf", output) for output in ("l1", "linf", "spread")),
 ]
 
 

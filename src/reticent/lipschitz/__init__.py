@@ -1,6 +1,7 @@
 """Sound numbers about slopes: upper bounds on local Lipschitz constants, exact ones, and radii."""
 
 from reticent.lipschitz.bounds import LipschitzBound, Output
+from reticent.lipschitz.cells import CellBound
 from reticent.lipschitz.enumeration import EnumerationBound
 from reticent.lipschitz.exact import (
     ExactBound,
@@ -18,6 +19,7 @@ from reticent.lipschitz.operator_norms import OperatorNormBound
 from reticent.lipschitz.radius import LevelTest, grid_radius, snap, stability_radius
 
 __all__ = [
+    "CellBound",
     "EnumerationBound",
     "ExactBound",
     "ExactResult",

@@ -146,6 +146,7 @@ class LipschitzBound(ABC):
         reticent.lipschitz.EnumerationBound: one hidden layer.
         reticent.lipschitz.LayeredBound: two and more hidden layers.
         reticent.lipschitz.ExactBound: the constant itself, at a cost that depends on the point.
+        reticent.lipschitz.CellBound: exact search over a public partition, at a public cost.
     """
 
     kind: ClassVar[str]

@@ -19,6 +19,7 @@ from reticent.core.errors import (
     UnsupportedNorm,
 )
 from reticent.lipschitz import (
+    CellBound,
     EnumerationBound,
     ExactBound,
     IntervalBound,
@@ -50,6 +51,7 @@ def _network(
         ("auto", (20, 5, 2), Norm.LINF, LinearBound),
         ("linear", (3, 5, 2), Norm.L1, LinearBound),
         ("exact", (3, 5, 5, 2), Norm.LINF, ExactBound),
+        ("cells", (2, 3, 2), Norm.LINF, CellBound),
         ("layered", (3, 5, 2), Norm.L1, LayeredBound),
         ("enumeration", (3, 5, 5, 2), Norm.LINF, EnumerationBound),
         ("interval", (3, 5, 2), Norm.LINF, IntervalBound),
@@ -68,9 +70,9 @@ def test_refusals() -> None:
     network = from_torch(_network(3, 5, 2), (3,))
     smooth = from_torch(_network(3, 5, 2, activation=torch.nn.Tanh), (3,))
     box = Box.cube(3, 2.0)
-    with pytest.raises(UnknownName, match="exact, layered"):
+    with pytest.raises(UnknownName, match="exact, cells, layered"):
         bound_of("milp", network, domain=box, input_norm=Norm.LINF, output=Norm.L1)
-    for name in ("exact", "layered", "enumeration"):
+    for name in ("exact", "cells", "layered", "enumeration"):
         with pytest.raises(UnsupportedNetwork):
             bound_of(name, smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1)
         with pytest.raises(UnsupportedNorm):
@@ -149,3 +151,23 @@ def test_an_exact_certificate_serves_on_the_global_path(
         loaded.simulate(points, seed=3).values, encoder.simulate(points, seed=3).values
     )
     assert encoder.release(points).values.shape == (20, 2)
+
+
+def test_cells_that_are_searched_before_serve_on_the_local_path(
+    data: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    class FewCells(CellBound):
+        kind, cells, nodes = "few cells", 32, 50
+
+    encoder = _encoder(certificate=FewCells, path="local").fit(*data)
+    assert encoder.query_.test is not None
+    folder = encoder.save(tmp_path / "bundle")
+    loaded = PosthocEncoder.load(folder, certificate=FewCells)
+    points = np.random.default_rng(2).normal(size=(20, 3))
+    np.testing.assert_array_equal(
+        loaded.simulate(points, seed=3).values, encoder.simulate(points, seed=3).values
+    )
+    direct = _encoder(certificate="enumeration", path="local").fit(*data)
+    assert encoder.query_.plan.proposal <= direct.query_.plan.proposal
+    # Nothing that a bundle says about cells is taken on trust: there is nothing.
+    assert not any("cell" in name for name in encoder.query_.describe()[1])

@@ -54,8 +54,10 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
             number of inputs), "operator-norm" (affine maps and sorted pairs), "exact" (the constant
             itself, by complete search; small ReLU networks and l-infinity only, and
-            ``path="global"``: the time of a search depends on the point), or your own subclass of
-            ``LipschitzBound``, for whose soundness you vouch.
+            ``path="global"``: the time of a search depends on the point), "cells" (exact search
+            over a public partition before any point is seen; deep ReLU networks of up to about four
+            inputs, l-infinity, both paths), or your own subclass of ``LipschitzBound``, for whose
+            soundness you vouch.
         mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto"
             every mechanism is tried on a network that does not depend on it; a part that is trained
             for its release is trained for "k-norm-linf", and with a delta of 1e-3 or more for
