@@ -22,6 +22,7 @@ from papers.power.within import (
     learnt,
     main,
     rung,
+    sided,
 )
 from reticent.tables import Categorical, Numeric, TabularSchema
 
@@ -60,6 +61,27 @@ def test_every_rung_is_learnt_from(name: str) -> None:
         assert found["accuracy"] == pytest.approx(0.9, abs=0.05)
     elif name == "raw columns":  # each with half of epsilon
         assert found["accuracy"] < 0.85
+
+
+def test_one_bit_about_two_labels_is_answered_as_often_rightly_as_it_should() -> None:
+    """The number is the label here, and the category says nothing of it: randomised response on
+    what is nearly always right.
+    """
+    part = mixed()
+    random = np.random.default_rng(3)
+    parts = []
+    for table, labels in (part.public, part.private, part.test):
+        rows = table.copy()
+        rows[:, 0] = random.choice(["a", "b"], len(rows))
+        rows[:, 1] = 0.5 * labels + 0.5 * random.random(len(rows))
+        parts.append((rows, labels))
+    found = sided(Split(part.schema, *parts, 0), 2.0)
+    named, labels = found.private[:, -2:].argmax(axis=1), parts[1][1]
+    assert found.private.shape == (300, 1 + 2 + 2 + 2)
+    right = np.exp(2.0) / (1.0 + np.exp(2.0))
+    assert (named == labels).mean() == pytest.approx(right, abs=0.07)
+    sure = sided(Split(part.schema, *parts, 0), 12.0).private[:, -2:].argmax(axis=1)
+    assert (sure == labels).mean() > 0.97
 
 
 def test_a_shape_is_chosen_on_private_rows_alone() -> None:
