@@ -157,8 +157,13 @@ class Answering:
         reservation = charge.reservation
         assert reservation is not None
         receipt = release.receipt
+        stated = receipt.to_dict()
         body = answer_body(
-            release, bundle.identity, bundle.widest(release.values), self._signer.receipt(receipt)
+            release,
+            bundle.identity,
+            bundle.widest(release.values),
+            receipt=stated,
+            signature=self._signer.receipt(stated),
         )
 
         def store(page: Page) -> None:
