@@ -38,7 +38,9 @@ def answers_in_parallel(
         Values and which of them are withheld, as ``query.answer`` does.
     """
     many = type(sampler) in RELEASE_SAMPLERS.values()
-    parts = min(effective_n_jobs(n_jobs), len(inputs) // _LEAST_ROWS) if many else 1
+    parts = len(inputs) // _LEAST_ROWS if many else 1
+    if parts > 1:
+        parts = min(effective_n_jobs(n_jobs), parts)
     if parts <= 1:
         values, withheld = query.answer(inputs, sampler=sampler)
         return values, withheld
