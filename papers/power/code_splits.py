@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from papers.power.parts import Parts
 from papers.power.settings import TABLES, settings_of
 from reticent.core.errors import UnknownName
+from reticent.datasets import load_fashion
 from reticent.demos.power.demo import demo_table
 from reticent.tables.attributes import Numeric
 from reticent.tables.schema import TabularSchema
@@ -48,8 +49,16 @@ _SHIPPED: dict[str, tuple[Callable[..., Any], Callable[[], TabularSchema]]] = {
     "wine": (load_wine, wine_schema),
 }
 
-DATA = (*TABLES, *_SHIPPED)
-"""Tables with settings, and those that scikit-learn ships."""
+PULLOVERS = "pullovers"
+"""Fashion-MNIST as a table of 49 numbers, the means of cells of 4 x 4 pixels: is it a pullover? The
+ankle boots, the last class, are left out, so one row in nine is. No setting was chosen on it."""
+
+DATA = (*TABLES, *_SHIPPED, PULLOVERS)
+"""Tables with settings, those that scikit-learn ships, and ``PULLOVERS``."""
+
+_PULLOVER, _BOOT = 2, 9
+_CELLS = 7
+_PULLOVER_ROWS = 4_000  # public ones, and as many private
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +79,8 @@ class Split:
 
 
 def split(data: str, *, seed: int, tuning: bool) -> Split:
-    """The table called ``data``; scikit-learn's are cut 2 : 2 : 1 at random.
+    """The table called ``data``; scikit-learn's are cut 2 : 2 : 1 at random, and of the pullovers
+    the official test part is held out.
 
     Raises:
         UnknownName: there is no such table.
@@ -85,6 +95,8 @@ def split(data: str, *, seed: int, tuning: bool) -> Split:
             (parts.test_rows, parts.test_labels),
             seed,
         )
+    if data == PULLOVERS:
+        return _pullovers(seed=seed, tuning=tuning)
     if data not in _SHIPPED:
         raise UnknownName(f"data={data!r}: expected one of {', '.join(DATA)}")
     load, schema = _SHIPPED[data]
@@ -100,3 +112,34 @@ def split(data: str, *, seed: int, tuning: bool) -> Split:
         (rows[test], labels[test]),
         seed,
     )
+
+
+def _pullovers(*, seed: int, tuning: bool) -> Split:
+    """Public and private rows of the training part, and the whole test part; for tuning the rest of
+    the training part in place of it.
+    """
+    source = load_fashion()
+    count = _PULLOVER_ROWS
+    rows, labels = _cells(source.train_images, source.train_labels)
+    order = np.random.default_rng(seed).permutation(len(rows))
+    public, private, rest = np.split(order, (count, 2 * count))
+    held = (
+        (rows[rest[:count]], labels[rest[:count]])
+        if tuning
+        else _cells(source.test_images, source.test_labels)
+    )
+    return Split(
+        TabularSchema.numbers(_CELLS**2, 0, 1),
+        (rows[public], labels[public]),
+        (rows[private], labels[private]),
+        held,
+        seed,
+    )
+
+
+def _cells(images: npt.NDArray[Any], classes: npt.NDArray[np.int64]) -> Rows:
+    kept = classes != _BOOT
+    side = images.shape[-1] // _CELLS
+    cells = images[kept].reshape(-1, _CELLS, side, _CELLS, side).mean(axis=(2, 4))
+    rows = cells.reshape(len(cells), -1).astype(np.float64)
+    return rows, (classes[kept] == _PULLOVER).astype(np.int64)

@@ -12,7 +12,18 @@ from sklearn.metrics import log_loss
 
 from papers.power import within
 from papers.power.code_splits import Split
-from papers.power.within import RUNGS, Released, _loss, booster, free_columns, learnt, main, rung
+from papers.power.within import (
+    RUNGS,
+    Released,
+    _loss,
+    booster,
+    compared,
+    free_columns,
+    learnt,
+    main,
+    rung,
+    sided,
+)
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 LABELS = np.random.default_rng(0).integers(0, 2, size=900)
@@ -52,6 +63,27 @@ def test_every_rung_is_learnt_from(name: str) -> None:
         assert found["accuracy"] < 0.85
 
 
+def test_one_bit_about_two_labels_is_answered_as_often_rightly_as_it_should() -> None:
+    """The number is the label here, and the category says nothing of it: randomised response on
+    what is nearly always right.
+    """
+    part = mixed()
+    random = np.random.default_rng(3)
+    parts = []
+    for table, labels in (part.public, part.private, part.test):
+        rows = table.copy()
+        rows[:, 0] = random.choice(["a", "b"], len(rows))
+        rows[:, 1] = 0.5 * labels + 0.5 * random.random(len(rows))
+        parts.append((rows, labels))
+    found = sided(Split(part.schema, *parts, 0), 2.0)
+    named, labels = found.private[:, -2:].argmax(axis=1), parts[1][1]
+    assert found.private.shape == (300, 1 + 2 + 2 + 2)
+    right = np.exp(2.0) / (1.0 + np.exp(2.0))
+    assert (named == labels).mean() == pytest.approx(right, abs=0.07)
+    sure = sided(Split(part.schema, *parts, 0), 12.0).private[:, -2:].argmax(axis=1)
+    assert (sure == labels).mean() > 0.97
+
+
 def test_a_shape_is_chosen_on_private_rows_alone() -> None:
     """With other held-out rows the same server answers."""
     part = mixed()
@@ -72,6 +104,15 @@ def test_the_loss_is_scikit_learns_and_a_label_never_seen_costs_most() -> None:
     expected = log_loss(labels, model.predict_proba(held))
     assert _loss(model, held, labels) == pytest.approx(expected, rel=1e-9)
     assert _loss(model, held[:1], np.array([7])) == pytest.approx(-np.log(1e-12))
+
+
+def test_auto_is_compared_with_each_rung_cut_by_cut() -> None:
+    scores = {"balanced_accuracy": 0.6, "auc": 0.7, "information": 0.1}
+    auto = [{**scores, "accuracy": value} for value in (0.72, 0.78)]
+    other = [{**scores, "accuracy": value} for value in (0.70, 0.80)]
+    [line] = compared("toy", 2.0, {"auto": auto, "clear alone": other, "score-noise": other})
+    assert line.startswith("| toy | 2 | clear alone | +0.0000 ± 0.0200 | +0.0000 ± 0.0000 |")
+    assert compared("toy", 2.0, {"clear alone": other}) == []
 
 
 def test_cells_that_stand_in_the_folder_are_not_computed_again(

@@ -53,15 +53,18 @@ def made_query(
     outputs: int = 1,
     seed: int = 0,
     schema: TabularSchema = SCHEMA,
+    columns: tuple[int, ...] = (),
 ) -> ProtectedQuery:
     """A release with random weights, each row nearly as steep as it may be."""
     random = np.random.default_rng(seed)
     shared = AttributeRadii.of(radius, schema) if isinstance(radius, dict) else radius
     protection = Protection(schema, shared)
-    plan = PowerPlan(mechanism=mechanism, epsilon=epsilon, delta=0.0, radius=shared)
+    plan = PowerPlan(
+        mechanism=mechanism, epsilon=epsilon, delta=0.0, radius=shared, columns=columns
+    )
     free, width = 1 + len(protection.free), 4
     if mechanism == "clear-noise":
-        reader = _network(random, free + len(protection.protected), 1)
+        reader = _network(random, free + (len(columns) or len(protection.protected)), 1)
         return ProtectedQuery(schema, None, reader, plan)
     first = random.normal(size=(width, len(protection.protected)))
     steep = np.array([protection.weight(np.rint(row * 1e6)) for row in first]) / 1e6

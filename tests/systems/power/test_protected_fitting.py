@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from reticent import PowerEncoder
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import train_server
+from reticent.systems.power.mechanism_choice import compared
 from reticent.systems.power.protected_query import ProtectedQuery
-from reticent.systems.power.query import PROTECTED
+from reticent.systems.power.query import PROTECTED, PowerPlan
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 ANY = float("inf")
@@ -65,6 +68,62 @@ def test_auto_compares_all_and_takes_the_best() -> None:
     assert names[0] in PROTECTED  # codes hide the sex too, which nobody asked for
     utilities = [plan.utility for plan in fitted.considered_]
     assert utilities == sorted(utilities, reverse=True)
+
+
+@pytest.mark.parametrize("radius", [0.1, {**dict.fromkeys("abcd", 0.1), "sex": 0.0}])
+def test_noise_is_put_on_the_columns_that_say_something(radius: object) -> None:
+    """Of four numbers the third alone decides, and its noise is the least when it is alone."""
+    schema = TabularSchema((*(Numeric(name, 0, 1) for name in "abcd"), SCHEMA.attributes[1]))
+    random = np.random.default_rng(0)
+    table = np.empty((1_500, 5), dtype=object)
+    table[:, :4] = random.random((1_500, 4))
+    table[:, 4] = random.choice(["f", "m"], 1_500)
+    labels = (table[:, 2].astype(float) > 0.5).astype(np.int64)
+    fitted = PowerEncoder(
+        epsilon=1.0,
+        delta=0.0,
+        radius=radius,
+        schema=schema,
+        mechanism="clear-noise",
+        epochs=4,
+        random_state=0,
+    ).fit(table, labels)
+    assert fitted.query_.plan.columns == (2,)
+    all_four = [plan.information for plan in fitted.considered_ if not plan.columns]
+    assert len(all_four) == 1
+    assert fitted.query_.plan.information > all_four[0] + 0.02
+
+
+def test_more_coordinates_than_noise_is_drawn_for_are_answered_in_part() -> None:
+    rows = np.random.default_rng(0).random((300, 70))
+    labels = (rows[:, 5] > 0.5).astype(np.int64)
+    fitted = PowerEncoder(
+        epsilon=1.0,
+        delta=0.0,
+        radius=0.1,
+        schema=TabularSchema.numbers(70, 0, 1),
+        mechanism="clear-noise",
+        epochs=1,
+        random_state=0,
+    ).fit(rows, labels)
+    assert 5 in fitted.query_.plan.columns
+    assert all(1 <= len(plan.columns) <= 4 for plan in fitted.considered_)
+
+
+@pytest.mark.parametrize(
+    ("radius", "epsilon", "codes"),
+    [(0.1, 1.0, False), (0.1, 0.3, True), (0.5, 1.0, True), (0.9, 9.0, True)],
+)
+def test_codes_are_compared_where_noise_is_large_or_nothing_is_free(
+    radius: float, epsilon: float, codes: bool
+) -> None:
+    plan = PowerPlan(mechanism="code", codes=(0, 1), epsilon=epsilon, delta=0.0, radius=radius)
+    assert ("score-code" in compared(plan, SCHEMA)) is codes
+    assert ("k-norm-l2" in compared(plan, SCHEMA)) is (radius == 0.9)
+    only = TabularSchema.numbers(3, 0, 1)
+    assert {"score-code", "k-norm-l2", "score-noise"} <= set(
+        compared(replace(plan, radius=0.1), only)
+    )
 
 
 def test_where_everything_is_protected_codes_win() -> None:

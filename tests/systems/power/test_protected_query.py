@@ -85,6 +85,35 @@ def test_what_is_stored_answers_alike(mechanism: str, radius: float | dict[str, 
     assert first.shape == (50, query.outputs)
 
 
+@pytest.mark.parametrize("radius", [0.1, RADII])
+def test_noise_on_some_columns_is_that_of_as_many(radius: float | dict[str, float]) -> None:
+    """An oracle for the mean magnitude of K-norm noise: m / epsilon radii in the norm, of m
+    coordinates; in l-infinity too, where the magnitude is a Gamma(m) variable.
+    """
+    query = made_query("clear-noise", radius, epsilon=2.0, columns=(0, 2))
+    encoded = np.repeat(SCHEMA.encode(rows(1, seed=5)), 4_000, axis=0)
+    told = query.private_answer(encoded, sampler=SeededSampler(1))
+    assert told.shape == (4_000, 2)
+    whole = query.protection.steps(encoded)[:, [0, 2]] / 4096
+    order = 2 if isinstance(radius, float) else np.inf
+    size = np.linalg.norm(told - whole, ord=order, axis=1)
+    assert size.mean() == pytest.approx(2 / 2.0, rel=0.05)
+    loaded = stored_query(*query.describe())
+    assert loaded.plan == query.plan
+    again = loaded.answer(encoded[:20], sampler=SeededSampler(3))[0]
+    assert np.array_equal(again, query.answer(encoded[:20], sampler=SeededSampler(3))[0])
+
+
+def test_columns_that_are_not_there_are_refused() -> None:
+    settings, arrays = made_query("clear-noise", 0.1, columns=(0, 2)).describe()
+    for columns in ([0, 99], [2, 0], [0, 0]):
+        settings["plan"]["columns"] = columns
+        with pytest.raises(CorruptBundle):
+            stored_query(settings, arrays)
+    with pytest.raises(InvalidParameter, match="other than clear-noise"):
+        PowerPlan(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=0.1, columns=(0,))
+
+
 def test_a_row_has_one_answer_in_any_batch() -> None:
     """Its constants come from doubles; if they depended on the batch, neighbours could differ."""
     query = made_query("score-noise", RADII, seed=2)

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
 
-from reticent.core.errors import CalibrationFailed, InvalidParameter
+from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.mechanisms import StabilityResponse
 from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
@@ -23,6 +26,7 @@ from reticent.systems.power.query import PowerPlan, rank
 from reticent.systems.power.score_fitting import label_shares
 from reticent.systems.power.scoring import Scores, prediction_scores
 from reticent.tables.schema import TabularSchema
+from reticent.training.noise import training_noise
 from reticent.training.power.partial_lipschitz import (
     PartialLipschitzConfig,
     train_partial_scores,
@@ -34,6 +38,16 @@ Array = npt.NDArray[np.float64]
 
 _DROPOUTS = (0.0, 0.3)  # of free coordinates: none where rows are many, some where they are few
 _DRAWS = 4  # of the noise, for each calibration row
+_SIZES = (1, 2, 3, 4)  # numbers of coordinates that are compared with all of them
+_RANKED_ROWS = 5_000  # public rows, at most, on which coordinates are ranked
+_RANKING: dict[str, Any] = {
+    "learning_rate": 0.1,
+    "max_leaf_nodes": 8,
+    "max_iter": 40,
+    "l2_regularization": 1.0,
+    "early_stopping": False,
+}
+_LEAST = 1e-12
 
 
 def fit_protected(
@@ -60,7 +74,6 @@ def fit_protected(
     Raises:
         InvalidParameter: a radius that leaves no attribute of the schema free or protected as a
             whole, or no hidden width.
-        CalibrationFailed: noise on the columns alone was asked for, and they are too many.
     """
     assert required.radius is not None  # the plan refuses it
     protection = Protection(schema, required.radius)
@@ -68,24 +81,21 @@ def fit_protected(
         raise InvalidParameter("hidden=(): expected a width, of the layers of scores and models")
     queries: list[ProtectedQuery] = []
     dropout: float | None = None
-    for mechanism in mechanisms:
-        if mechanism == "clear-noise" and (
-            protection.norm is Norm.L2 and len(protection.protected) > MOST_L2_COORDINATES
-        ):
-            continue
-        sizes = settings.outputs if mechanism == "score-noise" else (1,)
-        for size in sizes:
+    # The share of dropout is settled by what is trained first, and a reader takes the least time.
+    for mechanism in sorted(mechanisms, key=lambda name: name != "clear-noise"):
+        plan = replace(required, mechanism=mechanism, delta=0.0, codes=())
+        tried: list[tuple[PowerPlan, int]]
+        if mechanism == "clear-noise":
+            sets = column_sets(protection, rows, epsilon=required.epsilon, seed=settings.seed)
+            tried = [(replace(plan, columns=columns), 1) for columns in sets]
+        else:
+            sizes = settings.outputs if mechanism == "score-noise" else (1,)
+            tried = [(plan, size) for size in sizes]
+        for asked, size in tried:
             shares = _DROPOUTS if dropout is None else (dropout,)
-            found = list(
-                _queries(protection, required, rows, mechanism, size, settings, shares, report)
-            )
+            found = list(_queries(protection, asked, rows, size, settings, shares, report))
             dropout = shares[_first(found)]
             queries += found
-    if not queries:
-        raise CalibrationFailed(
-            f"mechanism='clear-noise': {len(protection.protected)} protected coordinates are more "
-            f"than the {MOST_L2_COORDINATES} that noise in l2 is drawn for; allow 'score-noise'"
-        )
     best = queries[_first(queries)]
     return best, tuple(sorted((query.plan for query in queries), key=rank))
 
@@ -96,25 +106,23 @@ def _first(queries: Sequence[ProtectedQuery]) -> int:
 
 def _queries(
     protection: Protection,
-    required: PowerPlan,
+    plan: PowerPlan,
     rows: PublicRows,
-    mechanism: str,
     outputs: int,
     settings: FitSettings,
     dropouts: Sequence[float],
     report: Report,
 ) -> Iterator[ProtectedQuery]:
     """One query for each share of dropout, scored."""
-    plan = replace(required, mechanism=mechanism, delta=0.0, codes=())
     free, near = protection.given(rows.train), protection.steps(rows.train) / UNIT
     for dropout in dropouts:
         config = PartialLipschitzConfig(
-            epsilon=required.epsilon,
+            epsilon=plan.epsilon,
             norm=protection.norm,
             groups=tuple(
                 (part.stop - part.start, one_hot) for part, one_hot, _ in protection.groups
             ),
-            answer="levels" if mechanism == "score-levels" else "noise",
+            answer="levels" if plan.mechanism == "score-levels" else "noise",
             outputs=outputs,
             hidden=settings.hidden[0],
             epochs=2 * settings.epochs,
@@ -123,8 +131,9 @@ def _queries(
             answer_unit=ANSWER_UNIT,
             seed=settings.seed,
         )
-        if mechanism == "clear-noise":
-            model = train_reader(free, near, rows.train_labels, config, report=report)
+        if plan.mechanism == "clear-noise":
+            told = near[:, list(plan.columns)] if plan.columns else near
+            model = train_reader(free, told, rows.train_labels, config, report=report)
             query = ProtectedQuery(protection.schema, None, model, plan)
         else:
             trained = train_partial_scores(
@@ -137,6 +146,58 @@ def _queries(
             query,
             plan=replace(plan, utility=found.of(plan.scoring), information=found.information),
         )
+
+
+def column_sets(
+    protection: Protection, rows: PublicRows, *, epsilon: float, seed: int
+) -> list[tuple[int, ...]]:
+    """Places of the protected coordinates that "clear-noise" may answer about: all of them, (),
+    unless they are more than noise is drawn for, and the best of some others.
+
+    Noise of m coordinates in l2 has a variance that grows with m + 1, so what says little about the
+    label is better left out. Coordinates are ranked by what each, alone with its noise, adds to the
+    free ones; then the first, the first two and so on are compared. A booster learns from some of
+    the public rows and is scored on the others.
+
+    Args:
+        protection: what is free and what is protected.
+        rows: public rows.
+        epsilon: above 0.
+        seed: of rows and noise.
+    """
+    torch.manual_seed(seed)
+    random, norm = np.random.default_rng(seed), protection.norm
+    count = len(protection.protected)
+    train = random.permutation(len(rows.train))[:_RANKED_ROWS]
+    held = random.permutation(len(rows.held))[:_RANKED_ROWS]
+    parts = [
+        (rows.train[train], rows.train_labels[train]),
+        (rows.held[held], rows.held_labels[held]),
+    ]
+    free = [protection.given(values) for values, _ in parts]
+    near = [protection.steps(values) / UNIT for values, _ in parts]
+    targets = [labels for _, labels in parts]
+
+    def loss(places: tuple[int, ...]) -> float:
+        noise = [training_noise(len(part), len(places), output_norm=norm) for part in near]
+        noisy = [
+            part[:, list(places)] + drawn.numpy() / epsilon
+            for part, drawn in zip(near, noise, strict=True)
+        ]
+        seen = [np.column_stack(pair) for pair in zip(free, noisy, strict=True)]
+        model = HistGradientBoostingClassifier(**_RANKING, random_state=seed)
+        model.fit(seen[0], targets[0])
+        known = np.isin(targets[1], model.classes_)
+        chances = model.predict_proba(seen[1][known])
+        right = np.searchsorted(model.classes_, targets[1][known])
+        return -float(np.log(np.maximum(chances[np.arange(len(right)), right], _LEAST)).mean())
+
+    alone = np.array([loss((place,)) for place in range(count)])
+    order = np.argsort(alone, kind="stable")
+    tried = [tuple(sorted(int(place) for place in order[:size])) for size in _SIZES if size < count]
+    losses = [float(alone.min()) if len(places) == 1 else loss(places) for places in tried]
+    best = [tried[int(np.argmin(losses))]] if tried else []
+    return [*best, *([()] if norm is not Norm.L2 or count <= MOST_L2_COORDINATES else [])]
 
 
 def held_scores(query: ProtectedQuery, rows: PublicRows, *, seed: int) -> Scores:

@@ -1,9 +1,9 @@
 """A fitted release of rows of which some attributes are free: a public model of the free ones and
 of one noisy answer about the others.
 
-Three answers. *Scores with noise* and *level response* read Lipschitz scores, *clear and noise*
-the protected coordinates themselves. What is released is the answer, and what a public model makes
-of it and of the free coordinates: log odds of the labels.
+Three answers. *Scores with noise* and *level response* read Lipschitz scores, *clear and noise* the
+protected coordinates themselves, all or some of them. What is released is the answer, and what a
+public model makes of it and of the free coordinates: log odds of the labels.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class ProtectedQuery:
             or (self.scores is None) != (self.plan.mechanism == "clear-noise")
             or (self.scores is not None and self.scores.protection != self.protection)
             or (self.plan.mechanism == "score-levels" and self.values != 1)
+            or max(self.plan.columns, default=-1) >= len(self.protection.protected)
             or self.model.input_shape != (1 + len(self.protection.free) + self.values,)
         ):
             raise CorruptBundle("bundle: its scores do not fit its mechanism, schema or radii")
@@ -92,7 +93,9 @@ class ProtectedQuery:
     @property
     def values(self) -> int:
         """Numbers in one private answer."""
-        return len(self.protection.protected) if self.scores is None else self.scores.outputs
+        if self.scores is not None:
+            return self.scores.outputs
+        return len(self.plan.columns) or len(self.protection.protected)
 
     @cached_property
     def mechanism(self) -> KNormMechanism | StabilityResponse:
@@ -120,7 +123,10 @@ class ProtectedQuery:
 
     def steps(self, rows: Array) -> Array:
         """What is hidden, in whole steps, shape (n, values). Private."""
-        return self.protection.steps(rows) if self.scores is None else self.scores.steps(rows)
+        if self.scores is not None:
+            return self.scores.steps(rows)
+        steps = self.protection.steps(rows)
+        return steps[:, list(self.plan.columns)] if self.plan.columns else steps
 
     def levels(self, rows: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """For "score-levels" the side of the score and its distance from the other side in whole

@@ -78,6 +78,8 @@ class PowerPlan:
         scoring: one of ``SCORINGS``.
         model: with the mechanism "score-code", the kind of public model; "" otherwise.
         response: with the mechanism "score-code", how its channel was made; "" otherwise.
+        columns: with the mechanism "clear-noise", rising places among the protected coordinates of
+            those that are answered about; () for all of them, and with others.
     """
 
     mechanism: str
@@ -90,6 +92,7 @@ class PowerPlan:
     scoring: str = "information"
     model: str = ""
     response: str = ""
+    columns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
@@ -125,6 +128,15 @@ class PowerPlan:
                 f"codes={self.codes!r}: expected two or more for the mechanism code, none for "
                 "others"
             )
+        if not isinstance(self.columns, (list, tuple)):
+            raise InvalidParameter(f"columns={self.columns!r}: expected a list of places")
+        places = tuple(count(place, name="columns", minimum=0) for place in self.columns)
+        object.__setattr__(self, "columns", places)
+        if list(places) != sorted(set(places)) or (places and self.mechanism != "clear-noise"):
+            raise InvalidParameter(
+                f"columns={self.columns!r}: expected rising places, and none for mechanisms other "
+                "than clear-noise"
+            )
         one_of(self.scoring, SCORINGS, name="scoring")
         scored = self.mechanism == "score-code"
         if (self.model in PUBLIC_MODELS) != scored or (self.response in RESPONSES) != scored:
@@ -136,7 +148,8 @@ class PowerPlan:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, the constructor's arguments."""
         radius = self.radius.to_dict() if isinstance(self.radius, AttributeRadii) else self.radius
-        return {**asdict(self), "codes": list(self.codes), "radius": radius}
+        lists = {"codes": list(self.codes), "columns": list(self.columns)}
+        return {**asdict(self), **lists, "radius": radius}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerPlan:

@@ -35,9 +35,10 @@ Labels = npt.NDArray[np.int64]
 
 FOLDS = 4
 MOST_BINS = 24
-MOST_LOST = 0.01
-"""Balanced accuracy that a code chosen by information may lose against the best one by it; half of
-this costs AUC on ATLAS and HIGGS, on held-out rows too (docs/results/power/codes.md)."""
+MOST_LOST = 0.0075
+"""Balanced accuracy that a code chosen by information may lose against the best one by it. Some of
+it every code of more than one bit loses (docs/power.md, theorem 5); this leaves room for five to
+six outputs at epsilon 5."""
 LEAST_ROWS = 50
 """Public rows in a bin, at least, where bins are equal parts of them."""
 
@@ -48,6 +49,8 @@ _SETTINGS: tuple[dict[str, Any], ...] = (
 )
 _PENALTIES = (0.1, 10.0)
 _CUTS = 32  # places where two bins may be cut
+_SIDES = (2, 3, 4, 6, 8, 12)  # bins on either side of the label shares
+_SIDE_ROWS = 200  # public rows in each of them: of fewer, the best of many is best by chance
 _SMOOTHING = 0.5
 _PASSES = 20
 
@@ -278,7 +281,7 @@ def score_codes(
     scores = fitted.scores
     sides = _halves(labels)
     best_of = partial(_best_of, tasks=tasks, epsilon=epsilon, scoring=scoring)
-    for family in _families(scores, labels, tasks):
+    for family in _families(scores, labels, tasks, scoring):
         best = best_of(family, scores, labels)
         halves = [(best_of(family, scores[~side], labels[~side]), side) for side in (sides, ~sides)]
         for response, (bins, channel) in best.items():
@@ -293,11 +296,16 @@ def score_codes(
 Family = Callable[[Array, Labels], Iterator[ScoreBins]]
 
 
-def _families(scores: Array, labels: Labels, tasks: Tasks) -> Iterator[Family]:
+def _families(scores: Array, labels: Labels, tasks: Tasks, scoring: str) -> Iterator[Family]:
     """Ways to cut scores into bins, each with the candidates that it finds on some rows."""
     if scores.shape[1] == 1:
         yield _cut_at_prevalence
         yield _two_bins
+        for size in _SIDES:
+            if size == _SIDES[0] or 2 * size * _SIDE_ROWS <= len(scores):
+                yield partial(_both_sides, size=size)
+        if scoring == "information":
+            return
         for size in range(3, MOST_BINS + 1):
             if size > 8 and size % 4:
                 continue
@@ -353,8 +361,25 @@ def _halves(labels: Labels) -> npt.NDArray[np.bool_]:
 
 def _cut_at_prevalence(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
     """Two bins: the log odds above or below those of the second label."""
-    share = float(np.clip((labels == 1).mean(), 1.0 / (2 + len(labels)), 1 - 1 / (2 + len(labels))))
-    yield ScoreBins(np.array([[np.log(share / (1.0 - share))]]), 1)
+    yield ScoreBins(np.array([[_log_odds(labels)]]), 1)
+
+
+def _both_sides(scores: Array, labels: Labels, *, size: int) -> Iterator[ScoreBins]:
+    """Equal parts of the rows above the second label's log odds, and of those below: no bin is on
+    both sides.
+    """
+    place = _log_odds(labels)
+    parts = (scores[scores[:, 0] < place, 0], scores[scores[:, 0] >= place, 0])
+    levels = np.arange(1, size) / size
+    ends = [np.quantile(part, levels) for part in parts if len(part)]
+    yield ScoreBins(np.unique(np.concatenate([[place], *ends]))[None, :], 1)
+
+
+def _log_odds(labels: Labels) -> float:
+    """Of the second label's share, kept away from 0 and 1."""
+    least = 1.0 / (2 + len(labels))
+    share = float(np.clip((labels == 1).mean(), least, 1.0 - least))
+    return float(np.log(share / (1.0 - share)))
 
 
 def _two_bins(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
