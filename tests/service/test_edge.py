@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reticent.core.errors import BudgetExceeded, LedgerUnavailable, ReticentError, ServiceBusy
-from reticent.service.edge import Admission, Edge
+from reticent.service.edge import Admission, Edge, read_body
 from reticent.service.logs import JsonLines
 from reticent.service.metrics import Metrics
 from reticent.service.problems import Problem, RequestRefused
@@ -91,3 +91,30 @@ def test_a_line_of_log_holds_no_message_of_an_error_or_of_arguments() -> None:
     assert line["event"] == "failed %s"
     assert line["error"] == "ValueError"
     assert "secret" not in json.dumps(line)
+
+
+@pytest.mark.parametrize(
+    ("parts", "status"),
+    [
+        ([b"{", None], 408),  # and then nothing
+        ([b"{", b"gone"], 400),
+        ([b"{" * 60, b"}" * 60], 413),  # more than was stated
+    ],
+)
+def test_a_body_that_is_slow_cut_off_or_too_long_is_refused(
+    parts: list[bytes | None], status: int
+) -> None:
+    waiting = iter(parts)
+
+    async def receive() -> Any:
+        part = next(waiting)
+        if part is None:
+            await asyncio.sleep(60)
+        if part == b"gone":
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": part, "more_body": True}
+
+    headers = {"content-length": "50", "content-type": "application/json"}
+    with pytest.raises(RequestRefused) as refused:
+        asyncio.run(read_body(headers, receive, most=100, seconds=0.05))
+    assert Problem.of(refused.value).status == status

@@ -24,6 +24,8 @@ import pytest
 import sqlalchemy as sa
 
 from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core.signatures import verify
+from reticent.core.strict_json import strict_dumps
 from reticent.service.keys import KeyStore
 from tests.service.conftest import RECORDS, Place
 from tests.service.cutting_proxy import CuttingProxy
@@ -448,6 +450,26 @@ def test_too_much_at_once_is_refused_at_once_and_costs_nothing(
             told = list(threads.map(one, range(64)))
         assert set(told) == {200, 429}
         assert place.spent(RECORDS) == told.count(200) * 1000 * COST
+
+
+def test_a_signed_anchor_is_in_the_log(place: Place, tmp_path: Path) -> None:
+    """Whoever keeps the log can tell later whether the ledger was taken back."""
+    with running(place.settings(), tmp_path / "log") as server:
+        ask(server.client(place.secret), "request-1")
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    anchors = [line for line in lines if line["event"] == "anchor"]
+    assert anchors
+    for line in anchors:
+        verify(
+            strict_dumps(line["anchor"]),
+            strict_dumps(line["signature"]),
+            purpose="anchor",
+            trusted_key=place.public_key,
+        )
+    ledger = place.open()
+    stated = anchors[-1]["anchor"]
+    assert ledger.verify(anchor=f"{stated['seq']}:{stated['digest']}").ok
+    ledger.close()
 
 
 def test_a_stop_finishes_what_is_under_way(place: Place, tmp_path: Path) -> None:
