@@ -192,7 +192,7 @@ def told_columns(
 
     alone = [losses((place,)) for place in range(count)]
     order = np.argsort([found.mean() for found in alone], kind="stable")
-    tried = {(int(order[0]),): alone[order[0]]}
+    tried: dict[tuple[int, ...], Array] = {(int(order[0]),): alone[order[0]]}
     for size in range(2, min(_MOST_TOLD, count - 1) + 1):
         places = tuple(sorted(int(place) for place in order[:size]))
         tried[places] = losses(places)
