@@ -25,10 +25,11 @@ from torch import nn
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
-from papers.posthoc.seeded_command import every_seed, folder_of, seeded_parser
+from papers.posthoc.seeded_command import command_of, every_seed, folder_of, seeded_parser
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
+from reticent.core.checks import count
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
@@ -61,7 +62,12 @@ Probabilities = Callable[[Array], Array]
 TABLE_EPSILONS = (1.0, 2.0)
 """Where a table is solved for; beyond, hop maps are better."""
 
+RADII = (0.5,)
+"""Of the table, l-infinity in the embedding."""
+
 ITERATIONS = 400
+"""Of the solver of tables."""
+
 _HELD_SHARE = 0.1
 _PLAIN_HIDDEN = (128, 128)
 _PLAIN_EPOCHS = 20
@@ -158,7 +164,7 @@ class Rungs:
 
         return self.best((name, probabilities(name)) for name in LABEL_MECHANISMS)
 
-    def table(self, *, epsilon: float, radius: float) -> Results:
+    def table(self, *, epsilon: float, radius: float, iterations: int) -> Results:
         """The table, what it is worth on public weights, and the bound on every such table."""
         lattice = promising_lattice(
             self.public,
@@ -168,7 +174,7 @@ class Rungs:
         )
         weights = cell_weights(self.public, lattice, seed=self.points.seed)
         found: ExactTable = exact_table(
-            weights, lattice=lattice, epsilon=epsilon, iterations=ITERATIONS, report=self.report
+            weights, lattice=lattice, epsilon=epsilon, iterations=iterations, report=self.report
         )
         table = LabelTable(
             lattice=lattice, shares=found.shares, epsilon=epsilon, adjacency=self.adjacency(radius)
@@ -194,6 +200,7 @@ def run(
     seed: int,
     radius: float,
     epsilons: Iterable[float],
+    iterations: int = ITERATIONS,
     report: Report,
 ) -> Results:
     """All accuracies of one seed and radius; cells that stand in ``folder`` are read from there.
@@ -205,8 +212,13 @@ def run(
         seed: of training and of the split.
         radius: of neighbours.
         epsilons: of one label.
+        iterations: of the solver of tables.
         report: told about training.
+
+    Raises:
+        InvalidParameter: ``iterations`` below 1, before anything is made.
     """
+    count(iterations, name="iterations")
     cells = folder / "label-cells"
     cells.mkdir(parents=True, exist_ok=True)
     embedder = cached_embedder(data, settings, folder, seed=seed, report=report)
@@ -230,8 +242,9 @@ def run(
         slope = partial(rungs.slope, epsilon=epsilon, radius=radius)
         found["slope"] = cell(f"slope-{key}", slope)
         if epsilon in TABLE_EPSILONS:
-            table = partial(rungs.table, epsilon=epsilon, radius=radius)
-            found["table"] = cell(f"table-{key}", table)
+            table = partial(rungs.table, epsilon=epsilon, radius=radius, iterations=iterations)
+            steps = "" if iterations == ITERATIONS else f"-{iterations}-iterations"
+            found["table"] = cell(f"table-{key}{steps}", table)
         chosen = max(found, key=lambda name: found[name]["held"])
         found["auto"] = {
             "held": found[chosen]["held"],
@@ -251,13 +264,22 @@ ROWS = {
 }
 
 
-def markdown(data: str, seeds: int, by_radius: dict[float, tuple[Results, Results]]) -> str:
-    """Every method's accuracy on the held-out part, with standard errors over seeds."""
+def markdown(
+    data: str, seeds: int, by_radius: dict[float, tuple[Results, Results]], *, command: str
+) -> str:
+    """Every method's accuracy on the held-out part, with standard errors over seeds.
+
+    Args:
+        data: name of the data set.
+        seeds: how many.
+        by_radius: means and standard errors.
+        command: that prints it.
+    """
     lines = [
         f"# Labels at a proved epsilon: {data}",
         "",
-        f"Printed by `python -m papers.posthoc.label_tables --data {data}`. Accuracy on the",
-        f"held-out part: {_over(seeds)}",
+        f"Printed by `{command}`.",
+        f"Accuracy on the held-out part: {_over(seeds)}",
         "Delta is 0 and nothing is withheld. Neighbours lie within R (l-infinity)",
         "in the beta-VAE embedding. Everything is fitted on nine tenths of the training part and",
         "chosen on the last tenth.",
@@ -297,8 +319,14 @@ def markdown(data: str, seeds: int, by_radius: dict[float, tuple[Results, Result
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
     parser = seeded_parser("papers.posthoc.label_tables", __doc__, runs="label-tables")
-    parser.add_argument("--radius", type=float, nargs="+", default=[0.5])
+    parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        default=ITERATIONS,
+        help=f"of the solver of tables (default: {ITERATIONS})",
+    )
     chosen = parser.parse_args(arguments)
     data, settings = load(chosen.data), settings_of(chosen.data)
 
@@ -310,6 +338,7 @@ def main(arguments: list[str] | None = None) -> None:
             seed=seed,
             radius=radius,
             epsilons=chosen.epsilon,
+            iterations=chosen.iterations,
             report=report,
         )
 
@@ -321,7 +350,15 @@ def main(arguments: list[str] | None = None) -> None:
         folder / "results.json",
         json.dumps({f"{r:g}": list(found) for r, found in by_radius.items()}, indent=2),
     )
-    write_result(folder / "table.md", markdown(chosen.data, len(chosen.seeds), by_radius))
+    command = command_of(
+        chosen,
+        "papers.posthoc.label_tables",
+        radius=list(RADII),
+        epsilon=list(EPSILONS),
+        iterations=ITERATIONS,
+    )
+    page = markdown(chosen.data, len(chosen.seeds), by_radius, command=command)
+    write_result(folder / "table.md", page)
     print(folder / "table.md")
 
 

@@ -18,6 +18,10 @@ from reticent.training.progress import Report, bar
 Results = dict[str, Any]
 
 
+SEEDS = [0, 1, 2]
+"""Of a command that names none."""
+
+
 class Cells:
     """Results of one seed, each computed once and told about.
 
@@ -59,9 +63,29 @@ def seeded_parser(
         parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
     shown = f"runs/{runs}-DATA" if data else f"runs/{runs}"
     parser.add_argument("--out", type=Path, help=f"folder (default: {shown})")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.set_defaults(runs=runs)
     return parser
+
+
+def command_of(chosen: argparse.Namespace, module: str, **usual: object) -> str:
+    """The command that was called, but for its folder.
+
+    Args:
+        chosen: arguments of a parser of ``seeded_parser``.
+        module: that was called, by its whole name.
+        usual: defaults of the command's own options, by name; one that was not changed is left
+            out. A flag's default is False.
+    """
+    words = [f"python -m {module}", *(["--data", chosen.data] if "data" in chosen else [])]
+    for name, default in {"seeds": SEEDS, **usual}.items():
+        given = getattr(chosen, name)
+        values = list(given) if isinstance(given, Sequence) else [given]
+        if given == default or values == default:
+            continue
+        words.append("--" + name.replace("_", "-"))
+        words += [] if given is True else [f"{value:g}" for value in values]
+    return " ".join(words)
 
 
 def folder_of(chosen: argparse.Namespace) -> Path:

@@ -75,7 +75,7 @@ def test_a_plan_takes_no_private_rows_and_depends_on_their_number_alone():
     assert names == {
         *("X", "y", "n_private", "epsilon", "delta", "adjacency", "answers", "classes"),
         *("scoring", "prevalence", "schema", "epsilons", "candidates", "prior", "seconds"),
-        *("random_state", "report"),
+        *("random_state", "report", "n_jobs"),
     }
     privacy = inspect.signature(plan).parameters
     assert all(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy.stats import norm
 
 from reticent.core.errors import InvalidParameter
+from reticent.planning import survey
 from reticent.planning.candidates import PublicUse, Requirements
 from reticent.planning.noise_levels import gaussian_multiplier
+from reticent.planning.released_models import released_models
 from reticent.planning.scoring import scoring_of
 from reticent.planning.survey import Trials, grown
 from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, NoisySign, rows_and_labels, task
@@ -199,3 +203,38 @@ def test_what_cannot_be_tried_is_left_out_with_the_reason():
     }
     with pytest.raises(InvalidParameter, match="none fits"):
         trials([Known("public", 0.9, requirements=PUBLIC)], labelled=False)
+
+
+def test_workers_measure_what_one_measures(monkeypatch):
+    """Settings of one candidate go to one worker, several candidates at once; and each goes through
+    a pickle, as to another process.
+    """
+    candidates = [Known("one", 0.9), released_models()[0], NoisySign("sign")]
+    one = trials(candidates, scoring=scoring_of("log_loss"))
+    told, sent = [], []
+
+    def as_sent(part):
+        sent.append({full.entry.candidate.name for full, _ in part})
+        return measured(pickle.loads(pickle.dumps(part)))
+
+    measured = survey._measured
+    monkeypatch.setattr(survey, "_measured", as_sent)
+    with parallel_config(backend="threading", n_jobs=2):
+        two = trials(
+            candidates, scoring=scoring_of("log_loss"), report=lambda *word: told.append(word)
+        )
+    assert [entry.name for entry in two.entries] == [entry.name for entry in one.entries]
+    np.testing.assert_allclose(two.measured, one.measured, rtol=1e-9)
+    np.testing.assert_allclose(two.halves, one.halves, rtol=1e-9)
+    assert (two.counts == one.counts).all()
+    assert all(len(names) == 1 for names in sent)
+    assert told[-1][1] == told[-1][2]
+
+
+def test_several_workers_look_at_the_clock_between_groups():
+    ticks = iter(np.arange(0.0, 1000.0, 1.0))
+    candidates = [Known(f"number {at}", 0.9) for at in range(6)]
+    with parallel_config(backend="threading", n_jobs=2):
+        found = trials(candidates, seconds=2.5, clock=lambda: next(ticks))
+    assert 2 <= len(found.entries) < 6
+    assert any("time limit" in why for _, why in found.left_out)

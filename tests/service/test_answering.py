@@ -16,6 +16,7 @@ from reticent.core.errors import (
     NotAuthenticated,
     RequestUnderWay,
 )
+from reticent.service.answering import Asked
 from reticent.service.core import Service
 from reticent.service.keys import ApiKey, KeyStore
 from tests.service.conftest import RECORDS, Place
@@ -38,8 +39,13 @@ def key(any_place: Place, service: Service) -> ApiKey:
 
 def ask(service: Service, key: ApiKey, name: str = "request-1", body: bytes = BODY) -> bytes:
     bundle = service.catalogue.find("labels", may_ask=key.may_ask)
+    asked = service.asked(key, bundle, name, body)
+    assert isinstance(asked, Asked)
     with service.answering.turn():
-        answer, _ = service.answered(key, bundle, name, body)
+        (answer,) = service.answering.answer([asked])
+    if isinstance(answer, Exception):
+        raise answer
+    assert answer.rows == len(json.loads(body)["rows"])
     return answer.body
 
 
@@ -111,11 +117,11 @@ def test_an_answer_is_stored_though_the_ledger_was_away_for_a_moment(
 ) -> None:
     waited, calls = service.answering.waited, []
 
-    def away(work: Any) -> Any:
-        calls.append(work)
+    def away(works: Any, **how: Any) -> Any:
+        calls.append(works)
         if len(calls) in (2, 3):  # the charge is the first
             raise LedgerUnavailable("away")
-        return waited(work)
+        return waited(works, **how)
 
     monkeypatch.setattr(service.answering, "waited", away)
     body = ask(service, key)
@@ -123,11 +129,11 @@ def test_an_answer_is_stored_though_the_ledger_was_away_for_a_moment(
     monkeypatch.undo()
     assert ask(service, key) == body
 
-    def gone(work: Any) -> Any:
-        calls.append(work)
+    def gone(works: Any, **how: Any) -> Any:
+        calls.append(works)
         if len(calls) > 5:
             raise LedgerUnavailable("gone")
-        return waited(work)
+        return waited(works, **how)
 
     monkeypatch.setattr(service.answering, "waited", gone)
     with pytest.raises(LedgerUnavailable):
@@ -144,9 +150,9 @@ def test_an_answer_whose_commit_was_not_heard_of_is_stored_and_sent(
     """The connection breaks, or the anchor cannot be raised, after the transaction took place."""
     waited, calls = service.answering.waited, []
 
-    def unheard(work: Any) -> Any:
-        calls.append(work)
-        done = waited(work)
+    def unheard(works: Any, **how: Any) -> Any:
+        calls.append(works)
+        done = waited(works, **how)
         if len(calls) == 2:  # the charge is the first
             raise LedgerUnavailable("unheard")
         return done

@@ -93,3 +93,22 @@ def test_a_transaction_that_fails_fails_for_all_that_are_in_it(ledger: Ledger) -
     assert hasattr(writer.post(charge(ledger).work), "committing")  # and it goes on
     writer.close()
     assert ledger.report().budgets[0].spent_epsilon == 100_000
+
+
+def test_only_what_charges_moves_the_anchor(ledger: Ledger) -> None:
+    writer = GroupWriter(ledger)
+    anchor = ledger.anchor_file()
+    one = charge(ledger)
+    (done,) = writer.post_each([one.work])
+    paid = one.result(done)
+    after = anchor.read()
+    assert after is not None
+    assert after.seq == paid.position
+    assert writer.post_each([paid.committing("receipt-1")], keep=False) == [None]
+    assert anchor.read() == after  # a copy that lost commits alone gives no budget back
+    assert ledger.anchor().seq == after.seq + 1
+    other = charge(ledger)
+    other.result(*writer.post_each([other.work]))
+    assert anchor.read() == ledger.anchor()
+    writer.close()
+    ledger.check_anchor()

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.bundles.parallel import answers_in_parallel, check_jobs
+from reticent.bundles.parallel import answers_in_parallel
+from reticent.core.checks import check_jobs
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Adjacency, Guarantee, Neighborhood
 from reticent.core.releases import Receipt, Release

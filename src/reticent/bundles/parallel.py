@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed, effective_n_jobs
 
-from reticent.core.errors import InvalidParameter
 from reticent.noise import Sampler
 from reticent.noise.release_samplers import RELEASE_SAMPLERS
 
@@ -17,20 +16,6 @@ Answers = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
 
 _LEAST_ROWS = 256
 """Rows that a worker gets at least: fewer are answered sooner than they are sent."""
-
-
-def check_jobs(n_jobs: int | None) -> None:
-    """Nothing, if that many workers can be asked for; before anything is charged.
-
-    Raises:
-        InvalidParameter: neither None nor a whole number other than 0.
-    """
-    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not whole or n_jobs == 0):
-        raise InvalidParameter(
-            f"n_jobs={n_jobs!r}: expected a whole number other than 0, or None for one worker, or "
-            "for as many as joblib.parallel_config says"
-        )
 
 
 def answers_in_parallel(
@@ -53,7 +38,9 @@ def answers_in_parallel(
         Values and which of them are withheld, as ``query.answer`` does.
     """
     many = type(sampler) in RELEASE_SAMPLERS.values()
-    parts = min(effective_n_jobs(n_jobs), len(inputs) // _LEAST_ROWS) if many else 1
+    parts = len(inputs) // _LEAST_ROWS if many else 1
+    if parts > 1:
+        parts = min(effective_n_jobs(n_jobs), parts)
     if parts <= 1:
         values, withheld = query.answer(inputs, sampler=sampler)
         return values, withheld

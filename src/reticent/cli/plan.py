@@ -77,6 +77,7 @@ def plan(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Of splits and noise of the trials.")
     ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Workers that try settings: 1.")] = None,
     page: Annotated[Path | None, typer.Option(help="HTML file to write.")] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace the page if it is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
@@ -111,6 +112,7 @@ def plan(
             seconds=seconds,
             random_state=seed,
             report=report,
+            n_jobs=jobs,
         )
     typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else found.table())
     if page is not None:

@@ -156,9 +156,25 @@ def count(value: Any, *, name: str, minimum: int = 1) -> int:
     Raises:
         InvalidParameter: not an integer, or below ``minimum``.
     """
+    if type(value) is int and value >= minimum:  # asking an abstract class takes longer
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
         raise InvalidParameter(f"{name}={shown(value)}: expected an integer of at least {minimum}")
     return int(value)
+
+
+def check_jobs(n_jobs: int | None) -> None:
+    """Nothing, if that many workers can be asked for; before anything is charged.
+
+    Raises:
+        InvalidParameter: neither None nor a whole number other than 0.
+    """
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise InvalidParameter(
+            f"n_jobs={n_jobs!r}: expected a whole number other than 0, or None for one worker, or "
+            "for as many as joblib.parallel_config says"
+        )
 
 
 def counts(values: Any, *, name: str) -> tuple[int, ...]:
@@ -182,6 +198,8 @@ def real(value: Any, *, name: str) -> float:
     Raises:
         InvalidParameter: not a number, or an integer beyond the largest double.
     """
+    if type(value) is float:  # asking an abstract class takes longer
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidParameter(f"{name}={shown(value)}: expected a number")
     try:

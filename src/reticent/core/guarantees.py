@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from secrets import token_hex
 from typing import Any
@@ -266,11 +266,11 @@ class Guarantee:
 
 def adjacency_to_dict(adjacency: Adjacency) -> dict[str, Any]:
     """Plain values for JSON; ``adjacency_from_dict`` reads them back."""
-    fields = {
-        name: str(value) if isinstance(value, StrEnum) else value
-        for name, value in asdict(adjacency).items()
-    }
-    return {"type": type(adjacency).__name__, **fields}
+    found: dict[str, Any] = {"type": type(adjacency).__name__}
+    for field in fields(adjacency):
+        value = getattr(adjacency, field.name)
+        found[field.name] = str(value) if isinstance(value, StrEnum) else value
+    return found
 
 
 def adjacency_from_dict(values: dict[str, Any]) -> Adjacency:
@@ -287,8 +287,8 @@ def adjacency_from_dict(values: dict[str, Any]) -> Adjacency:
         "Replace": Replace,
     }
     try:
-        fields = dict(values)
-        return types[fields.pop("type")](**fields)
+        given = dict(values)
+        return types[given.pop("type")](**given)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"adjacency: not a description written by adjacency_to_dict ({error})"

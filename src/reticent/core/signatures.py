@@ -41,12 +41,16 @@ def sign(content: bytes, *, purpose: str, key: str | Path | Ed25519PrivateKey) -
         MissingExtra: the package cryptography is not installed.
     """
     private = signing_key(key) if isinstance(key, str | Path) else key
-    values = {
+    return strict_dumps(signature_values(content, purpose=purpose, key=private))
+
+
+def signature_values(content: bytes, *, purpose: str, key: Ed25519PrivateKey) -> dict[str, str]:
+    """What ``sign`` writes as JSON, as plain values; see there."""
+    return {
         "algorithm": ALGORITHM,
-        "key": _name_of(private.public_key()),
-        "signature": private.sign(_message(content, purpose)).hex(),
+        "key": _name_of(key.public_key()),
+        "signature": key.sign(_message(content, purpose)).hex(),
     }
-    return strict_dumps(values)
 
 
 def verify(

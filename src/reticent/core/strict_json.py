@@ -80,12 +80,14 @@ def _check(value: Any) -> None:
     for _ in range(DEEPEST):
         deeper: list[Any] = []
         for entry in level:
-            if isinstance(entry, dict):
-                deeper += [*entry, *entry.values()]
-            elif isinstance(entry, list | tuple):
+            if isinstance(entry, str):  # first, since most are
+                if not _has_bytes(entry):
+                    raise InvalidInput("JSON: expected text without half characters")
+            elif isinstance(entry, dict):
                 deeper += entry
-            elif isinstance(entry, str) and not _has_bytes(entry):
-                raise InvalidInput("JSON: expected text without half characters")
+                deeper += entry.values()
+            elif isinstance(entry, (list, tuple)):
+                deeper += entry
             elif isinstance(entry, int) and abs(entry) > LARGEST_INTEGER:
                 raise InvalidInput(
                     f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value"

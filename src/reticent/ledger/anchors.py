@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -70,6 +71,7 @@ class Anchor:
         return (content + b"\n" + _checksum(content)).ljust(_SECTOR, b"\n")
 
     @classmethod
+    @lru_cache(maxsize=16)  # each charge reads the two sectors several times
     def decode(cls, sector: bytes) -> Self | None:
         """The anchor that ``encode`` made of it, or None where it is not whole."""
         content, _, checksum = sector.rstrip(b"\n").partition(b"\n")

@@ -276,11 +276,18 @@ class Ledger:
         posting = charge_many(self._commit, refusals.checked_scopes(scopes), event)
         return posting.result(self._post(posting.work))
 
-    def post_together(self, works: Sequence[Callable[[Page], T]]) -> list[T | ReticentError]:
+    def post_together(
+        self, works: Sequence[Callable[[Page], T]], *, keep: bool = True
+    ) -> list[T | ReticentError]:
         """What each of ``works`` returns, or the error by which it refused, in one transaction:
         many requests pay for one wait for the disk.
 
         Each sees what those before it wrote. One that refuses leaves the others as they are.
+
+        Args:
+            works: in their order.
+            keep: whether the anchor is moved behind them; off only where none of them charges, as
+                ``Reservation.commit`` does.
 
         Raises:
             LedgerUnavailable: could not be written, or is older than its anchor; none of them took
@@ -303,7 +310,7 @@ class Ledger:
                     done.append(error)
             return done
 
-        return self._post(all_of_them)
+        return self._post(all_of_them, keep=keep)
 
     def preview(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.checks import count, finite_array, one_of, positive, probability
+from reticent.core.checks import check_jobs, count, finite_array, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
 from reticent.core.seeds import training_seed
@@ -54,6 +54,7 @@ def plan(
     seconds: float = SECONDS,
     random_state: Any = None,
     report: Report | None = None,
+    n_jobs: int | None = None,
 ) -> Plan:
     """The methods that fit at a guarantee, tried on public stand-ins, and the one to take.
 
@@ -94,6 +95,8 @@ def plan(
         random_state: seed of splits and noise; None for the operating system. Two plans of one seed
             are equal as long as neither runs into the time limit.
         report: told after every trial.
+        n_jobs: workers that try settings, as of ``joblib.Parallel``; None for one, or for those of
+            ``joblib.parallel_config``. The plan is the same, but for the last digits of sums.
 
     Returns:
         A ``Plan``: rows with joint standard errors, warnings, and ``estimator``, the winner.
@@ -119,6 +122,7 @@ def plan(
     See Also:
         reticent.planning.Candidate: what a method of your own has to have.
     """
+    check_jobs(n_jobs)
     rows = _numbers(X, schema)
     if len(rows) < _LEAST_ROWS:
         raise InvalidInput(f"X: expected at least {_LEAST_ROWS} public rows, got {len(rows)}")
@@ -154,6 +158,7 @@ def plan(
         seed=seed,
         seconds=positive(seconds, name="seconds"),
         report=report if report is not None else _silent,
+        n_jobs=n_jobs,
     )
     survey = trials.run(all_candidates() if candidates is None else candidates)
     return planned(survey, criterion, labelled=labelled, prior=prior, labels=known)

@@ -4,6 +4,7 @@ successive halving, and a time limit.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import warnings
@@ -13,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 
 from reticent.core.errors import InvalidParameter, ReticentError
 from reticent.planning.candidates import Candidate, PublicUse
@@ -98,6 +100,53 @@ class Survey:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """One setting on one split, at one size; called, it is tried. It goes to a worker whole."""
+
+    entry: Entry
+    tasks: tuple[Task, ...]
+    stand_ins: StandIns
+    rows: Array
+    truth: Integers
+    scoring: Scoring
+    seeds: tuple[int, ...]
+
+    def __call__(self) -> tuple[Array, int]:
+        """Mean utility over draws for each task, and how many stand-ins there were."""
+        found = self.entry.candidate.evaluate(
+            self.entry.settings,
+            self.tasks,
+            self.stand_ins,
+            self.rows,
+            noise_scale=len(self.stand_ins.private_rows) / self.tasks[0].n_private,
+            seeds=list(self.seeds),
+        )
+        known: dict[int, float] = {}  # a method without noise returns one object for all
+        scores = np.array([[self._score(one, known) for one in draws] for draws in found])
+        labels = self.stand_ins.public_labels
+        public = 0 if labels is None else len(self.stand_ins.public_rows)
+        return scores.mean(axis=1), len(self.stand_ins.private_rows) + public
+
+    def _score(self, predictions: Predictions, known: dict[int, float]) -> float:
+        if id(predictions) not in known:
+            classes = self.tasks[0].classes
+            known[id(predictions)] = self.scoring.of(predictions, self.truth, classes=classes)
+        return known[id(predictions)]
+
+
+def _measured(trials: Sequence[tuple[_Trial, _Trial]]) -> list[tuple[Array, Array, int]]:
+    """For each setting, utilities with all stand-ins and with half of them, and how many all
+    are.
+    """
+    found = []
+    for full, half in trials:
+        scores, number = full()
+        nothing = full.entry.candidate.requirements.public is PublicUse.NOTHING
+        found.append((scores, scores if nothing else half()[0], number))
+    return found
+
+
 @dataclass(eq=False)
 class Trials:
     """The rows, the splits and the clock of one survey.
@@ -112,6 +161,8 @@ class Trials:
         seconds: time limit.
         report: told after each trial.
         clock: seconds, monotonic.
+        draws: of noise; None for as many as the noise asks for.
+        n_jobs: workers that try settings, as of ``joblib.Parallel``.
     """
 
     rows: Array
@@ -124,8 +175,8 @@ class Trials:
     report: Report
     clock: Clock = time.monotonic
     draws: int | None = None
+    n_jobs: int | None = None
     _cache: dict[tuple[int, PublicUse, float], StandIns] = field(default_factory=dict)
-    _scored: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._started = self.clock()
@@ -176,14 +227,28 @@ class Trials:
                 kept = self._survivors(entries, alive)
                 done += (len(alive) - len(kept)) * (len(self._splits) - split)
                 alive = kept
-            for at in alive:
+            for group in self._groups(entries, alive):
                 if self._late():
                     unfinished = f"time limit after {split} of {len(self._splits)} splits"
-                    left_out.setdefault(entries[at].name, unfinished)
+                    for at in itertools.chain(*group):
+                        left_out.setdefault(entries[at].name, unfinished)
                     continue
-                self._try(entries[at], at, split)
-                done += 1
+                self._try([[(entries[at], at) for at in part] for part in group], split)
+                done += sum(map(len, group))
                 self.report("trying methods", min(done, total), total, math.nan)
+
+    def _groups(self, entries: Sequence[Entry], places: Sequence[int]) -> list[list[list[int]]]:
+        """What is tried before the clock is looked at again: one setting, or for several workers
+        some candidates each with all its settings, which share what they prepare.
+        """
+        jobs = effective_n_jobs(self.n_jobs)
+        if jobs == 1:
+            return [[[at]] for at in places]
+        parts = [
+            list(part)
+            for _, part in itertools.groupby(places, key=lambda at: entries[at].candidate.name)
+        ]
+        return [parts[start : start + jobs] for start in range(0, len(parts), jobs)]
 
     def _survivors(self, entries: list[Entry], alive: list[int]) -> list[int]:
         """The settings that may still be best for some task."""
@@ -213,7 +278,7 @@ class Trials:
             return
         started = self.clock()
         try:
-            small, _ = self._utilities(entry, 0, _HALF)
+            small, _ = self._trial(entry, 0, _HALF)()
         except ReticentError as error:
             left_out[entry.name] = str(error)
             return
@@ -236,16 +301,29 @@ class Trials:
                     f"time limit after {split} splits; the next would take {expected:.0f} s"
                 )
                 return
-            self._try(entry, at, split)
+            self._try([[(entry, at)]], split)
             self.report("trying slow methods", split + 1, _SLOW_SPLITS, math.nan)
 
-    def _try(self, entry: Entry, at: int, split: int) -> None:
-        use = entry.candidate.requirements.public
-        full, self._counts[at] = self._utilities(entry, split, _FULL)
-        half = full
-        if use is not PublicUse.NOTHING:
-            half, _ = self._utilities(entry, split, _HALF)
-        self._measured[at, :, split], self._halves[at, :, split] = full, half
+    def _try(self, group: Sequence[Sequence[tuple[Entry, int]]], split: int) -> None:
+        """Tries settings, each with its place, with all stand-ins and with half of them; each part
+        of the group by one worker.
+        """
+        trials = [
+            [
+                (self._trial(entry, split, _FULL), self._trial(entry, split, _HALF))
+                for entry, _ in part
+            ]
+            for part in group
+        ]
+        if len(trials) == 1:
+            found = [_measured(trials[0])]
+        else:
+            found = Parallel(self.n_jobs)(delayed(_measured)(part) for part in trials)
+        for (_, at), (full, half, count) in zip(
+            itertools.chain(*group), itertools.chain(*found), strict=True
+        ):
+            self._measured[at, :, split], self._halves[at, :, split] = full, half
+            self._counts[at] = count
 
     def _survey(self, entries: Sequence[Entry], tried: Any, left_out: dict[str, str]) -> Survey:
         return Survey(
@@ -259,34 +337,19 @@ class Trials:
             self.clock() - self._started,
         )
 
-    def _utilities(self, entry: Entry, split: int, part: float) -> tuple[Array, int]:
-        """Mean utility over draws for each task, and how many stand-ins there were."""
+    def _trial(self, entry: Entry, split: int, part: float) -> _Trial:
         stand_ins = self._stand_ins(split, entry.candidate.requirements.public, part)
         held = self._splits[split]
-        truth = self.labels[held]
-        scale = len(stand_ins.private_rows) / self.tasks[0].n_private
         seeds = [self.seed * 1_000_003 + 101 * split + draw for draw in range(self._draws)]
-        found = entry.candidate.evaluate(
-            entry.settings,
+        return _Trial(
+            entry,
             self.tasks,
             stand_ins,
             self.rows[held],
-            noise_scale=scale,
-            seeds=seeds,
+            self.labels[held],
+            self.scoring,
+            tuple(seeds),
         )
-        scores = np.array([[self._score(one, truth) for one in draws] for draws in found])
-        self._scored.clear()
-        return scores.mean(axis=1), len(stand_ins.private_rows) + (
-            0 if stand_ins.public_labels is None else len(stand_ins.public_rows)
-        )
-
-    def _score(self, predictions: Predictions, truth: Integers) -> float:
-        # A method without noise returns one object for all tasks and seeds.
-        known = self._scored.get(id(predictions))
-        if known is None:
-            known = self.scoring.of(predictions, truth, classes=self.tasks[0].classes)
-            self._scored[id(predictions)] = known
-        return known
 
     def _stand_ins(self, split: int, use: PublicUse, part: float) -> StandIns:
         key = (split, use, part)

@@ -64,10 +64,10 @@ async def answers(service: Service, bundle: str, scope: Scope, receive: Receive)
         content = await read_body(
             headers, receive, most=settings.most_bytes, seconds=settings.deadline
         )
-        answer, rows = await service.run(service.answered, key, found, name, content)
-    fields |= {"bundle": found.name, "rows": rows, "repeated": answer.repeated}
+        answer = await service.answered(key, found, name, content)
+    fields |= {"bundle": found.name, "rows": answer.rows, "repeated": answer.repeated}
     if not answer.repeated:
-        service.metrics.rows(found.name, rows)
+        service.metrics.rows(found.name, answer.rows)
     replayed = {"Idempotent-Replayed": "true" if answer.repeated else "false"}
     return Response(answer.body, media_type="application/json", headers=replayed)
 

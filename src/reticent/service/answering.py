@@ -1,5 +1,8 @@
 """One request, one charge, one draw: reserve, draw, store with the commit, and only then send.
 
+Requests that wait at the same time are charged in one transaction, each by itself, and those of one
+bundle are drawn in one call; what each of them costs and gets is the same as if it had come alone.
+
 A row of ``service_answers`` is made in the transaction that charges, under the principal and its
 idempotency key, and filled in the transaction that commits. Whatever happens in between, a request
 that is repeated finds that row: the stored bytes, "under way", or "lost" once its time is up.
@@ -10,7 +13,8 @@ processes and hosts agree.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Semaphore
@@ -19,23 +23,21 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.errors import (
     AnswerLost,
     InvalidInput,
     LedgerUnavailable,
     RequestUnderWay,
+    ReticentError,
     UnknownName,
 )
-from reticent.core.scopes import Scope
-from reticent.ledger.charging import Posting, charge_many, charge_one
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.postings import Booking, Page
+from reticent.ledger.postings import Page
 from reticent.ledger.prepared import Prepared
 from reticent.ledger.reservations import Reservation
 from reticent.ledger.schema import service_answers
 from reticent.service.bodies import answer_body, receipt_of
-from reticent.service.catalogue import ServedBundle
+from reticent.service.drawing import Charged, Cost, Question, cost_of, drawn, drawn_with
 from reticent.service.keys import ApiKey, KeyStore
 from reticent.service.retention import is_removed
 from reticent.service.signing import Signer
@@ -67,11 +69,20 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A request, and what it asks; see ``Question``."""
+
+    request: Request
+    question: Question
+
+
+@dataclass(frozen=True)
 class Answer:
-    """A body, and whether it was sent before."""
+    """A body, whether it was sent before, and its number of rows."""
 
     body: bytes
     repeated: bool
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -83,14 +94,6 @@ class _Row:
     due: int
     receipt: str | None
     body: bytes
-
-
-class _Repeated(Exception):
-    """The request was charged before; leaves ``release`` before anything is drawn."""
-
-    def __init__(self, row: _Row) -> None:
-        super().__init__("repeated")
-        self.row = row
 
 
 class Answering:
@@ -131,46 +134,49 @@ class Answering:
         with self._turn:
             yield
 
-    def answer(
-        self,
-        request: Request,
-        bundle: ServedBundle,
-        inputs: Any,
-        scope: Scope | list[Scope],
-    ) -> Answer:
-        """One answer for each row, charged durably before it is drawn, or what the same request
-        got before; the caller has the turn.
+    def answer(self, asked: Sequence[Asked]) -> list[Answer | Exception]:
+        """What each of the requests gets, in their order; the caller has the turn.
 
-        Raises:
+        An answer has one row for each row that was asked about, charged durably before it is
+        drawn; or it is what the same request got before. A request that is refused harms no other.
+        A fault after the charge, which cannot depend on a row, fails all that are drawn together.
+
+        Returns:
+            For each an ``Answer``, or why there is none:
             InvalidInput: rows that the bundle cannot take, or an idempotency key that stands for
                 another request; nothing was charged.
             BudgetExceeded, IncompatibleGuarantees, NotAuthenticated: nothing was charged.
             RequestUnderWay: it is being answered.
             AnswerLost: it was charged and will not be answered, or its answer was removed.
             LedgerUnavailable: the ledger could not be written; repeat the request.
+            Others: a fault of the service.
         """
-        charge = _ChargeOnce(self, request)
-        try:
-            release = bundle.answer(inputs, charge, scope)
-        except _Repeated as repeated:
-            return self._again(request, repeated.row)
-        reservation = charge.reservation
-        assert reservation is not None
-        receipt = release.receipt
-        body = answer_body(
-            release, bundle.identity, bundle.widest(release.values), self._signer.receipt(receipt)
-        )
-
-        def store(page: Page) -> None:
-            filled = _ANSWERED.run(
-                page.connection, {**request.names, "name": receipt.identifier, "bytes": body}
-            )
-            if not filled:
-                self._check_stored(page.connection, request, receipt.identifier)
-            reservation.committing(receipt.identifier)(page)
-
-        self._stored(store)
-        return Answer(body, repeated=False)
+        found: list[Answer | Exception | None] = [None] * len(asked)
+        costs: dict[int, Cost] = {}
+        for place, one in enumerate(asked):
+            try:
+                costs[place] = cost_of(one.question, self._ledger.store)
+            except Exception as error:  # of this request, whatever it is
+                found[place] = error
+        charged: dict[int, Charged] = {}
+        for place, done in self._charged({place: (asked[place], costs[place]) for place in costs}):
+            if isinstance(done, Charged):
+                charged[place] = done
+            else:
+                found[place] = done
+        groups: defaultdict[Any, list[int]] = defaultdict(list)
+        for place in charged:
+            groups[drawn_with(asked[place].question)].append(place)
+        written: dict[int, tuple[bytes, str]] = {}
+        for places in groups.values():
+            try:
+                written |= self._drawn({place: charged[place] for place in places})
+            except Exception as error:  # what was charged stays spent
+                found = [error if place in places else old for place, old in enumerate(found)]
+        for place, kept in self._stored(asked, charged, written):
+            found[place] = kept
+        assert None not in found
+        return [one for one in found if one is not None]
 
     def receipt(self, principal: str, identifier: str) -> dict[str, Any]:
         """The signed receipt of an answer that ``principal`` got.
@@ -192,27 +198,49 @@ class Answering:
             raise UnknownName("receipt: expected the identifier of a receipt of this client")
         return receipt_of(bytes(body))
 
-    def waited(self, work: Callable[[Page], Any]) -> Any:
-        """What the writer makes of ``work``, while others have their turn."""
+    def waited(
+        self, works: Sequence[Callable[[Page], Any]], *, keep: bool = True
+    ) -> list[Any | ReticentError]:
+        """What the writer makes of ``works``, while others have their turn."""
         self._turn.release()
         try:
-            return self._writer.post(work)
+            return self._writer.post_each(works, keep=keep)
         finally:
             self._turn.acquire()
 
-    def charged(self, request: Request, posting: Posting[Any, Reservation]) -> Reservation:
-        """A charge, and the row of its request, in one transaction.
+    def _charged(
+        self, wanted: dict[int, tuple[Asked, Cost]]
+    ) -> Iterator[tuple[int, Charged | Answer | Exception]]:
+        """Each request's charge, or what it gets without one."""
+        if not wanted:
+            return
+        try:
+            outcomes = self.waited(
+                [self._charging(asked.request, cost) for asked, cost in wanted.values()]
+            )
+        except Exception as error:  # the transaction did not take place, or nobody knows
+            yield from ((place, error) for place in wanted)
+            return
+        for (place, (asked, cost)), done in zip(wanted.items(), outcomes, strict=True):
+            try:
+                if isinstance(done, ReticentError):
+                    yield place, done
+                elif isinstance(done, _Row):
+                    yield place, self._again(asked, done)
+                else:
+                    yield place, Charged(asked.question, cost, cost.posting.result(done))
+            except ReticentError as error:
+                yield place, error
 
-        Raises:
-            _Repeated: it was charged before.
-        """
+    def _charging(self, request: Request, cost: Cost) -> Callable[[Page], Any]:
+        """A charge, and the row of its request; or the row that is there."""
 
         def work(page: Page) -> Any:
             self._keys.check(page.connection, request.key)
             row = _find(page.connection, request)
             if row is not None:
                 return row
-            done = posting.work(page)
+            done = cost.posting.work(page)
             if isinstance(done, Reservation):
                 now = self._clock()
                 values = {
@@ -227,21 +255,70 @@ class Answering:
                 _CHARGED.run(page.connection, values)
             return done
 
-        done = self.waited(work)
-        if isinstance(done, _Row):
-            raise _Repeated(done)
-        return posting.result(done)
+        return work
 
-    def _stored(self, store: Callable[[Page], None]) -> None:
+    def _drawn(self, charged: dict[int, Charged]) -> dict[int, tuple[bytes, str]]:
+        """The body of each answer, and the name of its receipt."""
+        written = {}
+        releases = drawn(list(charged.values()), self._ledger.store)
+        for place, release in zip(charged, releases, strict=True):
+            bundle, stated = charged[place].question.bundle, release.receipt.to_dict()
+            body = answer_body(
+                release,
+                bundle.identity,
+                bundle.widest(release.values),
+                receipt=stated,
+                signature=self._signer.receipt(stated),
+            )
+            written[place] = body, release.receipt.identifier
+        return written
+
+    def _stored(
+        self,
+        asked: Sequence[Asked],
+        charged: dict[int, Charged],
+        written: dict[int, tuple[bytes, str]],
+    ) -> Iterator[tuple[int, Answer | Exception]]:
+        """Each answer, once it is stored with the commit of its charge."""
+        if not written:
+            return
+        works = [
+            self._storing(asked[place].request, charged[place].reservation, body, receipt)
+            for place, (body, receipt) in written.items()
+        ]
+        try:
+            outcomes = self._tried(works)
+        except Exception as error:  # not stored, or nobody knows
+            yield from ((place, error) for place in written)
+            return
+        for (place, (body, _)), outcome in zip(written.items(), outcomes, strict=True):
+            if isinstance(outcome, ReticentError):
+                yield place, outcome
+            else:
+                yield place, Answer(body, repeated=False, rows=asked[place].question.rows)
+
+    def _storing(
+        self, request: Request, reservation: Reservation, body: bytes, receipt: str
+    ) -> Callable[[Page], None]:
+        def work(page: Page) -> None:
+            filled = _ANSWERED.run(
+                page.connection, {**request.names, "name": receipt, "bytes": body}
+            )
+            if not filled:
+                self._check_stored(page.connection, request, receipt)
+            reservation.committing(receipt)(page)
+
+        return work
+
+    def _tried(self, works: Sequence[Callable[[Page], None]]) -> list[ReticentError | None]:
         for left in reversed(range(_TRIES)):
             try:
-                self.waited(store)
+                return self.waited(works, keep=False)
             except LedgerUnavailable:
                 if not left:
                     raise
                 time.sleep(0.1)
-            else:
-                return
+        raise AssertionError("not reached")
 
     def _check_stored(self, connection: Connection, request: Request, receipt: str) -> None:
         """Refuses a request that was given up in the meantime; one whose answer was stored by a try
@@ -251,14 +328,15 @@ class Answering:
         if row is None or row.receipt != receipt:
             raise _lost()
 
-    def _again(self, request: Request, row: _Row) -> Answer:
+    def _again(self, asked: Asked, row: _Row) -> Answer:
+        request, rows = asked.request, asked.question.rows
         if row.request != request.digest:
             raise InvalidInput(
                 "Idempotency-Key: stands for another request of this client; repeat that one, or "
                 "choose a new key"
             )
         if row.state == "answered":
-            return Answer(row.body, repeated=True)
+            return Answer(row.body, repeated=True, rows=rows)
         if row.state == "charged" and self._clock() * _MICROSECONDS < row.due:
             raise RequestUnderWay(
                 "this request is charged and being answered; repeat it a little later, with the "
@@ -267,42 +345,10 @@ class Answering:
         if row.state == "charged":
             found = self._writer.post(lambda page: _give_up(page, request))
             if found.state == "answered":
-                return Answer(found.body, repeated=True)
+                return Answer(found.body, repeated=True, rows=rows)
         if row.state == "removed":
             raise _removed()
         raise _lost()
-
-
-class _ChargeOnce(Ledger):
-    """The ledger as one request sees it: its first charge makes the request's row, and its commit
-    waits for the answer.
-    """
-
-    def __init__(self, answering: Answering, request: Request) -> None:
-        super().__init__(answering._ledger.store)
-        self._answering, self._request = answering, request
-        self.reservation: Reservation | None = None
-
-    def reserve(
-        self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
-    ) -> Reservation:
-        """See ``Ledger.reserve``; raises ``_Repeated`` for a request that was charged before."""
-        return self._charged(
-            charge_one(_later, scope, event, answers=answers, slack_delta=slack_delta)
-        )
-
-    def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
-        """See ``Ledger.reserve_each``; raises ``_Repeated`` as ``reserve`` does."""
-        return self._charged(charge_many(_later, tuple(scopes), event))
-
-    def _charged(self, posting: Posting[Any, Reservation]) -> Reservation:
-        assert self.reservation is None  # one request is one charge
-        self.reservation = self._answering.charged(self._request, posting)
-        return self.reservation
-
-
-def _later(bookings: Iterable[Booking], receipt: str) -> None:
-    """The receipt is booked in the transaction that stores the answer."""
 
 
 def _lost() -> AnswerLost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,10 @@ class ServedBundle:
         """Bytes that one answer takes at most, whatever was asked."""
         if values.ndim == 2:
             return int(values.shape[1]) * (_WIDEST_NUMBER + 1) + 2
+        return self._widest_label
+
+    @cached_property
+    def _widest_label(self) -> int:
         labels = getattr(self.system, "classes_", np.array([]))
         return max([len("null"), *(_length(label) for label in labels.tolist())])
 

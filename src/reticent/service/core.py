@@ -6,14 +6,16 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
-from reticent.core.errors import BudgetExceeded, InvalidInput, NotPermitted, ServiceBusy
+from reticent.core.errors import BudgetExceeded, InvalidInput, NotPermitted
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.units import delta_value, epsilon_value
-from reticent.service.answering import Answer, Answering, Request
+from reticent.service.answering import Answer, Answering, Asked, Request
 from reticent.service.bodies import free_body
 from reticent.service.catalogue import Catalogue, ServedBundle
+from reticent.service.drawing import Question
 from reticent.service.edge import Admission
 from reticent.service.keys import ApiKey, KeyStore, digest_of
 from reticent.service.metrics import Metrics
@@ -21,6 +23,7 @@ from reticent.service.models import ModelShelf
 from reticent.service.requests import Answers, Preview, parsed, request_digest, subjects_of
 from reticent.service.settings import Settings
 from reticent.service.signing import Signer
+from reticent.service.together import Together, waited_too_long
 from reticent.service.writer import GroupWriter
 
 T = TypeVar("T")
@@ -29,6 +32,9 @@ _REMEMBERED = 0.5
 """Seconds for which a valid key is not looked up again. Where something is charged it always is."""
 
 _MOST_REMEMBERED = 10_000
+
+_OTHER_THREADS = 4
+"""For routes that charge nothing."""
 
 
 class Service:
@@ -68,11 +74,15 @@ class Service:
         self.answering = Answering(
             self.ledger, self.keys, self.signer, self._writer, lease=settings.lease
         )
-        self._threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="answer")
+        self._together = Together(
+            self.answering, threads=settings.threads, deadline=settings.deadline
+        )
+        self._threads = ThreadPoolExecutor(_OTHER_THREADS, thread_name_prefix="other")
         self._known: dict[bytes, tuple[ApiKey, float]] = {}
 
     def close(self) -> None:
         """Finishes what is under way."""
+        self._together.close()
         self._threads.shutdown(wait=True)
         self._writer.close()
         self.ledger.close()
@@ -104,18 +114,26 @@ class Service:
         def begun() -> T:
             with self.answering.turn():
                 if time.monotonic() > latest:
-                    raise ServiceBusy(
-                        f"the request waited for more than {self.settings.deadline:g} s; nothing "
-                        "was charged. Repeat it a little later"
-                    )
+                    raise waited_too_long(self.settings.deadline)
                 return work(*arguments)
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, begun)
 
-    def answered(
+    async def answered(
         self, key: ApiKey, bundle: ServedBundle, idempotency_key: str, content: bytes
-    ) -> tuple[Answer, int]:
-        """The answer to a body, and its number of rows; see ``Answering`` for what it raises."""
+    ) -> Answer:
+        """The answer to a body; see ``Answering`` and ``Together`` for what it raises."""
+        asked = partial(self.asked, key, bundle, idempotency_key, content)
+        return await self._together.answer(asked, size=len(content))
+
+    def asked(
+        self, key: ApiKey, bundle: ServedBundle, idempotency_key: str, content: bytes
+    ) -> Asked | Answer:
+        """What a body asks, or its answer where that is free.
+
+        Raises:
+            InvalidInput, NotPermitted: nothing was charged.
+        """
         body = parsed(content, Answers)
         rows = len(body.rows)
         if rows > self.settings.most_rows:
@@ -124,7 +142,7 @@ class Service:
             inputs = bundle.inputs(body.rows, body.columns)
             values = bundle.predict(inputs)
             free = free_body(values, bundle.identity, bundle.widest(values))
-            return Answer(free, repeated=False), rows
+            return Answer(free, repeated=False, rows=rows)
         subjects = subjects_of(body, rows)
         scope, names = bundle.scopes(key.principal, subjects)
         key.check_subjects(names)
@@ -134,7 +152,7 @@ class Service:
             request_digest(self.signer.secret, bundle=bundle.identity, body=body),
         )
         inputs = bundle.inputs(body.rows, body.columns)
-        return self.answering.answer(request, bundle, inputs, scope), rows
+        return Asked(request, Question(bundle, inputs, scope))
 
     def previewed(self, key: ApiKey, bundle: ServedBundle, content: bytes) -> dict[str, Any]:
         """What a request would cost; nothing is written.

@@ -32,7 +32,8 @@ class Settings(BaseModel):
             input.
         host, port: where to listen.
         workers: processes.
-        threads: requests of one worker that may wait for the ledger together.
+        threads: that answer in one worker; each takes all requests that wait, and while it waits
+            for the ledger another one takes those that have come since.
         queue: requests that one worker holds at most; others get 429.
         per_key: the same for one key.
         most_bytes: of a body.
@@ -55,7 +56,7 @@ class Settings(BaseModel):
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=64)
-    threads: int = Field(default=32, ge=1, le=256)
+    threads: int = Field(default=2, ge=1, le=64)
     queue: int = Field(default=128, ge=1, le=10_000)
     per_key: int = Field(default=64, ge=1, le=10_000)
     most_bytes: int = Field(default=2**24, ge=1024, le=2**28)

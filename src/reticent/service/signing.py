@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from reticent.core.files import read_regular
-from reticent.core.releases import Receipt
-from reticent.core.signatures import sign, sign_receipt, signing_key
-from reticent.core.strict_json import strict_dumps, strict_loads
+from reticent.core.signatures import signature_values, signing_key
+from reticent.core.strict_json import strict_dumps
 from reticent.ledger.anchors import Anchor
 
 _LARGEST = 16384
@@ -35,9 +34,13 @@ class Signer:
         # database alone.
         self.secret = hmac.new(content, b"reticent digests of requests", hashlib.sha256).digest()
 
-    def receipt(self, receipt: Receipt) -> dict[str, Any]:
-        """The signature of a receipt, as plain values."""
-        return _plain(sign_receipt(receipt, key=self._key))
+    def receipt(self, stated: dict[str, Any]) -> dict[str, str]:
+        """The signature of a receipt, as plain values.
+
+        Args:
+            stated: ``Receipt.to_dict()``.
+        """
+        return signature_values(strict_dumps(stated), purpose="receipt", key=self._key)
 
     def anchor(self, anchor: Anchor) -> dict[str, Any]:
         """An anchor with the time, and its signature for the purpose "anchor"."""
@@ -49,10 +52,5 @@ class Signer:
             "delta": anchor.delta,
             "at": int(time.time()),
         }
-        signature = sign(strict_dumps(stated), purpose="anchor", key=self._key)
-        return {"anchor": stated, "signature": _plain(signature)}
-
-
-def _plain(signature: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = strict_loads(signature)
-    return found
+        signature = signature_values(strict_dumps(stated), purpose="anchor", key=self._key)
+        return {"anchor": stated, "signature": signature}

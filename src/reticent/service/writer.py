@@ -4,8 +4,9 @@ all that wait together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -17,7 +18,16 @@ from reticent.ledger.postings import Page
 T = TypeVar("T")
 
 _TOGETHER = 64
-"""Works in one transaction at most; others of other processes wait meanwhile."""
+"""Works in one transaction, after which no more are added; other processes wait meanwhile."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """Works that were handed over together, and what becomes of them."""
+
+    works: Sequence[Callable[[Page], Any]]
+    keep: bool
+    done: Future[list[Any]] = field(default_factory=Future)
 
 
 class GroupWriter:
@@ -32,7 +42,7 @@ class GroupWriter:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._waiting: SimpleQueue[tuple[Callable[[Page], Any], Future[Any]] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._closed = False
         self._thread = Thread(target=self._run, name="ledger-writer", daemon=True)
         self._thread.start()
@@ -44,11 +54,25 @@ class GroupWriter:
             ReticentError: what it raised; nothing of it was written.
             LedgerUnavailable: could not be written.
         """
+        (outcome,) = self.post_each([work])
+        if isinstance(outcome, ReticentError):
+            raise outcome
+        return outcome
+
+    def post_each(
+        self, works: Sequence[Callable[[Page], T]], *, keep: bool = True
+    ) -> list[T | ReticentError]:
+        """What each of ``works`` returns, or the error by which it refused, once what they wrote
+        is durable; see ``Ledger.post_together``.
+
+        Raises:
+            LedgerUnavailable: could not be written.
+        """
         if self._closed:
             raise LedgerUnavailable("the service is stopping; nothing is released")
-        done: Future[T] = Future()
-        self._waiting.put((work, done))
-        return done.result()
+        waiting = _Waiting(works, keep)
+        self._waiting.put(waiting)
+        return waiting.done.result()
 
     def close(self) -> None:
         """Waits until everything that was handed over is written."""
@@ -62,7 +86,7 @@ class GroupWriter:
             first = self._waiting.get()
             group = [] if first is None else [first]
             open_ = first is not None
-            while open_ and len(group) < _TOGETHER:
+            while open_ and sum(len(one.works) for one in group) < _TOGETHER:
                 try:
                     more = self._waiting.get_nowait()
                 except Empty:
@@ -73,15 +97,15 @@ class GroupWriter:
             if group:
                 self._write(group)
 
-    def _write(self, group: list[tuple[Callable[[Page], Any], Future[Any]]]) -> None:
+    def _write(self, group: list[_Waiting]) -> None:
+        works = [work for waiting in group for work in waiting.works]
         try:
-            outcomes = self._ledger.post_together([work for work, _ in group])
+            outcomes = iter(
+                self._ledger.post_together(works, keep=any(waiting.keep for waiting in group))
+            )
         except BaseException as error:  # whoever waits must hear of it, whatever it is
-            for _, done in group:
-                done.set_exception(error)
+            for waiting in group:
+                waiting.done.set_exception(error)
             return
-        for (_, done), outcome in zip(group, outcomes, strict=True):
-            if isinstance(outcome, ReticentError):
-                done.set_exception(outcome)
-            else:
-                done.set_result(outcome)
+        for waiting in group:
+            waiting.done.set_result([next(outcomes) for _ in waiting.works])

@@ -10,6 +10,7 @@ import pytest
 from papers.posthoc import label_tables
 from papers.posthoc.settings import SETTINGS
 from papers.seeds import combined
+from reticent.core.errors import InvalidParameter
 from reticent.datasets import load
 from reticent.training.progress import silent
 
@@ -26,11 +27,10 @@ SMALL = replace(
 
 
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_tables, "ITERATIONS", 100)
     monkeypatch.setattr(label_tables, "_PLAIN_EPOCHS", 2)
     data = load("digits")
 
-    def run(seed: int):
+    def run(seed: int, *, iterations: int = 100):
         return label_tables.run(
             data,
             SMALL,
@@ -38,6 +38,7 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             seed=seed,
             radius=0.5,
             epsilons=(1.0, 5.0),
+            iterations=iterations,
             report=silent,
         )
 
@@ -53,10 +54,37 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # a second run reads every cell
     monkeypatch.setattr(label_tables, "exact_table", None)
     assert run(0) == runs[0]
+    with pytest.raises(TypeError, match="not callable"):
+        run(0, iterations=150)
 
     means, errors = combined(runs)
-    text = label_tables.markdown("digits", 2, {0.5: (means, errors)})
+    text = label_tables.markdown("digits", 2, {0.5: (means, errors)}, command="python -m this")
     table = f"{means['1']['table']['accuracy']:.3f} ± {errors['1']['table']['accuracy']:.3f}"
     assert f"| optimal table, exact | {table} |  |" in text
     assert "proved bound, public weights" in text
     assert "| chosen |" in text
+    assert "Printed by `python -m this`." in text
+
+
+def test_iterations_below_one_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    settings = {"seed": 0, "radius": 0.5, "epsilons": (1.0,), "report": silent}
+    with pytest.raises(InvalidParameter, match="iterations=0: expected"):
+        label_tables.run(load("digits"), SMALL, tmp_path / "new", iterations=0, **settings)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_page_names_the_command_that_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def page(data: str, seeds: int, by_radius: object, *, command: str) -> str:
+        return command
+
+    monkeypatch.setattr(label_tables, "every_seed", lambda chosen, measure: [{}])
+    monkeypatch.setattr(label_tables, "markdown", page)
+    monkeypatch.setattr(label_tables, "load", lambda name: None)
+    called, out = "python -m papers.posthoc.label_tables", ["--out", str(tmp_path)]
+    label_tables.main(["--data", "fashion", *out])
+    assert (tmp_path / "table.md").read_text(encoding="utf-8") == f"{called} --data fashion"
+    label_tables.main(["--seeds", "3", "--radius", "0.2", "0.1", "--iterations", "50", *out])
+    shown = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert shown == f"{called} --data mnist --seeds 3 --radius 0.2 0.1 --iterations 50"

@@ -17,7 +17,7 @@ from papers.posthoc import (
     local_privacy_table,
     reconstruction_table,
 )
-from papers.posthoc.seeded_command import Cells, folder_of, seeded_parser
+from papers.posthoc.seeded_command import Cells, command_of, folder_of, seeded_parser
 
 COMMANDS = (
     constants_figure,
@@ -57,6 +57,25 @@ def test_the_folder_is_named_by_the_data_unless_one_is_given(data: bool, tmp_pat
     assert folder_of(default) == Path("runs") / ("some-fashion" if data else "some")
     assert default.seeds == [0, 1, 2]
     assert folder_of(parser.parse_args(["--out", str(tmp_path)])) == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ([], "--data mnist"),
+        (["--seeds", "0", "1", "2", "--rate", "0.5", "--rows", "9"], "--data mnist --rows 9"),
+        (["--data", "fashion", "--seeds", "3"], "--data fashion --seeds 3"),
+        (["--rate", "1", "0.25", "--one-more"], "--data mnist --rate 1 0.25 --one-more"),
+    ],
+)
+def test_the_command_is_named_with_what_is_not_as_usual(arguments: list[str], shown: str) -> None:
+    parser = seeded_parser("papers.some", "Some.", runs="some")
+    parser.add_argument("--rate", type=float, nargs="+", default=[0.5])
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--one-more", action="store_true")
+    chosen = parser.parse_args(arguments)
+    found = command_of(chosen, "papers.some", rate=[0.5], rows=None, one_more=False)
+    assert found == f"python -m papers.some {shown}"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)

@@ -222,7 +222,13 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         """The fitted query with the mechanism and epsilon that are set now."""
         if not hasattr(self, "members_"):
             raise self._not_fitted()
-        return CertifiedQuery(self.extractor_, self.members_, self._choice(), self.data_set_)
+        choice = self._choice()
+        found = self._queries.get(choice)
+        if found is None:
+            found = CertifiedQuery(self.extractor_, self.members_, choice, self.data_set_)
+            self._queries.clear()
+            self._queries[choice] = found
+        return found
 
     @property
     @override
@@ -401,6 +407,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         serial: str,
     ) -> None:
         self._identities: dict[MechanismChoice, str] = {}
+        self._queries: dict[MechanismChoice, CertifiedQuery] = {}
         self.data_set_ = data_set
         self.serial_ = serial
         self.members_ = members
