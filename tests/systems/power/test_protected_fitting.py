@@ -10,8 +10,10 @@ import pytest
 from reticent import PowerEncoder
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import train_server
-from reticent.systems.power.mechanism_choice import compared
+from reticent.systems.power.mechanism_choice import PublicRows, compared
+from reticent.systems.power.protected_fitting import told_columns
 from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protection import Protection
 from reticent.systems.power.query import PROTECTED, PowerPlan
 from reticent.tables import Categorical, Numeric, TabularSchema
 
@@ -89,9 +91,24 @@ def test_noise_is_put_on_the_columns_that_say_something(radius: object) -> None:
         random_state=0,
     ).fit(table, labels)
     assert fitted.query_.plan.columns == (2,)
-    all_four = [plan.information for plan in fitted.considered_ if not plan.columns]
-    assert len(all_four) == 1
-    assert fitted.query_.plan.information > all_four[0] + 0.02
+    assert {plan.columns for plan in fitted.considered_} == {(2,)}
+
+
+def test_all_columns_are_told_where_none_is_clearly_better() -> None:
+    schema = TabularSchema((Numeric("a", 0, 1), Numeric("b", 0, 1), SCHEMA.attributes[1]))
+    random = np.random.default_rng(0)
+    coded = np.column_stack([random.random((1_500, 2)), np.ones(1_500), np.zeros(1_500)])
+    labels = (coded[:, 0] + coded[:, 1] > 1).astype(np.int64)
+    parts = PublicRows(coded[:1_000], coded[1_000:], labels[:1_000], labels[1_000:])
+    protection = Protection(schema, 0.1)
+    assert told_columns(protection, parts, epsilon=1.0, seed=0) == ()
+    only = PublicRows(
+        *(np.column_stack([rows[:, :1], rows[:, 2:]]) for rows in (parts.train, parts.held)),
+        parts.train_labels,
+        parts.held_labels,
+    )
+    single = Protection(TabularSchema((schema.attributes[0], SCHEMA.attributes[1])), 0.1)
+    assert told_columns(single, only, epsilon=1.0, seed=0) == ()
 
 
 def test_more_coordinates_than_noise_is_drawn_for_are_answered_in_part() -> None:

@@ -4,6 +4,7 @@ public rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,7 +39,7 @@ Array = npt.NDArray[np.float64]
 
 _DROPOUTS = (0.0, 0.3)  # of free coordinates: none where rows are many, some where they are few
 _DRAWS = 4  # of the noise, for each calibration row
-_SIZES = (1, 2, 3, 4)  # numbers of coordinates that are compared with all of them
+_MOST_TOLD = 4  # coordinates, if not all are told
 _RANKED_ROWS = 5_000  # public rows, at most, on which coordinates are ranked
 _RANKING: dict[str, Any] = {
     "learning_rate": 0.1,
@@ -86,8 +87,8 @@ def fit_protected(
         plan = replace(required, mechanism=mechanism, delta=0.0, codes=())
         tried: list[tuple[PowerPlan, int]]
         if mechanism == "clear-noise":
-            sets = column_sets(protection, rows, epsilon=required.epsilon, seed=settings.seed)
-            tried = [(replace(plan, columns=columns), 1) for columns in sets]
+            told = told_columns(protection, rows, epsilon=required.epsilon, seed=settings.seed)
+            tried = [(replace(plan, columns=told), 1)]
         else:
             sizes = settings.outputs if mechanism == "score-noise" else (1,)
             tried = [(plan, size) for size in sizes]
@@ -148,16 +149,17 @@ def _queries(
         )
 
 
-def column_sets(
+def told_columns(
     protection: Protection, rows: PublicRows, *, epsilon: float, seed: int
-) -> list[tuple[int, ...]]:
-    """Places of the protected coordinates that "clear-noise" may answer about: all of them, (),
-    unless they are more than noise is drawn for, and the best of some others.
+) -> tuple[int, ...]:
+    """Places of the protected coordinates that "clear-noise" answers about; () for all of them.
 
     Noise of m coordinates in l2 has a variance that grows with m + 1, so what says little about the
     label is better left out. Coordinates are ranked by what each, alone with its noise, adds to the
-    free ones; then the first, the first two and so on are compared. A booster learns from some of
-    the public rows and is scored on the others.
+    free ones; the first, the first two and so on are compared, and the best of these is taken if it
+    is better than all of them by more than two standard errors of the difference, or if they are
+    more than noise is drawn for. A booster learns from some of the public rows and is scored, in
+    nats, on the others.
 
     Args:
         protection: what is free and what is protected.
@@ -170,15 +172,13 @@ def column_sets(
     count = len(protection.protected)
     train = random.permutation(len(rows.train))[:_RANKED_ROWS]
     held = random.permutation(len(rows.held))[:_RANKED_ROWS]
-    parts = [
-        (rows.train[train], rows.train_labels[train]),
-        (rows.held[held], rows.held_labels[held]),
-    ]
-    free = [protection.given(values) for values, _ in parts]
-    near = [protection.steps(values) / UNIT for values, _ in parts]
-    targets = [labels for _, labels in parts]
+    parts = (rows.train[train], rows.held[held])
+    targets = (rows.train_labels[train], rows.held_labels[held])
+    free = [protection.given(values) for values in parts]
+    near = [protection.steps(values) / UNIT for values in parts]
 
-    def loss(places: tuple[int, ...]) -> float:
+    def losses(places: tuple[int, ...]) -> Array:
+        """Of held rows, shape (k,); the least chance stands for a label that was not learnt."""
         noise = [training_noise(len(part), len(places), output_norm=norm) for part in near]
         noisy = [
             part[:, list(places)] + drawn.numpy() / epsilon
@@ -186,18 +186,22 @@ def column_sets(
         ]
         seen = [np.column_stack(pair) for pair in zip(free, noisy, strict=True)]
         model = HistGradientBoostingClassifier(**_RANKING, random_state=seed)
-        model.fit(seen[0], targets[0])
-        known = np.isin(targets[1], model.classes_)
-        chances = model.predict_proba(seen[1][known])
-        right = np.searchsorted(model.classes_, targets[1][known])
-        return -float(np.log(np.maximum(chances[np.arange(len(right)), right], _LEAST)).mean())
+        chances = model.fit(seen[0], targets[0]).predict_proba(seen[1])
+        right = (chances * (targets[1][:, None] == model.classes_)).sum(axis=1)
+        return np.asarray(-np.log(np.maximum(right, _LEAST)))
 
-    alone = np.array([loss((place,)) for place in range(count)])
-    order = np.argsort(alone, kind="stable")
-    tried = [tuple(sorted(int(place) for place in order[:size])) for size in _SIZES if size < count]
-    losses = [float(alone.min()) if len(places) == 1 else loss(places) for places in tried]
-    best = [tried[int(np.argmin(losses))]] if tried else []
-    return [*best, *([()] if norm is not Norm.L2 or count <= MOST_L2_COORDINATES else [])]
+    alone = [losses((place,)) for place in range(count)]
+    order = np.argsort([found.mean() for found in alone], kind="stable")
+    tried: dict[tuple[int, ...], Array] = {(int(order[0]),): alone[order[0]]}
+    for size in range(2, min(_MOST_TOLD, count - 1) + 1):
+        places = tuple(sorted(int(place) for place in order[:size]))
+        tried[places] = losses(places)
+    best = min(tried, key=lambda places: float(tried[places].mean()))
+    if count == 1 or (norm is Norm.L2 and count > MOST_L2_COORDINATES):
+        return best if count > 1 else ()
+    gain = losses(tuple(range(count))) - tried[best]
+    error = float(gain.std()) / math.sqrt(len(gain))
+    return best if gain.mean() > 2.0 * error else ()
 
 
 def held_scores(query: ProtectedQuery, rows: PublicRows, *, seed: int) -> Scores:
