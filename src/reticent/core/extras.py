@@ -10,7 +10,12 @@ from typing import Any, TypeGuard
 
 from reticent.core.errors import MissingExtra
 
-WHOLE_MODULES = {"torch": "networks", "fastapi": "service", "starlette": "service"}
+WHOLE_MODULES = {
+    "torch": "networks",
+    "fastapi": "service",
+    "starlette": "service",
+    "uvicorn": "service",
+}
 """Packages that some modules are built on from their first line on, and the extra of each."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -203,7 +203,7 @@ class IntervalSystem(CertifiedSystem):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the records: a pickle holds what was learnt from them, as a bundle does."""
-        state = cast(dict[str, Any], super().__getstate__())
+        state = super().__getstate__()
         return {name: value for name, value in state.items() if name not in ("_shares", "_views")}
 
     @override

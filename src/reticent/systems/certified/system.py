@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -222,13 +222,21 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         """The fitted query with the mechanism and epsilon that are set now."""
         if not hasattr(self, "members_"):
             raise self._not_fitted()
-        choice = self._choice()
-        found = self._queries.get(choice)
-        if found is None:
-            found = CertifiedQuery(self.extractor_, self.members_, choice, self.data_set_)
-            self._queries.clear()
-            self._queries[choice] = found
-        return found
+        query = CertifiedQuery(self.extractor_, self.members_, self._choice(), self.data_set_)
+        known: CertifiedQuery | None = self.__dict__.get("_query")
+        if (
+            known is None
+            or known.extractor is not query.extractor
+            or known.members is not query.members
+            or (known.choice, known.data_set) != (query.choice, query.data_set)
+        ):
+            known = self._query = query  # kept for its mechanism: a service asks for each answer
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the query, which is made of the other parts."""
+        state = cast(dict[str, Any], super().__getstate__())
+        return {name: value for name, value in state.items() if name != "_query"}
 
     @property
     @override
@@ -407,7 +415,6 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         serial: str,
     ) -> None:
         self._identities: dict[MechanismChoice, str] = {}
-        self._queries: dict[MechanismChoice, CertifiedQuery] = {}
         self.data_set_ = data_set
         self.serial_ = serial
         self.members_ = members
