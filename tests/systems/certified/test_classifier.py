@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -333,3 +334,18 @@ def test_numbers_of_numpy_are_numbers(tmp_path) -> None:
         == CertifiedClassifier.load(maker.save(tmp_path / "bundle")).guarantee
     )
     assert type(maker.guarantee.epsilon) is float
+
+
+def test_the_query_follows_what_it_is_made_of(fitted: CertifiedClassifier) -> None:
+    """It is kept from one answer to the next, and no longer than its parts."""
+    system = copy.copy(fitted)
+    kept = system.query_
+    assert system.query_ is kept
+    system.set_params(epsilon=0.5)
+    dearer = system.query_
+    assert dearer.mechanism.guarantee.epsilon == pytest.approx(0.5)
+    system.members_ = tuple(list(system.members_))  # equal, and others
+    assert system.query_.members is system.members_
+    system.data_set_ = "others"
+    assert system.query_.adjacency.data_set == "others"
+    assert system.set_params(epsilon=fitted.epsilon).query_ is not kept
