@@ -344,7 +344,7 @@ def test_the_query_follows_what_it_is_made_of(fitted: CertifiedClassifier) -> No
     system.set_params(epsilon=0.5)
     dearer = system.query_
     assert dearer.mechanism.guarantee.epsilon == pytest.approx(0.5)
-    system.members_ = tuple(list(system.members_))  # equal, and others
+    system.members_ = (*system.members_,)  # equal, and another tuple
     assert system.query_.members is system.members_
     system.data_set_ = "others"
     assert system.query_.adjacency.data_set == "others"
