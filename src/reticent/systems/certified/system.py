@@ -223,20 +223,21 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         if not hasattr(self, "members_"):
             raise self._not_fitted()
         query = CertifiedQuery(self.extractor_, self.members_, self._choice(), self.data_set_)
-        known: CertifiedQuery | None = self.__dict__.get("_query")
+        kept: dict[str, CertifiedQuery] = self.__dict__.get("_kept", {})
+        known = kept.get("query")
         if (
             known is None
             or known.extractor is not query.extractor
             or known.members is not query.members
             or (known.choice, known.data_set) != (query.choice, query.data_set)
         ):
-            known = self._query = query  # kept for its mechanism: a service asks for each answer
+            known = kept["query"] = query  # for its mechanism: a service asks for each answer
         return known
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the query, which is made of the other parts."""
         state = cast(dict[str, Any], super().__getstate__())
-        return {name: value for name, value in state.items() if name != "_query"}
+        return {**state, "_kept": {}} if "_kept" in state else state
 
     @property
     @override
@@ -415,6 +416,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         serial: str,
     ) -> None:
         self._identities: dict[MechanismChoice, str] = {}
+        self._kept: dict[str, CertifiedQuery] = {}
         self.data_set_ = data_set
         self.serial_ = serial
         self.members_ = members
