@@ -16,21 +16,25 @@ from threadpoolctl import threadpool_limits
 
 from networks import centers, domain, trained_network
 from reticent.core import Norm
-from reticent.lipschitz import CellBound, EnumerationBound, LayeredBound
+from reticent.lipschitz import CellBound
+from reticent.lipschitz.layered import direct_bound
 
 NETWORKS = ("3-16-16-4", "4-16-16-4", "5-16-5")
 RADII = (0.25, 0.5, 1.0, 2.0, 3.0)
 
 
-def compare(name: str, points: int) -> None:
-    """Prints one line for each radius."""
+def compare(name: str, points: int, number: int) -> None:
+    """Prints one line for each radius, of a partition of at most ``number`` cells."""
+
+    class Cells(CellBound):
+        kind, cells = "cells of a benchmark", number
+
     network, box = trained_network(name, 0), domain(name)
     given = {"domain": box, "input_norm": Norm.LINF, "output": Norm.L1}
     begun = time.process_time()
-    cells = CellBound(network, **given)
+    cells = Cells(network, **given)
     searched = time.process_time() - begun
-    deep = len(network.linear_layers()) > 2
-    direct = (LayeredBound if deep else EnumerationBound)(network, **given)
+    direct = direct_bound(network, **given)
     at = centers(name, points)
     print(f"{name}: {cells.cells} cells searched in {searched:.1f} s")
     for radius in RADII:
@@ -53,10 +57,11 @@ def main() -> None:
     )
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS))
     parser.add_argument("--points", type=int, default=100)
+    parser.add_argument("--cells", type=int, default=CellBound.cells)
     chosen = parser.parse_args()
     with threadpool_limits(1):
         for name in chosen.networks:
-            compare(name, chosen.points)
+            compare(name, chosen.points, chosen.cells)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,9 @@ from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.grids.arithmetic import Array, Interval
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, slices
-from reticent.lipschitz.enumeration import EnumerationBound
 from reticent.lipschitz.exact_patterns import ReluChain
 from reticent.lipschitz.exact_search import Goal, PatternSearch
-from reticent.lipschitz.layered import LayeredBound
+from reticent.lipschitz.layered import direct_bound
 from reticent.networks.network import Network
 
 _ENTRIES = 2**20
@@ -111,10 +110,7 @@ class CellBound(LipschitzBound):
         super().__init__(network, domain=domain, input_norm=input_norm, output=output)
         if self.input_norm is not Norm.LINF:
             raise UnsupportedNorm(f"cells: input_norm={self.input_norm.value}; expected linf")
-        deep = network.is_relu_chain() and len(network.linear_layers()) > 2
-        self._direct: LipschitzBound = (LayeredBound if deep else EnumerationBound)(
-            network, domain=domain, input_norm=input_norm, output=output
-        )
+        self._direct = direct_bound(network, domain=domain, input_norm=input_norm, output=output)
         lower, upper = self._grid_domain
         self._chain = ReluChain(
             network,

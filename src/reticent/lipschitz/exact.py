@@ -32,10 +32,9 @@ from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.grids.arithmetic import Array
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, parse_output
-from reticent.lipschitz.enumeration import EnumerationBound
 from reticent.lipschitz.exact_patterns import ReluChain, Signs
 from reticent.lipschitz.exact_search import Goal, Limits, PatternSearch
-from reticent.lipschitz.layered import LayeredBound
+from reticent.lipschitz.layered import direct_bound
 from reticent.networks.network import Network
 
 RELATIVE = 2.0**-20
@@ -359,14 +358,7 @@ class ExactBound(LipschitzBound):
             )
         self.relative = positive(relative, name="relative")
         self.limits = limits or Limits()
-        cheap = (
-            LayeredBound
-            if network.is_relu_chain() and len(network.linear_layers()) > 2
-            else EnumerationBound
-        )
-        self._cheap: LipschitzBound = cheap(
-            network, domain=domain, input_norm=input_norm, output=output
-        )
+        self._cheap = direct_bound(network, domain=domain, input_norm=input_norm, output=output)
         # The domain rounded outward to the grid: what regions are cut to.
         whole = self._cheap.region(domain.center[None], np.array([np.inf])).box
         self._whole = Box(whole.lower[0] * whole.unit, whole.upper[0] * whole.unit)

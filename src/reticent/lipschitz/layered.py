@@ -21,7 +21,7 @@ from reticent.core.regions import Box
 from reticent.grids.arithmetic import Array
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine, slices
 from reticent.lipschitz.directional import Slopes
-from reticent.lipschitz.enumeration import directions_of
+from reticent.lipschitz.enumeration import EnumerationBound, directions_of
 from reticent.lipschitz.interval import build_forward, exact_maps, first_layer_values, row_norms
 from reticent.lipschitz.pairs import Pairs
 from reticent.lipschitz.relaxation import Inputs, RelaxedForward
@@ -157,3 +157,17 @@ class LayeredBound(LipschitzBound):
             for rows in slices(len(region), _ROWS)
         ]
         return np.array([answer for part in parts for answer in part], dtype=np.bool_)
+
+
+def direct_bound(
+    network: Network, *, domain: Box, input_norm: Norm, output: Output
+) -> LipschitzBound:
+    """The tightest bound without a search of regions: layered, or enumeration for at most one
+    hidden layer, where the two are equal and it is faster.
+
+    Raises:
+        UnsupportedNetwork, UnsupportedNorm: as either says.
+    """
+    deep = network.is_relu_chain() and len(network.linear_layers()) > 2
+    kind = LayeredBound if deep else EnumerationBound
+    return kind(network, domain=domain, input_norm=input_norm, output=output)
