@@ -18,6 +18,7 @@ Python can read far enough to say what it lacks.)
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -44,6 +45,12 @@ LIGHT_EXTRAS = ("plots", "milp", "accounting", "signing", "postgres", "service",
 
 LOWEST_EXTRAS = ("networks", "plots", "accounting", "attacks", "signing", "test")
 """What the environment of lowest versions has beside the core."""
+
+TESTS_FAILED = 1
+"""Exit status of pytest where all ran and some failed."""
+
+SECOND_TRIES = 3
+"""How many failing tests run once more: chance and load fail one or two of ten thousand."""
 
 CUDA_LIBRARIES = re.compile(r"(nvidia|cuda)-|triton$")
 
@@ -147,7 +154,7 @@ def main(arguments):
         print("The environment is ready: " + VENV)
         return 0
     if name == "test":
-        return full.run(test_command(full, rest), one_thread_each=True)
+        return run_tests(full, rest)
     if name == "check":
         return run_checks(full)
     if name == "docs":
@@ -242,7 +249,7 @@ def run_light_tests(rest):
     light = Environment(f"{VENV}-light-{version}", "the versions in locks/light.txt", install_light)
     light.make()
     words = ["-p", "tests.without_extras", "-m", "not slow and not browser"]
-    return light.run(test_command(light, [*words, *rest]), one_thread_each=True)
+    return run_tests(light, [*words, *rest])
 
 
 def run_lowest_tests(rest):
@@ -252,7 +259,7 @@ def run_lowest_tests(rest):
     words = ["-p", "tests.without_extras", "-m", "not slow and not browser"]
     # Old packages call what newer ones, which they take as they are, have deprecated since.
     words += ["-W", "ignore::DeprecationWarning"]
-    return lowest.run(test_command(lowest, [*words, *rest]), one_thread_each=True)
+    return run_tests(lowest, [*words, *rest])
 
 
 def renew_locks(words):
@@ -370,6 +377,32 @@ def pip_install(environment, arguments):
                 "Check the network and pip's own settings (pip config list), then run the same "
                 "command again."
             )
+
+
+def run_tests(environment, rest):
+    """Exit status of pytest, after a second try of a few failures.
+
+    Noise comes from the operating system and is never seeded, so a test of drawn values can fail by
+    chance, and one of elapsed time because of what else the machine does. Up to ``SECOND_TRIES``
+    failures run once more, one after another; a test that fails twice has failed. What passed only
+    then is named.
+    """
+    failures = os.path.join(ROOT, ".pytest_cache", "v", "cache", "lastfailed")
+    if os.path.exists(failures):  # of an earlier run
+        os.remove(failures)
+    status = environment.run(test_command(environment, rest), one_thread_each=True)
+    if status != TESTS_FAILED or not os.path.exists(failures):
+        return status
+    with open(failures) as file:
+        failed = sorted(json.load(file))
+    if len(failed) > SECOND_TRIES or any(word in ("-x", "--pdb") for word in rest):
+        return status
+    print(f"Running {len(failed)} failed once more:", *failed, sep="\n  ", flush=True)
+    again = ["--last-failed", "--last-failed-no-failures=none", "-n0", *rest]
+    status = environment.run(test_command(environment, again), one_thread_each=True)
+    if status == 0:
+        print("Passed only in the second run, and to be looked at:", *failed, sep="\n  ")
+    return status
 
 
 def test_command(environment, rest):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -162,6 +163,46 @@ def test_check_runs_everything_and_fails_if_one_check_fails(
     )
     assert run_script.main(["check"]) == 1
     assert "checks failed: types" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("failing", "statuses", "expected", "runs"),
+    [
+        (0, [0], 0, 1),
+        (1, [1, 0], 0, 2),
+        (3, [1, 1], 1, 2),
+        (4, [1], 1, 1),  # more than chance explains
+        (2, [2], 2, 1),  # stopped, not failed
+    ],
+)
+def test_a_few_failures_run_once_more_and_only_they(
+    run_script, tmp_path, monkeypatch, capsys, failing, statuses, expected, runs
+):
+    monkeypatch.setattr(run_script, "ROOT", str(tmp_path))
+    found = tmp_path / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    found.parent.mkdir(parents=True)
+    found.write_text('{"tests/of/an/earlier/run": true}')
+    seen = []
+
+    def run(self, command, **_: object) -> int:
+        if not seen:
+            assert not found.exists()
+            found.write_text(
+                json.dumps({f"tests/test_a.py::test_{n}": True for n in range(failing)})
+            )
+        seen.append(command)
+        return statuses[len(seen) - 1]
+
+    monkeypatch.setattr(run_script.Environment, "run", run)
+    made = run_script.Environment(str(tmp_path), "", None)
+    assert run_script.run_tests(made, ["tests/core"]) == expected
+    assert len(seen) == runs
+    named = "Passed only in the second run" in capsys.readouterr().out
+    assert named == (statuses == [1, 0])
+    if runs == 2:
+        assert "--last-failed" in seen[1]
+        assert "-n0" in seen[1]
+        assert seen[1][-1] == "tests/core"
 
 
 def test_an_old_python_is_told_what_is_needed(run_script, monkeypatch):
