@@ -36,6 +36,7 @@ ANY_TWO_RECORDS = ("score-code", "code")
 """What "auto" compares where any two records are neighbours. Noise on vectors would have to cover
 the diameter of the encoded box; it stays available by name."""
 
+
 def compared(plan: PowerPlan, schema: TabularSchema) -> tuple[str, ...]:
     """What "auto" compares for the budget and the radius of ``plan``.
 
