@@ -199,6 +199,7 @@ class Rungs:
             "bound": found.bound,
             "public": _right(public, self.public.labels),
             "cells": float(lattice.size),
+            "iterations": float(found.iterations),
         }
 
     def _network(self, module: nn.Module) -> Network:
