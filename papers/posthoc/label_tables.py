@@ -196,6 +196,7 @@ class Rungs:
         return {
             **self.rule("table", [table]),
             "worth": found.worth,
+            "solved": found.solved,
             "bound": found.bound,
             "public": _right(public, self.public.labels),
             "cells": float(lattice.size),
@@ -324,13 +325,16 @@ def markdown(
         ]
         for key, title in (
             ("worth", "exact table, public weights"),
+            ("solved", "before it was repaired (breaks constraints), public weights"),
             ("bound", "proved bound, public weights"),
             ("public", "exact table, labels of the rows it was fitted on"),
         ):
             cells = [_cell(means[e]["table"], errors[e]["table"], key) for e in solved]
             lines.append(f"| {title} | {' | '.join(cells)} |")
-        cells = [f"{means[e]['table']['cells']:,.0f}" for e in solved]
-        lines += [f"| cells | {' | '.join(cells)} |", ""]
+        for key, title in (("cells", "cells"), ("iterations", "iterations of the solver")):
+            cells = [f"{means[e]['table'][key]:,.0f}" for e in solved]
+            lines.append(f"| {title} | {' | '.join(cells)} |")
+        lines.append("")
     return "\n".join(lines)
 
 

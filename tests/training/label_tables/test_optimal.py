@@ -102,6 +102,7 @@ def test_exact_table_is_nearly_the_best_and_says_what_it_is_worth(epsilon) -> No
     found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=600)
     assert excess(found.shares, found.shares, lattice=lattice, epsilon=epsilon) == 0
     assert found.worth == pytest.approx(float((weights * found.shares).sum()) / WHOLE)
+    assert found.solved == pytest.approx(best, rel=0.02)
     assert 0.985 * best <= found.worth <= best * (1 + 1e-9)
     assert best * (1 - 1e-7) <= found.bound
 

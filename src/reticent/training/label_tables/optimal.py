@@ -43,12 +43,15 @@ class ExactTable:
     Attributes:
         shares: shape (labels, cells), uint32, multiples of 2^-32.
         worth: sum of the weights times its probabilities.
+        solved: the same of the solver's table that it was made from, which breaks the constraints a
+            little; the difference is what repairing cost.
         bound: no table that keeps the constraints is worth more.
         iterations: of the solver, how many were made.
     """
 
     shares: Shares
     worth: float
+    solved: float
     bound: float
     iterations: int
 
@@ -128,7 +131,7 @@ def exact_table(
     """
     enough = probability(close, name="close")
     best = math.inf
-    shares, value = None, -math.inf
+    shares, value, before = None, -math.inf, -math.inf
     solver = _solver(weights, lattice, epsilon, balance)
     rounds = -(-count(iterations, name="iterations") // _CHECKED)
     for done in range(rounds):
@@ -136,16 +139,15 @@ def exact_table(
         report("label table", done + 1, rounds, best)
         if done % 2 == 0 and done != rounds - 1:
             continue
-        found = whole_table(
-            solver.table(), lattice=lattice, epsilon=epsilon, weights=solver.weights
-        )
+        table = solver.table()
+        found = whole_table(table, lattice=lattice, epsilon=epsilon, weights=solver.weights)
         worth = float((solver.weights * found).sum()) / WHOLE
         if worth > value:
-            shares, value = found, worth
+            shares, value, before = found, worth, float((solver.weights * table).sum())
         if best - value <= enough * float(solver.weights.sum()):
             break
     assert shares is not None
-    return ExactTable(shares, value, best, (done + 1) * _CHECKED)
+    return ExactTable(shares, value, before, best, (done + 1) * _CHECKED)
 
 
 def _solver(weights: npt.ArrayLike, lattice: Lattice, epsilon: float, balance: float) -> _Solver:
