@@ -1,5 +1,5 @@
 """Noisy gradient descent beside Opacus at one guarantee: ``python benchmarks/gradients.py
-[--records 45000] [--seeds 3]``.
+[--records 45000] [--seeds 3] [--settings 6]``.
 
 ``NoisyGradientClassifier`` and DP-SGD by Opacus's per-sample gradients and optimiser
 (``train_private``) train softmax regression on the same features, the public principal components
@@ -166,6 +166,7 @@ def main() -> None:
     )
     parser.add_argument("--records", type=int, default=45_000)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--settings", type=int, default=6, help="of each side's grid, the first")
     options = parser.parse_args()
     torch.set_num_threads(1)
     with threadpool_limits(1):
@@ -174,11 +175,11 @@ def main() -> None:
         their_training(rows, 1, 1.0, 0)
         print(f"{len(rows.private)} private records, {len(rows.held)} held out, epsilon 1")
         ours, theirs = [], []
-        for steps, rate in OURS:
+        for steps, rate in OURS[: options.settings]:
             runs = [our_training(rows, steps, rate) for _ in seeds]
             ours.append(Found(*zip(*runs, strict=True)))
             show(f"ours, {steps} steps of {rate:g}", ours[-1])
-        for epochs, rate in THEIRS:
+        for epochs, rate in THEIRS[: options.settings]:
             runs = [their_training(rows, epochs, rate, seed) for seed in seeds]
             theirs.append(Found(*zip(*runs, strict=True)))
             show(f"Opacus, {epochs} epochs of {rate:g}", theirs[-1])
