@@ -240,9 +240,10 @@ def auditable_query(system: Any) -> Query:
             message says why.
         NotFittedYet: not fitted.
     """
-    # Late: both bring scikit-learn, which the audits of mechanisms do without.
+    # Late: all bring scikit-learn, which the audits of mechanisms do without.
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.releasing_system import ReleasingSystem
+    from reticent.systems.votes.estimator import VoteEstimator
 
     if type(system).__name__ in _VOTES:
         raise InvalidInput(
@@ -250,6 +251,13 @@ def auditable_query(system: Any) -> Query:
             "released once, by votes of private records, which a bundle does not hold; what a "
             "student predicts is post-processing without noise. Audit the mechanisms by "
             "reticent.audit.noisy_argmax_case and noisy_screening_case"
+        )
+    if isinstance(system, VoteEstimator):
+        raise InvalidInput(
+            f"system: a {type(system).__name__} cannot be audited by itself. Its noise goes into "
+            "sums over private records, and an audit would need neighbouring sets of these. Audit "
+            "the mechanism, with the same blocks and total, by reticent.audit.noisy_sums_case, or, "
+            "where each answer is a response, by stability_response_case"
         )
     if not isinstance(system, ReleasingSystem | PowerEncoder):
         raise InvalidInput(
