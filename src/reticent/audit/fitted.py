@@ -52,6 +52,7 @@ from reticent.mechanisms import (
 )
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery
@@ -61,7 +62,14 @@ from reticent.training.progress import Report, silent
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = PrivateQuery | PowerQuery | ScoreCodeQuery | ProtectedQuery | CertifiedQuery
+    Query = (
+        PrivateQuery
+        | PowerQuery
+        | ScoreCodeQuery
+        | ProtectedQuery
+        | LikeliestQuery
+        | CertifiedQuery
+    )
 
 Array = npt.NDArray[np.float64]
 
@@ -258,7 +266,7 @@ def auditable_query(system: Any) -> Query:
         )
     query = system._fitted()
     if is_posthoc(query) or isinstance(
-        query, PowerQuery | ScoreCodeQuery | ProtectedQuery | CertifiedQuery
+        query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | CertifiedQuery
     ):
         return query
     raise InvalidInput("system: mode='published' has no guarantee that an audit could examine")
@@ -273,7 +281,7 @@ def stated_guarantee(query: Query) -> Guarantee:
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
     stated_by = (
         query.plan
-        if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery)
+        if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery)
         else query.choice
     )
     delta = stated_by.delta if isinstance(query.mechanism, _WITH_DELTA) else 0.0
@@ -288,7 +296,7 @@ def _pairs(
     if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
         return posthoc_pairs(query, rows, random=directions), (searched,)
-    if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery):
+    if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery):
         assert isinstance(rows, CodedRows)
         return power_pairs(query, rows, random=directions), (searched,)
     assert not isinstance(rows, CodedRows)
