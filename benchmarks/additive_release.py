@@ -1,17 +1,20 @@
-"""How fast noise is added on the release path: ``python benchmarks/additive_release.py``.
+"""How fast noise is added on the release path: ``python benchmarks/additive_release.py [--rows
+1000]``.
 
-1,000 vectors of 8 numbers by each additive mechanism with ``SecureSampler``, against OpenDP
-called once per number (the obvious way to use it), measured in the same run on one core. The
-best of five runs counts.
+Vectors of 8 numbers by each additive mechanism with ``SecureSampler``, against OpenDP
+called once per number (the obvious way to use it), measured in the same run on one core,
+processor time of five runs each.
 """
 
 from __future__ import annotations
 
-import time
+import argparse
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import opendp.prelude as opendp
+from figures import Figure, processor_seconds
 from threadpoolctl import threadpool_limits
 
 from reticent.core import Neighborhood, Norm
@@ -24,23 +27,15 @@ from reticent.mechanisms import (
 )
 from reticent.noise import SecureSampler
 
-ROWS, COLUMNS = 1000, 8
-
-
-def best_of_five(task: Callable[[], object]) -> float:
-    """Shortest of five runs, in seconds."""
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        task()
-        times.append(time.perf_counter() - start)
-    return min(times)
+COLUMNS = 8
 
 
 def main() -> None:
-    """Prints one line per mechanism: seconds, and how many times faster than one call per
-    number.
-    """
+    """Prints one line per mechanism: seconds, and how many times one call per number takes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1000)
+    rows = parser.parse_args().rows
+    opendp.enable_features("contrib")
     near = Neighborhood(Norm.LINF, 0.5, "embedding")
     settings = {"sensitivity": 1.0, "epsilon": 1.0, "dimension": COLUMNS, "adjacency": near}
     mechanisms: dict[str, AdditiveMechanism] = {
@@ -49,8 +44,8 @@ def main() -> None:
         "K-norm, l2": KNormMechanism(output_norm=Norm.L2, **settings),
         "Gaussian": GaussianMechanism(delta=1e-5, **settings),
     }
-    values = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
-    levels = np.arange(ROWS) % 6
+    values = np.random.default_rng(0).normal(size=(rows, COLUMNS))
+    levels = np.arange(rows) % 6
     sampler = SecureSampler()
     scalar = opendp.m.make_laplace(
         opendp.atom_domain(T="i64"),
@@ -58,13 +53,19 @@ def main() -> None:
         scale=mechanisms["Laplace"].steps_scale,
     )
     with threadpool_limits(1):
-        single = best_of_five(lambda: [scalar(0) for _ in range(ROWS * COLUMNS)])
-        print(f"{'OpenDP, one call per number':32s} {single:7.3f} s")
+        single = processor_seconds(lambda: [scalar(0) for _ in range(rows * COLUMNS)])
+
+        def show(name: str, task: Callable[[], object]) -> None:
+            task()  # makes the tables of its scale
+            Figure.of(
+                f"{name} noise on {rows:,} vectors of {COLUMNS}",
+                processor_seconds(task),
+                peer="OpenDP, one call a number",
+                theirs=single,
+            ).keep()
+
         for name, mechanism in mechanisms.items():
-            seconds = best_of_five(
-                lambda mechanism=mechanism: mechanism.release(values, sampler=sampler)
-            )
-            print(f"{name:32s} {seconds:7.3f} s   {single / seconds:5.1f} times")
+            show(name, partial(mechanism.release, values, sampler=sampler))
         test = ProposeTestRelease(
             radius=0.5,
             proposal=2.0,
@@ -72,10 +73,7 @@ def main() -> None:
             delta_test=1e-2,
             inner=mechanisms["K-norm, l-infinity"],
         )
-        seconds = best_of_five(lambda: test.release(values, levels, sampler=sampler))
-        print(
-            f"{'propose-test-release, K-norm':32s} {seconds:7.3f} s   {single / seconds:5.1f} times"
-        )
+        show("propose-test-release, K-norm", partial(test.release, values, levels, sampler=sampler))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
 import numpy as np
+from figures import Figure, processor_seconds
 from threadpoolctl import threadpool_limits
 
 from networks import centers, domain, trained_network
@@ -40,14 +42,20 @@ def compare(name: str, points: int, number: int) -> None:
     for radius in RADII:
         values, times = [], []
         for bound in (cells, direct):
-            begun = time.process_time()
             values.append(bound.bound(at, radius))
-            times.append((time.process_time() - begun) * 1000 / len(at))
+            times.append(processor_seconds(partial(bound.bound, at, radius), runs=3, each=len(at)))
         low, middle, high = np.quantile(values[0] / values[1], (0.1, 0.5, 0.9))
         print(
             f"  radius {radius:4}: {middle:.2f} of the direct bound ({low:.2f} to {high:.2f}), "
-            f"{times[0]:.2f} ms a point; direct {times[1]:.2f} ms"
+            f"{1e3 * times[0][0]:.2f} ms a point; direct {1e3 * times[1][0]:.2f} ms"
         )
+        if radius == 1.0:
+            Figure.of(
+                f"bound over {cells.cells} cells of {name}, a point",
+                times[0],
+                peer="without cells",
+                theirs=times[1],
+            ).keep()
 
 
 def main() -> None:

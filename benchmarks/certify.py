@@ -1,4 +1,5 @@
-"""How tight and how fast the certificates are: ``python benchmarks/certify.py``.
+"""How tight and how fast the certificates are: ``python benchmarks/certify.py
+[--points 120]``.
 
 Tightness: obfuscators of one hidden layer (8-16-8) trained on an 8-dimensional embedding of
 scikit-learn's digits, scaled to unit variance; each bound at radius 0.5 divided by the largest
@@ -11,11 +12,15 @@ without pruning.
 
 from __future__ import annotations
 
+import argparse
+import statistics
 import time
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from figures import Figure, processor_seconds
 from threadpoolctl import threadpool_limits
 
 from networks import embeddings, trained_network
@@ -91,13 +96,13 @@ def points_per_second(
     test = LevelTest(bound, proposal, 0.1, 10)
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         levels = test.levels(centers)
-        seconds.append(time.perf_counter() - start)
-    return len(centers) / min(seconds), float((levels > 0).mean())
+        seconds.append(time.process_time() - start)
+    return len(centers) / statistics.median(seconds), float((levels > 0).mean())
 
 
-def unpruned_bounds_per_second(bound: EnumerationBound, rows: int) -> float:
+def unpruned_bounds(bound: EnumerationBound, rows: int) -> None:
     """The product of masks with the whole table, once per point: what one bound costs without
     pruning.
     """
@@ -107,28 +112,27 @@ def unpruned_bounds_per_second(bound: EnumerationBound, rows: int) -> float:
         np.ones((rows, len(table)), np.float32),
         np.ones((rows, len(table)), np.float32),
     )
-    start = time.perf_counter()
     for part in range(0, rows, 256):
         (
             np.abs(signed[part : part + 256] @ table) + unstable[part : part + 256] @ np.abs(table)
         ).max(axis=1)
-    return rows / (time.perf_counter() - start)
 
 
 def main() -> None:
     """Print both tables."""
-    ratios = tightness(range(3), 120)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=120)
+    points = parser.parse_args().points
+    ratios = tightness(range(3), points)
     print(
-        "bound / largest Jacobian norm found, 3 networks 8-16-8 x 120 held-out digits, radius "
-        "0.5, l-infinity to l1"
+        f"bound / largest Jacobian norm found, 3 networks 8-16-8 x {points} held-out digits, "
+        "radius 0.5, l-infinity to l1"
     )
     for kind, values in ratios.items():
         quarter, half, most = np.quantile(values, [0.25, 0.5, 0.9])
         print(f"  {kind:12s} median {half:.3f}   quartile {quarter:.3f}   90 % {most:.3f}")
-    centers = (
-        np.tile(embeddings()[2], (12, 1))
-        + np.random.default_rng(0).normal(size=(12 * 359, 8)) * 0.05
-    )
+    centers = np.resize(embeddings()[2], (36 * points, 8))
+    centers = centers + np.random.default_rng(0).normal(size=centers.shape) * 0.05
     network = trained_network("8-32-8", 0)
     print("levels on an 8-32-8 network (R = 0.1, 10 levels), points per second on one core")
     with threadpool_limits(1):
@@ -141,14 +145,15 @@ def main() -> None:
             )
             print(f"  {kind.kind:12s} {shown}")
             if isinstance(bound, EnumerationBound):
-                start = time.perf_counter()
-                bound.bound(centers, RADIUS)
-                pruned = len(centers) / (time.perf_counter() - start)
-                whole = unpruned_bounds_per_second(bound, 2048)
-                print(
-                    f"  {'':12s} one bound: {pruned:.0f} per second, {pruned / whole:.1f} "
-                    f"times an unpruned table ({whole:.0f})"
-                )
+                whole = 17 * points
+                Figure.of(
+                    "an enumeration bound of 8-32-8, a point",
+                    processor_seconds(partial(bound.bound, centers, RADIUS), each=len(centers)),
+                    peer="its table, not pruned",
+                    theirs=processor_seconds(
+                        partial(unpruned_bounds, bound, whole), runs=3, each=whole
+                    ),
+                ).keep()
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ CONSTANTS = [
 LEVELS = [("8-16-8", 0.1, 10, 60), ("8-32-16-8", 0.03, 10, 15)]
 """Network, radius of one level, levels, points."""
 
+NAMES = ("8-16-8", "8-32-16-8")
+
 
 def constants(name: str, radius: float, relative: float, points: int) -> None:
     """Print the times of local constants."""
@@ -79,14 +81,18 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the points")
-    fraction = 10 if parser.parse_args().quick else 1
+    parser.add_argument("--networks", nargs="+", default=NAMES, choices=NAMES)
+    chosen = parser.parse_args()
+    fraction = 10 if chosen.quick else 1
     with threadpool_limits(1):
         print("local Lipschitz constants, l-infinity to l1, processor time")
         for name, radius, relative, points in CONSTANTS:
-            constants(name, radius, relative, max(3, points // fraction))
+            if name in chosen.networks:
+                constants(name, radius, relative, max(3, points // fraction))
         print("levels, the proposal at the median constant of three levels")
         for name, radius, most, points in LEVELS:
-            levels(name, radius, most, max(3, points // fraction))
+            if name in chosen.networks:
+                levels(name, radius, most, max(3, points // fraction))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-"""How tight and how fast the layered bound is on deep networks: ``python benchmarks/layered.py``.
+"""How tight and how fast the layered bound is on deep networks: ``python benchmarks/layered.py
+[--points 40] [--restarts 256] [--networks NAME ...] [--wide NAME ...]``.
 
 Networks with two hidden layers trained on digits (``networks``), held-out points, radius 0.5,
 l-infinity to l1: each isotone bound divided by the largest Jacobian norm that a search finds in
-the same ball, and its time per point in a batch of 100 on one thread. The search gives a lower
+the same ball, and its time per point in a batch (of 100, or five times the points) on one
+thread. The search gives a lower
 bound on the exact constant, so the printed ratios are upper bounds on how far the certificates
 are from exact. The same for random networks, whose certificates are looser.
 """
 
 from __future__ import annotations
 
-import time
+import argparse
+import statistics
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from figures import Figure, processor_seconds
 from threadpoolctl import threadpool_limits
 
 from networks import centers, domain, random_network, trained_network
@@ -115,41 +119,52 @@ def ratios(name: str, network: Network, points: int, *, restarts: int = 64) -> d
     return {bound.kind: bound.bound(chosen, RADIUS) / found for bound in bounds}
 
 
-def milliseconds(
+def seconds(
     name: str,
     network: Network,
     kind: type[LipschitzBound],
     *,
     output: Output = Norm.L1,
     points: int = 100,
-) -> float:
-    """Processor time per point of a batch of so many, the best of three, on one thread."""
+) -> list[float]:
+    """Processor time per point of a batch of so many, three runs, on one thread."""
     bound = kind(network, domain=domain(name), input_norm=Norm.LINF, output=output)
     batch = centers(name, points)
-    taken = []
-    for _ in range(3):
-        start = time.process_time()
-        bound.bound(batch, RADIUS)
-        taken.append(time.process_time() - start)
-    return 1e3 * min(taken) / len(batch)
+    return processor_seconds(lambda: bound.bound(batch, RADIUS), runs=3, each=len(batch))
 
 
 def main() -> None:
     """Print one line for each network and bound."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--points", type=int, default=40, help="held-out points to search at")
+    parser.add_argument("--restarts", type=int, default=256, help="of the search")
+    parser.add_argument("--networks", nargs="+", default=list(TARGETS), choices=TARGETS)
+    parser.add_argument("--wide", nargs="*", default=list(WIDE), choices=WIDE)
+    chosen = parser.parse_args()
     torch.set_num_threads(1)
     with threadpool_limits(1):
         print(
-            "bound / largest Jacobian norm found, radius 0.5, l-infinity to l1, 40 held-out "
-            "digits; ms per point, one thread"
+            f"bound / largest Jacobian norm found, radius 0.5, l-infinity to l1, {chosen.points} "
+            "held-out digits; ms per point, one thread"
         )
         for make in (trained_network, random_network):
-            for name, target in TARGETS.items():
+            for name in chosen.networks:
                 network = make(name, 0)
-                measured = ratios(name, network, 40, restarts=256)
+                batch = min(100, 5 * chosen.points)
+                times = {kind: seconds(name, network, kind, points=batch) for kind in KINDS}
+                Figure.of(
+                    f"layered bound of {make.__name__.split('_')[0]} {name}, a point",
+                    times[LayeredBound],
+                    peer="enumeration, looser",
+                    theirs=times[EnumerationBound],
+                ).keep()
+                measured = ratios(name, network, chosen.points, restarts=chosen.restarts)
                 for kind in KINDS:
                     half, most = np.quantile(measured[kind.kind], [0.5, 0.9])
                     goal = (
-                        f"  (to reach: {target})"
+                        f"  (to reach: {TARGETS[name]})"
                         if kind is LayeredBound and make is trained_network
                         else ""
                     )
@@ -157,18 +172,21 @@ def main() -> None:
                         f"  {make.__name__:16s} {name:14s} {kind.kind:12s} median "
                         f"{half:6.3f}   90 % {most:6.3f}"
                     )
-                    print(f"{line}   {milliseconds(name, network, kind):6.2f} ms{goal}", flush=True)
-        print("ms per point of a batch of 32, radius 0.5, random networks")
-        for name in WIDE:
+                    taken = 1e3 * statistics.median(times[kind])
+                    print(f"{line}   {taken:6.2f} ms{goal}", flush=True)
+        print("batches of 32, radius 0.5, random networks")
+        for name in chosen.wide:
             for output in (Norm.L1, Norm.LINF):
-                taken = [
-                    milliseconds(name, random_network(name, 0), kind, output=output, points=32)
-                    for kind in KINDS
-                ]
-                cells = "   ".join(
-                    f"{kind.kind} {time:6.2f}" for kind, time in zip(KINDS, taken, strict=True)
+                layered, enumeration = (
+                    seconds(name, random_network(name, 0), kind, output=output, points=32)
+                    for kind in (LayeredBound, EnumerationBound)
                 )
-                print(f"  {name:14s} to {output:4s} {cells}", flush=True)
+                Figure.of(
+                    f"layered bound of {name} to {output}, a point",
+                    layered,
+                    peer="enumeration, looser",
+                    theirs=enumeration,
+                ).keep()
 
 
 if __name__ == "__main__":

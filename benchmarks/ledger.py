@@ -2,7 +2,7 @@
 leases, rows of 10,000 people in one call, and report over a million entries.
 
     python benchmarks/ledger.py [--pairs 2000] [--people 10000] [--entries 1000000]
-        [--workers 16] [--block 100] [--postgres URL] [--folder FOLDER]
+        [--workers 16] [--block 100] [--runs 3] [--postgres URL] [--folder FOLDER]
 
 Claims: at least 300 pairs per second on SQLite with synchronous=NORMAL, one process; 16 workers
 with leases at least 4,320 single reservations per second on one database, and none overspent;
@@ -21,6 +21,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from figures import Figure
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
@@ -65,7 +67,9 @@ def _worker(url: str, pairs: int, block: int, ready: Any, go: Any, done: Any) ->
     done.put(answered)
 
 
-def workers_per_second(ledger: Ledger, url: str, workers: int, pairs: int, block: int) -> str:
+def workers_per_second(
+    ledger: Ledger, url: str, workers: int, pairs: int, block: int
+) -> tuple[float, str]:
     """Single reservations a second of processes that share a budget for three quarters of what
     they ask for; and what was answered beside what was paid for.
     """
@@ -95,7 +99,7 @@ def workers_per_second(ledger: Ledger, url: str, workers: int, pairs: int, block
     assert answered <= paid
     if budget.left_epsilon:
         ledger.reserve(Scope("p", "workers"), EVENT, answers=budget.left_epsilon).commit("rest")
-    return (
+    return answered / seconds, (
         f"{answered / seconds:.0f} single reservations/s; {answered} answered, {paid} paid for, "
         f"{max(0, answered - paid)} overspent"
     )
@@ -218,12 +222,26 @@ def _budgets(ledger: Ledger, scope: Scope) -> list[Budget]:
     return [one for one in ledger.report(scope).budgets if one.scope == scope]
 
 
-def compare_workers(ledger: Ledger, url: str, workers: int, pairs: int, block: int) -> None:
+def compare_workers(
+    name: str, ledger: Ledger, url: str, workers: int, pairs: int, block: int, runs: int
+) -> None:
+    """The same workers with and without leases."""
+    rates = []
     for size in (1, block):
         how = "each charged by itself" if size == 1 else f"in leases of {size}"
         number = max(1, pairs // workers) * (1 if size == 1 else 10)
-        found = workers_per_second(ledger, url, workers, number, size)
-        print(f"  {workers} workers, {how}: {found}")
+        rates.append([])
+        for _ in range(runs):
+            rate, found = workers_per_second(ledger, url, workers, number, size)
+            rates[-1].append(rate)
+            print(f"  {workers} workers, {how}: {found}", flush=True)
+    Figure.of(
+        f"single reservations of {workers} workers in leases of {block}, {name}",
+        rates[1],
+        unit="a second",
+        peer="each charged by itself",
+        theirs=rates[0],
+    ).keep()
 
 
 def timed(label: str, work: object) -> None:
@@ -241,6 +259,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--block", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=3, help="of the workers")
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
     parser.add_argument(
         "--folder", help="where the files are written; its disk is what FULL measures"
@@ -269,7 +288,15 @@ def main() -> None:
             print(f"  {charge_each(ledger, options.people)}")
             if synchronous == "NORMAL":
                 url = str(folder / "NORMAL.db")
-                compare_workers(ledger, url, options.workers, options.pairs, options.block)
+                compare_workers(
+                    "SQLite",
+                    ledger,
+                    url,
+                    options.workers,
+                    options.pairs,
+                    options.block,
+                    options.runs,
+                )
             ledger.close()
         if options.postgres:
             ledger = Ledger.create(options.postgres)
@@ -279,7 +306,15 @@ def main() -> None:
                 "the client's own CPU time)"
             )
             print(f"  {charge_each(ledger, options.people)}")
-            compare_workers(ledger, options.postgres, options.workers, options.pairs, options.block)
+            compare_workers(
+                "PostgreSQL",
+                ledger,
+                options.postgres,
+                options.workers,
+                options.pairs,
+                options.block,
+                options.runs,
+            )
             ledger.close()
         print(f"  the anchor alone: {anchors_per_second(folder / 'state', options.pairs)}")
         print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

@@ -21,6 +21,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import torch
+from figures import Figure
 from search import largest_norms
 from threadpoolctl import threadpool_limits
 
@@ -109,6 +110,13 @@ def speed_table(names: list[str], radii: list[float], points: int, limit: float)
                 shown = f"{open_end}{ratio:.1f}" if 2 * done > count else "-"
                 cells = f"{_cell(exact, done):>16s} {_cell(solver, solved):>16s} {shown:>20s}"
                 print(f"  {name:15s} {kind:8s} {radius:6g} {cells}", flush=True)
+                if done == solved == count:
+                    Figure.of(
+                        f"local constant of {kind} {name}, radius {radius:g}, exact search",
+                        exact.tolist(),
+                        peer="HiGHS",
+                        theirs=solver.tolist(),
+                    ).keep()
                 if done == solved == 0:
                     break
 

@@ -1,5 +1,5 @@
 """How fast Private-kNN votes are counted: ``python benchmarks/neighbours.py [--queries 8192]
-[--peer-queries 32]``.
+[--peer-queries 32] [--records 60000]``.
 
 8,192 queries against 60,000 records of 64 features, sampling probability 0.15, k = 300, screening
 and voting each with a fresh subsample: one sorted pass per query (``SampledNeighbours``), noise
@@ -7,11 +7,14 @@ included, all from ``SecureSampler``.
 
 Peers, on fewer queries of the same data in the same run, stretched to the same number: draw the
 subsample, search it, count. The plain way (distances to the subsample in float64, sorted),
-scikit-learn's ``NearestNeighbors`` fitted to the subsample, and our own exact search of it, the
-fastest we know that searches anew. All draw coins for every record, twice per query, with the
+scikit-learn's ``NearestNeighbors`` and a flat index of FAISS fitted to the subsample, and our own
+exact search of it. All draw coins for every record, twice per query, with the
 same quick exact sampler, and leave out the noise of screening and vote, which our side includes;
 the first one draws them with ``Sampler.bernoulli``, the library's exact coin before ``coins``.
 Seconds are of processor time, one thread.
+
+Last: the k nearest records of the same queries without sampling, ours and FAISS's flat index, both
+exact, in one call each. Ours also has to give all records at the last distance.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ import resource
 import time
 from collections.abc import Callable
 
+import faiss
 import numpy as np
 import numpy.typing as npt
+from figures import Figure
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
@@ -32,7 +37,7 @@ from reticent.noise import SecureSampler
 from reticent.noise.coins import coins
 from reticent.systems.private_knn.plan import KnnPlan, KnnSession
 
-RECORDS, FEATURES, CLASSES, NEIGHBOURS, RATE = 60_000, 64, 10, 300, 0.15
+FEATURES, CLASSES, NEIGHBOURS, RATE = 64, 10, 300, 0.15
 STEPS = 2
 
 Array = npt.NDArray[np.float64]
@@ -63,6 +68,37 @@ def by_library(points: Array, labels: Integers, queries: Array) -> None:
             )
             (chosen,) = search.kneighbors(query[None, :], return_distance=False)
             np.bincount(labels[included][chosen], minlength=CLASSES)
+
+
+def by_faiss(points: Array, labels: Integers, queries: Array) -> None:
+    """A new flat index of a new subsample for every query and step."""
+    sampler = SecureSampler()
+    for query in queries:
+        for _ in range(STEPS):
+            included = coins(len(points), probability=RATE, sampler=sampler)
+            index = faiss.IndexFlatL2(points.shape[1])
+            index.add(points[included])
+            _, (chosen,) = index.search(query[None, :], NEIGHBOURS)
+            np.bincount(labels[included][chosen], minlength=CLASSES)
+
+
+def nearest(points: Array, records: Records, queries: Array) -> None:
+    """The figure of the k nearest of all records."""
+    search, index = NeighbourSearch(records), faiss.IndexFlatL2(points.shape[1])
+    index.add(points)
+    sides = [
+        [seconds(task) / len(queries) for _ in range(3)]
+        for task in (
+            lambda: search.lists(queries, depth=NEIGHBOURS),
+            lambda: index.search(queries, NEIGHBOURS),
+        )
+    ]
+    Figure.of(
+        f"{NEIGHBOURS} nearest of {len(points):,} x {FEATURES}, a query",
+        sides[0],
+        peer="FAISS, flat index",
+        theirs=sides[1],
+    ).keep()
 
 
 def plainly(points: Array, labels: Integers, queries: Array, *, quick_coins: bool) -> None:
@@ -100,10 +136,11 @@ def main() -> None:
     )
     parser.add_argument("--queries", type=int, default=8192)
     parser.add_argument("--peer-queries", type=int, default=32)
+    parser.add_argument("--records", type=int, default=60_000, help="at least 10,000")
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
     centers = 0.7 * rng.normal(size=(CLASSES, FEATURES))
-    features, labels = clusters(RECORDS, rng, centers)
+    features, labels = clusters(arguments.records, rng, centers)
     asked, _ = clusters(arguments.queries, rng, centers)
     grid = PointGrid.around(asked)
     points, queries = grid.points(features), grid.points(asked)
@@ -117,6 +154,7 @@ def main() -> None:
         sigma_screening=75.0,
     )
     session = KnnSession(KnnPlan(steps, 1e-5, CLASSES))
+    faiss.omp_set_num_threads(1)
     with threadpool_limits(1):
         start = time.process_time()
         records = Records.of(points, labels, None)
@@ -125,6 +163,7 @@ def main() -> None:
         )
         prepared = time.process_time() - start
         answered = seconds(lambda: session.answer(queries, voters, sampler=SecureSampler()))
+        nearest(points, records, queries[: max(32, arguments.peer_queries)])
         # The peers get their share of queries; fit and memory of the one pass stay on our side of
         # the scale.
         ours = prepared + answered
@@ -139,10 +178,11 @@ def main() -> None:
                 lambda: plainly(wide, labels, few, quick_coins=True)
             ),
             "new search each, scikit-learn": seconds(lambda: by_library(points, labels, few)),
+            "new search each, FAISS": seconds(lambda: by_faiss(points, labels, few)),
             "new search each, our search": seconds(lambda: anew(records, few)),
         }
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    size = f"{arguments.queries} queries x {RECORDS} records x {FEATURES} features"
+    size = f"{arguments.queries} queries x {arguments.records} records x {FEATURES} features"
     print(f"{size}, sampling {RATE}, k {NEIGHBOURS}, two samples each")
     print(
         f"{'one sorted pass per query':32s} {ours:8.1f} s   {prepared:.1f} s of it for sorting "
@@ -155,6 +195,14 @@ def main() -> None:
             f"{name:32s} {whole:8.1f} s   {whole / ours:5.1f} times as long, from "
             f"{arguments.peer_queries} queries"
         )
+    for name in ("scikit-learn", "FAISS"):
+        spent = peers[f"new search each, {name}"] / arguments.peer_queries
+        Figure.of(
+            f"a Private-kNN answer of {arguments.records:,} records, both samples",
+            [ours / arguments.queries],
+            peer=f"{name}, a new search each",
+            theirs=[spent],
+        ).keep()
     print(f"largest memory {peak:.2f} GiB")
 
 

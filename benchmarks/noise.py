@@ -1,7 +1,7 @@
-"""What exact noise costs: ``python benchmarks/noise.py``.
+"""What exact noise costs: ``python benchmarks/noise.py [--draws 1048576]``.
 
-One core, processor time, the best of seven runs, all in one process. Draws of each sampler
-against numpy's float64 draws of the continuous mechanism (``Generator.laplace``,
+One core, processor time, the median of seven runs (OpenDP: three), in one process. Draws of each
+sampler against numpy's float64 draws of the continuous mechanism (``Generator.laplace``,
 ``standard_normal``), which are no release noise, and against OpenDP's exact ones, at the scale
 that a mechanism of epsilon 1 uses (about 2^20 grid steps). For K-norm noise, which neither has,
 the peer is numpy's Laplace draw for each coordinate.
@@ -9,100 +9,101 @@ the peer is numpy's Laplace draw for each coordinate.
 
 from __future__ import annotations
 
-import time
+import argparse
+import statistics
 from collections.abc import Callable
 
 import numpy as np
+from figures import Figure, processor_seconds
 from threadpoolctl import threadpool_limits
 
 from reticent.core import Norm
 from reticent.noise import OpenDPSampler, SecureSampler, k_norm
 from reticent.noise.geometric import GeometricDigits
 
-COUNT = 1 << 20
 FEW = 8
-OPENDP_COUNT = 20_000
+OPENDP_SHARE = 50
+"""OpenDP draws a fiftieth of the numbers."""
+
 COLUMNS = 8
 SCALE = 1.3 * 2**20
 
 
-def nanoseconds(task: Callable[[], object], draws: int, repeats: int = 7) -> float:
-    """Least processor time of ``repeats`` runs, per draw."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time_ns()
-        task()
-        times.append(time.process_time_ns() - start)
-    return min(times) / draws
+def seconds(task: Callable[[], object], draws: int, repeats: int = 7) -> list[float]:
+    """Processor time of ``repeats`` runs, per draw."""
+    return processor_seconds(task, runs=repeats, each=draws)
 
 
-def line(name: str, ours: float, numpy: float, opendp: float | None) -> None:
-    others = (
-        "" if opendp is None else f"   OpenDP {opendp:8.0f} ns, {opendp / ours:5.0f} times ours"
-    )
+def line(name: str, ours: list[float], numpy: list[float], opendp: list[float] | None) -> None:
+    """One draw beside numpy's, and the figure beside OpenDP's."""
+    mine, theirs = 1e9 * statistics.median(ours), 1e9 * statistics.median(numpy)
     print(
-        f"{name:26s} ours {ours:6.1f} ns   numpy {numpy:5.1f} ns, ours is {ours / numpy:4.1f} "
-        f"times that{others}"
+        f"{name:26s} ours {mine:6.1f} ns   numpy {theirs:5.1f} ns, ours is {mine / theirs:4.1f} "
+        "times that"
     )
+    if opendp is not None:
+        Figure.of(f"{name}, a number", ours, peer="OpenDP", theirs=opendp).keep()
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draws", type=int, default=1 << 20, help="a multiple of 4,096")
+    draws = parser.parse_args().draws
+    fewer = draws // OPENDP_SHARE
     rng, ours, theirs = np.random.default_rng(0), SecureSampler(), OpenDPSampler()
     with threadpool_limits(1):
-        laplace = nanoseconds(lambda: rng.laplace(size=COUNT), COUNT)
-        normal = nanoseconds(lambda: rng.standard_normal(size=COUNT), COUNT)
+        laplace = seconds(lambda: rng.laplace(size=draws), draws)
+        normal = seconds(lambda: rng.standard_normal(size=draws), draws)
         theirs.discrete_laplace(1, scale=SCALE)
         theirs.discrete_gaussian(1, sigma=SCALE)
         line(
             "discrete Laplace",
-            nanoseconds(lambda: ours.discrete_laplace(COUNT, scale=SCALE), COUNT),
+            seconds(lambda: ours.discrete_laplace(draws, scale=SCALE), draws),
             laplace,
-            nanoseconds(
-                lambda: theirs.discrete_laplace(OPENDP_COUNT, scale=SCALE), OPENDP_COUNT, 3
-            ),
+            seconds(lambda: theirs.discrete_laplace(fewer, scale=SCALE), fewer, 3),
         )
         line(
             "discrete Gaussian",
-            nanoseconds(lambda: ours.discrete_gaussian(COUNT, sigma=SCALE), COUNT),
+            seconds(lambda: ours.discrete_gaussian(draws, sigma=SCALE), draws),
             normal,
-            nanoseconds(
-                lambda: theirs.discrete_gaussian(OPENDP_COUNT, sigma=SCALE), OPENDP_COUNT, 3
-            ),
+            seconds(lambda: theirs.discrete_gaussian(fewer, sigma=SCALE), fewer, 3),
         )
         for norm in (Norm.LINF, Norm.L2):
-            rows = 2**14
-            ns = nanoseconds(
+            rows = draws // 64
+            ns = seconds(
                 lambda norm=norm, rows=rows: k_norm(
                     rows, COLUMNS, scale=SCALE, norm=norm, sampler=ours
                 ),
                 rows * COLUMNS,
                 3,
             )
-            slow = nanoseconds(
+            slow = seconds(
                 lambda norm=norm: k_norm(
-                    OPENDP_COUNT // 40, COLUMNS, scale=SCALE, norm=norm, sampler=theirs
+                    max(1, fewer // 40), COLUMNS, scale=SCALE, norm=norm, sampler=theirs
                 ),
-                OPENDP_COUNT // 40 * COLUMNS,
+                max(1, fewer // 40) * COLUMNS,
                 3,
             )
             line(f"K-norm {norm.value}, {COLUMNS} coordinates", ns, laplace, slow)
-        chances = rng.random(COUNT)
+        chances = rng.random(draws)
         line(
             "coins of given doubles",
-            nanoseconds(lambda: ours.bernoulli(chances), COUNT),
-            nanoseconds(lambda: rng.random(COUNT) < chances, COUNT),
+            seconds(lambda: ours.bernoulli(chances), draws),
+            seconds(lambda: rng.random(draws) < chances, draws),
             None,
         )
-        few = nanoseconds(
-            lambda: [ours.discrete_laplace(FEW, scale=SCALE) for _ in range(500)], 500
+        few = 1e6 * statistics.median(
+            seconds(lambda: [ours.discrete_laplace(FEW, scale=SCALE) for _ in range(500)], 500)
         )
-        slow = nanoseconds(
-            lambda: [theirs.discrete_laplace(FEW, scale=SCALE) for _ in range(500)], 500
+        slow = 1e6 * statistics.median(
+            seconds(lambda: [theirs.discrete_laplace(FEW, scale=SCALE) for _ in range(500)], 500)
         )
-        print(f"{FEW} Laplace draws at a time: {few / 1e3:.0f} us, OpenDP {slow / 1e3:.0f} us")
+        print(f"{FEW} Laplace draws at a time: {few:.0f} us, OpenDP {slow:.0f} us")
         print(
             "tables of a new scale: "
-            f"{nanoseconds(lambda: GeometricDigits(SCALE), 1) / 1e6:.1f} ms, once"
+            f"{1e3 * statistics.median(seconds(lambda: GeometricDigits(SCALE), 1)):.1f} ms, once"
         )
 
 

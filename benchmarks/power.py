@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from figures import Figure
 
 from reticent.datasets import load_covertype
 from reticent.systems import PowerEncoder, train_server
@@ -101,7 +102,9 @@ def main() -> None:
     stage(
         "fit the default encoder on public rows", lambda: default.fit(rows[public], labels[public])
     )
-    private, _ = stage("release with noise (client)", lambda: default.release(rows))
+    private, noisy = stage("release with noise (client)", lambda: default.release(rows))
+    for name, seconds in (("published", releasing), ("default", noisy)):
+        Figure.of(f"release of {count:,} rows of covertype, {name} mode", [seconds]).keep()
     print(
         f"payload per row: published {dimension} values, default {private.values.shape[1]}; "
         f"rows {len(np.atleast_1d(targets))}"

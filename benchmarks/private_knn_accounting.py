@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
+from figures import Figure
 
 from reticent.accounting import (
     PrivateKnnSteps,
@@ -74,6 +75,7 @@ def main() -> None:
             lambda steps=steps: private_knn_total(steps, delta=1e-5, interval=1e-4)
         )
         found = dict(total.considered)
+        Figure.of(f"total of Private-kNN, {name}", [seconds]).keep()
         print(f"{name} | {' | '.join(f'{found[bound]:.3f}' for bound in BOUNDS)} | {seconds:.2f}")
     step = ScreeningDpEvent(0, 300, 210, 85.0)
     exact, seconds = timed(lambda: screening_rdp(step, DEFAULT_ORDERS, sampling_probability=0.25))

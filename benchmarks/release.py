@@ -12,7 +12,7 @@ certificate. Columns:
 - OpenDP: the same over one vector call of OpenDP's discrete Laplace measurement on as many numbers
   at the same scale.
 
-    python benchmarks/release.py
+    python benchmarks/release.py [--points 10000] [--mechanisms laplace]
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import time
+import argparse
+import statistics
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,25 +33,20 @@ from unittest.mock import patch
 import numpy as np
 import opendp.prelude as opendp
 import torch
+from figures import Figure, processor_seconds
 from torch import nn
 
 from reticent.mechanisms import AdditiveMechanism
 from reticent.systems import PosthocEncoder
 
-POINTS = 10_000
-CALLS = 200
+CALLS = 100
 MECHANISMS = ("laplace", "k-norm-linf", "k-norm-l2", "gaussian")
 RADIUS = 0.1
 
 
-def seconds(action: Callable[[], object], *, repeats: int = 5) -> float:
-    """The least CPU time of some runs: other processes on the machine slow a run down, never up."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
+def seconds(action: Callable[[], object], *, repeats: int = 3) -> float:
+    """The median CPU time of some runs."""
+    return statistics.median(processor_seconds(action, runs=repeats))
 
 
 @contextmanager
@@ -85,12 +81,13 @@ def fitted(
     return encoder
 
 
-def row(encoder: PosthocEncoder, points: np.ndarray) -> str:
+def row(name: str, encoder: PosthocEncoder, points: np.ndarray) -> str:
     mechanism = encoder.query_.mechanism
     mechanism = mechanism if isinstance(mechanism, AdditiveMechanism) else mechanism.inner  # type: ignore[union-attr]
     assert isinstance(mechanism, AdditiveMechanism)
     one = points[:1]
-    whole = seconds(lambda: encoder.release(points))
+    runs = processor_seconds(lambda: encoder.release(points))
+    whole = statistics.median(runs)
     single = seconds(lambda: [encoder.release(one) for _ in range(CALLS)]) / CALLS
     with no_noise(mechanism):
         rest = seconds(lambda: encoder.release(points))
@@ -105,7 +102,15 @@ def row(encoder: PosthocEncoder, points: np.ndarray) -> str:
         mechanism.steps_scale,
     )
     zeros = np.zeros(points.shape[0] * mechanism.dimension, dtype=np.int64)
-    by_opendp = seconds(lambda: measure(zeros), repeats=2)
+    theirs = processor_seconds(lambda: measure(zeros), runs=2)
+    by_opendp = statistics.median(theirs)
+    if "interval" not in name:
+        Figure.of(
+            f"release of {len(points):,} embeddings, {name}",
+            runs,
+            peer="OpenDP, its noise alone",
+            theirs=theirs,
+        ).keep()
     return (
         f"{len(points) / whole:>10.0f} {len(points) / rest:>10.0f} {1e3 * single:>8.3f} "
         f"{1e3 * single_rest:>8.3f} "
@@ -114,23 +119,32 @@ def row(encoder: PosthocEncoder, points: np.ndarray) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--points", type=int, default=10_000, help="at least 1,000")
+    parser.add_argument("--mechanisms", nargs="+", default=MECHANISMS, choices=MECHANISMS)
+    options = parser.parse_args()
+    number = options.points
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    embeddings = np.random.default_rng(0).normal(size=(POINTS, 8))
+    embeddings = np.random.default_rng(0).normal(size=(number, 8))
     obfuscator = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 8))
-    print(f"release of {POINTS} embeddings, 8-32-8 obfuscator, one thread, CPU time (best of 5)")
+    print(f"release of {number} embeddings, 8-32-8 obfuscator, one thread, CPU time (medians)")
     print(
         f"{'mechanism':<12} {'path':<7} {'certificate':<12}   released  but noise one call    "
         "noise-     numpy   OpenDP"
     )
-    for mechanism in MECHANISMS:
+    for mechanism in options.mechanisms:
         for path, kind in (
             ("global", "enumeration"),
             ("local", "enumeration"),
             ("local", "interval"),
         ):
             encoder = fitted(mechanism, path, kind, embeddings, obfuscator)
-            print(f"{mechanism:<12} {path:<7} {kind:<12} {row(encoder, embeddings)}", flush=True)
+            name = f"{mechanism}, {path}, {kind}"
+            shown = row(name, encoder, embeddings)
+            print(f"{mechanism:<12} {path:<7} {kind:<12} {shown}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The runtimes that docstrings state: ``python benchmarks/runtimes.py``.
+"""The runtimes that docstrings state: ``python benchmarks/runtimes.py [PART ...]``.
 
 One line for each mechanism (an answer), bound (a point), certificate and accountant (a call):
 processor time of one thread, the least of three runs after one that fills tables and caches.
@@ -8,6 +8,7 @@ Docstrings quote the order of magnitude. No peer: ratios to one are printed by
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from functools import partial
@@ -361,9 +362,15 @@ def samplers() -> None:
 
 def main() -> None:
     """Prints one line per mechanism, bound, certificate, accountant and sampler."""
+    parts = (mechanisms, bounds, certificates, accountants, samplers)
+    names = [part.__name__ for part in parts]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}")
+    chosen = parser.parse_args().parts or names
     with threadpool_limits(1):
-        for part in (mechanisms, bounds, certificates, accountants, samplers):
-            part()
+        for part in parts:
+            if part.__name__ in chosen:
+                part()
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+from figures import Figure
 from http_load import Loaded, load
 
 from reticent.core import Guarantee, Scope
@@ -163,6 +164,9 @@ def in_process(folder: Path, url: str, rows: np.ndarray, seconds: float) -> None
 def _tell(
     where: str, workers: int, rows: int, times: list[float], lasted: float, busy: float
 ) -> None:
+    if workers < 2 and rows == 1000:
+        what = f"rows a processor answers, requests of 1,000, {where}"
+        Figure.of(what, [len(times) * rows / max(busy, 1e-9)], unit="a second").keep()
     p99 = np.quantile(times, 0.99) * 1000 if times else float("nan")
     rate = len(times) / lasted
     print(

@@ -1,19 +1,22 @@
 """Processor time of a start: `reticent --help` and `--version` beside `import typer`, and two
 imports.
 
-    python benchmarks/start.py
+    python benchmarks/start.py [--runs 5]
 
-Prints the least of several runs in a process of its own each, and its ratio to that of ``import
+Prints the median of several runs in a process of its own each, and its ratio to that of ``import
 typer``.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import statistics
 import subprocess
 import sys
 
-RUNS = 9
+from figures import Figure
+
 STARTS = {
     "python -c pass": "pass",
     "import typer": "import typer",
@@ -24,10 +27,10 @@ STARTS = {
 }
 
 
-def seconds(code: str) -> float:
-    """Least processor time of ``code`` in a fresh interpreter."""
+def seconds(code: str, runs: int) -> list[float]:
+    """Processor time of ``code`` in fresh interpreters."""
     found = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         before = os.times()
         subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
         after = os.times()
@@ -37,16 +40,26 @@ def seconds(code: str) -> float:
             - before.children_user
             - before.children_system
         )
-    return min(found)
+    return found
 
 
 def main() -> None:
     """Runs all starts and prints a table."""
-    spent = {name: seconds(code) for name, code in STARTS.items()}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    runs = parser.parse_args().runs
+    found = {name: seconds(code, runs) for name, code in STARTS.items()}
+    spent = {name: statistics.median(times) for name, times in found.items()}
     for name, time in spent.items():
         print(
             f"{name:36} {1000 * time:6.0f} ms   {time / spent['import typer']:5.2f} x import typer"
         )
+    Figure.of(
+        "reticent --version",
+        found["reticent --version"],
+        peer="import typer",
+        theirs=found["import typer"],
+    ).keep()
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 """What releasing table rows costs beside scoring them: ``PowerEncoder.release`` over XGBoost's
 ``predict_proba``, one thread.
 
-100,000 rows each of Adult (8 columns of words, 6 of numbers; two labels) and Forest Cover (54
+Rows of Adult (8 columns of words, 6 of numbers; two labels) and Forest Cover (54
 numbers; seven labels), repeated where there are fewer. XGBoost has its 100 trees of default shape
 and gets a finished float32 matrix, so reading words costs it nothing; release gets the table as it
 is. Columns: CPU time of release over that of XGBoost, the same without drawing noise, rows per CPU
 second, and the peak of allocated bytes per row (tracemalloc, which sees numpy's arrays; the table
 itself not counted).
 
-    RETICENT_DATA=... python benchmarks/table_release.py
+    RETICENT_DATA=... python benchmarks/table_release.py [--rows 100000]
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import time
+import argparse
+import statistics
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -27,13 +28,13 @@ from unittest.mock import patch
 import numpy as np
 import torch
 import xgboost
+from figures import Figure, processor_seconds
 
 from reticent.datasets import load_adult, load_covertype
 from reticent.mechanisms import AdditiveMechanism
 from reticent.systems import PowerEncoder
 from reticent.tables import adult_schema, covertype_schema
 
-ROWS = 100_000
 PUBLIC = 10_000
 SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("k-norm-l2, 1", {"mechanism": "k-norm-l2", "outputs": 1, "delta": 0.0}),
@@ -44,21 +45,17 @@ SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def seconds(action: Callable[[], object], *, repeats: int = 3) -> float:
-    """The least CPU time of some runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
+    """The median CPU time of some runs."""
+    return statistics.median(processor_seconds(action, runs=repeats))
 
 
-def peak(action: Callable[[], object]) -> float:
+def peak(action: Callable[[], object]) -> int:
+    """Most bytes that were allocated at once."""
     tracemalloc.start()
     action()
     highest = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return highest / ROWS
+    return highest
 
 
 def zeros(self: AdditiveMechanism, rows: int, *, sampler: object) -> np.ndarray:
@@ -66,21 +63,29 @@ def zeros(self: AdditiveMechanism, rows: int, *, sampler: object) -> np.ndarray:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=100_000)
+    number = parser.parse_args().rows
     torch.set_num_threads(1)
     for name, table, schema in (
         ("adult", load_adult(), adult_schema()),
         ("covertype", load_covertype(), covertype_schema()),
     ):
-        rows = np.resize(table.train_rows, (ROWS, schema.columns))
-        labels = np.unique(np.resize(table.train_labels, ROWS), return_inverse=True)[1]
+        rows = np.resize(table.train_rows, (number, schema.columns))
+        labels = np.unique(np.resize(table.train_labels, number), return_inverse=True)[1]
         matrix = schema.encode(rows).astype(np.float32) if rows.dtype == object else rows
         model = xgboost.XGBClassifier(n_jobs=1, tree_method="hist").fit(
-            matrix[: ROWS // 2], labels[: ROWS // 2]
+            matrix[: number // 2], labels[: number // 2]
         )
-        scored = seconds(lambda model=model, matrix=matrix: model.predict_proba(matrix), repeats=5)
+        scores = processor_seconds(
+            lambda model=model, matrix=matrix: model.predict_proba(matrix), runs=5
+        )
+        scored = statistics.median(scores)
         reading = seconds(lambda schema=schema, rows=rows: schema.code(rows))
         print(
-            f"{name}: predict_proba {scored:.3f} s for {ROWS} rows; reading the table alone "
+            f"{name}: predict_proba {scored:.3f} s for {number} rows; reading the table alone "
             f"{reading / scored:.2f} times that"
         )
         print(
@@ -97,7 +102,16 @@ def main() -> None:
                 random_state=0,
                 **settings,
             ).fit(rows[:PUBLIC], labels[:PUBLIC])
-            whole = seconds(lambda encoder=encoder, rows=rows: encoder.release(rows), repeats=2)
+            runs = processor_seconds(
+                lambda encoder=encoder, rows=rows: encoder.release(rows), runs=3
+            )
+            whole = statistics.median(runs)
+            Figure.of(
+                f"release of {number:,} rows of {name}, {title}",
+                runs,
+                peer="XGBoost, scoring them",
+                theirs=scores,
+            ).keep()
             mechanism = type(encoder.query_.mechanism)
             if issubclass(mechanism, AdditiveMechanism):
                 with patch.object(mechanism, "draw", zeros):
@@ -105,9 +119,9 @@ def main() -> None:
                 rest = f"{noiseless / scored:.2f}"
             else:
                 rest = "-"
-            memory = peak(lambda encoder=encoder, rows=rows: encoder.release(rows))
+            memory = peak(lambda encoder=encoder, rows=rows: encoder.release(rows)) / number
             print(
-                f"  {title:<14} {whole / scored:>8.2f} {rest:>10} {ROWS / whole:>8.0f} "
+                f"  {title:<14} {whole / scored:>8.2f} {rest:>10} {number / whole:>8.0f} "
                 f"{memory:>10.0f}",
                 flush=True,
             )

@@ -1,7 +1,7 @@
 """Reading a CSV file into rows of a schema, beside what the standard library and numpy need for the
 same bytes.
 
-Prints processor seconds (best of three, one thread) of ``read_rows`` on a table of numbers and on
+Prints processor seconds (median of three, one thread) of ``read_rows`` on a table of numbers and on
 one of numbers and words, plain and gzipped, and its ratios to a bare pass of ``csv.reader`` (no
 cell is looked at), to that pass with ``float`` of every number, and to ``numpy.loadtxt``.
 
@@ -14,11 +14,12 @@ import argparse
 import csv
 import gzip
 import io
-import time
+import statistics
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from figures import Figure, processor_seconds
 
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.files import read_rows
@@ -48,13 +49,8 @@ def table(rows: int, *, numbers: int, words: int) -> tuple[TabularSchema, bytes]
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """Processor time of one call, the best of three."""
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
+    """Processor time of one call, the median of three."""
+    return statistics.median(processor_seconds(action, runs=3))
 
 
 def bare(content: bytes) -> None:
@@ -91,13 +87,18 @@ def main() -> None:
     ):
         schema, content = table(rows, numbers=numbers, words=words)
         packed = gzip.compress(content)
-        ours, zipped = (
-            seconds(partial(read_rows, content, schema)),
-            seconds(partial(read_rows, packed, schema)),
-        )
+        runs = processor_seconds(partial(read_rows, content, schema), runs=3)
+        ours, zipped = statistics.median(runs), seconds(partial(read_rows, packed, schema))
         others = [seconds(partial(bare, content)), seconds(partial(with_floats, content, numbers))]
         if not words:
-            others.append(seconds(partial(by_numpy, content)))
+            theirs = processor_seconds(partial(by_numpy, content), runs=3)
+            others.append(statistics.median(theirs))
+            Figure.of(
+                f"reading {rows:,} rows of {numbers} numbers, checked",
+                runs,
+                peer="numpy.loadtxt",
+                theirs=theirs,
+            ).keep()
         cells = " ".join(f"{other:>8.2f} ({ours / other:>4.1f}x)" for other in others)
         print(f"{name:<26} {ours:>9.2f} {zipped:>9.2f} {cells}")
 

@@ -2,19 +2,128 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
+from reticent.core.errors import MissingExtra
+
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
+MAIN = runpy.run_path(str(FOLDER / "__main__.py"))
+HEAVY = ("release", "certify", "runtimes")
+"""Benchmarks that take long even where they are smallest, beside those that start processes."""
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Scripts can be imported by their names, and are forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.setenv(name, os.environ.get(name, "1"))  # scripts set what is not there
+    yield
+    for path in FOLDER.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+def _smallest() -> list[Any]:
+    found = []
+    for one in MAIN["ALL"]:
+        marks = [pytest.mark.soak] if one.needs or one.name in HEAVY else []
+        found.append(pytest.param(one, id=one.name, marks=marks))
+    return found
+
+
+@pytest.mark.usefixtures("scripts")
+@pytest.mark.parametrize("one", _smallest())
+def test_every_benchmark_still_runs(
+    one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if one.needs == "data" and "RETICENT_DATA" not in os.environ:
+        pytest.skip("needs RETICENT_DATA")
+    kept = tmp_path / "figures"
+    monkeypatch.setenv(MAIN["FILE"], str(kept))
+    monkeypatch.setattr(sys, "argv", [f"{one.name}.py", *one.smallest])
+    try:
+        importlib.import_module(one.name).main()
+    except MissingExtra as missing:
+        pytest.skip(str(missing))
+    except ModuleNotFoundError as missing:
+        if missing.name and (FOLDER / f"{missing.name}.py").exists():
+            raise
+        pytest.skip(f"{missing.name} is not installed")
+    assert re.search(r"\d", capsys.readouterr().out)
+    names = (FOLDER / f"{one.name}.py").read_text(encoding="utf-8")
+    figures = MAIN["read"](kept)
+    assert bool(figures) == ("Figure" in names)
+    for figure in figures:
+        middle, low, high = figure.ours
+        assert 0 < low <= middle <= high
+
+
+@pytest.fixture
+def figures(scripts: None) -> ModuleType:
+    return importlib.import_module("figures")
+
+
+def test_figures_are_medians_with_their_spread_and_ratios_above_one_are_ours(
+    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(figures.FILE, str(tmp_path / "kept"))
+    assert figures.read(tmp_path / "kept") == []
+    time = figures.Figure.of("a", [0.004, 0.002, 0.003], peer="b", theirs=[0.006, 0.001, 0.009])
+    rate = figures.Figure.of("c", [1000.0], unit="a second", peer="d", theirs=[4000.0])
+    alone = figures.Figure.of("e", [2e-7], unit="s by the clock")
+    for one in (time, rate, alone):
+        one.keep()
+    assert figures.read(tmp_path / "kept") == [time, rate, alone]
+    assert time.cells() == ("a", "3 (2 to 4) ms", "b", "6 (1 to 9) ms", "2")
+    assert rate.cells()[1] == "1,000 (1,000 to 1,000) a second"
+    assert rate.ratio == 0.25
+    assert alone.cells() == ("e", "200 (200 to 200) ns by the clock", "", "", "")
+
+
+def test_processor_seconds_are_of_every_call_and_answer(figures: ModuleType) -> None:
+    calls: list[int] = []
+    found = figures.processor_seconds(lambda: calls.append(sum(range(10**5))), runs=3, each=10)
+    assert len(calls) == len(found) == 3
+    assert 0 <= min(found) < 0.1
+
+
+def test_the_page_has_every_figure_and_what_each_benchmark_took() -> None:
+    figure = MAIN["Figure"].of("draws", [1.0, 2.0, 4.0], peer="OpenDP", theirs=[6.0])
+    first, second = MAIN["ALL"][:2]
+    outcome = MAIN["Outcome"]
+    page = MAIN["page"](
+        {
+            first: outcome(0, 60.0, 30.0, "", (figure,)),
+            second: outcome(1, 30.0, 15.0, "no peer", ()),
+        }
+    )
+    assert f"| `{first.name}` | draws | 2 (1 to 4) s | OpenDP | 6 (6 to 6) s | 3 |" in page
+    assert "1.5 minutes, 0.8 of processor time" in page
+    assert "failed: no peer" in page
+    assert "{" not in page
+
+
+def test_a_page_has_all_of_them() -> None:
+    command = [sys.executable, "-m", "benchmarks", "start", "--page", "page.md"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"--page: expected neither names nor --smallest" in done.stderr
 
 
 def test_every_script_that_prints_figures_is_in_the_table() -> None:
-    names = {one.name for one in runpy.run_path(str(FOLDER / "__main__.py"))["ALL"]}
+    names = {one.name for one in MAIN["ALL"]}
     scripts = {
         path.stem
         for path in FOLDER.glob("[!_]*.py")
@@ -38,6 +147,8 @@ def test_the_table_says_what_became_of_a_benchmark(
     package = tmp_path / "benchmarks"
     package.mkdir()
     (package / "__main__.py").write_text((FOLDER / "__main__.py").read_text())
+    for name in ("figures.py", "page.md"):
+        (package / name).write_text((FOLDER / name).read_text())
     (package / "__init__.py").touch()
     (package / "start.py").write_text(script)
     done = subprocess.run(

@@ -347,3 +347,27 @@ def test_a_network_too_wide_for_exact_sums_is_refused() -> None:
             k_max=0,
             initial=[np.ones((2**20, 3)), np.ones((1, 2**20 + 1))],
         )
+
+
+@pytest.mark.parametrize("name", ["mlp, keyed batches, never clipped", "logistic"])
+def test_workers_give_the_same_bits_and_report_every_distance(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "_ELEMENTS_AT_ONCE", 2**12)  # several groups in either case
+    random = np.random.default_rng(0)
+    X = random.normal(size=(90, 3))
+    settings = TrainingSettings(features=3, epochs=2, **CASES[name])
+    labels = random.integers(0, 2, 90)
+    batch = random.integers(0, settings.batches, 90)
+    arguments = {
+        "k_max": 6,
+        "batch": batch,
+        "initial": settings.initial(0 if settings.hidden else None),
+    }
+    told: list[int] = []
+    alone = parameter_intervals(X, labels, settings, **arguments)
+    shared = parameter_intervals(X, labels, settings, **arguments, n_jobs=3, report=told.append)
+    assert told[-1] == 7
+    assert len(told) > 1
+    for mine, theirs in zip(alone.lower + alone.upper, shared.lower + shared.upper, strict=True):
+        assert mine.tobytes() == theirs.tobytes()

@@ -23,7 +23,7 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
-from reticent.systems import PowerEncoder
+from reticent.systems import CertifiedEnsemble, PosthocEncoder, PowerEncoder
 from reticent.systems.cluster import Task, partitions, release_on_cluster, release_partition
 from reticent.tables import Categorical, Numeric, TabularSchema
 from tests.ledger.conftest import postgres_server, postgres_url  # noqa: F401
@@ -239,3 +239,28 @@ def test_jobs_answer_one_file(
     with joblib.parallel_config(backend="threading"):
         assert run([*base, "--output", str(output), "--jobs", "2"]) == 0
     assert pq.read_table(output).num_rows == ROWS
+
+
+@pytest.mark.parametrize("cluster", [True], indirect=True)
+def test_joblib_on_a_cluster_answers_and_trains_as_one_process(
+    bundle: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "_LEAST_ROWS", 10)
+    encoder, rows = PowerEncoder.load(bundle), table(1)[["hours", "work"]]
+    posthoc = PosthocEncoder(
+        epsilon=0.5, delta=0.0, radius=0.1, embedder="identity", obfuscator="identity"
+    ).fit(np.random.default_rng(0).normal(size=(50, 3)))
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(200, 2)), random.integers(0, 2, 200)
+    settings = {"classes": [0, 1], "epsilon": 1.0, "members": 3, "k_max": 2}
+    alone = CertifiedEnsemble(**settings).fit(X, y)
+    with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
+        released = encoder.transform(rows)
+        found = posthoc.transform(np.zeros((ROWS, 3)))
+        shared = CertifiedEnsemble(**settings).fit(X, y)
+    assert len(released) == ROWS
+    # One and the same row, answered by several workers: no noise twice, of 53 bits each.
+    assert len(np.unique(found)) == found.size
+    for one, other in zip(alone.members_, shared.members_, strict=True):
+        for mine, theirs in zip(one.lower + one.upper, other.lower + other.upper, strict=True):
+            assert mine.tobytes() == theirs.tobytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -62,3 +63,12 @@ def test_what_cannot_be_is_refused() -> None:
         surest_student(X[:5], [0, 1], classes=2, seed=0)
     with pytest.raises(InvalidInput, match="below classes=2"):
         surest_student(X[:5], [0, 1, 2, 0, 1], classes=2, seed=0)
+
+
+def test_workers_train_the_same_student() -> None:
+    labels = _released(0.1)
+    alone = surest_student(X[TAUGHT], labels, classes=10, seed=0)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        shared = surest_student(X[TAUGHT], labels, classes=10, seed=0)
+    np.testing.assert_array_equal(alone.weights, shared.weights)
+    np.testing.assert_array_equal(alone.kept, shared.kept)

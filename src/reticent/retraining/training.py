@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
+from reticent.core.workers import results_of
 from reticent.retraining.training_network import IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import Clip, RecordEnds, block_sums, mean_bound
@@ -119,6 +120,7 @@ def parameter_intervals(
     initial: list[Array] | None = None,
     batch: npt.ArrayLike | None = None,
     report: Callable[[int], None] | None = None,
+    n_jobs: int | None = None,
 ) -> ParameterIntervals:
     """T_k for every k in 0 .. ``k_max``.
 
@@ -147,6 +149,9 @@ def parameter_intervals(
             the records; None for zeros.
         batch: shape (n,), batch of each record, from ``record_buckets``; not needed for one batch.
         report: called with the number of distances done.
+        n_jobs: workers among which the distances are shared where there are hidden layers, as of
+            ``joblib.Parallel``; None for one, or for those of ``joblib.parallel_config``. The bits
+            are the same.
 
     Returns:
         The intervals.
@@ -229,12 +234,16 @@ def parameter_intervals(
         if settings.hidden
         else None
     )
-    _keep_freed_memory()
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
-    for first in range(0, k_max + 1, group):
-        distances = np.arange(first, min(first + group, k_max + 1))
-        low, high = _trained(grids, clips, batches, distances, first_gradients)
+    groups = [
+        np.arange(first, min(first + group, k_max + 1)) for first in range(0, k_max + 1, group)
+    ]
+    trained = results_of(
+        ((_trained, grids, clips, batches, part, first_gradients) for part in groups),
+        n_jobs=n_jobs,
+    )
+    for distances, (low, high) in zip(groups, trained, strict=True):
         for layer in range(len(grids.start)):
             lower[layer][distances], upper[layer][distances] = low[layer], high[layer]
         if report is not None:
@@ -270,6 +279,7 @@ def _trained(
 
     ``first_gradients`` are those of the first step, if they are known already.
     """
+    _keep_freed_memory()
     settings = grids.settings
     low = [np.repeat(start[None], len(distances), axis=0) for start in grids.start]
     high = [ends.copy() for ends in low]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.workers import results_of
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -62,7 +63,7 @@ def surest_student(
 
     How far a label is believed comes from machines that did not see it: its score less the best
     other one's, in five parts. The penalty is the one under which these machines agree with most
-    of the labels.
+    of the labels. The machines are shared among the workers of ``joblib.parallel_config``.
 
     Args:
         features: shape (n, d), public.
@@ -106,8 +107,16 @@ def surest_student(
     scaled, given = (rows[answered] - centre) / spread, codes[answered].astype(np.int64)
     parts = np.random.default_rng(seed).permutation(len(given)) % _FOLDS
     best, penalty, belief = -1, _PENALTIES[0], np.zeros(len(given))
-    for tried in _PENALTIES:
-        found = _beliefs(scaled, given, parts, classes, tried, seed)
+    calls = (
+        (_beliefs, scaled, given, parts == part, classes, tried, seed)
+        for tried in _PENALTIES
+        for part in range(_FOLDS)
+    )
+    folds = list(results_of(calls, n_jobs=None))
+    for place, tried in enumerate(_PENALTIES):
+        found = np.full(len(given), -np.inf)
+        for part in range(_FOLDS):
+            found[parts == part] = folds[place * _FOLDS + part]
         agreed = int((found > 0).sum())
         if agreed > best:
             best, penalty, belief = agreed, tried, found
@@ -121,21 +130,17 @@ def surest_student(
 
 
 def _beliefs(
-    scaled: Array, given: Integers, parts: Integers, classes: int, penalty: float, seed: int
+    scaled: Array, given: Integers, held: Booleans, classes: int, penalty: float, seed: int
 ) -> Array:
-    """For each label, by a machine of the other parts, its score less the best other one."""
-    belief = np.full(len(given), -np.inf)
-    for part in range(_FOLDS):
-        held = parts == part
-        if len(np.unique(given[~held])) < 2 or not held.any():
-            continue
-        weights = _machine(scaled[~held], given[~held], classes, penalty, seed)
-        scores = scaled[held] @ weights[:-1] + weights[-1]
-        places = np.arange(len(scores)), given[held]
-        own = scores[places]
-        scores[places] = -np.inf
-        belief[held] = own - scores.max(axis=1)
-    return belief
+    """For each label held out, by a machine of the others, its score less the best other one."""
+    if len(np.unique(given[~held])) < 2 or not held.any():
+        return np.full(int(held.sum()), -np.inf)
+    weights = _machine(scaled[~held], given[~held], classes, penalty, seed)
+    scores = scaled[held] @ weights[:-1] + weights[-1]
+    places = np.arange(len(scores)), given[held]
+    own = scores[places]
+    scores[places] = -np.inf
+    return np.asarray(own - scores.max(axis=1))
 
 
 def _machine(scaled: Array, given: Integers, classes: int, penalty: float, seed: int) -> Array:

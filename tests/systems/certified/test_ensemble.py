@@ -90,3 +90,20 @@ def test_replaced_records_are_refused_for_more_than_one_member() -> None:
         CertifiedEnsemble(classes=[0, 1], epsilon=1.0, counting="replace").fit(*blobs(20))
     with pytest.raises(InvalidParameter, match="members=0"):
         CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=0).fit(*blobs(20))
+
+
+def test_workers_train_members_of_the_same_bits() -> None:
+    X, y = blobs(300)
+    settings = {"classes": [0, 1], "epsilon": 1.0, "members": 3, "k_max": 4, "hidden": (5,)}
+    alone = CertifiedEnsemble(**settings, random_state=1).fit(X, y)
+    shared = CertifiedEnsemble(**settings, random_state=1, n_jobs=2).fit(X, y)
+    for one, other in zip(alone.members_, shared.members_, strict=True):
+        for mine, theirs in zip(one.lower + one.upper, other.lower + other.upper, strict=True):
+            assert mine.tobytes() == theirs.tobytes()
+    queries = blobs(20, seed=1)[0]
+    assert alone.unlearning(queries).tolist() == shared.unlearning(queries).tolist()
+
+
+def test_a_wrong_number_of_workers_is_refused_before_training() -> None:
+    with pytest.raises(InvalidParameter, match="n_jobs=0"):
+        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, n_jobs=0).fit(*blobs(20))

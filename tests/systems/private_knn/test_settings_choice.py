@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -32,7 +33,8 @@ def test_individual_settings_beat_the_worst_of_the_grid(monkeypatch: pytest.Monk
     chosen = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
     assert chosen.share == 0.02  # nine tenths of all digits around a query tell little about it
     assert chosen.get_params()["votes"] >= 1
-    again = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        again = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
     assert again.get_params() == chosen.get_params()
     chosen.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
     right = (chosen.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()

@@ -59,6 +59,9 @@ class CertifiedClassifier(IntervalSystem):
             same, since a ledger charges every fit on them to it. None books in no ledger.
         random_state: seed of the starting weights; the randomness of ``release`` never depends on
             it.
+        n_jobs: workers of ``fit``, as of ``joblib.Parallel``, which share the distances where there
+            are hidden layers; None for one, or for those of ``joblib.parallel_config``. The bits
+            are the same.
         verbose: whether training shows a progress bar on standard error.
 
     Attributes:
@@ -123,6 +126,7 @@ class CertifiedClassifier(IntervalSystem):
         extractor: nn.Module | None = None,
         data_set: str | None = None,
         random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
@@ -144,6 +148,7 @@ class CertifiedClassifier(IntervalSystem):
         self.classes = classes
         self.data_set = data_set
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @override

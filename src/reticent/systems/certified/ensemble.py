@@ -39,6 +39,8 @@ class CertifiedEnsemble(IntervalSystem):
             momentum, weight_decay, input_bound, prevalence, extractor, classes, data_set,
             random_state, verbose: as for ``CertifiedClassifier``; k_max is each member's.
         members: number of classifiers, at least 1.
+        n_jobs: workers of ``fit``, as of ``joblib.Parallel``, which share the members; None for
+            one, or for those of ``joblib.parallel_config``. The bits are the same.
         counting: "add-remove"; with more than one member "replace" is refused, since a replaced
             record can change two of them.
 
@@ -97,6 +99,7 @@ class CertifiedEnsemble(IntervalSystem):
         extractor: nn.Module | None = None,
         data_set: str | None = None,
         random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
@@ -119,6 +122,7 @@ class CertifiedEnsemble(IntervalSystem):
         self.classes = classes
         self.data_set = data_set
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @override

@@ -5,7 +5,7 @@ survive.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.checks import count, counts, flag, one_of
+from reticent.core.checks import check_jobs, count, counts, flag, one_of
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.seeds import training_generator
+from reticent.core.workers import results_of
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.record_keys import record_buckets, record_keys
 from reticent.retraining.training import ParameterIntervals, parameter_intervals
@@ -51,6 +52,25 @@ class _Share:
     batch: Integers
     initial: list[Array]
 
+    def intervals(
+        self,
+        training: TrainingSettings,
+        k_max: int,
+        report: Callable[[int], None] | None = None,
+        n_jobs: int | None = 1,
+    ) -> ParameterIntervals:
+        """The certificate of this member."""
+        return parameter_intervals(
+            self.points,
+            self.labels,
+            training,
+            k_max=k_max,
+            initial=self.initial,
+            batch=self.batch,
+            report=report,
+            n_jobs=n_jobs,
+        )
+
 
 class IntervalSystem(CertifiedSystem):
     """A certified classifier of one or several networks; use ``CertifiedClassifier`` or
@@ -63,6 +83,7 @@ class IntervalSystem(CertifiedSystem):
     k_max: int
     counting: Counting
     random_state: Any
+    n_jobs: int | None
     verbose: bool
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
@@ -142,6 +163,7 @@ class IntervalSystem(CertifiedSystem):
         keys: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> tuple[ParameterIntervals, ...]:
         members = self._member_count()
+        check_jobs(self.n_jobs)
         count(self.k_max, name="k_max", minimum=0)
         random = training_generator(self.random_state)
         one_of(self.counting, PROTECTING, name="counting")
@@ -180,25 +202,21 @@ class IntervalSystem(CertifiedSystem):
     def _intervals(
         self, shares: list[_Share], training: TrainingSettings, title: str
     ) -> tuple[ParameterIntervals, ...]:
-        fitted = []
+        """The members in order; one alone has its distances shared among the workers."""
+        one = len(shares) == 1
         with progress(flag(self.verbose, name="verbose")) as report:
-            for index, share in enumerate(shares):
-                stage = title if len(shares) == 1 else f"{title}, member {index + 1}"
 
-                def done(distances: int, stage: str = stage) -> None:
-                    report(stage, distances, self.k_max + 1, float("nan"))
+            def done(count: int) -> None:
+                report(title, count, self.k_max + 1 if one else len(shares), float("nan"))
 
-                fitted.append(
-                    parameter_intervals(
-                        share.points,
-                        share.labels,
-                        training,
-                        k_max=self.k_max,
-                        initial=share.initial,
-                        batch=share.batch,
-                        report=done,
-                    )
-                )
+            if one:
+                [share] = shares
+                return (share.intervals(training, self.k_max, done, self.n_jobs),)
+            fitted = []
+            calls = ((share.intervals, training, self.k_max) for share in shares)
+            for intervals in results_of(calls, n_jobs=self.n_jobs):
+                fitted.append(intervals)
+                done(len(fitted))
         return tuple(fitted)
 
     def __getstate__(self) -> dict[str, Any]:

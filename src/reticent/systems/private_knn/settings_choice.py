@@ -20,6 +20,7 @@ from reticent.accounting import calibrate_private_knn
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import AddRemove
+from reticent.core.workers import results_of
 from reticent.neighbours import WEIGHT_STEPS, PointGrid, RadiusKernel
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
@@ -101,30 +102,44 @@ def individual_settings(
     """
     records, queries = count(records, name="records"), count(queries, name="queries")
     size = min(queries, _MOST_QUERIES)
+    shared = {"epsilon": epsilon, "delta": delta, "classes": classes, "lead": lead}
+    calls = (
+        (_best_of_share, folds, size, share, power, records, queries, seed, shared)
+        for share, power in product(SHARES, (1, 2))
+    )
     best, chosen = -1.0, {}
-    for share, power in product(SHARES, (1, 2)):
-        rehearsals = [Rehearsal.of(fold, size, share=share, power=power) for fold in folds]
-        each = float(np.mean([rehearsal.spending for rehearsal in rehearsals])) * queries / size
-        for part, looks in product(PARTS, LOOKS):
-            votes = min(max(1.0, part * each), _MOST_VOTES)
-            plan = IndividualPlan.of(
-                epsilon=epsilon,
-                delta=delta,
-                classes=classes,
-                votes=votes,
-                looks=looks,
-                lead=lead,
-                adjacency=AddRemove(1),
-            )
-            # A record gives as large a part of its votes as there are queries, and at least one.
-            part_asked = max(size / queries, 1.0 / votes)
-            right = float(
-                np.mean([one.right(plan, records, part_asked, seed) for one in rehearsals])
-            )
-            if right > best:
-                best = right
-                chosen = {"share": share, "power": power, "votes": votes, "looks": looks}
+    for right, found in results_of(calls, n_jobs=None):
+        if right > best:
+            best, chosen = right, found
     return chosen
+
+
+def _best_of_share(
+    folds: Sequence[PublicFold],
+    size: int,
+    share: float,
+    power: int,
+    records: int,
+    queries: int,
+    seed: int,
+    shared: dict[str, Any],
+) -> tuple[float, dict[str, Any]]:
+    """The largest share of ``size`` public queries that is right, and the settings that reach it
+    first, of all numbers of votes and of looks.
+    """
+    rehearsals = [Rehearsal.of(fold, size, share=share, power=power) for fold in folds]
+    each = float(np.mean([rehearsal.spending for rehearsal in rehearsals])) * queries / size
+    best, chosen = -1.0, {}
+    for part, looks in product(PARTS, LOOKS):
+        votes = min(max(1.0, part * each), _MOST_VOTES)
+        plan = IndividualPlan.of(votes=votes, looks=looks, adjacency=AddRemove(1), **shared)
+        # A record gives as large a part of its votes as there are queries, and at least one.
+        part_asked = max(size / queries, 1.0 / votes)
+        right = float(np.mean([one.right(plan, records, part_asked, seed) for one in rehearsals]))
+        if right > best:
+            best = right
+            chosen = {"share": share, "power": power, "votes": votes, "looks": looks}
+    return best, chosen
 
 
 @dataclass(frozen=True, eq=False)

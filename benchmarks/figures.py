@@ -1,0 +1,113 @@
+"""Figures that documents quote: what was measured several times, beside a peer in the same run.
+
+A benchmark calls ``Figure.of(...).keep()``, which prints the figure; where ``python -m benchmarks``
+started it, the figure also goes into the file that makes the table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FILE = "RETICENT_BENCHMARK_FIGURES"
+"""Environment variable with the name of the file, one JSON object a line."""
+
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table.
+
+    Attributes:
+        what: is measured, with its size.
+        unit: "s" for processor seconds, "s by the clock", or "a second" for a rate.
+        ours: median, least and largest.
+        peer: what it is compared with; "" for none.
+        theirs: the peer's three numbers, or None.
+    """
+
+    what: str
+    unit: str
+    ours: tuple[float, float, float]
+    peer: str = ""
+    theirs: tuple[float, float, float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        what: str,
+        ours: Sequence[float],
+        *,
+        unit: str = "s",
+        peer: str = "",
+        theirs: Sequence[float] | None = None,
+    ) -> Figure:
+        """The figure of several runs of each side."""
+        return cls(what, unit, _summary(ours), peer, None if theirs is None else _summary(theirs))
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times better the medians are than the peer's: less time, or a larger rate."""
+        if self.theirs is None:
+            return None
+        ours, theirs = self.ours[0], self.theirs[0]
+        return ours / theirs if self.unit == "a second" else theirs / ours
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """What, ours, peer, theirs and ratio, as the table shows them."""
+        ratio = "" if self.ratio is None else f"{self.ratio:.3g}"
+        theirs = "" if self.theirs is None else self._shown(self.theirs)
+        return self.what, self._shown(self.ours), self.peer, theirs, ratio
+
+    def keep(self) -> None:
+        """Prints the figure, and appends it to the file that the environment names."""
+        what, ours, peer, theirs, ratio = self.cells()
+        beside = f"; {peer} {theirs}, {ratio} times" if peer else ""
+        print(f"{what}: {ours}{beside}", flush=True)
+        if name := os.environ.get(FILE):
+            with Path(name).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(self)) + "\n")
+
+    def _shown(self, numbers: tuple[float, float, float]) -> str:
+        middle, low, high = numbers
+        if self.unit == "a second":
+            return f"{middle:,.0f} ({low:,.0f} to {high:,.0f}) a second"
+        name, size = next(
+            ((name, size) for name, size in _UNITS if middle >= size), ("ns", _UNITS[-1][1])
+        )
+        clock = " by the clock" if self.unit == "s by the clock" else ""
+        shown = [f"{number / size:.3g}" for number in (middle, low, high)]
+        return f"{shown[0]} ({shown[1]} to {shown[2]}) {name}{clock}"
+
+
+def read(path: Path) -> list[Figure]:
+    """The figures of a file, in order; none where there is no file."""
+    if not path.exists():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        fields = json.loads(line)
+        theirs = fields.pop("theirs")
+        ours = tuple(fields.pop("ours"))
+        found.append(Figure(ours=ours, theirs=theirs and tuple(theirs), **fields))
+    return found
+
+
+def processor_seconds(task: Callable[[], object], *, runs: int = 5, each: int = 1) -> list[float]:
+    """Seconds of processor time of ``runs`` calls, over ``each`` answers of a call."""
+    found = []
+    for _ in range(runs):
+        start = time.process_time()
+        task()
+        found.append((time.process_time() - start) / each)
+    return found
+
+
+def _summary(runs: Sequence[float]) -> tuple[float, float, float]:
+    return statistics.median(runs), min(runs), max(runs)

@@ -1,0 +1,69 @@
+"""Results come in order, whoever computes them; errors and wrong numbers of workers are said."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+
+from reticent.core import workers
+from reticent.core.errors import InvalidParameter
+from reticent.core.workers import results_of
+
+
+def _where(number: int) -> tuple[int, int, int]:
+    return number, os.getpid(), threading.get_ident()
+
+
+def _mapped(array: np.ndarray) -> bool:
+    return isinstance(array, np.memmap)
+
+
+def _fails(_: int) -> None:
+    raise ZeroDivisionError("a task of its own")
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+def test_results_are_in_order_whatever_the_backend(backend: str) -> None:
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        found = list(results_of(((_where, number) for number in range(7)), n_jobs=None))
+    assert [number for number, _, _ in found] == list(range(7))
+    elsewhere = {process for _, process, _ in found} - {os.getpid()}
+    assert bool(elsewhere) == (backend != "threading")
+
+
+def test_one_worker_is_this_thread_and_starts_with_the_first_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("no worker was to be started")
+
+    monkeypatch.setattr(workers, "Parallel", fail)
+    for jobs in (None, 1):
+        found = results_of([(_where, 0), (_fails, 1)], n_jobs=jobs)
+        assert next(found) == (0, os.getpid(), threading.get_ident())
+        with pytest.raises(ZeroDivisionError):
+            next(found)
+
+
+def test_threads_unless_somebody_asks_for_processes() -> None:
+    found = list(results_of(((_where, number) for number in range(4)), n_jobs=2))
+    assert {process for _, process, _ in found} == {os.getpid()}
+
+
+def test_large_arrays_are_never_put_into_files(tmp_path: Path) -> None:
+    rows = np.zeros(2**18)  # twice the size from which joblib maps files
+    with joblib.parallel_config(backend="loky", n_jobs=2, temp_folder=str(tmp_path)):
+        assert joblib.Parallel()([joblib.delayed(_mapped)(rows)] * 2) == [True, True]
+        assert list(results_of([(_mapped, rows)] * 2, n_jobs=None)) == [False, False]
+
+
+def test_wrong_numbers_of_workers_are_refused() -> None:
+    for wrong in (0, 1.5, "two", True):
+        with pytest.raises(InvalidParameter, match="n_jobs="):
+            results_of([(_where, 0)], n_jobs=wrong)  # type: ignore[arg-type]
