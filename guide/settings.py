@@ -37,7 +37,11 @@ TABLES: tuple[tuple[str, str, type[BaseModel]], ...] = (
 )
 """Tables of configuration files: a heading, what keys begin with, and the model."""
 
-_BASES = {"ReleasedModel": "reticent.systems.votes.released_model"}
+_BASES = {
+    "ReleasedModel": "reticent.systems.votes.released_model",
+    "ReleasedClassifier": "reticent.systems.votes.released_classifier",
+    "ReleasedRegressor": "reticent.systems.votes.released_regressor",
+}
 """Classes that are no public names, and that docstrings point at for arguments of theirs."""
 
 _INTERNAL = frozenset({"folder"})

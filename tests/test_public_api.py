@@ -10,9 +10,11 @@ import pytest
 
 PUBLIC = {
     "reticent": (
-        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble "
+        "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
+        "CertifiedEnsemble "
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
-        "LinearVoteClassifier MomentClassifier Named NoiseAware NoisyGradientClassifier Plan "
+        "LinearVoteClassifier MomentClassifier MomentRegressor Named NoiseAware "
+        "NoisyGradientClassifier NoisyGradientRegressor Plan "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
         "PublicRanges Published RadiusVotesClassifier __version__ load plan"
     ),
@@ -91,9 +93,11 @@ PUBLIC = {
     ),
     "reticent.service": "ApiKey KeyStore Settings create_app",
     "reticent.systems": (
-        "BetaVAE Calibration CellsClassifier CertifiedClassifier CertifiedEnsemble "
+        "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
+        "CertifiedEnsemble "
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
-        "LinearVoteClassifier MomentClassifier Named NoiseAware NoisyGradientClassifier "
+        "LinearVoteClassifier MomentClassifier MomentRegressor Named NoiseAware "
+        "NoisyGradientClassifier NoisyGradientRegressor "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
         "PublicRanges Published RadiusVotesClassifier Server train_server"
     ),

@@ -22,7 +22,15 @@ import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
-from papers.posthoc.seeded_command import Cells, every_seed, folder_of, leave, seeded_parser
+from papers.posthoc.seeded_command import (
+    Cells,
+    command_of,
+    every_seed,
+    folder_of,
+    leave,
+    over,
+    seeded_parser,
+)
 from papers.posthoc.settings import TableSettings, settings_of
 from papers.result_files import write_result
 from papers.seeds import combined, with_error
@@ -116,12 +124,13 @@ def run(
     return results
 
 
-def markdown(data: str, runs: Sequence[Results]) -> str:
+def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
     """Both readings as tables, with standard errors over seeds.
 
     Args:
         data: name of the data set.
         runs: what ``run`` gave for each seed.
+        command: that prints it.
     """
     means, errors = combined(runs)
     radii = list(next(iter(means.values()))["constants"])
@@ -130,8 +139,9 @@ def markdown(data: str, runs: Sequence[Results]) -> str:
     lines = [
         f"# Local constants of adversarially trained obfuscators: {data}",
         "",
-        f"Bounds on the local Lipschitz constant, l-infinity to l1, mean over {_POINTS} training",
-        f"points and {len(runs)} seed(s) ± its standard error over seeds.",
+        f"Printed by `{command}`.",
+        "Bounds on the local Lipschitz constant, l-infinity to l1, averaged over",
+        f"{_POINTS} training points: {over(len(runs))}",
         "",
     ]
     for key, title in (
@@ -199,7 +209,10 @@ def main(arguments: list[str] | None = None) -> None:
 
     runs = every_seed(chosen, measure)
     write_result(folder_of(chosen) / "constants.png", png(figure(runs), dpi=130))
-    leave(chosen, "constants", runs, markdown(chosen.data, runs))
+    command = command_of(
+        chosen, "papers.posthoc.constants_figure", alpha=list(ALPHAS), radius=list(RADII)
+    )
+    leave(chosen, "constants", runs, markdown(chosen.data, runs, command=command))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,13 @@ from torch import nn
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
-from papers.posthoc.seeded_command import command_of, every_seed, folder_of, seeded_parser
+from papers.posthoc.seeded_command import (
+    command_of,
+    every_seed,
+    folder_of,
+    over,
+    seeded_parser,
+)
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
@@ -62,12 +68,19 @@ Probabilities = Callable[[Array], Array]
 TABLE_EPSILONS = (1.0, 2.0)
 """Where a table is solved for; beyond, hop maps are better."""
 
+TABLE_RADIUS = 0.5
+"""Least radius that a table is solved for: less leaves room for few coordinates or wide cells, and
+what a table of such cells is worth is far below a certified slope, which gains from every smaller
+radius.
+"""
+
 RADII = (0.5,)
 """Of the table, l-infinity in the embedding."""
 
 ITERATIONS = 400
 """Of the solver of tables."""
 
+_EMBEDDERS = "each with an embedder of its own"
 _HELD_SHARE = 0.1
 _PLAIN_HIDDEN = (128, 128)
 _PLAIN_EPOCHS = 20
@@ -183,9 +196,11 @@ class Rungs:
         return {
             **self.rule("table", [table]),
             "worth": found.worth,
+            "solved": found.solved,
             "bound": found.bound,
             "public": _right(public, self.public.labels),
             "cells": float(lattice.size),
+            "iterations": float(found.iterations),
         }
 
     def _network(self, module: nn.Module) -> Network:
@@ -201,6 +216,7 @@ def run(
     radius: float,
     epsilons: Iterable[float],
     iterations: int = ITERATIONS,
+    table_radius: float = TABLE_RADIUS,
     report: Report,
 ) -> Results:
     """All accuracies of one seed and radius; cells that stand in ``folder`` are read from there.
@@ -213,6 +229,7 @@ def run(
         radius: of neighbours.
         epsilons: of one label.
         iterations: of the solver of tables.
+        table_radius: least radius that tables are solved for.
         report: told about training.
 
     Raises:
@@ -241,7 +258,7 @@ def run(
         }
         slope = partial(rungs.slope, epsilon=epsilon, radius=radius)
         found["slope"] = cell(f"slope-{key}", slope)
-        if epsilon in TABLE_EPSILONS:
+        if epsilon in TABLE_EPSILONS and radius >= table_radius:
             table = partial(rungs.table, epsilon=epsilon, radius=radius, iterations=iterations)
             steps = "" if iterations == ITERATIONS else f"-{iterations}-iterations"
             found["table"] = cell(f"table-{key}{steps}", table)
@@ -279,7 +296,7 @@ def markdown(
         f"# Labels at a proved epsilon: {data}",
         "",
         f"Printed by `{command}`.",
-        f"Accuracy on the held-out part: {_over(seeds)}",
+        f"Accuracies on the held-out part: {over(seeds, embedders=_EMBEDDERS)}",
         "Delta is 0 and nothing is withheld. Neighbours lie within R (l-infinity)",
         "in the beta-VAE embedding. Everything is fitted on nine tenths of the training part and",
         "chosen on the last tenth.",
@@ -289,6 +306,8 @@ def markdown(
         head = " | ".join(f"epsilon {epsilon}" for epsilon in means)
         lines += [f"## R = {radius:g}", "", f"| | {head} |", "|---|" + "---|" * len(means)]
         for name, title in ROWS.items():
+            if all(name not in found for found in means.values()):
+                continue
             cells = [_cell(means[e].get(name), errors[e].get(name), "accuracy") for e in means]
             lines.append(f"| {title} | {' | '.join(cells)} |")
         chosen = " | ".join(means[e]["auto"]["by"] for e in means)
@@ -306,13 +325,16 @@ def markdown(
         ]
         for key, title in (
             ("worth", "exact table, public weights"),
+            ("solved", "before it was repaired (breaks constraints), public weights"),
             ("bound", "proved bound, public weights"),
             ("public", "exact table, labels of the rows it was fitted on"),
         ):
             cells = [_cell(means[e]["table"], errors[e]["table"], key) for e in solved]
             lines.append(f"| {title} | {' | '.join(cells)} |")
-        cells = [f"{means[e]['table']['cells']:,.0f}" for e in solved]
-        lines += [f"| cells | {' | '.join(cells)} |", ""]
+        for key, title in (("cells", "cells"), ("iterations", "iterations of the solver")):
+            cells = [f"{means[e]['table'][key]:,.0f}" for e in solved]
+            lines.append(f"| {title} | {' | '.join(cells)} |")
+        lines.append("")
     return "\n".join(lines)
 
 
@@ -327,6 +349,12 @@ def main(arguments: list[str] | None = None) -> None:
         default=ITERATIONS,
         help=f"of the solver of tables (default: {ITERATIONS})",
     )
+    parser.add_argument(
+        "--table-radius",
+        type=float,
+        default=TABLE_RADIUS,
+        help=f"least radius that tables are solved for (default: {TABLE_RADIUS})",
+    )
     chosen = parser.parse_args(arguments)
     data, settings = load(chosen.data), settings_of(chosen.data)
 
@@ -339,6 +367,7 @@ def main(arguments: list[str] | None = None) -> None:
             radius=radius,
             epsilons=chosen.epsilon,
             iterations=chosen.iterations,
+            table_radius=chosen.table_radius,
             report=report,
         )
 
@@ -356,16 +385,11 @@ def main(arguments: list[str] | None = None) -> None:
         radius=list(RADII),
         epsilon=list(EPSILONS),
         iterations=ITERATIONS,
+        table_radius=TABLE_RADIUS,
     )
     page = markdown(chosen.data, len(chosen.seeds), by_radius, command=command)
     write_result(folder / "table.md", page)
     print(folder / "table.md")
-
-
-def _over(seeds: int) -> str:
-    if seeds == 1:
-        return "of one seed, so without a standard error."
-    return f"mean over {seeds} seeds (each with an embedder of its own) ± its standard error."
 
 
 def _right(probabilities: Array, labels: Labels) -> float:

@@ -23,7 +23,14 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import Cells, every_seed, leave, seeded_parser
+from papers.posthoc.seeded_command import (
+    Cells,
+    command_of,
+    every_seed,
+    leave,
+    over,
+    seeded_parser,
+)
 from papers.posthoc.settings import TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
@@ -209,22 +216,25 @@ def run(
     return results
 
 
-def markdown(data: str, radius: float, runs: Sequence[Results]) -> str:
+def markdown(data: str, radius: float, runs: Sequence[Results], *, command: str) -> str:
     """The table, and the paper's.
 
     Args:
         data: name of the data set.
         radius: of neighbours in the last row.
         runs: what ``run`` gave for each seed.
+        command: that prints it.
     """
     means, errors = combined(runs)
     epsilons = list(next(iter(means.values())))
     lines = [
         f"# Any two pictures: {data}",
         "",
-        f"Accuracy of a server on the held-out part, mean over {len(runs)} seed(s) ± its standard",
-        "error. Every row but the last protects any two pictures from each other at delta 0; the",
-        f"last protects those whose embeddings lie within R = {radius:g}.",
+        f"Printed by `{command}`.",
+        f"Accuracies of a server on the held-out part: {over(len(runs))}",
+        f"Servers learn from {_ROWS:,} training pictures. Every row but the last protects any two",
+        "pictures from each other at delta 0; the last protects those whose embeddings lie within",
+        f"R = {radius:g}.",
         "",
         f"| noise on | {' | '.join(f'epsilon {epsilon}' for epsilon in epsilons)} |",
         "|---|" + "---|" * len(epsilons),
@@ -256,7 +266,9 @@ def main(arguments: list[str] | None = None) -> None:
         return run(data, settings, folder, epsilons=EPSILONS, seed=seed, report=report)
 
     runs = every_seed(chosen, measure)
-    leave(chosen, "local-privacy", runs, markdown(chosen.data, settings.radius, runs))
+    command = command_of(chosen, "papers.posthoc.local_privacy_table")
+    page = markdown(chosen.data, settings.radius, runs, command=command)
+    leave(chosen, "local-privacy", runs, page)
 
 
 if __name__ == "__main__":

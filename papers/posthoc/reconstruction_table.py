@@ -4,7 +4,9 @@ papers.posthoc.reconstruction_table --data mnist``.
 Structural similarity, l1, l2 and peak signal-to-noise ratio on held-out pictures, for every radius
 and epsilon of the paper. Released are the live coordinates of the embedding with K-norm noise, at a
 proved epsilon and delta 0. The attacker knows the noise, owns pictures, and trains a decoder on
-fresh answers about them. The noise depends on the radius over epsilon alone: cells of one ratio are
+fresh answers about them. Beside it stands randomised response on a classifier's label, which
+protects any two pictures: there he draws the mean of his own, weighted by how likely each is to get
+that answer. The noise depends on the radius over epsilon alone: cells of one ratio are
 one measurement. Every cell is cached in the folder, so an interrupted run continues.
 
 Reference: Posthoc privacy guarantees for collaborative inference, supplement, Tables 2 to 5.
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,27 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import Cells, every_seed, leave, seeded_parser
+from papers.posthoc.seeded_command import (
+    Cells,
+    command_of,
+    every_seed,
+    leave,
+    over,
+    seeded_parser,
+)
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
-from papers.seeds import combined
+from papers.seeds import combined, with_error
 from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
+from reticent.core.guarantees import Neighborhood
+from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
-from reticent.mechanisms import AdditiveMechanism
+from reticent.demos.label_response import RESPONSE
+from reticent.mechanisms import AdditiveMechanism, ArgmaxResponse
+from reticent.noise import SeededSampler
 from reticent.systems import PosthocEncoder
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
+from reticent.training.heads import Head, HeadConfig, train_head
 from reticent.training.progress import Report
 
 Results = dict[str, Any]
@@ -40,12 +54,13 @@ RADII = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 """The paper's."""
 
 MEASURES = {
-    "ssim": "Structural similarity",
-    "l1": "Mean absolute error",
-    "l2": "Mean squared error",
-    "psnr_peak_1": "Peak signal-to-noise ratio in dB, peak 1",
-    "psnr_peak_255": "Peak signal-to-noise ratio in dB, peak 255 on pixels in [0, 1]",
+    "ssim": ("Structural similarity", 3),
+    "l1": ("Mean absolute error (l1)", 4),
+    "l2": ("Mean squared error (l2)", 4),
+    "psnr_peak_1": ("Peak signal-to-noise ratio in dB, peak 1", 2),
+    "psnr_peak_255": ("Peak signal-to-noise ratio in dB, peak 255 on pixels in [0, 1]", 2),
 }
+"""Titles, and digits behind the point."""
 
 PAPER_SSIM: dict[str, dict[float, tuple[float, ...]]] = {
     "mnist": {
@@ -69,6 +84,7 @@ BARE, NOTHING = "no protection", "nothing seen"
 _MECHANISM = "k-norm-linf"
 _ATTACKER_ROWS = 16_000
 _HELD_OUT = 2_000
+_LABEL_EPOCHS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +136,30 @@ class Attacker:
         released = encoder.simulate(held, seed=self.seed).values
         return picture_quality(self.held, decoder.reconstruct(released)).to_dict()
 
+    @cached_property
+    def labels(self) -> Head:
+        """A classifier of embeddings, whose labels are released by randomised response."""
+        config = HeadConfig(epochs=_LABEL_EPOCHS, seed=self.seed)
+        own = self.embedder.embed(self.own)
+        return train_head(own, self.own_labels, config, noise=None, report=self.report)
+
+    def draws_by_label(self, *, epsilon: float) -> Results:
+        """How close he comes to pictures whose label was released by randomised response."""
+        own = self._logits(self.own)
+        response = ArgmaxResponse(
+            classes=own.shape[1], epsilon=epsilon, adjacency=Neighborhood(Norm.LINF, 1.0, "any")
+        )
+        weights = response.probabilities(own)
+        means = np.einsum("nl,nhw->lhw", weights / weights.sum(axis=0), self.own)
+        answers = response.release(self._logits(self.held), sampler=SeededSampler(self.seed))
+        return picture_quality(self.held, means[answers]).to_dict()
+
+    def _logits(self, pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        head, points = self.labels, torch.from_numpy(self.embedder.embed(pictures))
+        with torch.no_grad():
+            logits = head(points).numpy()
+        return np.asarray(logits, dtype=np.float64)
+
     def draws_without_protection(self) -> Results:
         """How close he comes from the embedding itself."""
         decoder = train_reconstructor(
@@ -157,7 +197,7 @@ def run(
         seed: of the embedder, the attacker's pictures, training and noise.
         report: told about training and every cell.
     """
-    total = len(radii) * len(epsilons) + 2
+    total = (len(radii) + 1) * len(epsilons) + 2
     cell = Cells(folder / "reconstruction-cells", "reconstruction", total, report)
 
     @cache
@@ -177,50 +217,68 @@ def run(
     def drawn(epsilon: float, radius: float) -> Results:
         return attacker().draws(epsilon=epsilon, radius=radius)
 
+    def by_label(epsilon: float) -> Results:
+        return attacker().draws_by_label(epsilon=epsilon)
+
     results: Results = {
         BARE: cell("bare", lambda: attacker().draws_without_protection()),
         NOTHING: cell("nothing", lambda: attacker().draws_blindly()),
         "released": {},
+        RESPONSE: {},
     }
     for epsilon in epsilons:
         by_radius = results["released"].setdefault(f"{epsilon:g}", {})
         for radius in radii:
             ratio = f"{radius / epsilon:.6g}"
             by_radius[f"{radius:g}"] = cell(ratio, partial(drawn, epsilon, radius))
+        results[RESPONSE][f"{epsilon:g}"] = cell(f"label-{epsilon:g}", partial(by_label, epsilon))
     return results
 
 
-def markdown(data: str, runs: Sequence[Results]) -> str:
-    """Every measure as a table, and the paper's structural similarity.
+def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
+    """Every measure as a table with standard errors over seeds, and the paper's similarity.
 
     Args:
         data: name of the data set.
         runs: what ``run`` gave for each seed.
+        command: that prints it.
     """
     means, errors = combined(runs)
     grid = means["released"]
     radii = list(next(iter(grid.values())))
-    head = f"| | {' | '.join(f'R = {radius}' for radius in radii)} |"
-    rule = "|---|" + "---|" * len(radii)
+    head = f"| | {' | '.join(f'R = {radius}' for radius in radii)} | {RESPONSE} |"
+    rule = "|---|" + "---|" * (len(radii) + 1)
     lines = [
         f"# Reconstruction from released embeddings: {data}",
         "",
-        f"Mean over {len(runs)} seed(s); standard errors over seeds are at most",
-        f"{_largest(errors['released'], 'ssim'):.3f} in structural similarity. The release is the",
-        "live coordinates of the beta-VAE embedding with K-norm noise, delta 0; the decoder is",
-        "trained on fresh answers. High similarity and low error mean that the picture shows.",
+        f"Printed by `{command}`.",
+        "The release is the live coordinates of the beta-VAE embedding with K-norm noise, delta 0;",
+        f"the decoder is trained on fresh answers about {_ATTACKER_ROWS:,} pictures of the",
+        f"attacker's own. Quality on {_HELD_OUT:,} held-out pictures: {over(len(runs))}",
+        "High similarity and low error mean that the picture shows. The last column protects any",
+        "two pictures; its attacker draws the mean of his own, weighted by how likely each is to",
+        "get the answer.",
         "",
     ]
-    for measure, title in MEASURES.items():
+    for measure, (title, digits) in MEASURES.items():
         lines += [f"## {title}", "", head, rule]
-        lines += [
-            f"| epsilon {epsilon} | "
-            + " | ".join(f"{by_radius[radius][measure]:.3f}" for radius in radii)
-            + " |"
-            for epsilon, by_radius in grid.items()
-        ]
-        bare, nothing = means[BARE][measure], means[NOTHING][measure]
-        lines += ["", f"Without protection {bare:.3f}; from nothing {nothing:.3f}.", ""]
+        for epsilon, by_radius in grid.items():
+            cells = [
+                with_error(
+                    by_radius[radius][measure],
+                    errors["released"][epsilon][radius][measure],
+                    digits=digits,
+                )
+                for radius in radii
+            ]
+            label, error = means[RESPONSE][epsilon][measure], errors[RESPONSE][epsilon][measure]
+            cells.append(with_error(label, error, digits=digits))
+            lines.append(f"| epsilon {epsilon} | {' | '.join(cells)} |")
+        bare, nothing = (
+            with_error(means[name][measure], errors[name][measure], digits=digits)
+            for name in (BARE, NOTHING)
+        )
+        lines += ["", f"Without protection {bare}; from nothing {nothing}.", ""]
     if data in PAPER_SSIM:
         head = f"| | {' | '.join(f'R = {radius:g}' for radius in RADII)} |"
         rule = "|---|" + "---|" * len(RADII)
@@ -231,11 +289,6 @@ def markdown(data: str, runs: Sequence[Results]) -> str:
         ]
         lines.append("")
     return "\n".join(lines)
-
-
-def _largest(errors: Results, measure: str) -> float:
-    found = [cell[measure] for by_radius in errors.values() for cell in by_radius.values()]
-    return float(max(found))
 
 
 def decoder_settings(settings: TableSettings, *, seed: int) -> ReconstructionConfig:
@@ -268,7 +321,13 @@ def main(arguments: list[str] | None = None) -> None:
         )
 
     runs = every_seed(chosen, measure)
-    leave(chosen, "reconstruction", runs, markdown(chosen.data, runs))
+    command = command_of(
+        chosen,
+        "papers.posthoc.reconstruction_table",
+        radius=list(RADII),
+        epsilon=list(EPSILONS),
+    )
+    leave(chosen, "reconstruction", runs, markdown(chosen.data, runs, command=command))
 
 
 if __name__ == "__main__":

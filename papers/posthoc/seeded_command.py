@@ -88,6 +88,23 @@ def command_of(chosen: argparse.Namespace, module: str, **usual: object) -> str:
     return " ".join(words)
 
 
+def over(seeds: int, *, embedders: str = "") -> str:
+    """What figures of a page are, and what their errors are taken over; ends a sentence.
+
+    Args:
+        seeds: how many.
+        embedders: a word on what seeds share or do not, in brackets behind their number.
+
+    Example:
+        >>> over(1), over(3)
+        ('of one seed, so without a standard error.', 'means over 3 seeds ± their standard errors.')
+    """
+    if seeds == 1:
+        return "of one seed, so without a standard error."
+    said = f" ({embedders})" if embedders else ""
+    return f"means over {seeds} seeds{said} ± their standard errors."
+
+
 def folder_of(chosen: argparse.Namespace) -> Path:
     """Where the command leaves its files."""
     if chosen.out is not None:

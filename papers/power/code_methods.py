@@ -198,7 +198,12 @@ def scored(private: Array, tested: Array, part: Split, channel: Array) -> Result
 
 AUTO = '"auto", by information'
 RUNG = "booster + randomised response at prevalence"
-_SCORINGS = {"information": "information", "accuracy": "accuracy", "auc": "AUC"}
+_SCORINGS = {
+    "information": "information",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "auc": "AUC",
+}
 
 RUNGS: dict[str, Callable[[Fitted, float], Results]] = {
     RUNG: lambda fit, epsilon: response(fit, epsilon, prevalence=True),

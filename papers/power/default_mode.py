@@ -57,7 +57,7 @@ def default(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
     tested = encoder.simulate(parts.test_rows, seed=parts.seed + 1).values
     return {
         **server_accuracies(released, labels, tested, parts.test_labels, seed=parts.seed),
-        "mechanism": f"{encoder.considered_[0].mechanism}, {released.shape[1]}",
+        "mechanism": f"{encoder.mechanism_}, {released.shape[1]}",
     }
 
 

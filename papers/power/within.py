@@ -92,7 +92,7 @@ def ours(part: Split, epsilon: float, *, mechanism: str) -> Released:
         )
         for side, (rows, _) in enumerate((part.private, part.test))
     ]
-    return Released(values[0], values[1], seconds, encoder.considered_[0].mechanism)
+    return Released(values[0], values[1], seconds, encoder.mechanism_)
 
 
 def free_columns(part: Split, rows: Any) -> Array:

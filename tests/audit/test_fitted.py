@@ -207,11 +207,16 @@ def test_progress_is_told() -> None:
 
 
 def test_what_cannot_be_audited_is_refused() -> None:
-    from reticent.systems import PrivateKNNClassifier
+    from reticent.systems import CellsClassifier, PrivateKNNClassifier
 
     votes = PrivateKNNClassifier(epsilon=1.0, delta=1e-5, queries=5, classes=range(3))
     with pytest.raises(InvalidInput, match="PrivateKNNClassifier cannot be audited by itself"):
         audited(votes)
+    cells = CellsClassifier(epsilon=1.0, delta=1e-5, classes=range(3))
+    with pytest.raises(
+        InvalidInput, match=r"Audit the mechanism.* reticent\.audit\.noisy_sums_case"
+    ):
+        audited(cells)
     with pytest.raises(InvalidInput, match="no audit of it is known"):
         audited(object())
     published = PowerEncoder(

@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 
 from reticent.audit.fitted import FittedAudit, audit_fitted
-from reticent.audit.protected_pairs import near_rows, protected_pairs
+from reticent.audit.protected_pairs import likeliest_pairs, near_rows, protected_pairs
+from reticent.mechanisms import StabilityResponse
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
 from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.lipschitz_scores import LipschitzScores
-from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protected_query import NOISY, ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
-from reticent.systems.power.query import PROTECTED
-from tests.systems.power.made import RADII, SCHEMA, made_query, rows
+from tests.systems.power.made import RADII, SCHEMA, made_likeliest, made_query, rows
 
 ANY = float("inf")
 
@@ -48,7 +49,7 @@ def test_neighbours_that_are_tried_are_neighbours_and_as_far_as_may_be(
         assert (far >= 0.7 * shares).all()  # a category changes by the root of a half
 
 
-def _encoder(query: ProtectedQuery) -> PowerEncoder:
+def _encoder(query: ProtectedQuery | LikeliestQuery) -> PowerEncoder:
     radius = query.plan.radius
     encoder = PowerEncoder(
         epsilon=query.plan.epsilon,
@@ -60,20 +61,20 @@ def _encoder(query: ProtectedQuery) -> PowerEncoder:
     return encoder
 
 
-def _audit(query: ProtectedQuery) -> FittedAudit:
+def _audit(query: ProtectedQuery | LikeliestQuery) -> FittedAudit:
     table = rows(200, seed=1)
     return audit_fitted(_encoder(query), table, runs=20_000, confidence=0.99, seed=0)
 
 
 @pytest.mark.parametrize("radius", [0.1, RADII])
-@pytest.mark.parametrize("mechanism", PROTECTED)
+@pytest.mark.parametrize("mechanism", NOISY)
 def test_sound_releases_are_not_refuted(mechanism: str, radius: float | dict[str, float]) -> None:
     found = _audit(made_query(mechanism, radius, epsilon=1.0, seed=3))
     assert not found.refuted
     assert found.epsilon_lower > 0.3
 
 
-def _planted(query: ProtectedQuery, **fields: Any) -> ProtectedQuery:
+def _planted(query: Any, **fields: Any) -> Any:
     for name, value in fields.items():
         object.__setattr__(query, name, value)
     return query
@@ -131,6 +132,46 @@ def test_an_offset_of_the_levels_is_refuted() -> None:
     query = made_query("score-levels", RADII, epsilon=1.0, seed=1)
     quarter = Quarter(query.schema, query.scores, query.model, query.plan)
     assert _audit(quarter).refuted
+
+
+@pytest.mark.parametrize("radius", [0.5, RADII])
+@pytest.mark.parametrize("candidates", [2, 3])
+def test_a_sound_release_of_a_likeliest_label_is_not_refuted(
+    radius: float | dict[str, float], candidates: int
+) -> None:
+    query = made_likeliest(radius, candidates=candidates, choice="risen")
+    found = _audit(query)
+    assert not found.refuted
+    assert found.epsilon_lower > 0.8  # neighbours of which another candidate is named
+    assert ["another candidate" in pair.name for pair in found.pairs] == [True]
+
+
+def test_candidates_that_read_what_is_stated_as_protected_are_refuted() -> None:
+    """The public model reads the town, and the plan says that any two towns are alike."""
+    query = made_likeliest({**RADII, "town": 0.0})
+    assert not _audit(query).refuted
+    free = query.protection
+    planted = _planted(query, plan=replace(query.plan, radius=AttributeRadii.of(RADII, SCHEMA)))
+    planted.__dict__["protection"] = free
+    found = _audit(planted)
+    assert found.refuted
+    assert "without noise" in found.pairs[0].name
+
+
+def test_a_candidate_that_is_told_too_plainly_is_refuted() -> None:
+    query = made_likeliest(RADII, epsilon=1.0)
+    response = StabilityResponse(classes=2, epsilon=2.0, adjacency=query.adjacency)
+    query.__dict__["mechanism"] = response
+    found = _audit(query)
+    assert found.refuted
+    assert found.epsilon_lower > 1.7
+
+
+def test_no_pair_of_a_forest_that_knows_one_label() -> None:
+    query = made_likeliest(RADII)
+    table = np.tile([1.0, 0.0, 0.0], (len(query.forest.table), 1))
+    still = replace(query, forest=replace(query.forest, table=table))
+    assert likeliest_pairs(still, SCHEMA.encode(rows(50, seed=0)), random=_random()) == []
 
 
 def test_no_pair_where_nothing_moves() -> None:

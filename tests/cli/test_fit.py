@@ -97,8 +97,11 @@ def fit(command: Any, place: Path) -> Any:
 
 SAVED = {
     "CellsClassifier",
+    "CellsRegressor",
     "MomentClassifier",
+    "MomentRegressor",
     "NoisyGradientClassifier",
+    "NoisyGradientRegressor",
     "CertifiedClassifier",
     "CertifiedEnsemble",
     "ConvexCertifiedClassifier",

@@ -10,14 +10,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from reticent.systems import (
     Calibration,
     CellsClassifier,
+    CellsRegressor,
     CertifiedClassifier,
     CertifiedEnsemble,
     ConvexCertifiedClassifier,
     IndividualKNNClassifier,
     LabelAware,
     MomentClassifier,
+    MomentRegressor,
     NoiseAware,
     NoisyGradientClassifier,
+    NoisyGradientRegressor,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -60,6 +63,13 @@ VOTES = {
     "feature_range": (-5.0, 5.0),
 }
 
+TARGETS = {
+    "epsilon": 500.0,
+    "delta": 1e-5,
+    "target_range": (-500.0, 500.0),
+    "feature_range": (-5.0, 5.0),
+}
+
 EXPECTED: dict[str, str] = {
     "check_dtype_object": "it wants the offending entry in the message; reticent never shows "
     "values of inputs",
@@ -78,9 +88,22 @@ FRESH_FIT = {
 }
 
 
+FRESH_TARGETS = dict.fromkeys(
+    (
+        "check_fit_idempotent",
+        "check_regressor_data_not_an_array",
+        "check_regressors_int",
+        "check_supervised_y_2d",
+    ),
+    "two fits draw different noise",
+)
+
+
 def expected_failures(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, CellsClassifier | MomentClassifier | NoisyGradientClassifier):
         return {**EXPECTED, **FRESH_FIT}
+    if isinstance(estimator, CellsRegressor | MomentRegressor | NoisyGradientRegressor):
+        return {**EXPECTED, **FRESH_TARGETS}
     fresh = isinstance(estimator, PowerEncoder) and estimator.mechanism not in (
         "code",
         "score-code",
@@ -126,6 +149,9 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         CellsClassifier(**{**VOTES, "feature_range": (-2.5, 2.5)}, cells=256),
         MomentClassifier(**VOTES),
         NoisyGradientClassifier(**VOTES, steps=20),
+        CellsRegressor(**TARGETS),
+        MomentRegressor(**TARGETS),
+        NoisyGradientRegressor(**TARGETS),
         RadiusVotesClassifier(**VOTES, answers=1000, share=None, radius=0.4),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="code"),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="score-code"),

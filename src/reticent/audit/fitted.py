@@ -52,6 +52,7 @@ from reticent.mechanisms import (
 )
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery
@@ -61,7 +62,14 @@ from reticent.training.progress import Report, silent
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = PrivateQuery | PowerQuery | ScoreCodeQuery | ProtectedQuery | CertifiedQuery
+    Query = (
+        PrivateQuery
+        | PowerQuery
+        | ScoreCodeQuery
+        | ProtectedQuery
+        | LikeliestQuery
+        | CertifiedQuery
+    )
 
 Array = npt.NDArray[np.float64]
 
@@ -232,9 +240,10 @@ def auditable_query(system: Any) -> Query:
             message says why.
         NotFittedYet: not fitted.
     """
-    # Late: both bring scikit-learn, which the audits of mechanisms do without.
+    # Late: all bring scikit-learn, which the audits of mechanisms do without.
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.releasing_system import ReleasingSystem
+    from reticent.systems.votes.estimator import VoteEstimator
 
     if type(system).__name__ in _VOTES:
         raise InvalidInput(
@@ -243,6 +252,13 @@ def auditable_query(system: Any) -> Query:
             "student predicts is post-processing without noise. Audit the mechanisms by "
             "reticent.audit.noisy_argmax_case and noisy_screening_case"
         )
+    if isinstance(system, VoteEstimator):
+        raise InvalidInput(
+            f"system: a {type(system).__name__} cannot be audited by itself. Its noise goes into "
+            "sums over private records, and an audit would need neighbouring sets of these. Audit "
+            "the mechanism, with the same blocks and total, by reticent.audit.noisy_sums_case, or, "
+            "where each answer is a response, by stability_response_case"
+        )
     if not isinstance(system, ReleasingSystem | PowerEncoder):
         raise InvalidInput(
             "system: expected a fitted posthoc, certified or table estimator, got "
@@ -250,7 +266,7 @@ def auditable_query(system: Any) -> Query:
         )
     query = system._fitted()
     if is_posthoc(query) or isinstance(
-        query, PowerQuery | ScoreCodeQuery | ProtectedQuery | CertifiedQuery
+        query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | CertifiedQuery
     ):
         return query
     raise InvalidInput("system: mode='published' has no guarantee that an audit could examine")
@@ -265,7 +281,7 @@ def stated_guarantee(query: Query) -> Guarantee:
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
     stated_by = (
         query.plan
-        if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery)
+        if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery)
         else query.choice
     )
     delta = stated_by.delta if isinstance(query.mechanism, _WITH_DELTA) else 0.0
@@ -280,7 +296,7 @@ def _pairs(
     if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
         return posthoc_pairs(query, rows, random=directions), (searched,)
-    if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery):
+    if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery):
         assert isinstance(rows, CodedRows)
         return power_pairs(query, rows, random=directions), (searched,)
     assert not isinstance(rows, CodedRows)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from typing_extensions import TypeIs
 
 from reticent.audit.pairs import Answers, Draw, Pair
-from reticent.audit.protected_pairs import protected_pairs
+from reticent.audit.protected_pairs import likeliest_pairs, protected_pairs
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import unit_moves
 from reticent.lipschitz import snap
@@ -29,6 +29,7 @@ from reticent.mechanisms import (
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery
@@ -145,7 +146,7 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
 
 
 def power_pairs(
-    query: PowerQuery | ScoreCodeQuery | ProtectedQuery,
+    query: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery,
     rows: CodedRows,
     *,
     random: np.random.Generator,
@@ -165,6 +166,8 @@ def power_pairs(
     dense = rows.dense()[np.sort(chosen)]
     if isinstance(query, ProtectedQuery):
         return protected_pairs(query, dense[: 2 * _MOST_ROWS], random=random)
+    if isinstance(query, LikeliestQuery):
+        return likeliest_pairs(query, dense[: 2 * _MOST_ROWS], random=random)
     values = query.exact(dense)
     change = np.sqrt(_squares(values))
     radius = query.plan.radius

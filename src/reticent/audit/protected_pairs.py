@@ -11,13 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.pairs import Answers, Draw, Pair
+from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm
 from reticent.mechanisms import StabilityResponse
 from reticent.noise import Sampler
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
 
 Array = npt.NDArray[np.float64]
+
+_WITHOUT_NOISE = "neighbours within the stated radii: what is released without noise"
 
 _ROUNDS = 24
 """Neighbours that are tried around each row: of one attribute alone, and of all at once."""
@@ -78,14 +82,7 @@ def protected_pairs(
     told = np.abs(bare[0] - bare[1]).max(axis=1)
     worst = int(told.argmax())
     if told[worst] > 0:
-        pairs.append(
-            Pair(
-                "neighbours within the stated radii: what is released without noise",
-                _side(0),
-                _side(1),
-                None,
-            )
-        )
+        pairs.append(Pair(_WITHOUT_NOISE, _side(0), _side(1), None))
     steps = [query.steps(side) for side in (start, end)]
     levels = isinstance(query.mechanism, StabilityResponse)
     change = _level_change(query, start, end) if levels else np.abs(steps[0] - steps[1]).sum(axis=1)
@@ -110,6 +107,53 @@ def protected_pairs(
             None if levels else np.stack([steps[0][worst], steps[1][worst]]) / UNIT,
         )
     )
+    return pairs
+
+
+def likeliest_pairs(
+    query: LikeliestQuery, rows: Array, *, random: np.random.Generator
+) -> list[Pair]:
+    """Neighbours of which another candidate is named; and, where the candidates or the log odds
+    tell two neighbours apart, these.
+
+    Args:
+        query: the fitted release.
+        rows: shape (n, dimension), encoded; two at least.
+        random: of neighbours.
+    """
+    assert query.plan.radius is not None  # the plan refuses it
+    stated = Protection(query.schema, query.plan.radius)
+    start = np.concatenate([rows] * _ROUNDS)
+    end = np.concatenate([near_rows(stated, rows, random=random) for _ in range(_ROUNDS)])
+    pairs = []
+    scores = [query.given_scores(side) for side in (start, end)]
+    told = [
+        np.concatenate(
+            [query.read(side, np.full(len(side), place)) for place in range(query.plan.candidates)],
+            axis=1,
+        )
+        for side in scores
+    ]
+    if not np.array_equal(*told):
+        pairs.append(Pair(_WITHOUT_NOISE, _side(0), _side(1), None))
+    places = [
+        query.places(score, query.forest.shares(CodedRows.of(side)))
+        for score, side in zip(scores, (start, end), strict=True)
+    ]
+    changed = np.flatnonzero(places[0] != places[1])
+    if not len(changed):
+        return pairs
+    worst = int(changed[0])
+
+    def draw(row: Array) -> Draw:
+        def run(runs: int, sampler: Sampler) -> Answers:
+            named = query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
+            return np.eye(query.plan.candidates)[named], np.zeros(runs, dtype=np.bool_)
+
+        return run
+
+    name = "neighbours within the stated radii: another candidate is named"
+    pairs.append(Pair(name, draw(start[worst]), draw(end[worst]), None))
     return pairs
 
 

@@ -23,12 +23,14 @@ class DataFiles(_Table):
     """Where the data are.
 
     Attributes:
-        inputs: .npy, .npz, .csv or .csv.gz file with one row, picture or record each.
+        inputs: .npy, .npz, .csv, .csv.gz, .parquet or .arrow file with one row, picture or record
+            each.
         array: name of the array in an .npz file; not needed where it has one.
         labels: .npy or .npz file with one label for each.
         labels_array: as ``array``, for ``labels``.
-        label_column: column of a CSV file that holds the labels, in place of ``labels``.
-        ignore_columns: columns of a CSV file that are not read.
+        label_column: column of a CSV, Parquet or Arrow file that holds the labels, in place of
+            ``labels``.
+        ignore_columns: columns of such a file that are not read.
         schema_file: "schema" in the file: JSON description of the columns of a table.
         further: further arguments of ``fit``, each a .npy or .npz file.
     """

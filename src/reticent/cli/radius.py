@@ -141,6 +141,7 @@ def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
     row to any other, in the space of its encoded rows.
     """
     from reticent.core.guarantees import Neighborhood
+    from reticent.systems.power.likeliest_query import LikeliestQuery
     from reticent.systems.power.protected_query import ProtectedQuery
     from reticent.systems.power.protection import RADII_SPACE
 
@@ -154,7 +155,7 @@ def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
             "bundle of a posthoc release, or of table rows within a radius"
         )
     query = getattr(system, "query_", None)
-    if adjacency.space == RADII_SPACE or isinstance(query, ProtectedQuery):
+    if adjacency.space == RADII_SPACE or isinstance(query, ProtectedQuery | LikeliestQuery):
         raise InvalidInput(
             f"bundle={str(folder)!r}: its neighbours agree in some attributes, or have a radius "
             "for each, and nothing is promised about other rows, however near; its card says which"

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.cells import CellsClassifier
+    from reticent.systems.votes.cells_regressor import CellsRegressor
+    from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
-    from reticent.systems.votes.moment import MomentClassifier
+    from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.radius_votes import RadiusVotesClassifier
     from reticent.training.parts.embedders import BetaVAE, Identity, Named
@@ -47,8 +49,10 @@ else:
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
+            "reticent.systems.votes.cells_regressor": ("CellsRegressor",),
+            "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
-            "reticent.systems.votes.moment": ("MomentClassifier",),
+            "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
             "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
             "reticent.systems.votes.radius_votes": ("RadiusVotesClassifier",),
             "reticent.training.parts.embedders": (
@@ -68,6 +72,7 @@ __all__ = [
     "BetaVAE",
     "Calibration",
     "CellsClassifier",
+    "CellsRegressor",
     "CertifiedClassifier",
     "CertifiedEnsemble",
     "ConvexCertifiedClassifier",
@@ -76,9 +81,11 @@ __all__ = [
     "LabelAware",
     "LinearVoteClassifier",
     "MomentClassifier",
+    "MomentRegressor",
     "Named",
     "NoiseAware",
     "NoisyGradientClassifier",
+    "NoisyGradientRegressor",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",

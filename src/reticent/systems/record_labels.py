@@ -110,11 +110,12 @@ def _given(classes: Any) -> npt.NDArray[Any]:
     if isinstance(classes, (str, bytes)) or classes is None:
         raise InvalidParameter(expected)
     try:
-        known = np.unique(np.asarray(list(classes)))
+        listed = np.asarray(list(classes))
+        known = np.unique(listed)
     except Exception as error:
         raise InvalidParameter(f"{expected}, not all of one kind") from error
     if (
-        known.ndim != 1
+        listed.ndim != 1
         or known.dtype.kind not in "iufbOSU"
         or (known.dtype.kind == "f" and not np.isfinite(known).all())
     ):

@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 
 from reticent.core.checks import count, finite_array, probability, real
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.grids.whole_numbers import exact_product, of_length
+from reticent.grids.whole_numbers import clipped, exact_product, of_length
 
 Array = npt.NDArray[np.float64]
 
@@ -208,6 +208,23 @@ def directions_of(points: Array, *, intercept: float) -> Array:
     return of_length(np.concatenate([points, constant], axis=1), LENGTH)
 
 
+def cut_directions(points: Array, *, intercept: float, reach: float) -> Array:
+    """Points with a constant column, those longer than ``reach`` cut to it: shape (n, m + 1), whole
+    numbers of an l2 norm of at most ``LENGTH``, which stands for ``reach``.
+
+    Unlike ``directions_of`` this keeps lengths, on which a target may depend linearly.
+
+    Args:
+        points: shape (n, m), from ``PublicSpace.points``.
+        intercept: the constant, in root mean square lengths of public rows; at least 0.
+        reach: in the same unit, from ``reach_of``.
+    """
+    constant = np.full((len(points), 1), np.rint(intercept * UNIT))
+    rows = clipped(np.concatenate([points, constant], axis=1), reach * UNIT)
+    # Rounding towards 0, from a little below, cannot lengthen a row.
+    return np.trunc(rows * (LENGTH / (reach * UNIT) * (1.0 - 2.0**-40)))
+
+
 def whitening_of(value: Any) -> float:
     """``value`` in [0, 1].
 
@@ -220,8 +237,11 @@ def whitening_of(value: Any) -> float:
     return power
 
 
-def range_of(feature_range: Any, features: int) -> tuple[Array, Array] | None:
-    """The public ends of every feature, or None where none are given.
+def range_of(
+    feature_range: Any, features: int, *, name: str = "feature_range"
+) -> tuple[Array, Array] | None:
+    """The public ends of every feature, or of other columns of that ``name``; None where none are
+    given.
 
     Raises:
         InvalidParameter: no pair of finite ends, lower below upper.
@@ -229,14 +249,14 @@ def range_of(feature_range: Any, features: int) -> tuple[Array, Array] | None:
     if feature_range is None:
         return None
     expected = (
-        "feature_range: expected a pair (lower, upper) of public ends, numbers or one for each of "
-        f"{features} features, lower < upper"
+        f"{name}: expected a pair (lower, upper) of public ends, numbers or one for each of "
+        f"{features} columns, lower < upper"
     )
     if not isinstance(feature_range, (tuple, list)) or len(feature_range) != 2:
         raise InvalidParameter(f"{expected}, got {type(feature_range).__name__}")
     try:
         lower, upper = (
-            np.broadcast_to(finite_array(end, name="feature_range"), (features,)).copy()
+            np.broadcast_to(finite_array(end, name=name), (features,)).copy()
             for end in feature_range
         )
     except ValueError as error:
@@ -257,6 +277,18 @@ def intercept_of(value: Any) -> float:
     number = real(value, name="intercept")
     if not 0 <= number <= 16:
         raise InvalidParameter(f"intercept={value!r}: expected a number from 0 to 16")
+    return number
+
+
+def reach_of(value: Any) -> float:
+    """``value`` in [0.1, 16].
+
+    Raises:
+        InvalidParameter: it is not.
+    """
+    number = real(value, name="reach")
+    if not 0.1 <= number <= 16:
+        raise InvalidParameter(f"reach={value!r}: expected a number from 0.1 to 16")
     return number
 
 

@@ -48,7 +48,8 @@ def test_small_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["0.1"]["constants"] != found["0.9"]["constants"]
     monkeypatch.setattr(constants_figure, "cached_embedder", None)
     assert run() == found
-    text = constants_figure.markdown("digits", [found])
+    text = constants_figure.markdown("digits", [found], command="python -m some")
+    assert "Printed by `python -m some`." in text
     assert f"| 0.1 | {found['0.1']['constants']['0.1']:.2f} |" in text
     bars = constants_figure.figure([found]).axes[0].patches
     heights = [bar.get_height() for bar in bars]

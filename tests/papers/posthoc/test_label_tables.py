@@ -30,7 +30,7 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(label_tables, "_PLAIN_EPOCHS", 2)
     data = load("digits")
 
-    def run(seed: int, *, iterations: int = 100):
+    def run(seed: int, *, iterations: int = 100, table_radius: float = 0.5):
         return label_tables.run(
             data,
             SMALL,
@@ -39,6 +39,7 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             radius=0.5,
             epsilons=(1.0, 5.0),
             iterations=iterations,
+            table_radius=table_radius,
             report=silent,
         )
 
@@ -64,6 +65,14 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "proved bound, public weights" in text
     assert "| chosen |" in text
     assert "Printed by `python -m this`." in text
+
+    # no table is solved below the least radius, and a page without one has no row for it
+    without = run(0, table_radius=0.6)
+    assert set(without["1"]) == {"response", "hop", "slope", "auto"}
+    means, errors = combined([without])
+    text = label_tables.markdown("digits", 1, {0.5: (means, errors)}, command="python -m this")
+    assert "optimal table" not in text
+    assert "certified slope" in text
 
 
 def test_iterations_below_one_are_refused_before_anything_is_made(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -22,22 +23,33 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = Table(
         "small", columns, rows[:250], labels[:250], rows[250:], labels[250:], ("no", "yes"), "made"
     )
+    few = ("class discriminants, 1 value", "principal components, 4 values")
+    monkeypatch.setattr(linkage, "VECTORS", {name: linkage.VECTORS[name] for name in few})
     found = linkage.run(data, tmp_path, epsilons=[4.0], seed=0, trials=1_000, report=silent)
     near, far = (found[rule] for rule in linkage.RULES.values())
     assert near["radius"] < far["radius"]  # the nearest row, then the tenth nearest
-    for cells in (near, far):
-        for kind in linkage.KINDS:
-            cell = cells[f"{kind}-4"]
+    names = {*linkage.LABELS, *linkage.VECTORS, linkage.AUTO}
+    for cells in (near["by epsilon"]["4"], far["by epsilon"]["4"]):
+        assert set(cells) == names
+        for cell in cells.values():
             assert cell["exceeded"] == 0.0
             assert 0.4 < cell["accuracy"] <= 1.0
             assert len(cell["named"]) == len(cell["caps"]) == len(linkage.ANSWERS)
-    rungs = ("PublicPCA", "PublicDiscriminants", "LiveCoordinates")
-    assert near["vector-4"]["released"].startswith(rungs)
-    assert near["label-4"]["released"].startswith("label, ")
+        chosen = cells[linkage.AUTO]["released"]
+        assert cells[chosen]["score"] == max(cells[name]["score"] for name in linkage.VECTORS)
+        assert cells[linkage.AUTO]["accuracy"] == cells[chosen]["accuracy"]
+    # the response does not depend on the radius, and its mechanism is the one that was asked for
+    response = next(iter(linkage.LABELS))
+    assert near["by epsilon"]["4"][response]["released"] == "response"
+    assert math.isclose(
+        near["by epsilon"]["4"][response]["accuracy"], far["by epsilon"]["4"][response]["accuracy"]
+    )
     # a second run reads every cell
     monkeypatch.setattr(linkage, "attack_fitted", None)
     again = linkage.run(data, tmp_path, epsilons=[4.0], seed=0, report=silent)
     assert again == found
-    text = linkage.markdown([found])
-    assert text.count("\n| 4 | ") == 4
-    assert f"| {near['label-4']['accuracy']:.3f} | {near['label-4']['named'][0]:.3f} (" in text
+    text = linkage.markdown([found], command="python -m papers.posthoc.linkage --seeds 0")
+    assert "Printed by `python -m papers.posthoc.linkage --seeds 0`." in text
+    assert text.count("\n| epsilon 4 | ") == 2
+    label = near["by epsilon"]["4"]["label"]
+    assert f"| {label['accuracy']:.3f} | {label['named'][0]:.3f} (" in text

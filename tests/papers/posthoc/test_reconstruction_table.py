@@ -10,6 +10,7 @@ from papers.posthoc import reconstruction_table as table
 from papers.posthoc.settings import SETTINGS
 from reticent.attacks import ReconstructionConfig
 from reticent.datasets import load
+from reticent.demos.label_response import RESPONSE
 from reticent.training.embedder import EmbedderConfig, train_embedder
 from reticent.training.progress import silent
 
@@ -39,12 +40,18 @@ def test_small_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert close["ssim"] > far["ssim"] + 0.1
     # R / epsilon alone counts
     assert found["released"]["1"]["0.1"] == found["released"]["10"]["1"]
+    # a label drawn nearly evenly says little, one drawn nearly surely as much as a class says
+    unsure, sure = (found[RESPONSE][epsilon] for epsilon in ("1", "10"))
+    assert sure["l2"] < unsure["l2"] - 0.005
+    assert nothing["l2"] - 0.01 < unsure["l2"] < nothing["l2"] + 0.005
     monkeypatch.setattr(table, "cached_embedder", None)
     assert run() == found
 
-    text = table.markdown("mnist", [found, found])
-    assert f"| epsilon 10 | {close['ssim']:.3f} |" in text
-    assert f"Without protection {bare['ssim']:.3f}; from nothing {nothing['ssim']:.3f}." in text
+    text = table.markdown("mnist", [found, found], command="python -m some")
+    assert "Printed by `python -m some`." in text
+    assert f"| epsilon 10 | {close['ssim']:.3f} ± 0.000 |" in text
+    assert f"| {sure['l2']:.4f} ± 0.0000 |" in text
+    assert f"Without protection {bare['ssim']:.3f} ± 0.000; from nothing" in text
     assert "| epsilon 1 | 0.558 | 0.427 |" in text  # the paper's
 
 

@@ -8,15 +8,20 @@ from safetensors.numpy import load_file, save_file
 
 from reticent import PosthocClassifier
 from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
+from reticent.core.guarantees import Neighborhood
+from reticent.core.norms import Norm
 from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
 from reticent.networks import Affine, Network
+from reticent.systems.posthoc import label_lattice as label_lattice_module
 from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
     cell_weights,
+    fitted_rules,
     label_lattice,
     label_lattices,
     promising_lattice,
 )
+from reticent.training.label_tables import ExactTable, exact_table
 from reticent.training.parts.label_classifiers import LabelAware
 
 RULES = {"table": LabelTable, "hop": HopRelease, "response": ArgmaxResponse}
@@ -146,6 +151,31 @@ def test_the_table_is_ahead_of_response_for_small_epsilon() -> None:
         chances = classifier(mechanism, 1.0).fit(*rows(2000)).probabilities(X)
         right[mechanism] = chances[np.arange(len(y)), y].mean()
     assert right["table"] > right["response"] + 0.1
+
+
+def test_a_table_is_solved_until_it_is_close_to_its_bound_or_costs_too_much(monkeypatch) -> None:
+    X, y = rows()
+    public = LatticeRows(X, y, classifier("response").fit(X, y).query_.network)
+    near = Neighborhood(Norm.LINF, 0.8, "embedding")
+    given: list[int] = []
+    found: list[ExactTable] = []
+
+    def kept(weights, *, iterations, **settings):
+        given.append(iterations)
+        found.append(exact_table(weights, iterations=iterations, **settings))
+        return found[-1]
+
+    def table() -> None:
+        next(fitted_rules("table", public, epsilon=1.0, adjacency=near, seed=0))
+
+    monkeypatch.setattr(label_lattice_module, "exact_table", kept)
+    table()
+    assert given[-1] == 1000
+    assert found[-1].iterations < 1000
+    assert found[-1].bound - found[-1].worth <= 0.005
+    monkeypatch.setattr(label_lattice_module, "_STEPS", 1.0)
+    table()
+    assert given[-1] == 200
 
 
 def test_tests_and_rules_do_not_go_together() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
 from reticent.networks import Network, affine_chain
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.lipschitz_scores import WEIGHT, LipschitzScores
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
+from reticent.systems.power.public_forest import Forest
+from reticent.systems.power.public_models import BoostedTrees
 from reticent.systems.power.query import PowerPlan
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.tables.attributes import Ordered
@@ -76,6 +80,43 @@ def made_query(
     shifts = _network(random, free, 2 * width + outputs, scale=3.0)
     scores = LipschitzScores(protection, weights, shifts)
     return ProtectedQuery(schema, scores, _network(random, free + outputs, 1), plan)
+
+
+def made_likeliest(
+    radius: float | dict[str, float],
+    *,
+    epsilon: float = 1.0,
+    candidates: int = 2,
+    choice: str = "likeliest",
+    classes: int = 3,
+    seed: int = 0,
+) -> LikeliestQuery:
+    """A release whose models learnt labels that follow the age, the town, the sex and the grade."""
+    shared = AttributeRadii.of(radius, SCHEMA) if isinstance(radius, dict) else radius
+    protection = Protection(SCHEMA, shared)
+    table = rows(600, seed=seed)
+    town = np.searchsorted(["a", "b", "c"], table[:, 3].astype(str))
+    old = table[:, 0].astype(float) > np.where(table[:, 2] == "f", 40, 60)
+    labels = (town + old + (table[:, 5] == "top")) % classes
+    encoded = SCHEMA.encode(table)
+    booster = HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=4)
+    forest = ExtraTreesClassifier(8, random_state=seed).fit(encoded, labels)
+    hits = np.full((candidates + 1, candidates), 1.0) + 2.0 * np.eye(candidates + 1, candidates)
+    plan = PowerPlan(
+        mechanism="clear-code",
+        epsilon=epsilon,
+        delta=0.0,
+        radius=shared,
+        candidates=candidates,
+        choice=choice,
+    )
+    return LikeliestQuery(
+        SCHEMA,
+        BoostedTrees.from_sklearn(booster.fit(protection.given(encoded), labels)),
+        Forest.from_sklearn(forest, classes=classes),
+        hits / hits.sum(axis=1, keepdims=True),
+        plan,
+    )
 
 
 def _network(

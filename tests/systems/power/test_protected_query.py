@@ -12,9 +12,9 @@ from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.noise import SeededSampler
 from reticent.systems.power.cards import power_card
 from reticent.systems.power.mechanism_choice import stored_query
-from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protected_query import NOISY, ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
-from reticent.systems.power.query import PROTECTED, PowerPlan
+from reticent.systems.power.query import PowerPlan
 from tests.systems.power.made import RADII, SCHEMA, made_query, neighbour, rows
 
 
@@ -71,7 +71,7 @@ def test_noise_has_the_scale_of_one_radius() -> None:
 
 
 @pytest.mark.parametrize("radius", [0.1, RADII])
-@pytest.mark.parametrize("mechanism", PROTECTED)
+@pytest.mark.parametrize("mechanism", NOISY)
 def test_what_is_stored_answers_alike(mechanism: str, radius: float | dict[str, float]) -> None:
     query = made_query(mechanism, radius, seed=2)
     loaded = stored_query(*query.describe())
@@ -161,7 +161,7 @@ def test_the_card_says_what_is_not_protected() -> None:
         assert words in text
 
 
-@pytest.mark.parametrize("mechanism", PROTECTED)
+@pytest.mark.parametrize("mechanism", NOISY)
 def test_the_card_says_what_is_read_as_it_is(mechanism: str) -> None:
     near = power_card(made_query(mechanism, 0.1)).to_markdown()
     assert "read as it is, without noise" in near

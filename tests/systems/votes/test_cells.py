@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import InvalidParameter
-from reticent.systems.votes.cells import CellsClassifier, _shrunk, nearest
+from reticent.systems.votes.cell_model import nearest
+from reticent.systems.votes.cells import CellsClassifier, _shrunk
 from reticent.training.public_space import REACH
 
 RNG = np.random.default_rng(0)

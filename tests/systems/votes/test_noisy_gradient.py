@@ -7,12 +7,8 @@ import pytest
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from reticent.systems.votes.noisy_gradient import (
-    RESIDUAL,
-    NoisyGradientClassifier,
-    cut_weights,
-    residual_steps,
-)
+from reticent.systems.votes.descent import RESIDUAL, cut_weights
+from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier, residual_steps
 from reticent.training.public_space import LENGTH, directions_of
 
 RNG = np.random.default_rng(0)

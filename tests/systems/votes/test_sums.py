@@ -6,16 +6,29 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from reticent.systems.votes import cells, noisy_gradient, sums
+from reticent.core import AddRemove
+from reticent.mechanisms import NoisySums, SumBlock
+from reticent.systems.votes import (
+    cell_model,
+    cells_regressor,
+    descent,
+    moment,
+    noisy_gradient,
+    sums,
+)
 from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.cells_regressor import CellsRegressor
+from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
-from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+from reticent.systems.votes.outputs import TARGET_STEPS, RangeOutput
 from reticent.systems.votes.radius_votes import RadiusVotesClassifier
 from reticent.systems.votes.voters import Voters
 from tests.systems.votes.tiny import (
@@ -24,6 +37,9 @@ from tests.systems.votes.tiny import (
     PUBLIC_X,
     PUBLIC_Y,
     RECORDS,
+    TARGETS,
+    TWO_LABELS,
+    TWO_TARGETS,
     caught,
     data_sets,
     distances,
@@ -40,6 +56,17 @@ MODELS: dict[str, Make] = {
     "gradient, warm": lambda **more: NoisyGradientClassifier(
         steps=2, warm_start=True, records=3, **COMMON, **more
     ),
+    "two labels, cells": lambda **more: CellsClassifier(cells=[2, 4], **TWO_LABELS, **more),
+    "two labels, moments": lambda **more: MomentClassifier(**TWO_LABELS, **more),
+    "two labels, gradient": lambda **more: NoisyGradientClassifier(steps=2, **TWO_LABELS, **more),
+    "targets, cells": lambda **more: CellsRegressor(cells=[2, 4], **TARGETS, **more),
+    "targets, moments": lambda **more: MomentRegressor(**TARGETS, **more),
+    "targets, gradient": lambda **more: NoisyGradientRegressor(steps=3, **TARGETS, **more),
+    "two targets, cells": lambda **more: CellsRegressor(cells=3, **TWO_TARGETS, **more),
+    "two targets, moments": lambda **more: MomentRegressor(**TWO_TARGETS, **more),
+    "two targets, warm gradient": lambda **more: NoisyGradientRegressor(
+        steps=2, warm_start=True, **TWO_TARGETS, **more
+    ),
 }
 PUBLIC = {"public_X": PUBLIC_X, "public_y": PUBLIC_Y}
 
@@ -53,9 +80,13 @@ def state(model: Any) -> dict[str, np.ndarray]:
     return {**model._model(), **model.space_.arrays()}
 
 
-def test_one_record_more_moves_a_sum_by_at_most_the_bound(make: Make) -> None:
+def test_one_record_more_moves_a_sum_by_at_most_the_bound(
+    make: Make, request: pytest.FixtureRequest
+) -> None:
     largest = 0.0
-    for records in data_sets(2):
+    # Several columns and targets share the sums of one column, which sees pairs of others.
+    one_column = request.node.callspec.params["make"] in list(MODELS)[:4]
+    for records in data_sets(2 if one_column else 1):
         here = caught(make(), records, None, **PUBLIC)
         for more in with_one_more(records):
             found = distances(here, caught(make(), more, None, **PUBLIC)).max()
@@ -102,6 +133,29 @@ def test_what_is_learned_depends_on_released_sums_and_public_things_alone(make: 
         assert np.array_equal(array, models[1][name]), name
 
 
+def test_all_columns_together_cost_one_total(make: Make) -> None:
+    """In noises, the squares of how far all blocks of all sums move add up to the total's."""
+    model = make()
+    here = caught(model, OTHERS, None, **PUBLIC)
+    costs = [
+        sum(
+            np.square(np.linalg.norm(mine - theirs) / sigma)
+            for first, second in zip(here.totals, there.totals, strict=True)
+            for mine, theirs, sigma in zip(first, second, here.sigmas, strict=True)
+        )
+        for there in (caught(make(), [*OTHERS, record], None, **PUBLIC) for record in RECORDS)
+    ]
+    alone = NoisySums(
+        blocks=(SumBlock(1, 2.0**20),),
+        sums=1,
+        epsilon=1.0,
+        delta=1e-5,
+        adjacency=AddRemove(1),
+    )
+    allowed = alone.multipliers[0] ** -2
+    assert 0.5 * allowed < max(costs) <= allowed * (1 + 1e-6)
+
+
 def test_sums_are_the_same_in_any_order(make: Make) -> None:
     records = [*OTHERS, *RECORDS, *RECORDS[::-1]]
     one, other = (caught(make(), rows, None, **PUBLIC) for rows in (records, records[::-1]))
@@ -123,22 +177,63 @@ def test_a_contribution_beyond_its_clip_is_caught(monkeypatch: pytest.MonkeyPatc
     assert found > 1.1 > BOUND >= distances(*with_clip).max()
 
 
-@pytest.mark.parametrize("module", [cells, sums])
+@pytest.mark.parametrize("kind", ["", "targets, ", "two labels, "])
+@pytest.mark.parametrize("module", [cell_model, sums])
 def test_persons_that_are_not_clipped_are_caught(
-    module: Any, monkeypatch: pytest.MonkeyPatch
+    module: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "clipped", lambda rows, bound: rows)
-    make = MODELS["cells" if module is cells else "moments"]
+    make = MODELS[kind + ("cells" if module is cell_model else "moments")]
     here = caught(make(), OTHERS, ["p"], **PUBLIC)
     more = caught(make(), [*OTHERS, *[RECORDS[0]] * 3], ["p", "q", "q", "q"], **PUBLIC)
-    assert distances(here, more).max() > 2
+    assert distances(here, more).max() > 1.5
+
+
+def test_a_target_beyond_its_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def beyond(self: RangeOutput, column: Any, rows: int) -> Any:
+        return np.rint((np.asarray(column) - self.lower - self.half) / self.half * TARGET_STEPS)
+
+    make = MODELS["targets, moments"]
+    with_clip, found = [], []
+    for kept, change in ((with_clip, False), (found, True)):
+        if change:
+            monkeypatch.setattr(RangeOutput, "codes", beyond)
+        kept += [
+            caught(make(), records, None, **PUBLIC) for records in (OTHERS, [*OTHERS, RECORDS[3]])
+        ]
+    assert distances(*found).max() > 1.9 > BOUND >= distances(*with_clip).max()
+
+
+@pytest.mark.parametrize("name", ["targets, cells", "targets, moments"])
+def test_a_mean_of_targets_over_the_private_number_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A regressor that divides by the true number of records, where it should by a released one."""
+    module, place = (cells_regressor, "_counts") if "cells" in name else (moment, "NoisyCount")
+    found = []
+    for records in ([*OTHERS, RECORDS[0]], [*OTHERS, *RECORDS, *RECORDS]):
+        size = len(records)
+
+        class Private(descent.NoisyCount):
+            def add(self, noisy: Any, size: int = size) -> None:
+                self.value = float(size)
+
+        def counts(noisy: Any, mass: Any, noise: float, size: int = size) -> Any:
+            return np.full(len(mass), size / len(mass))
+
+        monkeypatch.setattr(module, place, counts if place == "_counts" else Private)
+        model = MODELS[name]().set_params(epsilon=50.0)  # noise that drowns nothing
+        caught(model, records, None, **PUBLIC)
+        found.append(state(model))
+    assert any(not np.array_equal(array, found[1][key]) for key, array in found[0].items())
 
 
 def test_a_centroid_learned_on_private_rows_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = CellsClassifier._learn
 
     def learn(self: Any, voters: Any, public: Any, session: Any) -> None:
-        self._levels[-1] = np.rint(voters.points[: len(self._levels[-1])])
+        level = self._levels[-1]
+        self._levels[-1] = replace(level, centroids=np.rint(voters.points[: len(level)]))
         honest(self, voters, public, session)
 
     monkeypatch.setattr(CellsClassifier, "_learn", learn)
@@ -151,11 +246,11 @@ def test_a_centroid_learned_on_private_rows_is_caught(monkeypatch: pytest.Monkey
 
 
 def test_a_mean_over_the_private_number_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Private(noisy_gradient.NoisyCount):
+    class Private(descent.NoisyCount):
         def add(self, noisy: Any) -> None:
             self.value = float(size)
 
-    monkeypatch.setattr(noisy_gradient, "NoisyCount", Private)
+    monkeypatch.setattr(descent, "NoisyCount", Private)
     found = []
     for records in ([*OTHERS, RECORDS[0]], [*OTHERS, *RECORDS]):
         size = len(records)
@@ -252,18 +347,19 @@ def test_one_person_with_many_records_takes_no_more_memory_than_many_persons() -
     rng = np.random.default_rng(0)
     left, right = rng.integers(-9, 9, (3000, 100)) * 1.0, rng.integers(-9, 9, (3000, 50)) * 1.0
     voters = Voters(left, np.zeros(3000, dtype=np.int64), np.array([0]))
-    model = CellsClassifier(cells=500, **COMMON)
-    model.classes_ = np.arange(3)
+    labels = sums.VOTE * sums.centred_labels(voters.codes, 3)
+    length = sums.VOTE * sums.centred_length(3)
     tracemalloc.start()
     found = sums.outer_sum(voters, left, right, lengths=(1e3, 1e3))
-    votes = model._votes(voters, rng.integers(0, 500, 3000), 500)
+    places = rng.integers(0, 500, 3000)
+    votes = cell_model.cell_sums(voters, places, 500, labels, length=length)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 2**24  # the products of 3,000 records take 120 MB, their cells 36 MB
     assert np.array_equal(
         found, sums.clipped((left.T @ right).reshape(1, -1), 1e6)[0].reshape(100, 50)
     )
-    assert 0.99 < np.linalg.norm(votes) / sums.centred_length(3) <= BOUND
+    assert 0.99 < np.linalg.norm(votes) / length <= BOUND
 
 
 def test_persons_split_over_blocks_are_cut_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:

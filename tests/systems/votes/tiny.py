@@ -25,8 +25,21 @@ RECORDS = [
 
 COMMON: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1, 2)}
 
+TWO_LABELS: dict[str, Any] = {**COMMON, "classes": [(0, 1, 2), (5, 7)]}
+TARGETS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "target_range": (0.5, 1.5)}
+TWO_TARGETS: dict[str, Any] = {**TARGETS, "target_range": (0.5, (1.5, 6.5))}
+"""Arguments with which labels are two columns, or targets, most of them beyond their range."""
+
 OTHERS = [((1.0, -2.0), 1)]
 """In every data set, so that none is empty."""
+
+
+def as_asked(model: Any, labels: np.ndarray) -> np.ndarray:
+    """Labels as ``model`` takes them: one column, or two."""
+    given = model.get_params()
+    several = given.get("classes") == TWO_LABELS["classes"]
+    several |= given.get("target_range") == TWO_TARGETS["target_range"]
+    return np.column_stack([labels, np.where(labels == 0, 5, 7)]) if several else labels
 
 
 class Caught:
@@ -60,10 +73,11 @@ def caught(model: Any, records: list[Any], keys: list[Any] | None, **public: Any
     the stand-in's numbers.
     """
     rows = np.array([point for point, _ in records])
-    labels = np.array([label for _, label in records])
-    voters, public_rows = model._prepare(
-        rows, labels, public.get("public_X"), public.get("public_y"), keys
-    )
+    labels = as_asked(model, np.array([label for _, label in records]))
+    public_labels = public.get("public_y")
+    if public_labels is not None:
+        public_labels = as_asked(model, public_labels)
+    voters, public_rows = model._prepare(rows, labels, public.get("public_X"), public_labels, keys)
     model._before(public_rows)
     session = Caught(model._mechanism())
     model._learn(voters, public_rows, session)

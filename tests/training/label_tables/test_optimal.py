@@ -102,8 +102,24 @@ def test_exact_table_is_nearly_the_best_and_says_what_it_is_worth(epsilon) -> No
     found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=600)
     assert excess(found.shares, found.shares, lattice=lattice, epsilon=epsilon) == 0
     assert found.worth == pytest.approx(float((weights * found.shares).sum()) / WHOLE)
+    assert found.solved == pytest.approx(best, rel=0.02)
     assert 0.985 * best <= found.worth <= best * (1 + 1e-9)
     assert best * (1 - 1e-7) <= found.bound
+
+
+def test_no_more_iterations_are_made_than_the_bound_asks_for() -> None:
+    lattice = grid((5, 4))
+    weights = random_weights(lattice, 3, seed=3)
+    settings = {"lattice": lattice, "epsilon": 1.0, "iterations": 2000}
+    rough, near, longest = (
+        exact_table(weights, close=close, **settings) for close in (0.1, 0.01, 0.0)
+    )
+    assert rough.iterations < near.iterations < longest.iterations == 2000
+    total = weights.sum()
+    assert rough.bound - rough.worth <= 0.1 * total
+    assert near.bound - near.worth <= 0.01 * total < rough.bound - rough.worth
+    with pytest.raises(InvalidParameter, match="close="):
+        exact_table(weights, close=1.5, **settings)
 
 
 def test_rows_without_constraints_get_their_best_label() -> None:

@@ -278,7 +278,7 @@ def run_demo(
                 "neighbours": neighbours_name(radius),
                 "radius": radius,
                 "epsilon": epsilon,
-                "mechanism": encoder.considered_[0].mechanism,
+                "mechanism": encoder.mechanism_,
                 "values": int(np.asarray(released.values).shape[1]),
                 "accuracy": parts.accuracies(
                     np.asarray(released.values), np.asarray(tested.values)

@@ -30,6 +30,7 @@ _MECHANISMS = {
     "score-noise": "K-norm noise on a score, categories as they are",
     "score-levels": "level response on a score, categories as they are",
     "clear-noise": "K-norm noise on numbers, categories as they are",
+    "clear-code": "randomised response on a label, categories as they are",
 }
 
 

@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import KNormMechanism
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, reach
 from reticent.systems.power.published import PublishedQuery
@@ -30,7 +31,9 @@ _ASSUMED = (
 )
 
 
-def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> GuaranteeCard:
+def power_card(
+    query: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery,
+) -> GuaranteeCard:
     """The card of ``query``: what is protected, from whom, and what is assumed."""
     plan, guarantee = query.plan, query.mechanism.guarantee
     factor = (
@@ -100,7 +103,7 @@ def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> Guarantee
             details.append(
                 ("offset of the Lipschitz statement, from the grid", f"{offset} at every distance")
             )
-        if isinstance(query, ProtectedQuery):
+        if isinstance(query, ProtectedQuery | LikeliestQuery):
             details.append(
                 (
                     "read as it is, without noise",
@@ -110,7 +113,7 @@ def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> Guarantee
                     ),
                 )
             )
-        free = "categories, and " if isinstance(query, ProtectedQuery) else ""
+        free = "categories, and " if isinstance(query, ProtectedQuery | LikeliestQuery) else ""
         limit = (
             f"the record beyond distance {plan.radius:g}: {free}several attributes together "
             "may be visible; and its label, if sent"
@@ -123,6 +126,8 @@ def power_card(query: PowerQuery | ScoreCodeQuery | ProtectedQuery) -> Guarantee
         "score-noise": "K-norm noise in l-infinity on scores of what is protected",
         "score-levels": "level response on the side of a score of what is protected",
         "clear-noise": "K-norm noise on what is protected; the rest as it is",
+        "clear-code": f"randomised response on which of the {plan.candidates} labels that are "
+        "likeliest by what is not protected a public forest names",
     }[plan.mechanism]
     bound = query.bound
     return GuaranteeCard(

@@ -25,6 +25,7 @@ from reticent.core.seeds import training_generator
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.cards import power_card, published_card
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.mechanism_choice import (
     SEVERAL_TASKS,
     FitSettings,
@@ -36,7 +37,7 @@ from reticent.systems.power.mechanism_choice import (
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.published import PublishedPower, PublishedQuery
-from reticent.systems.power.query import MECHANISMS, PROTECTED, PowerPlan, PowerQuery
+from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPlan, PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.scoring import SCORINGS
 from reticent.systems.power.task_labels import task_labels
@@ -86,11 +87,11 @@ class PowerEncoder(
             numeric columns.
         mode: "private" or "published".
         mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
-            "gaussian", "code", "score-code", "score-noise", "score-levels", "clear-noise". The two
-            codes hide any two records from each other whatever the radius, and win where the radius
-            is large; with ``radius=None`` they are what "auto" compares. "score-code" needs no
-            torch. The last three read what the radius leaves unprotected as it is
-            (docs/power.md).
+            "gaussian", "code", "score-code", "score-noise", "score-levels", "clear-noise",
+            "clear-code". The two codes hide any two records from each other whatever the radius,
+            and win where the radius is large; with ``radius=None`` they are what "auto" compares.
+            "score-code" needs no torch. The last four read what the radius leaves unprotected as it
+            is (docs/power.md).
         scoring: what mechanisms are chosen by: "information" (nats about the label), "accuracy",
             "balanced_accuracy" or "auc"; ties are broken by information.
         task_weights: where ``fit`` gets several columns of labels, what a score of each counts;
@@ -109,7 +110,10 @@ class PowerEncoder(
 
     Attributes:
         query_: the fitted release.
-        considered_: every plan that was scored, best first; () in published mode.
+        considered_: every plan that was scored, best first; () in published mode. The plan of
+            ``query_`` may stand below the first, where it is simpler and worth as much up to chance
+            (docs/power.md).
+        mechanism_: the mechanism of ``query_``.
         training_: published mode: networks and loss curves; None otherwise.
         classes_: labels seen in ``fit``; of several tasks a list, the labels of each.
         n_features_in_: columns of the table.
@@ -145,7 +149,7 @@ class PowerEncoder(
         reticent.tables.TabularSchema: the public description of a table.
     """
 
-    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | PublishedQuery
+    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery
     considered_: tuple[PowerPlan, ...]
     training_: PowerTraining | None
 
@@ -417,7 +421,11 @@ class PowerEncoder(
             radius=radius,
             scoring=scoring,
         )
-        if self.mechanism in PROTECTED or self.mechanism in ("k-norm-l2", "gaussian"):
+        if self.mechanism == "clear-code":
+            required = replace(
+                required, mechanism=self.mechanism, codes=(), candidates=2, choice=CHOICES[0]
+            )
+        elif self.mechanism in PROTECTED or self.mechanism in ("k-norm-l2", "gaussian"):
             required = replace(required, mechanism=self.mechanism, codes=())
         if self.mechanism in PROTECTED and radius is not None:
             Protection(schema, radius)
@@ -508,7 +516,9 @@ class PowerEncoder(
             )
         return query.mechanism.matrix
 
-    def _fitted(self) -> PowerQuery | ScoreCodeQuery | ProtectedQuery | PublishedQuery:
+    def _fitted(
+        self,
+    ) -> PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery:
         if not hasattr(self, "query_"):
             raise NotFittedYet(
                 "this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle"

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import (
     LARGEST_SHARED_RADIUS,
@@ -26,7 +27,7 @@ from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
-PrivateQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery
+PrivateQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery
 
 SEVERAL_TASKS = ("score-code",)
 """What answers several tasks at once: the other mechanisms are trained for one."""
@@ -158,7 +159,7 @@ def fit_mechanisms(
         found.append(
             fit_query(schema, required, rows, mechanisms=others, settings=settings, report=report)
         )
-    best, _ = min(found, key=lambda part: rank(part[0].plan))
+    best, _ = min(found, key=lambda part: rank(part[1][0]))
     return best, tuple(sorted((plan for _, plans in found for plan in plans), key=rank))
 
 
@@ -170,6 +171,8 @@ def stored_query(settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) 
     """
     plan = settings.get("plan")
     mechanism = plan.get("mechanism") if isinstance(plan, dict) else None
+    if mechanism == "clear-code":
+        return LikeliestQuery.from_description(settings, arrays)
     if mechanism in PROTECTED:
         return ProtectedQuery.from_description(settings, arrays)
     kind = ScoreCodeQuery if mechanism == "score-code" else PowerQuery

@@ -15,17 +15,18 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from reticent.core.errors import InvalidParameter
-from reticent.core.norms import Norm
 from reticent.mechanisms import StabilityResponse
-from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
 from reticent.noise import SeededSampler
+from reticent.systems.power.held_scores import HeldScores, answer_scores, served, simplest
+from reticent.systems.power.likeliest_fitting import FittedLikeliest, fit_likeliest
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.lipschitz_scores import WEIGHT, LipschitzScores
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protected_query import ANSWER_UNIT, ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
+from reticent.systems.power.public_models import label_shares
 from reticent.systems.power.query import PowerPlan, rank
-from reticent.systems.power.score_fitting import label_shares
-from reticent.systems.power.scoring import Scores, prediction_scores
+from reticent.systems.power.scoring import Scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.noise import training_noise
 from reticent.training.power.partial_lipschitz import (
@@ -36,6 +37,10 @@ from reticent.training.power.partial_lipschitz import (
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
+Fitted = ProtectedQuery | FittedLikeliest
+
+SIMPLEST = ("clear-noise", "clear-code", "score-levels", "score-noise")
+"""Mechanisms from the simplest to the least simple."""
 
 _DROPOUTS = (0.0, 0.3)  # of free coordinates: none where rows are many, some where they are few
 _DRAWS = 4  # of the noise, for each calibration row
@@ -59,9 +64,14 @@ def fit_protected(
     mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
-) -> tuple[ProtectedQuery, tuple[PowerPlan, ...]]:
-    """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
-    first.
+) -> tuple[ProtectedQuery | LikeliestQuery, tuple[PowerPlan, ...]]:
+    """The simplest query among ``mechanisms`` that serves as well as the best, up to one standard
+    error; and the best plan of each kind, best first.
+
+    The simplest is noise on the protected coordinates themselves, on all of them, then on some,
+    then one of the likeliest labels, then scores with levels and with noise. Of each kind the one
+    is taken whose own log odds are worth most on the rows held out; these are compared by what the
+    same booster makes of them, which sees what is free too.
 
     Args:
         schema: the public description of rows.
@@ -80,29 +90,85 @@ def fit_protected(
     protection = Protection(schema, required.radius)
     if not settings.hidden:
         raise InvalidParameter("hidden=(): expected a width, of the layers of scores and models")
-    queries: list[ProtectedQuery] = []
+    kinds: list[list[Fitted]] = []
     dropout: float | None = None
     # The share of dropout is settled by what is trained first, and a reader takes the least time.
-    for mechanism in sorted(mechanisms, key=lambda name: name != "clear-noise"):
-        plan = replace(required, mechanism=mechanism, delta=0.0, codes=())
+    for mechanism in sorted(mechanisms, key=SIMPLEST.index):
+        if mechanism == "clear-code":
+            seed = settings.seed
+            kinds.append(list(fit_likeliest(protection, required, rows, seed=seed, report=report)))
+            continue
+        plan = replace(required, mechanism=mechanism, delta=0.0, codes=(), candidates=0, choice="")
         tried: list[tuple[PowerPlan, int]]
         if mechanism == "clear-noise":
             told = told_columns(protection, rows, epsilon=required.epsilon, seed=settings.seed)
-            tried = [(replace(plan, columns=told), 1)]
+            ways = {(), told} if protection.answers_all else {told}
+            tried = [(replace(plan, columns=columns), 1) for columns in sorted(ways)]
         else:
             sizes = settings.outputs if mechanism == "score-noise" else (1,)
             tried = [(plan, size) for size in sizes]
+        several: list[Fitted] = []
         for asked, size in tried:
             shares = _DROPOUTS if dropout is None else (dropout,)
-            found = list(_queries(protection, asked, rows, size, settings, shares, report))
-            dropout = shares[_first(found)]
-            queries += found
-    best = queries[_first(queries)]
-    return best, tuple(sorted((query.plan for query in queries), key=rank))
+            here: list[Fitted] = list(
+                _queries(protection, asked, rows, size, settings, shares, report)
+            )
+            dropout = shares[here.index(_best(here))]
+            several += here
+            if mechanism == "clear-noise":
+                kinds.append(here)
+        if mechanism != "clear-noise":
+            kinds.append(several)
+    best = [_best(kind) for kind in kinds]
+    found = [_served(fitted, protection, rows, settings.seed) for fitted in best]
+    ranked = sorted((plan for plan, _ in found), key=rank)
+    order = [(place, held) for place, (_, held) in enumerate(found)]
+    place = simplest(order, scoring=required.scoring)
+    fitted = best[place]
+    # Models whose worth was estimated on rows held out may learn from these as well.
+    chosen = (
+        fitted.again(rows, seed=settings.seed) if isinstance(fitted, FittedLikeliest) else fitted
+    )
+    return replace(chosen, plan=found[place][0]), tuple(ranked)
 
 
-def _first(queries: Sequence[ProtectedQuery]) -> int:
-    return min(range(len(queries)), key=lambda place: rank(queries[place].plan))
+def _best(found: Sequence[Fitted]) -> Fitted:
+    """The one of the highest utility."""
+    return min(found, key=lambda fitted: rank(_query(fitted).plan))
+
+
+def _query(fitted: Fitted) -> ProtectedQuery | LikeliestQuery:
+    return fitted.query if isinstance(fitted, FittedLikeliest) else fitted
+
+
+def _served(
+    fitted: Fitted, protection: Protection, rows: PublicRows, seed: int
+) -> tuple[PowerPlan, HeldScores]:
+    """The plan with its utility to a server that gets what is free along."""
+    if isinstance(fitted, FittedLikeliest):
+        query: ProtectedQuery | LikeliestQuery = fitted.query
+        released = fitted.released(seed=seed)
+        values, weights = fitted.answers()
+    else:
+        query = fitted
+        answer = fitted.private_answer(rows.train, sampler=SeededSampler(seed + 1))
+        released = fitted.read(rows.train, answer)
+        values, weights = _answers(fitted, rows.held, seed=seed)
+    free = protection.given(rows.held)
+    held = served(
+        np.column_stack([protection.given(rows.train), released]),
+        rows.train_labels,
+        [np.column_stack([free, value]) for value in values],
+        weights,
+        rows.held_labels,
+        scoring=query.plan.scoring,
+        seed=seed,
+    )
+    return _worth(query.plan, held.scores), held
+
+
+def _worth(plan: PowerPlan, found: Scores) -> PowerPlan:
+    return replace(plan, utility=found.of(plan.scoring), information=found.information)
 
 
 def _queries(
@@ -142,11 +208,7 @@ def _queries(
             )
             scores = LipschitzScores(protection, trained.weights, trained.shifts)
             query = ProtectedQuery(protection.schema, scores, trained.model, plan)
-        found = held_scores(query, rows, seed=settings.seed)
-        yield replace(
-            query,
-            plan=replace(plan, utility=found.of(plan.scoring), information=found.information),
-        )
+        yield replace(query, plan=_worth(plan, held_scores(query, rows, seed=settings.seed)))
 
 
 def told_columns(
@@ -197,7 +259,7 @@ def told_columns(
         places = tuple(sorted(int(place) for place in order[:size]))
         tried[places] = losses(places)
     best = min(tried, key=lambda places: float(tried[places].mean()))
-    if count == 1 or (norm is Norm.L2 and count > MOST_L2_COORDINATES):
+    if count == 1 or not protection.answers_all:
         return best if count > 1 else ()
     gain = losses(tuple(range(count))) - tried[best]
     error = float(gain.std()) / math.sqrt(len(gain))
@@ -205,25 +267,26 @@ def told_columns(
 
 
 def held_scores(query: ProtectedQuery, rows: PublicRows, *, seed: int) -> Scores:
-    """Scores of the query's own model on calibration rows: the chances of both sides of a level
-    response exactly, noise by a few draws.
+    """Scores of the query's own model on the rows held out."""
+    values, weights = _answers(query, rows.held, seed=seed)
+    size = query.model.output_dimension
+    chances = [label_shares(value[:, :size]) for value in values]
+    return answer_scores(chances, weights, rows.held_labels)
+
+
+def _answers(query: ProtectedQuery, rows: Array, *, seed: int) -> tuple[list[Array], list[Array]]:
+    """What may be released about rows, and how likely it is: both sides of a level response
+    exactly, noise by a few draws.
     """
     mechanism = query.mechanism
     if isinstance(mechanism, StabilityResponse):
-        sides, levels = query.levels(rows.held)
+        sides, levels = query.levels(rows)
         right = mechanism.right_probabilities[np.minimum(levels, mechanism.max_level)]
         upper = np.where(sides == 1, right, 1.0 - right)
         weights = [upper, 1.0 - upper]
-        answers = [np.full((len(rows.held), 1), side) for side in (1.0, -1.0)]
+        answers = [np.full((len(rows), 1), side) for side in (1.0, -1.0)]
     else:
         sampler = SeededSampler(seed)
-        weights = [np.ones(len(rows.held))] * _DRAWS
-        answers = [query.private_answer(rows.held, sampler=sampler) for _ in range(_DRAWS)]
-    seen = np.unique(rows.held_labels)
-    chances, counted = [], []
-    for answer, weight in zip(answers, weights, strict=True):
-        odds = query.read(rows.held, answer)[:, : query.model.output_dimension]
-        found = np.maximum(label_shares(odds)[:, seen], np.finfo(np.float64).tiny)
-        chances.append(found / found.sum(axis=1, keepdims=True))
-        counted.append(weight[:, None] * (rows.held_labels[:, None] == seen))
-    return prediction_scores(np.concatenate(chances), np.concatenate(counted))
+        weights = [np.ones(len(rows))] * _DRAWS
+        answers = [query.private_answer(rows, sampler=sampler) for _ in range(_DRAWS)]
+    return [query.read(rows, answer) for answer in answers], weights

@@ -27,11 +27,14 @@ from reticent.noise import Sampler, SeededSampler
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.lipschitz_scores import LipschitzScores
 from reticent.systems.power.protection import UNIT, Protection
-from reticent.systems.power.query import PROTECTED, PowerPlan, neighbours_within
+from reticent.systems.power.query import PowerPlan, neighbours_within
 from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
+
+NOISY = ("score-noise", "score-levels", "clear-noise")
+"""Mechanisms that a ``ProtectedQuery`` answers by."""
 
 ANSWER_UNIT = 3.0
 """Radii that are one unit of what the public model reads."""
@@ -60,7 +63,7 @@ class ProtectedQuery:
 
     def __post_init__(self) -> None:
         if (
-            self.plan.mechanism not in PROTECTED
+            self.plan.mechanism not in NOISY
             or (self.scores is None) != (self.plan.mechanism == "clear-noise")
             or (self.scores is not None and self.scores.protection != self.protection)
             or (self.plan.mechanism == "score-levels" and self.values != 1)

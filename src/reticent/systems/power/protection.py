@@ -22,6 +22,7 @@ from reticent.core.checks import real
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Neighborhood
 from reticent.core.norms import Norm
+from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
 from reticent.tables.attributes import Attribute, Instant, Numeric, Ordered
 from reticent.tables.schema import TabularSchema
 
@@ -224,6 +225,11 @@ class Protection:
     def free(self) -> Integers:
         """Places of all others."""
         return np.setdiff1d(np.arange(self.schema.dimension), self.protected)
+
+    @property
+    def answers_all(self) -> bool:
+        """Whether noise can be drawn for all protected coordinates at once."""
+        return self.norm is not Norm.L2 or len(self.protected) <= MOST_L2_COORDINATES
 
     @cached_property
     def scales(self) -> Array:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,15 @@ from reticent.core.errors import CorruptBundle, UnknownName
 
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
+Nodes = npt.NDArray[np.int32]
 
-_BLOCK = 2**11
+BLOCK = 2**11
+"""Rows that trees are walked for at a time."""
+
+LEAF = -1
+"""Stands for the coordinate that a leaf compares: none."""
+
 _LARGEST = 2.0**100
-_LEAF = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +62,7 @@ class BoostedTrees:
     kind: ClassVar[str] = "boosted"
 
     def __post_init__(self) -> None:
-        nodes, places = len(self.feature), np.arange(len(self.feature))
-        inner = self.feature != _LEAF
+        nodes = len(self.feature)
         whole = (
             all(
                 part.dtype == np.int32 for part in (self.feature, self.left, self.right, self.roots)
@@ -74,13 +78,8 @@ class BoostedTrees:
         )
         if not whole:
             raise CorruptBundle("bundle: arrays of its boosted trees do not fit together")
-        # Children further on than their parent: every walk ends.
-        walks = all(
-            ((part > places) & (part < nodes))[inner].all() for part in (self.left, self.right)
-        )
-        known = ((self.feature >= _LEAF) & (self.feature < self.dimension)).all()
-        rooted = ((self.roots >= 0) & (self.roots < nodes)).all()
-        if not (walks and known and rooted and _bounded(self.threshold, self.value, self.start)):
+        walks = is_walkable(self.feature, self.left, self.right, self.roots, self.dimension)
+        if not (walks and _bounded(self.threshold, self.value, self.start)):
             raise CorruptBundle("bundle: its boosted trees have no end, or weights beyond 2^100")
 
     @property
@@ -91,37 +90,24 @@ class BoostedTrees:
     @cached_property
     def depth(self) -> int:
         """Comparisons on the longest way from a root to a leaf."""
-        depth = np.zeros(len(self.feature), dtype=np.int64)
-        for node in np.flatnonzero(self.feature != _LEAF):
-            below = depth[node] + 1
-            depth[self.left[node]] = depth[self.right[node]] = below
-        return int(depth.max(initial=0))
+        return tree_depth(self.feature, self.left, self.right, self.roots)
 
     def scores(self, rows: CodedRows) -> Array:
         """Scores before the logistic function or softmax, shape (n, scores); each row's depends on
         that row alone.
         """
         found = np.empty((len(rows), len(self.start)))
-        for begin in range(0, len(rows), _BLOCK):
-            part = slice(begin, min(begin + _BLOCK, len(rows)))
+        for begin in range(0, len(rows), BLOCK):
+            part = slice(begin, min(begin + BLOCK, len(rows)))
             found[part] = self._block(rows.part(part).dense())
         return found
 
     def _block(self, dense: Array) -> Array:
         found = np.tile(self.start, (len(dense), 1))
-        places = np.arange(len(dense))
         for trees in self.roots:
             for score, root in enumerate(trees):
-                node = np.full(len(dense), root, dtype=np.int32)
-                for _ in range(self.depth):
-                    feature = self.feature[node]
-                    inner = feature != _LEAF
-                    if not inner.any():
-                        break
-                    goes_left = dense[places, feature] <= self.threshold[node]
-                    below = np.where(goes_left, self.left[node], self.right[node])
-                    node = np.where(inner, below, node)
-                found[:, score] += self.value[node]
+                leaves = leaves_of(self, dense, root=int(root), depth=self.depth)
+                found[:, score] += self.value[leaves]
         return found
 
     def describe(self) -> Arrays:
@@ -144,7 +130,7 @@ class BoostedTrees:
                 inner = nodes["is_leaf"] == 0
                 parts.append(
                     (
-                        np.where(inner, nodes["feature_idx"], _LEAF).astype(np.int32),
+                        np.where(inner, nodes["feature_idx"], LEAF).astype(np.int32),
                         np.where(inner, nodes["num_threshold"], 0.0),
                         np.where(inner, nodes["left"] + begin, 0).astype(np.int32),
                         np.where(inner, nodes["right"] + begin, 0).astype(np.int32),
@@ -219,6 +205,83 @@ class LinearModel:
             np.ascontiguousarray(model.coef_.T, dtype=np.float64),
             np.asarray(model.intercept_, dtype=np.float64),
         )
+
+
+class Trees(Protocol):
+    """Nodes of trees one after another, as ``BoostedTrees`` has them."""
+
+    @property
+    def feature(self) -> Nodes:
+        """Coordinate that each node compares; -1 in a leaf."""
+
+    @property
+    def threshold(self) -> npt.NDArray[np.floating[Any]]:
+        """Rows whose coordinate is at most this go left."""
+
+    @property
+    def left(self) -> Nodes:
+        """Where those go."""
+
+    @property
+    def right(self) -> Nodes:
+        """Where the others go."""
+
+
+def leaves_of(
+    trees: Trees, dense: npt.NDArray[np.floating[Any]], *, root: int, depth: int
+) -> Nodes:
+    """The leaf of one tree that each row falls into, shape (n,).
+
+    Args:
+        trees: that the tree is one of.
+        dense: shape (n, dimension), encoded rows.
+        root: the node where the tree begins.
+        depth: of the deepest tree.
+    """
+    node = np.full(len(dense), root, dtype=np.int32)
+    places = np.arange(len(dense))  # rows that have not come to a leaf
+    for _ in range(depth):
+        at = node[places]
+        feature = trees.feature[at]
+        inner = feature != LEAF
+        if not inner.all():
+            places, at, feature = places[inner], at[inner], feature[inner]
+        if not len(places):
+            break
+        goes_left = dense[places, feature] <= trees.threshold[at]
+        node[places] = np.where(goes_left, trees.left[at], trees.right[at])
+    return node
+
+
+def is_walkable(feature: Nodes, left: Nodes, right: Nodes, roots: Nodes, dimension: int) -> bool:
+    """Whether every walk from a root ends, and compares coordinates that there are: children are
+    further on than their parent.
+    """
+    nodes, places = len(feature), np.arange(len(feature))
+    inner = feature != LEAF
+    walks = all(((part > places) & (part < nodes))[inner].all() for part in (left, right))
+    known = ((feature >= LEAF) & (feature < dimension)).all()
+    return bool(walks and known and ((roots >= 0) & (roots < nodes)).all())
+
+
+def tree_depth(feature: Nodes, left: Nodes, right: Nodes, roots: Nodes) -> int:
+    """Comparisons on the longest way from a root to a leaf."""
+    depth, level = 0, np.unique(roots)
+    while True:
+        level = level[feature[level] != LEAF]
+        if not len(level):
+            return depth
+        level = np.unique(np.concatenate([left[level], right[level]]))
+        depth += 1
+
+
+def label_shares(scores: Array) -> Array:
+    """Probabilities of labels that scores stand for, shape (n, classes): their softmax, or logistic
+    function where there is one.
+    """
+    full = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
+    top = np.exp(full - full.max(axis=1, keepdims=True))
+    return np.asarray(top / top.sum(axis=1, keepdims=True))
 
 
 PublicModel = BoostedTrees | LinearModel

@@ -41,10 +41,15 @@ from reticent.tables.schema import TabularSchema
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 
-PROTECTED = ("score-noise", "score-levels", "clear-noise")
+PROTECTED = ("score-noise", "score-levels", "clear-noise", "clear-code")
 """Mechanisms that protect within a radius and read everything else as it is: noise on scores that
 are Lipschitz in what is protected, level response on the side of one, noise on the protected
-coordinates themselves. All are pure."""
+coordinates themselves, randomised response on which of the labels likeliest by the others it is.
+All are pure."""
+
+CHOICES = ("likeliest", "risen")
+"""Which of several labels "clear-code" names: the likeliest given the whole record, or the one
+whose probability has risen by the largest factor against what is free."""
 
 MECHANISMS = ("k-norm-l2", "gaussian", "code", "score-code", *PROTECTED)
 """Release mechanisms: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised
@@ -80,6 +85,9 @@ class PowerPlan:
         response: with the mechanism "score-code", how its channel was made; "" otherwise.
         columns: with the mechanism "clear-noise", rising places among the protected coordinates of
             those that are answered about; () for all of them, and with others.
+        candidates: with the mechanism "clear-code", how many labels are told apart, two or more; 0
+            otherwise.
+        choice: with the mechanism "clear-code", one of ``CHOICES``; "" otherwise.
     """
 
     mechanism: str
@@ -93,6 +101,8 @@ class PowerPlan:
     model: str = ""
     response: str = ""
     columns: tuple[int, ...] = ()
+    candidates: int = 0
+    choice: str = ""
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
@@ -136,6 +146,13 @@ class PowerPlan:
             raise InvalidParameter(
                 f"columns={self.columns!r}: expected rising places, and none for mechanisms other "
                 "than clear-noise"
+            )
+        named = self.mechanism == "clear-code"
+        most = count(self.candidates, name="candidates", minimum=0)
+        if (most >= 2, self.choice in CHOICES) != (named, named) or most == 1:
+            raise InvalidParameter(
+                f"candidates={most}, choice={self.choice!r}: expected at least two and one of "
+                f"{', '.join(CHOICES)} for the mechanism clear-code, 0 and '' for others"
             )
         one_of(self.scoring, SCORINGS, name="scoring")
         scored = self.mechanism == "score-code"

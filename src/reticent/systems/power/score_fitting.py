@@ -7,6 +7,7 @@ Scores that bins and channels are chosen by are those of models that did not lea
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,12 @@ from sklearn.linear_model import LogisticRegression
 from reticent.core.coded_rows import CodedRows
 from reticent.grids.shares import WHOLE
 from reticent.systems.power.channels import ALL_SUBSETS, Channel, channels
-from reticent.systems.power.public_models import BoostedTrees, LinearModel, PublicModel
+from reticent.systems.power.public_models import (
+    BoostedTrees,
+    LinearModel,
+    PublicModel,
+    label_shares,
+)
 from reticent.systems.power.query import TIE, PowerPlan
 from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery
 from reticent.systems.power.scoring import Scores
@@ -35,10 +41,11 @@ Labels = npt.NDArray[np.int64]
 
 FOLDS = 4
 MOST_BINS = 24
-MOST_LOST = 0.0075
-"""Balanced accuracy that a code chosen by information may lose against the best one by it. Some of
-it every code of more than one bit loses (docs/power.md, theorem 5); this leaves room for five to
-six outputs at epsilon 5."""
+MOST_LOST = 0.005
+"""Accuracy that a code chosen by information may lose against the best one by it, where so little
+is more than chance: see ``nearly_as_accurate``."""
+
+_ASKED = ("information", "accuracy", "auc")  # what codes are made for, of which information chooses
 LEAST_ROWS = 50
 """Public rows in a bin, at least, where bins are equal parts of them."""
 
@@ -76,11 +83,13 @@ class ScoreCode:
         fitted: the model.
         bins: of its scores.
         channel: from bins to outputs, with its exact scores.
+        right: shape (n,), how likely the likeliest label given the answer is each row's own.
     """
 
     fitted: FittedScores
     bins: ScoreBins
     channel: Channel
+    right: Array
 
 
 def fit_score_code(
@@ -121,15 +130,15 @@ def best_score_code(
     """As ``fit_score_code``, of models that are fitted already: budgets and scorings may share
     them.
     """
+    informative = required.scoring == "information"
     codes = [
         code
         for fitted in models
-        for code in score_codes(
-            fitted, labels, tasks, epsilon=required.epsilon, scoring=required.scoring
-        )
+        for asked in (_ASKED if informative else (required.scoring,))
+        for code in score_codes(fitted, labels, tasks, epsilon=required.epsilon, scoring=asked)
     ]
     best: dict[tuple[str, str], ScoreCode] = {}
-    for code in without_sides_lost(codes, scoring=required.scoring):
+    for code in nearly_as_accurate(codes) if informative else codes:
         key = (code.fitted.model.kind, code.channel.response)
         if key not in best or better(code, best[key], scoring=required.scoring):
             best[key] = code
@@ -156,15 +165,24 @@ def best_score_code(
     return query, tuple(plans)
 
 
-def without_sides_lost(codes: Sequence[ScoreCode], *, scoring: str) -> list[ScoreCode]:
-    """Codes that may be chosen. By information, those whose balanced accuracy is next to the best
-    one's: bins that do not end at the label shares can tell a little more in nats, which chance may
-    have given them, and lose what the likeliest label is.
+def nearly_as_accurate(codes: Sequence[ScoreCode]) -> list[ScoreCode]:
+    """Codes that information may choose among: those whose accuracy is next to that of the most
+    accurate one, less than ``MOST_LOST`` or a standard error of the difference below it.
+
+    Information alone gives up any accuracy for a little more of it, and on few rows the code that
+    looks most accurate is that by chance.
+
+    Args:
+        codes: of the same rows.
     """
-    if scoring != "information":
-        return list(codes)
-    least = max(code.channel.scores.balanced_accuracy for code in codes) - MOST_LOST
-    return [code for code in codes if code.channel.scores.balanced_accuracy >= least]
+    best = max(codes, key=lambda code: code.channel.scores.accuracy)
+    rows = math.sqrt(len(best.right))
+    return [
+        code
+        for code in codes
+        if best.channel.scores.accuracy - code.channel.scores.accuracy
+        <= max(MOST_LOST, float((best.right - code.right).std()) / rows)
+    ]
 
 
 def better(code: ScoreCode, other: ScoreCode, *, scoring: str) -> bool:
@@ -229,15 +247,6 @@ def _held_scores(estimator: Any, rows: Array, labels: Labels, held: npt.NDArray[
     return _learnt(estimator, rows[rest], labels[rest]).scores(CodedRows.of(rows[held]))
 
 
-def label_shares(scores: Array) -> Array:
-    """Probabilities of labels that scores stand for, shape (n, classes): their softmax, or logistic
-    function where there is one.
-    """
-    full = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
-    top = np.exp(full - full.max(axis=1, keepdims=True))
-    return np.asarray(top / top.sum(axis=1, keepdims=True))
-
-
 def _log_loss(scores: Array, labels: Labels) -> float:
     """Mean negative logarithm of the probability of the right label."""
     right = label_shares(scores)[np.arange(len(labels)), labels]
@@ -285,12 +294,15 @@ def score_codes(
         best = best_of(family, scores, labels)
         halves = [(best_of(family, scores[~side], labels[~side]), side) for side in (sides, ~sides)]
         for response, (bins, channel) in best.items():
-            found = [
-                _on_rows(*half[response], scores[side], labels[side], tasks)
-                for half, side in halves
-                if response in half
-            ]
-            yield ScoreCode(fitted, bins, replace(channel, scores=mean_scores(found)))
+            found, right = [], np.zeros(len(labels))
+            for half, side in halves:
+                # A response that the other half has no bins for is judged by the one that has.
+                chosen, kept = half.get(response, (bins, channel)), response in half
+                worth, right[side] = _on_rows(*chosen, scores[side], labels[side], tasks)
+                found += [worth] if kept else []
+            if not found:  # nor the other one: nothing says what it is worth on other rows
+                continue
+            yield ScoreCode(fitted, bins, replace(channel, scores=mean_scores(found)), right)
 
 
 Family = Callable[[Array, Labels], Iterator[ScoreBins]]
@@ -345,10 +357,18 @@ def _best_of(
 
 def _on_rows(
     bins: ScoreBins, channel: Channel, scores: Array, labels: Labels, tasks: Tasks
-) -> Scores:
-    """Scores of servers on other rows than the channel was chosen on, exactly over its noise."""
-    joints = tasks.joints(bins.of(scores), labels, bins=bins.count, seen=True)
-    return joints.scores(channel.shares / WHOLE)
+) -> tuple[Scores, Array]:
+    """Scores of servers on other rows than the channel was chosen on, exactly over its noise, and
+    how likely each row's label is predicted.
+    """
+    members, table = bins.of(scores), channel.shares / WHOLE
+    joints = tasks.joints(members, labels, bins=bins.count, seen=True)
+    right = np.zeros(len(labels))
+    for place, joint, weight in zip(tasks.places, joints.tables, joints.weights, strict=True):
+        columns = np.unique(place[labels], return_inverse=True)[1]
+        predicted = np.eye(joint.shape[1])[(table.T @ joint).argmax(axis=1)]
+        right += weight * (table @ predicted)[members, columns]
+    return joints.scores(table), right
 
 
 def _halves(labels: Labels) -> npt.NDArray[np.bool_]:

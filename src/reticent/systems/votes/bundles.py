@@ -14,8 +14,6 @@ from reticent.core.checks import count, flag, words
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
-from reticent.systems.class_labels import restored_labels
-from reticent.systems.record_labels import OBSERVED, is_observed
 from reticent.tables.feature_names import keep_names, kept_names, stored_names
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
 from reticent.training.public_space import PublicSpace, RowMap
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="ReleasedModel")
 Arrays = dict[str, npt.NDArray[Any]]
 
-_APART = ("classes", "feature_map", "feature_range", "epsilon", "delta", "data_set")
+_APART = ("classes", "target_range", "feature_map", "feature_range", "epsilon", "delta", "data_set")
 _OWN = "own"
 
 
@@ -40,8 +38,7 @@ def common_settings(model: ReleasedModel) -> tuple[dict[str, Any], Arrays]:
     map_settings, map_arrays = _map_description(model.map_)
     settings = {
         "arguments": arguments,
-        "labels": model.classes_.tolist(),
-        "classes_given": not is_observed(model.classes),
+        **model._label_settings(),
         "input_shape": list(model.input_shape_),
         "feature_names": kept_names(model),
         "feature_map": map_settings,
@@ -79,21 +76,21 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
         elif stored is not None:
             found = public_map(stored, _part(bundle.arrays, "map."))
         receipt = _receipt(settings["receipt"])
-        labels = restored_labels(settings["labels"])
-        given = flag(settings["classes_given"], name="classes_given")
+        labels, columns = cls._restored_labels(settings)
         adjacency = receipt.guarantee.adjacency
         data_set = None if adjacency.unnamed else adjacency.data_set  # type: ignore[union-attr]
         model = cls(
             **settings["arguments"],
             epsilon=receipt.guarantee.epsilon,
             delta=receipt.guarantee.delta,
-            classes=labels.tolist() if given else OBSERVED,
+            **labels,
             feature_map=found,
             data_set=data_set,
         )
         model._check_settings()
         model.map_, model.space_ = found, PublicSpace.from_arrays(_part(bundle.arrays, "space."))
-        model.classes_, model.receipt_ = labels, receipt
+        model._keep_columns(columns)
+        model.receipt_ = receipt
         model.simulated_ = receipt.seeded
         model.input_shape_ = tuple(
             count(size, name="input_shape") for size in settings["input_shape"]

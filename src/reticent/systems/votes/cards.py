@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reticent.bundles.booking import same_records_again
 from reticent.core.guarantees import Guarantee, GuaranteeCard, Replace
 from reticent.systems.record_labels import is_observed
+from reticent.systems.votes.outputs import is_several
 
 if TYPE_CHECKING:
     from reticent.systems.votes.query_votes import QueryVotes
@@ -22,7 +23,7 @@ def released_model_card(
     return _card(
         model,
         model.guarantee,
-        title="A classifier made of noisy sums over private records",
+        title=f"A {model._kind} made of noisy sums over private records",
         seeded=model.simulated_,
         from_whom="Anyone who has the model or its answers, however many, with any other knowledge "
         "and any computing power.",
@@ -60,7 +61,8 @@ def _card(
         if isinstance(adjacency, Replace)
         else f"Whether {whose} were there at all, labels included"
     )
-    given = not is_observed(system.classes)
+    targets = hasattr(system, "target_range")
+    given = targets or is_several(system.classes) or not is_observed(system.classes)
     row_map = "none" if system.map_ is None else system.map_.name
     assumptions = [
         (
@@ -79,6 +81,8 @@ def _card(
     ]
     if not system.keyed_:
         assumptions.append("no person owns more than one record; otherwise name them in keys")
+    if targets:
+        assumptions.append("the range of the targets is public: it was not taken from the records")
     if not given:
         assumptions.append(
             "the set of labels that occur is public: it was taken from the records "

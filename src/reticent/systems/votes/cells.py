@@ -5,33 +5,25 @@ good.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import KMeans
 from typing_extensions import override
 
-from reticent.core.checks import count, finite_array, positive
-from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.grids.whole_numbers import clipped, exact_product
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidInput
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
+from reticent.systems.votes.cell_model import CellModel, cell_sums, fine, nearest
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.released_model import ReleasedModel
-from reticent.systems.votes.sums import VOTE, centred_labels, centred_length, person_blocks
+from reticent.systems.votes.released_classifier import ReleasedClassifier
 from reticent.systems.votes.voters import ShardedVoters, Voters
-from reticent.training.public_space import REACH, UNIT
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-_BLOCK = 2048
-_MOST_CELLS = 2**16
 
 
-class CellsClassifier(ReleasedModel):
+class CellsClassifier(CellModel, ReleasedClassifier):
     """Each record votes once, for its label, in the cell of its nearest public centroid.
 
     The votes K e_y - 1 have length K sqrt(1 - 1/K), and one record touches one cell: so the noise
@@ -40,8 +32,9 @@ class CellsClassifier(ReleasedModel):
     one, and those of the coarsest towards the public labels, if there are any.
 
     Args:
-        epsilon, delta, classes, feature_map, feature_range, components, whitening, counting,
-            data_set, random_state, student_share: see ``ReleasedModel``.
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
+            random_state: see ``ReleasedModel``.
+        classes, student_share: see ``ReleasedClassifier``.
         cells: how many; a list of rising numbers for several resolutions. The centroids are k-means
             of the public rows (uniform in ``feature_range`` without public rows, where counts are
             those of the whole grid of cells).
@@ -61,6 +54,7 @@ class CellsClassifier(ReleasedModel):
           Mathematical Statistics and Probability, shrinkage.
 
     See Also:
+        reticent.CellsRegressor: means of targets in place of shares of labels.
         reticent.MomentClassifier: one linear model in place of cells.
         reticent.NoisyGradientClassifier: a linear model by steps.
         reticent.RadiusVotesClassifier: a neighbourhood of its own for each query.
@@ -72,7 +66,7 @@ class CellsClassifier(ReleasedModel):
         *,
         epsilon: float,
         delta: float,
-        classes: Classes,
+        classes: Classes | Sequence[Sequence[Any]],
         cells: int | list[int] | tuple[int, ...] = 256,
         smoothing: float = 1.0,
         feature_map: Any = None,
@@ -103,7 +97,7 @@ class CellsClassifier(ReleasedModel):
     def settings_grid(
         cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
     ) -> list[dict[str, Any]]:
-        """See ``ReleasedModel.settings_grid``: numbers of cells as powers of 4, and dimensions."""
+        """See ``ReleasedClassifier.settings_grid``."""
         most = max(4, min(n_public // 4, round(n_private * min(epsilon, 1.0) / 5) + 4, 2048))
         sizes = [size for size in (4, 16, 64, 256, 1024) if size <= most]
         dimensions = sorted({min(features, size) for size in (10, 40)})
@@ -121,58 +115,73 @@ class CellsClassifier(ReleasedModel):
     @override
     def _check_settings(self) -> None:
         positive(self.smoothing, name="smoothing")
-        for fewer, more in pairwise(self._sizes()):
-            if more <= fewer:
-                raise InvalidParameter(f"cells={self.cells!r}: expected rising numbers")
+        super()._check_settings()
 
     @override
-    def _before(self, public: PublicRows | None) -> None:
-        levels, masses, priors = [], [], []
-        for size in self._sizes():
-            if public is None:
-                centroids = self._uniform(size)
-                mass = np.ones(size)
-                prior = None
-            else:
-                centroids = _means(public.points, size, self.random_state)
-                places = nearest(public.points, centroids)
-                mass = np.bincount(places, minlength=len(centroids)).astype(np.float64)
-                prior = self._public_votes(places, len(centroids), public.codes)
-            levels.append(centroids)
-            masses.append(mass)
-            priors.append(prior)
-        self._levels: list[Array] = levels
-        self._masses: list[Array] = masses
-        self._prior: Array | None = priors[0]
+    def _before_labels(self, public: PublicRows | None) -> None:
+        self._prior: Array | None = None
+        if public is not None and public.codes is not None:
+            self._prior = np.concatenate(
+                [
+                    output.contrast(self._levels[0].sums(output.vectors(codes))) / output.unit
+                    for output, codes in self._columns.each(public.codes)
+                ],
+                axis=1,
+            )
 
     @override
     def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
-        share = 1.0 / len(self._levels)
-        classes = len(self.classes_)
-        bound = VOTE * centred_length(classes)
-        return tuple(SumBlock(len(level) * classes, bound, share) for level in self._levels), 1
+        blocks = [
+            SumBlock(
+                len(level) * output.width,
+                fine(output) * output.length,
+                share / len(self._levels),
+            )
+            for level in self._levels
+            for output, share in zip(self._columns.outputs, self._columns.shares, strict=True)
+        ]
+        return tuple(blocks), 1
 
     @override
     def _learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
-        classes = len(self.classes_)
-        totals = [np.zeros((len(level), classes)) for level in self._levels]
-        for part in voters.blocks():
-            for total, level in zip(totals, self._levels, strict=True):
-                total += VOTE * self._votes(part, nearest(part.points, level), len(level))
+        outputs, parts = self._columns.outputs, self._columns.parts
+        totals = [np.zeros((len(level), out.width)) for level in self._levels for out in outputs]
+        for voting in voters.blocks():
+            labels = self._columns.each(voting.codes)
+            for place, level in enumerate(self._levels):
+                places = nearest(voting.points, level.centroids)
+                for at, (output, codes) in enumerate(labels):
+                    totals[place * len(outputs) + at] += cell_sums(
+                        voting,
+                        places,
+                        len(level),
+                        fine(output) * output.vectors(codes),
+                        length=fine(output) * output.length,
+                    )
         noisy = session.release(totals)
-        unit = VOTE * classes
         found: Array | None = None
-        for place, votes in enumerate(noisy):
-            centred = votes / unit
-            centred -= centred.mean(axis=1, keepdims=True)
-            noise = session.sigmas[place] / unit
-            found = _shrunk(centred, self._expected(place, centred, found), noise)
-            spread = noise
+        for place in range(len(self._levels)):
+            centred = np.concatenate(
+                [
+                    output.contrast(noisy[place * len(outputs) + at] / (fine(output) * output.unit))
+                    for at, output in enumerate(outputs)
+                ],
+                axis=1,
+            )
+            # In records, the same for all columns of labels: see ``Columns.shares``.
+            noise = session.sigmas[place * len(outputs)] / (fine(outputs[0]) * outputs[0].unit)
+            finer = np.empty_like(centred)
+            for part in parts:
+                coarser = None if found is None else found[:, part]
+                expected = self._expected(place, centred[:, part], coarser, part)
+                finer[:, part] = _shrunk(centred[:, part], expected, noise)
+            found, spread = finer, noise
         assert found is not None
-        self.centroids_, self.votes_, self.noise_ = self._levels[-1], found, spread
-        del self._levels, self._masses, self._prior
+        self.centroids_, self.votes_ = self._levels[-1].centroids, found
+        self.noise_ = spread
+        del self._levels, self._prior
 
     @override
     def _scores(self, points: Array) -> Array:
@@ -180,117 +189,50 @@ class CellsClassifier(ReleasedModel):
 
     @property
     def log_shares_(self) -> Array:
-        """Logarithm of every label's share of a cell, shape (cells, classes)."""
-        votes = self.votes_ - self.votes_.min(axis=1, keepdims=True)
+        """Logarithm of every label's share of a cell, shape (cells, classes); with several labels
+        their columns one after the other.
+        """
+        votes = np.concatenate(
+            [
+                self.votes_[:, part] - self.votes_[:, part].min(axis=1, keepdims=True)
+                for part in self._columns.parts
+            ],
+            axis=1,
+        )
         return np.asarray(np.log(votes + self.smoothing + self.noise_))
 
     @override
     def _model(self) -> dict[str, Array]:
-        return {
-            "centroids": self.centroids_,
-            "votes": self.votes_,
-            "noise": np.array([self.noise_]),
-        }
+        return super()._model() | {"votes": self.votes_, "noise": np.array([self.noise_])}
 
     @override
     def _remodel(self, arrays: dict[str, Array]) -> None:
-        self.centroids_ = finite_array(
-            arrays["centroids"], name="centroids", ndim=2, columns=self.space_.dimension
-        )
-        self.votes_ = finite_array(
-            arrays["votes"], name="votes", ndim=2, columns=len(self.classes_)
-        )
+        super()._remodel(arrays)
+        self.votes_ = self._by_cell(arrays, "votes", self._columns.width)
         self.noise_ = float(arrays["noise"][0])
-        if len(self.votes_) != len(self.centroids_) or not self.noise_ > 0:
-            raise InvalidInput("votes: expected those of every centroid, and their noise")
+        if not self.noise_ > 0:
+            raise InvalidInput("noise: expected a number above 0")
 
     @override
     def _card_details(self) -> tuple[tuple[str, str], ...]:
         return (
-            ("cells", ", ".join(str(size) for size in self._sizes())),
+            *super()._card_details(),
             ("noise of a count, in records", f"{self.noise_:.4g}"),
         )
 
-    def _sizes(self) -> tuple[int, ...]:
-        sizes = self.cells if isinstance(self.cells, Sequence) else (self.cells,)
-        found = tuple(count(size, name="cells") for size in sizes)
-        if not found or max(found) > _MOST_CELLS:
-            raise InvalidParameter(f"cells={self.cells!r}: expected 1 to {_MOST_CELLS}")
-        return found
-
-    def _uniform(self, size: int) -> Array:
-        """Centroids drawn from the public box, with a public seed."""
-        rng = np.random.default_rng([self.random_state, size])
-        half = UNIT / np.sqrt(self.space_.dimension / 3.0)
-        return np.rint(rng.uniform(-half, half, size=(size, self.space_.dimension)))
-
-    def _votes(self, voters: Voters, places: Integers, cells: int) -> Array:
-        """K times the votes by cell and label, less their sum, shape (cells, classes)."""
-        classes = len(self.classes_)
-        if voters.starts is None:
-            counts = np.zeros((cells, classes))
-            np.add.at(counts, (places, voters.codes), 1.0)
-            return np.asarray(classes * counts - counts.sum(axis=1, keepdims=True))
-        labels = centred_labels(voters.codes, classes)
-        total = np.zeros(cells * classes)
-        for records, starts in person_blocks(voters, cells * classes):
-            # By person, not by record: one person's records may be more than memory is for.
-            persons = np.zeros((len(starts), cells, classes))
-            owners = np.repeat(
-                np.arange(len(starts)), np.diff(starts, append=records.stop - records.start)
-            )
-            np.add.at(persons, (owners, places[records]), labels[records])
-            # Cut on the fine grid, where rounding towards 0 costs a millionth of a vote.
-            total += clipped(
-                VOTE * persons.reshape(len(starts), -1), VOTE * centred_length(classes)
-            ).sum(axis=0)
-        return total.reshape(cells, classes) / VOTE
-
-    def _public_votes(self, places: Integers, cells: int, codes: Integers | None) -> Array | None:
-        if codes is None:
-            return None
-        counts = np.zeros((cells, len(self.classes_)))
-        np.add.at(counts, (places, codes), 1.0)
-        return np.asarray(counts - counts.mean(axis=1, keepdims=True))
-
-    def _expected(self, place: int, noisy: Array, coarser: Array | None) -> Array:
+    def _expected(self, place: int, noisy: Array, coarser: Array | None, part: slice) -> Array:
         """What the votes of one resolution are shrunk towards, from public things and released
         ones.
         """
         if coarser is None:
-            prior = self._prior
-            if prior is None or not prior.any():
+            if self._prior is None or not self._prior[:, part].any():
                 return np.zeros_like(noisy)
+            prior = self._prior[:, part]
             # How many private records there are for a public one, by least squares.
             return prior * max(0.0, float((noisy * prior).sum() / np.square(prior).sum()))
-        parents = nearest(self._levels[place], self._levels[place - 1])
-        mass = self._masses[place]
+        parents, mass = self._parents(place)
         families = np.bincount(parents, weights=mass, minlength=len(coarser))
         return np.asarray(coarser[parents] * (mass / np.maximum(families[parents], 1.0))[:, None])
-
-
-def nearest(points: Array, centroids: Array) -> Integers:
-    """The nearest centroid of each point, the first of several; exact, so from that point alone.
-
-    Args:
-        points: shape (n, m), whole numbers of at most ``REACH``.
-        centroids: shape (k, m), the same.
-    """
-    lengths = np.square(centroids).sum(axis=1)
-    bound = 4.0 * REACH * REACH * points.shape[1]
-    found = np.empty(len(points), dtype=np.int64)
-    for start in range(0, len(points), _BLOCK):
-        block = points[start : start + _BLOCK]
-        products = exact_product(block, centroids.T, bound=bound)
-        found[start : start + _BLOCK] = (lengths - 2.0 * products).argmin(axis=1)
-    return found
-
-
-def _means(points: Array, cells: int, seed: int) -> Array:
-    """k-means of public points, whole numbers; as many as there are different points at most."""
-    most = min(cells, len(np.unique(points, axis=0)))
-    means = KMeans(most, n_init=1, max_iter=50, random_state=seed).fit(points / UNIT)
-    return np.asarray(np.rint(np.clip(means.cluster_centers_ * UNIT, -REACH, REACH)))
 
 
 def _shrunk(noisy: Array, expected: Array, noise: float) -> Array:

@@ -1,14 +1,15 @@
-"""``VoteEstimator``: what all classifiers of this package check and prepare, before any charge."""
+"""``VoteEstimator``: what all estimators of this package check and prepare, before any charge."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 
 from reticent.core.checks import count, one_each, one_of
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
@@ -16,8 +17,8 @@ from reticent.core.guarantees import AddRemove, Replace, Unit, data_set_name
 from reticent.core.rows import finite_or_zero
 from reticent.neighbours.records import key_bytes
 from reticent.systems.input_rows import input_rows
-from reticent.systems.record_labels import Classes, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted
+from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
 from reticent.tables.feature_names import keep_names, rows_as_fitted
 from reticent.tables.frames import named_rows, rows_named_alike
@@ -36,19 +37,18 @@ class PublicRows:
 
     Attributes:
         points: shape (n, m), whole numbers.
-        codes: shape (n,), places of labels, or None where they have none.
+        codes: as of ``Voters``, or None where they have no labels.
     """
 
     points: Array
     codes: Integers | None
 
 
-class VoteEstimator(ClassifierMixin, BaseEstimator):
+class VoteEstimator(BaseEstimator):
     """The arguments that all estimators of this package have, checked and turned into points."""
 
     epsilon: float
     delta: float
-    classes: Classes
     feature_map: Any
     feature_range: Any
     components: int | None
@@ -57,11 +57,19 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
     data_set: str | None
     random_state: int
 
-    classes_: npt.NDArray[Any]
     n_features_in_: int
     input_shape_: tuple[int, ...]
     space_: PublicSpace
     map_: RowMap | None
+    _columns: Columns
+
+    @abstractmethod
+    def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, Integers]:
+        """The columns of labels, and the records' labels as whole numbers; refuses what is none."""
+
+    def _keep_columns(self, columns: Columns) -> None:
+        """Keeps what is public of labels."""
+        self._columns = columns
 
     def _prepare(
         self,
@@ -91,11 +99,11 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
         inputs, shape = input_rows(records)
         labels = y if shards is None else shards.all_labels()
         rows = len(inputs) if shards is None else len(shards)
-        classes, codes = record_labels(labels, rows, self.classes)
+        columns, codes = self._read(labels, rows)
         persons = _persons(keys, len(inputs))
         row_map = _row_map(self.feature_map, shape)
         public_inputs, public_codes = _public(
-            public_X, public_y, classes=classes, names=names, shape=shape, columns=inputs.shape[1]
+            public_X, public_y, columns, names=names, shape=shape, width=inputs.shape[1]
         )
         space, public_points = self._space(row_map, inputs.shape[1], public_inputs)
         points_of = _Points(space, row_map)
@@ -106,7 +114,8 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
         else:
             voters = voters_of(points_of(inputs), codes, persons)
         self._adjacency = self._protected(keyed=persons is not None)
-        self.map_, self.space_, self.classes_ = row_map, space, classes
+        self.map_, self.space_ = row_map, space
+        self._keep_columns(columns)
         self.input_shape_, self.n_features_in_ = shape, inputs.shape[1]
         self.keyed_ = persons is not None
         self.public_rows_ = 0 if public_points is None else len(public_points)
@@ -213,11 +222,11 @@ def _row_map(choice: Any, shape: tuple[int, ...]) -> RowMap | None:
 def _public(
     public_X: npt.ArrayLike | None,
     public_y: npt.ArrayLike | None,
+    columns: Columns,
     *,
-    classes: npt.NDArray[Any],
     names: Any,
     shape: tuple[int, ...],
-    columns: int,
+    width: int,
 ) -> tuple[Array | None, Integers | None]:
     if public_X is None:
         if public_y is not None:
@@ -225,14 +234,14 @@ def _public(
         return None, None
     alike = rows_named_alike(public_X, names, of="the private records", name="public_X")
     rows, public_shape = input_rows(alike)
-    if rows.shape[1] != columns or (
+    if rows.shape[1] != width or (
         len(shape) > 1 and len(public_shape) > 1 and shape != public_shape
     ):
         raise InvalidInput(f"public_X: expected rows of shape {shape}, got {public_shape}")
     if public_y is None:
         return rows, None
     try:
-        _, codes = record_labels(public_y, len(rows), classes.tolist())
+        codes = columns.codes(public_y, len(rows))
     except InvalidInput as error:
         raise InvalidInput(f"public_{error}") from error
     return rows, codes

@@ -12,7 +12,7 @@ from reticent.core.checks import positive
 from reticent.grids.whole_numbers import exact_product, of_length
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.moment import inverse_moments
+from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters

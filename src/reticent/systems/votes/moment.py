@@ -1,30 +1,88 @@
-"""``MomentClassifier``: a noisy sum of features by label, with second moments from public rows."""
+"""``MomentClassifier`` and ``MomentRegressor``: a noisy sum of features times labels, with second
+moments from public rows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.checks import finite_array, positive
-from reticent.core.errors import InvalidParameter
+from reticent.core.checks import positive
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.linear_model import Directions, LinearModel, inverse_moments
 from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
-from reticent.systems.votes.released_model import ReleasedModel
-from reticent.systems.votes.sums import centred_labels, centred_length, outer_sum
+from reticent.systems.votes.released_classifier import ReleasedClassifier
+from reticent.systems.votes.released_regressor import ReleasedRegressor
+from reticent.systems.votes.sums import outer_sum
 from reticent.systems.votes.voters import ShardedVoters, Voters
-from reticent.training.public_space import LENGTH, directions_of, intercept_of
+from reticent.training.public_space import LENGTH
 
 Array = npt.NDArray[np.float64]
 
-_LABEL_STEPS = 2.0**10
+
+class _Moments(LinearModel):
+    """Public second moments, inverted, times a noisy sum of features times label vectors."""
+
+    ridge: float
+
+    @override
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        positive(self.ridge, name="ridge")
+
+    @override
+    def _before(self, public: PublicRows | None) -> None:
+        self._inverse = inverse_moments(
+            None if public is None else self._directions(public.points),
+            self.space_.dimension + 1,
+            ridge=self.ridge,
+        )
+
+    @override
+    def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+        sums = tuple(
+            SumBlock(
+                (self.space_.dimension + 1) * output.width,
+                LENGTH * output.length,
+                (1.0 - COUNT_SHARE) * share,
+            )
+            for output, share in zip(self._columns.outputs, self._columns.shares, strict=True)
+        )
+        return (*sums, SumBlock(1, COUNT_STEPS, COUNT_SHARE)), 1
+
+    @override
+    def _learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
+        outputs = self._columns.outputs
+        totals = [np.zeros((self.space_.dimension + 1, output.width)) for output in outputs]
+        for part, directions in Directions(voters, self):
+            for total, (output, codes) in zip(totals, self._columns.each(part.codes), strict=True):
+                lengths = (LENGTH, output.length)
+                total += outer_sum(part, directions, output.vectors(codes), lengths=lengths)
+        *noisy, counted = session.release((*totals, [COUNT_STEPS * voters.units]))
+        count = NoisyCount(session.sigmas[-1])
+        count.add(counted)
+        self.weights_ = np.concatenate(
+            [
+                output.gain
+                * self._inverse
+                @ output.contrast(sums / (LENGTH * output.unit))
+                / count.value
+                for output, sums in zip(outputs, noisy, strict=True)
+            ],
+            axis=1,
+        )
+        del self._inverse
 
 
-class MomentClassifier(ReleasedModel):
+class MomentClassifier(_Moments, ReleasedClassifier):
     """A linear classifier: public second moments, inverted, times a noisy sum of features by label.
 
     With features phi of length at most 1, the sum of phi (e_y - 1/K) has sensitivity sqrt(1 - 1/K).
@@ -32,8 +90,9 @@ class MomentClassifier(ReleasedModel):
     least-squares regression of the labels, but with moments of public rows, which cost nothing.
 
     Args:
-        epsilon, delta, classes, feature_map, feature_range, components, whitening, counting,
-            data_set, random_state, student_share: see ``ReleasedModel``.
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
+            random_state: see ``ReleasedModel``.
+        classes, student_share: see ``ReleasedClassifier``.
         ridge: added to the public second moments, as a share of their mean.
         intercept: length of the constant column beside a feature vector of length 1; from 0 to 16.
 
@@ -52,6 +111,7 @@ class MomentClassifier(ReleasedModel):
           moments; here the second moments are public and have no noise.
 
     See Also:
+        reticent.MomentRegressor: the same for targets.
         reticent.NoisyGradientClassifier: the cross entropy in place of squares, by steps.
         reticent.LinearVoteClassifier: the same model, asked one query at a time.
         reticent.mechanisms.NoisySums: the mechanism.
@@ -62,7 +122,7 @@ class MomentClassifier(ReleasedModel):
         *,
         epsilon: float,
         delta: float,
-        classes: Classes,
+        classes: Classes | Sequence[Sequence[Any]],
         ridge: float = 0.1,
         intercept: float = 0.3,
         feature_map: Any = None,
@@ -93,7 +153,7 @@ class MomentClassifier(ReleasedModel):
     def settings_grid(
         cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
     ) -> list[dict[str, Any]]:
-        """See ``ReleasedModel.settings_grid``."""
+        """See ``ReleasedClassifier.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (20, 60, 200)})
         return [
             {"components": kept, "whitening": 0.5, "ridge": ridge}
@@ -101,85 +161,86 @@ class MomentClassifier(ReleasedModel):
             for ridge in (0.1, 1.0)
         ]
 
-    @override
-    def _check_settings(self) -> None:
-        positive(self.ridge, name="ridge")
-        intercept_of(self.intercept)
 
-    @override
-    def _before(self, public: PublicRows | None) -> None:
-        self._inverse = inverse_moments(
-            None if public is None else directions_of(public.points, intercept=self.intercept),
-            self.space_.dimension + 1,
-            ridge=self.ridge,
-        )
+class MomentRegressor(_Moments, ReleasedRegressor):
+    """Linear regression: public second moments, inverted, times a noisy sum of features times
+    targets.
 
-    @override
-    def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
-        classes = len(self.classes_)
-        bound = LENGTH * _LABEL_STEPS * centred_length(classes)
-        sums = SumBlock((self.space_.dimension + 1) * classes, bound, 1.0 - COUNT_SHARE)
-        return (sums, SumBlock(1, COUNT_STEPS, COUNT_SHARE)), 1
-
-    @override
-    def _learn(
-        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
-    ) -> None:
-        classes = len(self.classes_)
-        total = np.zeros((self.space_.dimension + 1, classes))
-        for part in voters.blocks():
-            total += outer_sum(
-                part,
-                directions_of(part.points, intercept=self.intercept),
-                _LABEL_STEPS * centred_labels(part.codes, classes),
-                lengths=(LENGTH, _LABEL_STEPS * centred_length(classes)),
-            )
-        noisy, counted = session.release((total, [COUNT_STEPS * voters.units]))
-        count = NoisyCount(session.sigmas[1])
-        count.add(counted)
-        sums = noisy / (LENGTH * _LABEL_STEPS * classes)
-        sums -= sums.mean(axis=1, keepdims=True)
-        self.weights_ = classes * self._inverse @ sums / count.value
-        del self._inverse
-
-    @override
-    def _scores(self, points: Array) -> Array:
-        return np.asarray(directions_of(points, intercept=self.intercept) / LENGTH @ self.weights_)
-
-    @override
-    def _model(self) -> dict[str, Array]:
-        return {"weights": self.weights_}
-
-    @override
-    def _remodel(self, arrays: dict[str, Array]) -> None:
-        self.weights_ = finite_array(
-            arrays["weights"], name="weights", ndim=2, columns=len(self.classes_)
-        )
-
-
-def inverse_moments(directions: Array | None, width: int, *, ridge: float) -> Array:
-    """The inverse of the second moments of public directions, with a ridge; the identity without
-    public rows.
+    With features phi cut to a length of 1, and a target t in [-1, 1] (halves of its public range
+    from the middle), one record more or less moves the sum of phi t by at most 1 in l2; a record in
+    place of another by at most 2; with ``keys`` a person's sum is cut to 1. With L targets the
+    joint sum moves by at most sqrt(L). The sum is divided by a noisy number of records and
+    multiplied by the inverse of the second moments of public rows: everything but the sum and the
+    count is public.
 
     Args:
-        directions: shape (n, width), of length ``LENGTH``, or None.
-        width: number of columns.
-        ridge: added to the moments, as a share of their mean.
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
+            random_state: see ``ReleasedModel``.
+        target_range: see ``ReleasedRegressor``.
+        ridge: added to the public second moments, as a share of their mean.
+        intercept: length of the constant column, in root mean square lengths of public rows; from 0
+            to 16.
+        reach: length to which points, with their constant column, are cut, in the same unit; from
+            .1 to 16. Unlike in classification shorter points keep their length.
 
-    Raises:
-        InvalidParameter: a ridge with which they have no inverse in doubles.
+    Example:
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = MomentRegressor(epsilon=10.0, delta=1e-5, target_range=(0, 400))
+        >>> model.fit(X[:300], y[:300], public_X=X[300:]).predict(X[:3]).shape
+        (3,)
+
+    References:
+        - Wang (2018), "Revisiting differentially private linear regression: optimal and adaptive
+          prediction & estimation in unbounded domain", arXiv:1803.02596, regression from noisy
+          moments; here the second moments are public and have no noise.
+
+    See Also:
+        reticent.NoisyGradientRegressor: by steps, of residuals that are cut more closely.
+        reticent.CellsRegressor: no linear model.
+        reticent.mechanisms.NoisySums: the mechanism.
     """
-    if directions is None:
-        return np.eye(width)
-    unit = directions / LENGTH
-    moments = unit.T @ unit / len(unit)
-    moments += ridge * np.trace(moments) / width * np.eye(width)
-    try:
-        inverse = np.asarray(np.linalg.inv(moments))
-    except np.linalg.LinAlgError:
-        inverse = np.full_like(moments, np.nan)
-    if not bool(np.isfinite(inverse).all()):
-        raise InvalidParameter(
-            f"ridge={ridge!r}: expected one with which public second moments have an inverse"
-        )
-    return inverse
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        target_range: Any,
+        ridge: float = 0.1,
+        intercept: float = 1.0,
+        reach: float = 2.0,
+        feature_map: Any = None,
+        feature_range: Any = None,
+        components: int | None = None,
+        whitening: float = 0.5,
+        counting: str = "add-remove",
+        data_set: str | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_range = target_range
+        self.ridge = ridge
+        self.intercept = intercept
+        self.reach = reach
+        self.feature_map = feature_map
+        self.feature_range = feature_range
+        self.components = components
+        self.whitening = whitening
+        self.counting = counting
+        self.data_set = data_set
+        self.random_state = random_state
+
+    @classmethod
+    @override
+    def settings_grid(
+        cls, *, n_private: int, n_public: int, features: int, targets: int, epsilon: float
+    ) -> list[dict[str, Any]]:
+        """See ``ReleasedRegressor.settings_grid``."""
+        dimensions = sorted({min(features, size) for size in (5, 20, 60)})
+        return [
+            {"components": kept, "whitening": 0.5, "ridge": ridge}
+            for kept in dimensions
+            for ridge in (0.03, 0.3, 3.0)
+        ]

@@ -1,10 +1,10 @@
-"""Softmax regression on public labels: where noisy gradient descent can start."""
+"""Regression on public labels: where noisy gradient descent can start."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import StratifiedKFold
 
 Array = npt.NDArray[np.float64]
@@ -12,6 +12,7 @@ Integers = npt.NDArray[np.int64]
 
 _STRENGTHS = (1.0, 10.0, 100.0)
 _FOLDS = 3
+_RIDGES = 10.0 ** np.arange(-4, 3)
 
 
 def public_softmax_regression(unit: Array, codes: Integers, classes: int) -> Array:
@@ -48,6 +49,18 @@ def public_softmax_regression(unit: Array, codes: Integers, classes: int) -> Arr
         least = (unit @ columns.T).min() - 1.0
         weights[-1, absent] = least / max(float(unit[:, -1].mean()), 1e-6)
     return np.asarray(weights - weights.mean(axis=1, keepdims=True))
+
+
+def public_ridge_regression(unit: Array, targets: Array) -> Array:
+    """Weights of ridge regression on public rows, shape (m, 1), with the penalty that predicts
+    left-out rows best.
+
+    Args:
+        unit: shape (n, m), with its constant column.
+        targets: shape (n,).
+    """
+    model = RidgeCV(_RIDGES, fit_intercept=False).fit(unit, targets)
+    return np.asarray(model.coef_, dtype=np.float64).reshape(-1, 1)
 
 
 def _fitted(unit: Array, codes: Integers, strength: float) -> LogisticRegression:

@@ -9,6 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from typing_extensions import override
 
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, NotFittedYet
@@ -18,10 +20,12 @@ from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.prepaid_answers import PrepaidAnswers
+from reticent.systems.record_labels import Classes, record_labels
 from reticent.systems.releasing_system import with_class_names
 from reticent.systems.streaming import ReleasesStreams
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
+from reticent.systems.votes.outputs import ClassOutput, Columns
 from reticent.systems.votes.responses import Response, response_of
 from reticent.systems.votes.sums import VOTE, check_exact
 from reticent.systems.votes.voters import ShardedVoters, Voters
@@ -34,7 +38,7 @@ _AT_ONCE = 2**25
 """Weights, one for each record and query, that are held at once."""
 
 
-class QueryVotes(ReleasesStreams, VoteEstimator):
+class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
     """What the classifiers share whose records vote on each query.
 
     Guarantee:
@@ -58,12 +62,26 @@ class QueryVotes(ReleasesStreams, VoteEstimator):
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
     """
 
+    classes: Classes
     answers: int
     response: str
 
+    classes_: npt.NDArray[Any]
     response_: Response
     _voters: Voters | ShardedVoters
     _prepaid: PrepaidAnswers
+
+    @override
+    def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, npt.NDArray[np.int64]]:
+        known, codes = record_labels(y, rows, self.classes)
+        return Columns((ClassOutput(known),), several=False), codes
+
+    @override
+    def _keep_columns(self, columns: Columns) -> None:
+        super()._keep_columns(columns)
+        (output,) = columns.outputs
+        assert isinstance(output, ClassOutput)
+        self.classes_ = output.classes
 
     def fit(
         self,

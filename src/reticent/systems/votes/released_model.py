@@ -1,4 +1,4 @@
-"""``ReleasedModel``: a classifier that is itself the release, so that it answers for good."""
+"""``ReleasedModel``: a model that is itself the release, so that it answers for good."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
-from reticent.grids.whole_numbers import softmax
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.reservations import Reservation
 from reticent.mechanisms import NoisySums, SumBlock, SumSession
@@ -26,17 +25,16 @@ from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.systems.votes.bundles import common_settings, restore_common
 from reticent.systems.votes.cards import released_model_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
+from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.sums import check_exact
-from reticent.systems.votes.surest_labels import SurestLabels, surest_labels
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.tables.shards import Shards
-from reticent.training.public_space import share_of
 
 Array = npt.NDArray[np.float64]
 
 
 class ReleasedModel(VoteEstimator):
-    """What the classifiers share whose noise is drawn in ``fit``, once, for any number of answers.
+    """What the estimators share whose noise is drawn in ``fit``, once, for any number of answers.
 
     Guarantee:
         A fitted model is (epsilon, delta)-differentially private for its private records, and so is
@@ -48,7 +46,6 @@ class ReleasedModel(VoteEstimator):
 
     Args:
         epsilon, delta: of the total.
-        classes: the labels that there are, a public list; or "observed", which publishes them.
         feature_map: from inputs to features, the same for everybody: None for the inputs
             themselves, ``PatchFeatures``, ``PublicPCA``, any other ``FeatureMap``, or your own
             torch module that was trained on public data only.
@@ -60,23 +57,18 @@ class ReleasedModel(VoteEstimator):
         counting: "add-remove", or "replace" (one record in place of another: twice the noise).
         data_set: what the private records are called, by their owner; None books in no ledger.
         random_state: public seed, for centroids; never for noise.
-        student_share: share of the public rows, the surest, whose released labels a linear support
-            vector machine is trained on, which then answers in place of the model; None for no such
-            student. It is post-processing.
 
     Attributes:
-        classes_: the labels, sorted.
         n_features_in_: number of input features.
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
         receipt_: what the fit cost and where it was booked.
         simulated_: whether the noise came from a seed.
     """
 
-    student_share: float | None
-
     receipt_: Receipt
     simulated_: bool
-    student_: SurestLabels | None
+
+    _kind: ClassVar[str]
 
     def fit(
         self,
@@ -95,7 +87,7 @@ class ReleasedModel(VoteEstimator):
         Args:
             X: shape (n, features) or with more axes for pictures; the private records. Or
                 ``reticent.tables.Shards``, which hold the labels too and are read block by block.
-            y: shape (n,), their labels; None with shards.
+            y: shape (n,), their labels or targets, or (n, L) for several; None with shards.
             public_X: public rows, of the same kind; everything that is learned without paying for
                 it (scales, directions, centroids) is learned from these.
             public_y: their labels, or None.
@@ -170,64 +162,6 @@ class ReleasedModel(VoteEstimator):
                 one._release(voters, public, SeededSampler(seed), noise_scale, None)
                 yield one
 
-    @classmethod
-    @abstractmethod
-    def settings_grid(
-        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
-    ) -> list[dict[str, Any]]:
-        """A few candidate settings, as constructor arguments, that are worth trying.
-
-        Args:
-            n_private: about how many private records there will be.
-            n_public: public rows.
-            features: of the feature map, or of the inputs.
-            classes: how many labels there are.
-            epsilon: of the total.
-        """
-
-    def with_student(self, public_X: npt.ArrayLike, share: float | None) -> Self:
-        """This fitted model with another student, or none: post-processing, which costs nothing.
-
-        Args:
-            public_X: public rows, with or without those of ``fit``.
-            share: see ``student_share``.
-
-        Returns:
-            A copy; this model stays as it is.
-        """
-        points = self._points(public_X)
-        self._check_fitted()
-        found = copy(self)
-        found.student_share = share
-        found.student_ = None
-        if share is not None:
-            found.student_ = self._taught(points, share)
-        return found
-
-    def _taught(self, points: Array, share: float) -> SurestLabels | None:
-        return surest_labels(
-            points,
-            self._scores(points),
-            share=share_of(share, name="student_share"),
-            seed=self.random_state,
-        )
-
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Labels, shape (n,); for anyone, any number of times."""
-        places = self._answers(X).argmax(axis=1)
-        return np.asarray(self.classes_[places])
-
-    def predict_proba(self, X: npt.ArrayLike) -> Array:
-        """Probabilities of ``classes_``, shape (n, classes); ``predict`` gives the largest."""
-        return softmax(self._answers(X))
-
-    def decision_function(self, X: npt.ArrayLike) -> Array:
-        """Logarithms of probabilities up to a constant: shape (n, classes), or for two classes the
-        second's less the first's, shape (n,).
-        """
-        scores = self._answers(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
     @property
     def guarantee(self) -> Guarantee:
         """Cost of the fitted model, and of everything that is computed from it."""
@@ -246,8 +180,7 @@ class ReleasedModel(VoteEstimator):
         self._check_fitted()
         settings, arrays = common_settings(self)
         arrays |= {f"model.{name}": array for name, array in self._model().items()}
-        if self.student_ is not None:
-            arrays["student"] = self.student_.weights
+        arrays |= self._more_arrays()
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -282,8 +215,7 @@ class ReleasedModel(VoteEstimator):
                     if name.startswith("model.")
                 }
             )
-            student = bundle.arrays.get("student")
-            loaded.student_ = None if student is None else SurestLabels(student)
+            loaded._restore_more(bundle.arrays)
             loaded._check_model()
             check_rebuilt(bundle, loaded.bundle())
         return loaded
@@ -310,8 +242,6 @@ class ReleasedModel(VoteEstimator):
             )
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta", allow_zero=False)
-        if self.student_share is not None:
-            share_of(self.student_share, name="student_share")
         fresh = copy(self)  # a fit that is refused leaves an earlier one, and its card, whole
         voters, public = fresh._ready(X, y, public_X, public_y, keys)
         mechanism = fresh._mechanism()
@@ -354,9 +284,7 @@ class ReleasedModel(VoteEstimator):
         mechanism = self._mechanism()
         session = SumSession(mechanism, sampler=sampler, noise_scale=noise_scale)
         self._learn(voters, public, session)
-        self.student_ = None
-        if self.student_share is not None and public is not None:
-            self.student_ = self._taught(public.points, self.student_share)
+        self._finish(public)
         self.simulated_ = sampler.seeded
         self.mechanism_ = mechanism
         self.receipt_ = Receipt(
@@ -382,11 +310,6 @@ class ReleasedModel(VoteEstimator):
             adjacency=self._adjacency,
         )
 
-    def _answers(self, X: npt.ArrayLike) -> Array:
-        points = self._points(X)
-        self._check_fitted()
-        return self._scores(points) if self.student_ is None else self.student_.scores(points)
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "receipt_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
@@ -411,7 +334,9 @@ class ReleasedModel(VoteEstimator):
 
     @abstractmethod
     def _scores(self, points: Array) -> Array:
-        """Logarithms of probabilities, up to a constant, shape (n, classes)."""
+        """What answers are made of, a number for every coordinate of every column of labels, shape
+        (n, width).
+        """
 
     @abstractmethod
     def _model(self) -> dict[str, Array]:
@@ -421,11 +346,30 @@ class ReleasedModel(VoteEstimator):
     def _remodel(self, arrays: dict[str, Array]) -> None:
         """The model of such arrays."""
 
+    def _finish(self, public: PublicRows | None) -> None:
+        """Post-processing of a model that was just released."""
+
+    def _more_arrays(self) -> dict[str, Array]:
+        """What ``_finish`` made, for a bundle."""
+        return {}
+
+    def _restore_more(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Reads from a bundle's arrays what ``_more_arrays`` gave."""
+
+    @abstractmethod
+    def _label_settings(self) -> dict[str, Any]:
+        """What a bundle says of the columns of labels."""
+
+    @classmethod
+    @abstractmethod
+    def _restored_labels(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Columns]:
+        """Constructor arguments and columns of such settings."""
+
     def _check_model(self) -> None:
         """Refuses arrays that do not answer."""
         scores = self._scores(np.zeros((1, self.space_.dimension)))
-        if scores.shape != (1, len(self.classes_)) or not bool(np.isfinite(scores).all()):
-            raise InvalidInput("model: expected finite scores for every class")
+        if scores.shape != (1, self._columns.width) or not bool(np.isfinite(scores).all()):
+            raise InvalidInput("model: expected finite scores for every label")
 
     def _card_details(self) -> tuple[tuple[str, str], ...]:
         return ()

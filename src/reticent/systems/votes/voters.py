@@ -20,7 +20,8 @@ class Voters:
 
     Attributes:
         points: shape (n, m), whole numbers.
-        codes: shape (n,), places of labels.
+        codes: shape (n,), or (n, columns) for several labels: places of labels, or targets in grid
+            steps.
         starts: shape (persons,), where each person's records begin; None where every record is
             protected by itself.
     """
@@ -51,7 +52,7 @@ class ShardedVoters:
 
     Attributes:
         shards: the records.
-        codes: shape (n,), places of labels, in the order of the shards.
+        codes: as of ``Voters``, in the order of the shards.
         points_of: from rows, shape (n, features), to points, each from its own row alone.
     """
 
@@ -80,7 +81,7 @@ def voters_of(points: Array, codes: Integers, persons: Integers | None) -> Voter
 
     Args:
         points: shape (n, m), whole numbers.
-        codes: shape (n,), places of labels.
+        codes: as of ``Voters``.
         persons: a number for each record, or None.
     """
     if persons is None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.checks import count, finite_array, positive
+from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.grids.lattice import Lattice
 from reticent.grids.shares import WHOLE, Shares
@@ -43,12 +43,17 @@ class ExactTable:
     Attributes:
         shares: shape (labels, cells), uint32, multiples of 2^-32.
         worth: sum of the weights times its probabilities.
+        solved: the same of the solver's table that it was made from, which breaks the constraints a
+            little; the difference is what repairing cost.
         bound: no table that keeps the constraints is worth more.
+        iterations: of the solver, how many were made.
     """
 
     shares: Shares
     worth: float
+    solved: float
     bound: float
+    iterations: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +114,7 @@ def exact_table(
     lattice: Lattice,
     epsilon: float,
     iterations: int,
+    close: float = 0.0,
     balance: float = _BALANCE,
     report: Report = silent,
 ) -> ExactTable:
@@ -118,10 +124,14 @@ def exact_table(
     falls nor rises steadily, so the table is repaired every 100 iterations and the best one kept.
 
     Args:
-        weights, lattice, epsilon, iterations, balance, report: as of ``optimal_table``.
+        weights, lattice, epsilon, balance, report: as of ``optimal_table``.
+        iterations: the most that are made.
+        close: share of the sum of all weights, in [0, 1); no more iterations are made once the
+            table is worth this little less than the bound.
     """
+    enough = probability(close, name="close")
     best = math.inf
-    shares, value = None, -math.inf
+    shares, value, before = None, -math.inf, -math.inf
     solver = _solver(weights, lattice, epsilon, balance)
     rounds = -(-count(iterations, name="iterations") // _CHECKED)
     for done in range(rounds):
@@ -129,14 +139,15 @@ def exact_table(
         report("label table", done + 1, rounds, best)
         if done % 2 == 0 and done != rounds - 1:
             continue
-        found = whole_table(
-            solver.table(), lattice=lattice, epsilon=epsilon, weights=solver.weights
-        )
+        table = solver.table()
+        found = whole_table(table, lattice=lattice, epsilon=epsilon, weights=solver.weights)
         worth = float((solver.weights * found).sum()) / WHOLE
         if worth > value:
-            shares, value = found, worth
+            shares, value, before = found, worth, float((solver.weights * table).sum())
+        if best - value <= enough * float(solver.weights.sum()):
+            break
     assert shares is not None
-    return ExactTable(shares, value, best)
+    return ExactTable(shares, value, before, best, (done + 1) * _CHECKED)
 
 
 def _solver(weights: npt.ArrayLike, lattice: Lattice, epsilon: float, balance: float) -> _Solver:

@@ -1,0 +1,184 @@
+"""How a release of one of the likeliest labels is fitted: the models, and how many labels are told
+apart, on public rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+
+from reticent.core.coded_rows import CodedRows
+from reticent.noise import SeededSampler
+from reticent.systems.power.held_scores import answer_scores
+from reticent.systems.power.likeliest_query import LikeliestQuery, all_scores
+from reticent.systems.power.mechanism_choice import PublicRows
+from reticent.systems.power.protection import Protection
+from reticent.systems.power.public_forest import Forest
+from reticent.systems.power.public_models import BoostedTrees, label_shares
+from reticent.systems.power.query import CHOICES, PowerPlan
+from reticent.training.progress import Report
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+_GIVEN: dict[str, Any] = {
+    "learning_rate": 0.1,
+    "max_leaf_nodes": 8,
+    "max_iter": 30,
+    "l2_regularization": 1.0,
+    "early_stopping": False,
+}
+_FOREST: dict[str, Any] = {
+    "n_estimators": 100,
+    "max_features": 0.37,
+}
+_LEAVES = (1, 3)  # least rows in a leaf: few where labels are clear, more where they are not
+_MOST_CANDIDATES = 5
+_SMOOTHING = 0.5  # rows, for each candidate
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLikeliest:
+    """A release, and what its models say about the public rows.
+
+    Attributes:
+        query: the release.
+        learnt: scores by what is free, and the forest's shares of labels, of the rows that models
+            learnt from, shapes (n, classes); shares by trees that did not learn from the row.
+        held: the same of the rows held out, shapes (k, classes).
+        leaf: least rows in a leaf of the forest.
+    """
+
+    query: LikeliestQuery
+    learnt: tuple[Array, Array]
+    held: tuple[Array, Array]
+    leaf: int
+
+    def again(self, rows: PublicRows, *, seed: int) -> LikeliestQuery:
+        """The release with models that learnt from all public rows, every tree from each; how often
+        the forest names which candidate is still that of the fewer.
+
+        Args:
+            rows: the public rows.
+            seed: of the models.
+        """
+        query = self.query
+        every = np.concatenate([rows.train, rows.held])
+        labels = np.concatenate([rows.train_labels, rows.held_labels])
+        forest = ExtraTreesClassifier(**_FOREST, min_samples_leaf=self.leaf, random_state=seed)
+        return replace(
+            query,
+            given=_given(query.protection, every, labels, seed=seed),
+            forest=Forest.from_sklearn(forest.fit(every, labels), classes=query.forest.classes),
+        )
+
+    def released(self, *, seed: int) -> Array:
+        """What would be released about the rows that models learnt from, had they not, shape
+        (n, outputs).
+
+        Args:
+            seed: of the response.
+        """
+        query, level = self.query, np.zeros(len(self.learnt[0]), dtype=np.int64)
+        places = query.places(*self.learnt)
+        told = query.mechanism.release(places, level, sampler=SeededSampler(seed))
+        return query.read(self.learnt[0], told)
+
+    def answers(self) -> tuple[list[Array], list[Array]]:
+        """What may be released about rows held out, and how likely it is, for each candidate that
+        may be named, shapes (k, outputs) and (k,).
+        """
+        query, mechanism = self.query, self.query.mechanism
+        right, wrong = mechanism.right_probabilities[0], mechanism.wrong_probabilities[0]
+        scores, told = self.held[0], query.places(*self.held)
+        places = range(query.plan.candidates)
+        values = [query.read(scores, np.full(len(scores), place)) for place in places]
+        return values, [np.where(told == place, right, wrong) for place in places]
+
+
+def fit_likeliest(
+    protection: Protection,
+    required: PowerPlan,
+    rows: PublicRows,
+    *,
+    seed: int,
+    report: Report,
+) -> Iterator[FittedLikeliest]:
+    """A release for each number of candidates and each way to choose among them, with what the log
+    odds that it gives are worth on the rows held out, exactly over the response's noise.
+
+    Args:
+        protection: what is free and what is protected.
+        required: budget, radius and scoring.
+        rows: public rows. How often the forest is right is counted on rows that the tree did not
+            learn from.
+        seed: of the models.
+        report: told after every model.
+    """
+    train, labels = rows.train, rows.train_labels
+    classes = 1 + int(max(labels.max(), rows.held_labels.max()))
+    if len(np.unique(labels)) < classes:  # a label all of whose rows were held out
+        train = np.concatenate([rows.train, rows.held])
+        labels = np.concatenate([rows.train_labels, rows.held_labels])
+    given = _given(protection, train, labels, seed=seed)
+    learnt, held = (
+        all_scores(given, protection.given(values)) for values in (rows.train, rows.held)
+    )
+    total = 1 + len(_LEAVES)
+    report("public models", 1, total, float("nan"))
+    for done, leaf in enumerate(_LEAVES, start=2):
+        model = ExtraTreesClassifier(
+            **_FOREST, bootstrap=True, oob_score=True, min_samples_leaf=leaf, random_state=seed
+        )
+        with warnings.catch_warnings():
+            # Rows that every tree learnt from name the first candidate.
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            with np.errstate(invalid="ignore"):
+                model.fit(train, labels)
+        forest = Forest.from_sklearn(model, classes=classes)
+        shares = np.nan_to_num(model.oob_decision_function_)[: len(rows.train)]
+        held_shares = forest.shares(CodedRows.of(rows.held))
+        report("public models", done, total, float("nan"))
+        for size in range(2, min(classes, _MOST_CANDIDATES) + 1):
+            even = np.full((size + 1, size), 1.0 / size)
+            for choice in CHOICES:
+                plan = replace(
+                    required,
+                    mechanism="clear-code",
+                    delta=0.0,
+                    codes=(),
+                    candidates=size,
+                    choice=choice,
+                )
+                query = LikeliestQuery(protection.schema, given, forest, even, plan)
+                yield _scored(
+                    FittedLikeliest(query, (learnt, shares), (held, held_shares), leaf), rows
+                )
+
+
+def _given(protection: Protection, rows: Array, labels: Labels, *, seed: int) -> BoostedTrees:
+    booster = HistGradientBoostingClassifier(**_GIVEN, random_state=seed)
+    return BoostedTrees.from_sklearn(booster.fit(protection.given(rows), labels))
+
+
+def _scored(fitted: FittedLikeliest, rows: PublicRows) -> FittedLikeliest:
+    """With how often each candidate is named, by the place of the right label, and its utility."""
+    query, size = fitted.query, fitted.query.plan.candidates
+    right = query.candidates(fitted.learnt[0]) == rows.train_labels[:, None]
+    place = np.where(right.any(axis=1), right.argmax(axis=1), size)
+    counts = np.full((size + 1, size), _SMOOTHING)
+    np.add.at(counts, (place, query.places(*fitted.learnt)), 1.0)
+    query = replace(query, hits=counts / counts.sum(axis=1, keepdims=True))
+    values, weights = replace(fitted, query=query).answers()
+    columns = len(query.given.start)
+    chances = [label_shares(value[:, :columns]) for value in values]
+    found = answer_scores(chances, weights, rows.held_labels)
+    plan = query.plan
+    plan = replace(plan, utility=found.of(plan.scoring), information=found.information)
+    return replace(fitted, query=replace(query, plan=plan))

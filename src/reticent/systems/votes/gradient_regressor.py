@@ -1,0 +1,181 @@
+"""``NoisyGradientRegressor``: linear regression by full-batch gradient descent on noisy sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.core.checks import positive, real
+from reticent.core.errors import InvalidParameter
+from reticent.mechanisms import SumSession
+from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
+from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.linear_model import inverse_moments
+from reticent.systems.votes.outputs import TARGET_STEPS, Output
+from reticent.systems.votes.public_labels import public_ridge_regression
+from reticent.systems.votes.released_regressor import ReleasedRegressor
+from reticent.systems.votes.voters import ShardedVoters, Voters
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class NoisyGradientRegressor(Descent, ReleasedRegressor):
+    """Linear regression on public features; every step is a noisy sum of clipped residuals.
+
+    With features phi cut to a length of 1 and a residual cut to ``residual`` halves of the public
+    range of targets, a record adds at most ``residual`` in l2 to a gradient, sqrt(L) times that to
+    those of L targets; a record in place of another moves it by at most twice as much; with
+    ``keys`` a person's sum is cut as one record's is. T noisy gradients compose exactly as one
+    Gaussian mechanism. Steps are turned by the inverse of the second moments of public rows, so
+    that few of them suffice; that, the momentum, the rates, the average of the iterates and what
+    is divided by are post-processing of released sums with public numbers.
+
+    Args:
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
+            random_state: see ``ReleasedModel``.
+        target_range: see ``ReleasedRegressor``.
+        steps: T, gradient steps; 0 for a model of the public targets alone, which costs nothing.
+        learning_rate: of steps in the metric of public rows, where 1 is the step to the minimum of
+            squares.
+        momentum: in [0, 1).
+        step_decay: the rate of step t is learning_rate / (1 + step_decay t); at least 0.
+        penalty: l2 regularisation of the mean loss; at least 0.
+        average: whether the iterates of the second half of the steps are averaged.
+        warm_start: whether training starts from ridge regression on ``public_y``.
+        residual: to how many halves of the range a residual is cut; from .001 to 2, which cuts
+            none.
+        ridge: added to the public second moments, as a share of their mean.
+        intercept, reach: as of ``MomentRegressor``.
+        records: a public number, about that of the private records, which sums are divided by;
+            None for a noisy count, paid from the total.
+
+    Example:
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = NoisyGradientRegressor(epsilon=10.0, delta=1e-5, target_range=(0, 400))
+        >>> model.fit(X[:300], y[:300], public_X=X[300:]).predict(X[:3]).shape
+        (3,)
+
+    References:
+        - Bassily, Smith and Thakurta (2014), "Private empirical risk minimization: efficient
+          algorithms and tight error bounds", doi:10.1109/FOCS.2014.56.
+        - Dong, Roth and Su (2022), "Gaussian differential privacy", arXiv:1905.02383, corollary 3.3
+          (composition).
+
+    See Also:
+        reticent.MomentRegressor: one sum, no start from public targets.
+        reticent.CellsRegressor: no linear model.
+        reticent.mechanisms.NoisySums: the mechanism.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        target_range: Any,
+        steps: int = 5,
+        learning_rate: float = 0.7,
+        momentum: float = 0.0,
+        step_decay: float = 0.0,
+        penalty: float = 0.0,
+        average: bool = True,
+        warm_start: bool = False,
+        residual: float = 0.5,
+        ridge: float = 0.1,
+        intercept: float = 1.0,
+        reach: float = 2.0,
+        records: int | None = None,
+        feature_map: Any = None,
+        feature_range: Any = None,
+        components: int | None = None,
+        whitening: float = 0.5,
+        counting: str = "add-remove",
+        data_set: str | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_range = target_range
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.step_decay = step_decay
+        self.penalty = penalty
+        self.average = average
+        self.warm_start = warm_start
+        self.residual = residual
+        self.ridge = ridge
+        self.intercept = intercept
+        self.reach = reach
+        self.records = records
+        self.feature_map = feature_map
+        self.feature_range = feature_range
+        self.components = components
+        self.whitening = whitening
+        self.counting = counting
+        self.data_set = data_set
+        self.random_state = random_state
+
+    @classmethod
+    @override
+    def settings_grid(
+        cls, *, n_private: int, n_public: int, features: int, targets: int, epsilon: float
+    ) -> list[dict[str, Any]]:
+        """See ``ReleasedRegressor.settings_grid``; ``warm_start`` is the caller's to add, where
+        public targets are.
+        """
+        dimensions = sorted({min(features, size) for size in (5, 20, 60)})
+        return [
+            {"components": kept, "whitening": 0.5, "steps": steps, "residual": residual}
+            for kept in dimensions
+            for steps, residual in ((2, 1.0), (4, 0.5), (6, 0.25))
+        ]
+
+    @override
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        positive(self.ridge, name="ridge")
+        if not 0.001 <= real(self.residual, name="residual") <= 2:
+            raise InvalidParameter(f"residual={self.residual!r}: expected a number from .001 to 2")
+
+    @override
+    def _before(self, public: PublicRows | None) -> None:
+        super()._before(public)
+        self._inverse = inverse_moments(
+            None if public is None else self._directions(public.points),
+            self.space_.dimension + 1,
+            ridge=self.ridge,
+        )
+
+    @override
+    def _learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
+        super()._learn(voters, public, session)
+        del self._inverse
+
+    @override
+    def _turned(self, gradient: Array) -> Array:
+        return self.residual * self._inverse @ gradient
+
+    @override
+    def _residuals(
+        self, directions: Array, codes: Integers, weights: Array, output: Output
+    ) -> Array:
+        away = scores_of(directions, weights) - codes[:, None] / TARGET_STEPS
+        return np.clip(np.rint(away * (RESIDUAL / self.residual)), -RESIDUAL, RESIDUAL)
+
+    @override
+    def _public_fit(self, unit: Array, codes: Integers, output: Output) -> Array:
+        return public_ridge_regression(unit, codes / TARGET_STEPS)
+
+    @override
+    def _public_signal(self, unit: Array, codes: Integers, output: Output, weights: Array) -> float:
+        # How far the mean gradient at the public fit may be from 0: its standard error.
+        away = unit @ weights - codes[:, None] / TARGET_STEPS
+        return float(np.linalg.norm(unit * away) / (len(unit) * self.residual))

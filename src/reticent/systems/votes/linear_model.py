@@ -1,0 +1,112 @@
+"""``LinearModel``: released models whose scores are linear in a record's direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from reticent.core.checks import finite_array
+from reticent.core.errors import InvalidParameter
+from reticent.systems.votes.released_model import ReleasedModel
+from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.training.public_space import (
+    LENGTH,
+    cut_directions,
+    directions_of,
+    intercept_of,
+    reach_of,
+)
+
+Array = npt.NDArray[np.float64]
+
+
+class LinearModel(ReleasedModel):
+    """Scores are weights times directions: points with a constant column, of a length of at most 1.
+
+    Attributes:
+        weights_: shape (dimension + 1, width).
+    """
+
+    intercept: float
+    reach: Any = None
+    """Length to which points are cut; None where all are scaled to one length."""
+
+    weights_: Array
+
+    @override
+    def _check_settings(self) -> None:
+        intercept_of(self.intercept)
+        if self.reach is not None:
+            reach_of(self.reach)
+
+    def _directions(self, points: Array) -> Array:
+        """Shape (n, dimension + 1), whole numbers of an l2 norm of at most ``LENGTH``, each from
+        its own point alone.
+        """
+        if self.reach is None:
+            return directions_of(points, intercept=self.intercept)
+        return cut_directions(points, intercept=self.intercept, reach=self.reach)
+
+    @override
+    def _scores(self, points: Array) -> Array:
+        return np.asarray(self._directions(points) / LENGTH @ self.weights_)
+
+    @override
+    def _model(self) -> dict[str, Array]:
+        return {"weights": self.weights_}
+
+    @override
+    def _remodel(self, arrays: dict[str, Array]) -> None:
+        self.weights_ = finite_array(
+            arrays["weights"], name="weights", ndim=2, columns=self._columns.width
+        )
+
+
+class Directions:
+    """Records with their directions, as often as they are asked for: kept where the records are
+    in memory, and otherwise read again.
+    """
+
+    def __init__(self, voters: Voters | ShardedVoters, model: LinearModel) -> None:
+        self._voters = voters
+        self._model = model
+        self._kept = list(self._all()) if isinstance(voters, Voters) else None
+
+    def __iter__(self) -> Iterator[tuple[Voters, Array]]:
+        return self._all() if self._kept is None else iter(self._kept)
+
+    def _all(self) -> Iterator[tuple[Voters, Array]]:
+        for part in self._voters.blocks():
+            yield part, self._model._directions(part.points)
+
+
+def inverse_moments(directions: Array | None, width: int, *, ridge: float) -> Array:
+    """The inverse of the second moments of public directions, with a ridge; the identity without
+    public rows.
+
+    Args:
+        directions: shape (n, width), of length ``LENGTH`` at most, or None.
+        width: number of columns.
+        ridge: added to the moments, as a share of their mean.
+
+    Raises:
+        InvalidParameter: a ridge with which they have no inverse in doubles.
+    """
+    if directions is None:
+        return np.eye(width)
+    unit = directions / LENGTH
+    moments = unit.T @ unit / len(unit)
+    moments += ridge * np.trace(moments) / width * np.eye(width)
+    try:
+        inverse = np.asarray(np.linalg.inv(moments))
+    except np.linalg.LinAlgError:
+        inverse = np.full_like(moments, np.nan)
+    if not bool(np.isfinite(inverse).all()):
+        raise InvalidParameter(
+            f"ridge={ridge!r}: expected one with which public second moments have an inverse"
+        )
+    return inverse

@@ -1,0 +1,225 @@
+"""``ReleasedClassifier``: what released models of class labels share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from typing_extensions import override
+
+from reticent.core.checks import flag
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.grids.whole_numbers import softmax
+from reticent.systems.class_labels import restored_labels
+from reticent.systems.record_labels import OBSERVED, Classes, is_observed
+from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.outputs import ClassOutput, Columns, class_columns, is_several
+from reticent.systems.votes.released_model import ReleasedModel
+from reticent.systems.votes.surest_labels import SurestLabels, surest_labels
+from reticent.training.public_space import share_of
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class ReleasedClassifier(ClassifierMixin, ReleasedModel):
+    """What the classifiers share whose noise is drawn in ``fit``, once, for any number of answers.
+
+    Guarantee:
+        See ``ReleasedModel``. Several labels of a record are one release: sums of all labels
+        together are apart by the square root of the sum of squares of what each is apart by, and
+        that is what the noise is for.
+
+    Args:
+        classes: the labels that there are, a public list; a list of such lists, one for each column
+            of ``y``, for several labels of a record; or "observed", which publishes them.
+        student_share: share of the public rows, the surest, whose released labels a linear support
+            vector machine is trained on, which then answers in place of the model; None for no such
+            student. It is post-processing, for one label only.
+
+    Attributes:
+        classes_: the labels, sorted; with several columns a list of them.
+    """
+
+    classes: Classes | Sequence[Sequence[Any]]
+    student_share: float | None
+
+    classes_: npt.NDArray[Any] | list[npt.NDArray[Any]]
+    student_: SurestLabels | None
+
+    _kind = "classifier"
+
+    @classmethod
+    @abstractmethod
+    def settings_grid(
+        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
+    ) -> list[dict[str, Any]]:
+        """A few candidate settings, as constructor arguments, that are worth trying.
+
+        Args:
+            n_private: about how many private records there will be.
+            n_public: public rows.
+            features: of the feature map, or of the inputs.
+            classes: how many labels there are.
+            epsilon: of the total.
+        """
+
+    def with_student(self, public_X: npt.ArrayLike, share: float | None) -> Self:
+        """This fitted model with another student, or none: post-processing, which costs nothing.
+
+        Args:
+            public_X: public rows, with or without those of ``fit``.
+            share: see ``student_share``.
+
+        Returns:
+            A copy; this model stays as it is.
+        """
+        points = self._points(public_X)
+        self._check_fitted()
+        found = copy(self)
+        found.student_share = share
+        found._check_student(self._columns)
+        found.student_ = None
+        if share is not None:
+            found.student_ = self._taught(points, share)
+        return found
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Labels, shape (n,), or (n, L) for several; for anyone, any number of times."""
+        scores = self._answers(X)
+        found = [
+            known[scores[:, part].argmax(axis=1)]
+            for known, part in zip(self._known, self._columns.parts, strict=True)
+        ]
+        if not self._columns.several:
+            return np.asarray(found[0])
+        kinds = {column.dtype.kind for column in found}
+        return np.stack([c if len(kinds) == 1 else c.astype(object) for c in found], axis=1)
+
+    def predict_proba(self, X: npt.ArrayLike) -> Array | list[Array]:
+        """Probabilities of ``classes_``, shape (n, classes), of which ``predict`` gives the
+        largest; a list of them for several labels.
+        """
+        scores = self._answers(X)
+        found = [softmax(scores[:, part]) for part in self._columns.parts]
+        return found if self._columns.several else found[0]
+
+    def decision_function(self, X: npt.ArrayLike) -> Array | list[Array]:
+        """Logarithms of probabilities up to a constant: shape (n, classes), or for two classes the
+        second's less the first's, shape (n,); a list of them for several labels.
+        """
+        scores = self._answers(X)
+        found = [
+            scores[:, part.stop - 1] - scores[:, part.start]
+            if part.stop - part.start == 2
+            else scores[:, part]
+            for part in self._columns.parts
+        ]
+        return found if self._columns.several else found[0]
+
+    def score(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> float:
+        """Share of right labels; with several columns the mean over them.
+
+        Args:
+            X: as for ``predict``.
+            y: true labels, shape (n,) or (n, L).
+            sample_weight: shape (n,), or None.
+        """
+        if not is_several(self.classes):
+            return float(super().score(X, y, sample_weight))
+        found, truth = self.predict(X), np.asarray(y)
+        if truth.shape != found.shape:
+            raise InvalidInput(f"y: expected shape={found.shape}, got shape={truth.shape}")
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average((found == truth).mean(axis=1), weights=weights))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = is_several(self.classes)
+        tags.target_tags.multi_output = is_several(self.classes)
+        return tags
+
+    @property
+    def _known(self) -> list[npt.NDArray[Any]]:
+        return [output.classes for output in class_outputs(self._columns)]
+
+    @override
+    def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, Integers]:
+        columns, codes = class_columns(y, rows, self.classes)
+        self._check_student(columns)
+        return columns, codes
+
+    @override
+    def _keep_columns(self, columns: Columns) -> None:
+        super()._keep_columns(columns)
+        self.classes_ = self._known if columns.several else self._known[0]
+
+    def _check_student(self, columns: Columns) -> None:
+        if self.student_share is None:
+            return
+        share_of(self.student_share, name="student_share")
+        if columns.several:
+            raise InvalidParameter(
+                f"student_share={self.student_share!r}: expected None with several labels"
+            )
+
+    @override
+    def _finish(self, public: PublicRows | None) -> None:
+        self.student_ = None
+        if self.student_share is not None and public is not None:
+            self.student_ = self._taught(public.points, self.student_share)
+
+    def _taught(self, points: Array, share: float) -> SurestLabels | None:
+        return surest_labels(
+            points,
+            self._scores(points),
+            share=share_of(share, name="student_share"),
+            seed=self.random_state,
+        )
+
+    def _answers(self, X: npt.ArrayLike) -> Array:
+        points = self._points(X)
+        self._check_fitted()
+        return self._scores(points) if self.student_ is None else self.student_.scores(points)
+
+    @override
+    def _more_arrays(self) -> dict[str, Array]:
+        return {} if self.student_ is None else {"student": self.student_.weights}
+
+    @override
+    def _restore_more(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        student = arrays.get("student")
+        self.student_ = None if student is None else SurestLabels(student)
+
+    @override
+    def _label_settings(self) -> dict[str, Any]:
+        listed = [known.tolist() for known in self._known]
+        return {
+            "labels": listed if self._columns.several else listed[0],
+            "classes_given": is_several(self.classes) or not is_observed(self.classes),
+        }
+
+    @classmethod
+    @override
+    def _restored_labels(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Columns]:
+        stored = settings["labels"]
+        several = is_several(stored)
+        known = [restored_labels(entry) for entry in (stored if several else [stored])]
+        columns = Columns(tuple(ClassOutput(labels) for labels in known), several)
+        listed: Any = [labels.tolist() for labels in known]
+        given = flag(settings["classes_given"], name="classes_given")
+        return {"classes": (listed if several else listed[0]) if given else OBSERVED}, columns
+
+
+def class_outputs(columns: Columns) -> list[ClassOutput]:
+    """The columns of a classifier."""
+    found = [output for output in columns.outputs if isinstance(output, ClassOutput)]
+    assert len(found) == len(columns.outputs)
+    return found

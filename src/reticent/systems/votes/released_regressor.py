@@ -1,0 +1,96 @@
+"""``ReleasedRegressor``: what released models of targets share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
+from typing_extensions import override
+
+from reticent.systems.votes.outputs import Columns, RangeOutput, range_columns
+from reticent.systems.votes.released_model import ReleasedModel
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class ReleasedRegressor(RegressorMixin, ReleasedModel):
+    """What the regressors share whose noise is drawn in ``fit``, once, for any number of answers.
+
+    Guarantee:
+        See ``ReleasedModel``; a target is cut to its public range, and counts by how far it is from
+        the middle, in halves of the range: a number of at most 1. Several targets of a record are
+        one release, whose sums are apart by the square root of the sum of squares of what each is
+        apart by.
+
+    Args:
+        target_range: public (lower, upper) ends of the targets, numbers, or one for each column of
+            ``y``; never from the private records. Targets beyond it count as its ends, and no
+            prediction leaves it.
+    """
+
+    target_range: Any
+
+    _kind = "regression model"
+
+    @classmethod
+    @abstractmethod
+    def settings_grid(
+        cls, *, n_private: int, n_public: int, features: int, targets: int, epsilon: float
+    ) -> list[dict[str, Any]]:
+        """A few candidate settings, as constructor arguments, that are worth trying.
+
+        Args:
+            n_private: about how many private records there will be.
+            n_public: public rows.
+            features: of the feature map, or of the inputs.
+            targets: how many columns of targets there are.
+            epsilon: of the total.
+        """
+
+    def predict(self, X: npt.ArrayLike) -> Array:
+        """Targets, shape (n,), or (n, L) for several; for anyone, any number of times."""
+        points = self._points(X)
+        self._check_fitted()
+        shares = self._scores(points)
+        found = [
+            output.targets(shares[:, at]) for at, output in enumerate(range_outputs(self._columns))
+        ]
+        return np.column_stack(found) if self._columns.several else found[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.regressor_tags.poor_score = True  # at the sizes of scikit-learn's checks
+        return tags
+
+    @override
+    def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, Integers]:
+        return range_columns(y, rows, self.target_range)
+
+    @override
+    def _label_settings(self) -> dict[str, Any]:
+        outputs = range_outputs(self._columns)
+        return {
+            "lower": [output.lower for output in outputs],
+            "upper": [output.upper for output in outputs],
+            "several": self._columns.several,
+        }
+
+    @classmethod
+    @override
+    def _restored_labels(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Columns]:
+        lower, upper, several = (settings[name] for name in ("lower", "upper", "several"))
+        blank = np.zeros((1, len(lower))) if several is True else np.zeros(1)
+        columns, _ = range_columns(blank, 1, (lower, upper))
+        return {"target_range": (lower, upper)}, columns
+
+
+def range_outputs(columns: Columns) -> list[RangeOutput]:
+    """The columns of a regressor."""
+    found = [output for output in columns.outputs if isinstance(output, RangeOutput)]
+    assert len(found) == len(columns.outputs)
+    return found

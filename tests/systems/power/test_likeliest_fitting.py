@@ -1,0 +1,114 @@
+"""Releases of one of the likeliest labels, fitted and answered as a user does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reticent import PowerEncoder
+from reticent.systems import train_server
+from reticent.systems.power.likeliest_fitting import fit_likeliest
+from reticent.systems.power.likeliest_query import LikeliestQuery
+from reticent.systems.power.mechanism_choice import PublicRows
+from reticent.systems.power.protection import Protection
+from reticent.systems.power.query import PowerPlan
+from reticent.tables import Categorical, Numeric, TabularSchema
+from reticent.training.progress import silent
+
+SCHEMA = TabularSchema(
+    (*(Numeric(name, 0, 1) for name in "abc"), Categorical("kind", ("p", "q", "r")))
+)
+
+
+def table(count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each kind has two labels of its own, and a checkerboard of two numbers says which."""
+    random = np.random.default_rng(seed)
+    rows = np.empty((count, 4), dtype=object)
+    numbers = random.random((count, 3))
+    kinds = random.integers(0, 3, count)
+    rows[:, :3], rows[:, 3] = numbers, np.array(["p", "q", "r"])[kinds]
+    side = np.floor(4 * numbers[:, 0]).astype(int) + np.floor(4 * numbers[:, 1]).astype(int)
+    return rows, (kinds + side % 2) % 4
+
+
+def encoder(**fields: object) -> PowerEncoder:
+    settings = {"epsilon": 1.0, "delta": 0.0, "radius": 0.1, "epochs": 2, "random_state": 0}
+    return PowerEncoder(schema=SCHEMA, **{**settings, **fields})  # type: ignore[arg-type]
+
+
+def test_auto_takes_it_where_no_noisy_number_tells_labels_apart(tmp_path) -> None:
+    """Noise of the size of a square hides it; a forest knows it, and one bit says which."""
+    fitted = encoder(radius=0.19, hidden=(8, 8), epochs=1, outputs=1).fit(*table(1_500, seed=0))
+    assert isinstance(fitted.query_, LikeliestQuery)
+    assert fitted.query_.plan.candidates == 2
+    private, wanted = table(3_000, seed=1)
+    released = fitted.simulate(private, seed=0).values
+    server = train_server("boosted", released[:1_500], wanted[:1_500], seed=0)
+    # Randomised response at epsilon 1 is right in 73 of 100; without it half are.
+    assert (server.predict(released[1_500:]) == wanted[1_500:]).mean() > 0.57
+    loaded = PowerEncoder.load(fitted.save(tmp_path / "bundle"))
+    assert loaded.guarantee == fitted.guarantee
+    assert np.array_equal(loaded.simulate(private[:50], seed=0).values, released[:50])
+    assert loaded.card().to_markdown() == fitted.card().to_markdown()
+
+
+def test_how_often_the_forest_is_right_is_counted_on_rows_it_did_not_learn_from() -> None:
+    """Labels that are noise: a forest knows its own rows by heart and others not at all."""
+    random = np.random.default_rng(0)
+    rows, labels = table(900, seed=0)
+    encoded, labels = SCHEMA.encode(rows), random.integers(0, 2, 900)
+    public = PublicRows(encoded[:600], encoded[600:], labels[:600], labels[600:])
+    required = PowerPlan(mechanism="code", codes=(0, 1), epsilon=9.0, delta=0.0, radius=0.1)
+    for fitted in fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent):
+        assert np.abs(fitted.query.hits - fitted.query.hits[0]).max() < 0.25
+        assert fitted.query.plan.information < 0.02
+
+
+def test_what_is_stated_is_what_a_release_is_worth() -> None:
+    """Scores on held-out rows, exactly over the response, against answers that were drawn."""
+    rows, labels = table(3_000, seed=0)
+    encoded = SCHEMA.encode(rows)
+    public = PublicRows(encoded[:1_500], encoded[1_500:], labels[:1_500], labels[1_500:])
+    required = PowerPlan(
+        mechanism="code", codes=(0, 1), epsilon=1.0, delta=0.0, radius=0.1, scoring="accuracy"
+    )
+    found = list(fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent))
+    assert {fitted.query.plan.candidates for fitted in found} == {2, 3, 4}
+    best = max(found, key=lambda fitted: fitted.query.plan.utility)
+    private, wanted = table(20_000, seed=1)
+    encoded_encoder = encoder()
+    encoded_encoder.query_, encoded_encoder.n_features_in_ = best.query, 4
+    encoded_encoder.bundle_identity_ = ""
+    released = encoded_encoder.simulate(private, seed=0).values
+    right = (released[:, :4].argmax(axis=1) == wanted).mean()
+    assert right == pytest.approx(best.query.plan.utility, abs=0.06)
+    assert right > 0.55
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_label_of_which_no_row_is_left_to_learn_from_is_told_apart(first: bool) -> None:
+    """All its rows were held out, or it is rare."""
+    rows, labels = table(400, seed=0)
+    encoded, labels = SCHEMA.encode(rows), np.where(labels == 3, 0, labels)
+    order = np.argsort(labels == 2, kind="stable")
+    order = order if first else order[::-1]
+    encoded, labels = encoded[order], labels[order]
+    rare = np.flatnonzero(labels == 2)
+    kept = np.ones(400, dtype=bool)
+    kept[rare[3:]] = False
+    encoded, labels = encoded[kept], labels[kept]
+    cut = len(labels) - 3 if first else 3
+    public = PublicRows(encoded[:cut], encoded[cut:], labels[:cut], labels[cut:])
+    if not first:
+        public = replace(
+            public,
+            train=public.held,
+            held=public.train,
+            train_labels=public.held_labels,
+            held_labels=public.train_labels,
+        )
+    required = PowerPlan(mechanism="code", codes=(0, 1), epsilon=1.0, delta=0.0, radius=0.1)
+    found = list(fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent))
+    assert {fitted.query.given.classes for fitted in found} == {3}

@@ -1,0 +1,291 @@
+"""Regressors against plain regression in doubles where noise is nearly none; bundles, booking, and
+what is refused.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
+
+from reticent import CellsRegressor, MomentRegressor, NoisyGradientRegressor, load
+from reticent.audit import epsilon_lower_bound
+from reticent.core import AddRemove, Guarantee, Replace, Scope
+from reticent.core.errors import (
+    BudgetExceeded,
+    CorruptBundle,
+    InvalidInput,
+    InvalidParameter,
+    NotFittedYet,
+    ReticentError,
+)
+from reticent.ledger import Ledger
+from reticent.noise import AuditSampler
+from reticent.systems.votes.cell_model import nearest
+from reticent.systems.votes.outputs import RangeOutput
+from reticent.systems.votes.released_regressor import ReleasedRegressor
+from reticent.training.public_space import LENGTH, UNIT, cut_directions
+from tests.systems.votes.tiny import OTHERS, PUBLIC_X, PUBLIC_Y, RECORDS, TARGETS, caught
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4000, 4))
+Y = X @ np.array([2.0, -1.0, 0.5, 0.0]) + np.sin(2 * X[:, 0]) + 0.3 * RNG.normal(size=4000) + 10
+PRIVATE, PUBLIC, TEST = slice(0, 3000), slice(3000, 3500), slice(3500, None)
+RANGE = (0.0, 20.0)
+SCOPE = Scope(subject="ward 7")
+
+MODELS: dict[str, tuple[type[ReleasedRegressor], dict[str, Any], float]] = {
+    "cells": (CellsRegressor, {"cells": 32}, 0.4),
+    "cells, two resolutions": (CellsRegressor, {"cells": [8, 64]}, 0.4),
+    "moments": (MomentRegressor, {}, 0.7),
+    "gradient": (NoisyGradientRegressor, {}, 0.8),
+    "warm gradient": (NoisyGradientRegressor, {"warm_start": True, "records": 3000}, 0.8),
+}
+
+
+def made(name: str, **changes: Any) -> ReleasedRegressor:
+    kind, settings, _ = MODELS[name]
+    given = {"epsilon": 4.0, "delta": 1e-5, "target_range": RANGE, **settings, **changes}
+    return kind(**given)
+
+
+def fitted(name: str = "moments", y: Any = Y, **changes: Any) -> ReleasedRegressor:
+    model = made(name, **changes)
+    return model.fit(X[PRIVATE], y[PRIVATE], public_X=X[PUBLIC], public_y=y[PUBLIC])
+
+
+def quiet(name: str, **changes: Any) -> Any:
+    """A model with nearly no noise."""
+    return made(name, **changes).simulate_fit(
+        X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], seed=0, noise_scale=1e-9
+    )
+
+
+@pytest.fixture(params=MODELS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_models_learn(name: str) -> None:
+    found = fitted(name)
+    assert found.score(X[TEST], Y[TEST]) > MODELS[name][2]
+    predicted = found.predict(1e6 * X[TEST])
+    assert predicted.shape == (500,)
+    assert RANGE[0] <= predicted.min() <= predicted.max() <= RANGE[1]
+    assert found.guarantee.epsilon == 4.0
+    assert "regression" in found.card().title
+    assert any("range of the targets" in line for line in found.card().assumptions)
+
+
+def test_moments_without_noise_are_regression_with_public_second_moments() -> None:
+    model = quiet("moments", ridge=0.05, reach=16.0, intercept=0.5)
+    rows, public = (
+        np.column_stack([model._points(part) / UNIT, np.full(len(part), 0.5)]) / 16.0
+        for part in (X[PRIVATE], X[PUBLIC])
+    )
+    moments = public.T @ public / len(public)
+    moments += 0.05 * np.trace(moments) / 5 * np.eye(5)
+    expected = np.linalg.solve(moments, rows.T @ (Y[PRIVATE] - 10.0) / 10.0 / 3000)
+    # Directions of length 1/16 have some 10 bits each.
+    assert np.abs(model.weights_[:, 0] - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_steps_without_noise_end_at_least_squares() -> None:
+    model = quiet("gradient", steps=60, residual=2.0, records=3000, average=False, ridge=0.01)
+    unit = cut_directions(model._points(X), intercept=1.0, reach=2.0) / LENGTH
+    plain = Ridge(1e-9, fit_intercept=False).fit(unit[PRIVATE], Y[PRIVATE] - 10.0)
+    away = model.predict(X[TEST]) - 10.0 - plain.predict(unit[TEST])
+    assert np.abs(away).max() < 0.01 * np.std(Y)
+
+
+def test_cells_without_noise_have_the_means_of_their_records() -> None:
+    model = quiet("cells", cells=9, smoothing=1e-6)
+    cells = nearest(model._points(X[PRIVATE]), model.centroids_)
+    means = [Y[PRIVATE][cells == cell].mean() for cell in range(9)]
+    # Cells are shrunk by the noise that was drawn, which is none, and by a millionth of a record.
+    assert np.abs(10.0 + 10.0 * model.means_[:, 0] - means).max() < 1e-3
+
+
+def test_public_targets_help_at_little_epsilon() -> None:
+    runs = [
+        np.mean(
+            [
+                made("cells", epsilon=0.03)
+                .simulate_fit(
+                    X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=labels, seed=seed
+                )
+                .score(X[TEST], Y[TEST])
+                for seed in range(6)
+            ]
+        )
+        for labels in (None, Y[PUBLIC])
+    ]
+    assert runs[1] > runs[0] + 0.1
+
+
+def test_a_bundle_answers_as_the_model_did(name: str, tmp_path: Path) -> None:
+    model = fitted(name, data_set="ward 7")
+    folder = model.save(tmp_path / "bundle")
+    again = type(model).load(folder)
+    for found in (again, load(folder)):
+        assert np.array_equal(found.predict(X[TEST]), model.predict(X[TEST]))
+    assert again.card() == model.card()
+    assert again.bundle().identity == model.bundle().identity
+    bundle = model.bundle()
+    for key, value in (("lower", [30.0]), ("upper", []), ("upper", [20.0, 20.0])):
+        changed = type(bundle)(
+            bundle.system, {**bundle.settings, key: value}, bundle.arrays, bundle.card
+        )
+        with pytest.raises(CorruptBundle):
+            type(model).load(changed.write(tmp_path / "changed", overwrite=True))
+
+
+def test_several_targets_are_one_release(name: str, tmp_path: Path) -> None:
+    several = np.column_stack([Y, 100.0 * X[:, 1], -Y])
+    ends = ([0.0, -500.0, -20.0], [20.0, 500.0, 0.0])
+    model = fitted(name, several, target_range=ends)
+    found = model.predict(X[TEST])
+    assert found.shape == (500, 3)
+    worst = min(r2_score(several[TEST, at], found[:, at]) for at in (0, 2))
+    assert worst > MODELS[name][2] - 0.1
+    assert model.guarantee.epsilon == 4.0
+    again = load(model.save(tmp_path / "bundle"))
+    assert np.array_equal(again.predict(X[TEST]), found)
+    one = made(name).fit(X[PRIVATE], Y[PRIVATE, None], public_X=X[PUBLIC], public_y=Y[PUBLIC, None])
+    assert one.predict(X[TEST]).shape == (500, 1)
+
+
+def test_one_release_of_several_has_less_noise_than_a_split_total() -> None:
+    """Of L targets the joint noise is sqrt(L) that of one; L parts of epsilon take about L."""
+    public = {"public_X": X[PUBLIC]}
+    sigmas = {}
+    for columns, epsilon in ((1, 1.0), (4, 1.0), (1, 0.25)):
+        y = np.repeat(Y[PRIVATE, None], columns, axis=1)
+        model = made("moments", epsilon=epsilon).fit(X[PRIVATE], y, **public)
+        sigmas[columns, epsilon] = model.mechanism_.sigmas[0]
+    assert sigmas[4, 1.0] / sigmas[1, 1.0] == pytest.approx(2.0, rel=1e-3)
+    assert sigmas[1, 0.25] / sigmas[1, 1.0] > 3.5
+
+
+def test_a_fit_is_booked_and_a_refused_one_is_not(tmp_path: Path) -> None:
+    adjacency = AddRemove(1, data_set="ward 7")
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(SCOPE, Guarantee(1.5, 2e-5, adjacency))
+        give = {"public_X": X[PUBLIC], "ledger": ledger, "scope": SCOPE}
+        model = made("moments", epsilon=1.0, data_set="ward 7")
+        bad = Y[PRIVATE].copy()
+        bad[7] = np.nan
+        refused: list[tuple[Any, Any]] = [
+            (model, bad),
+            (model, Y[PRIVATE][:-1]),
+            (model, np.array(["high"] * 3000)),
+            (model, None),
+            (made("moments", data_set="ward 7", target_range=(5.0, 5.0)), Y[PRIVATE]),
+            (made("moments", data_set="ward 7", target_range=None), Y[PRIVATE]),
+            (made("moments", data_set="ward 7", target_range=(0.0, np.inf)), Y[PRIVATE]),
+        ]
+        for estimator, targets in refused:
+            with pytest.raises((InvalidInput, InvalidParameter)) as caught_error:
+                estimator.fit(X[PRIVATE], targets, **give)
+            assert "y" in str(caught_error.value) or "target_range" in str(caught_error.value)
+        assert ledger.report().accounts == ()
+        model.fit(X[PRIVATE], Y[PRIVATE], **give)
+        assert model.receipt_.booked
+        with pytest.raises(BudgetExceeded):
+            model.fit(X[PRIVATE], Y[PRIVATE], **give)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("moments", {"ridge": 0.0}),
+        ("moments", {"reach": 0.0}),
+        ("gradient", {"residual": 3.0}),
+        ("gradient", {"steps": 0}),
+        ("gradient", {"intercept": -1.0}),
+        ("cells", {"smoothing": 0.0}),
+        ("cells", {"cells": [8, 4]}),
+        ("cells", {"epsilon": 0.0}),
+        ("cells", {"target_range": (0.0, "high")}),
+    ],
+)
+def test_settings_out_of_range_are_refused(kind: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(ReticentError):
+        fitted(kind, **changes)
+    with pytest.raises(NotFittedYet):
+        made(kind).predict(X)
+
+
+def test_persons_and_replaced_records_are_named_on_the_card() -> None:
+    keys = [place // 2 for place in range(3000)]
+    model = made("cells", counting="replace").fit(
+        X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], keys=keys
+    )
+    assert isinstance(model.guarantee.adjacency, Replace)
+    assert "all records of one person are these or any others" in model.card().protected
+
+
+def test_grids_are_settings_that_fit(name: str) -> None:
+    kind = MODELS[name][0]
+    grid = kind.settings_grid(n_private=3000, n_public=500, features=4, targets=1, epsilon=1.0)
+    assert 2 <= len(grid) <= 12
+    for settings in grid:
+        model = kind(epsilon=4.0, delta=1e-5, target_range=RANGE, **settings)
+        model.simulate_fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], seed=0)
+        assert model.score(X[TEST], Y[TEST]) > 0.1
+
+
+def test_real_targets_are_learned() -> None:
+    rows, targets = load_diabetes(return_X_y=True)
+    model = MomentRegressor(epsilon=50.0, delta=1e-5, target_range=(0, 350))
+    model.fit(rows[:300], targets[:300], public_X=rows[300:])
+    assert model.score(rows[300:], targets[300:]) > 0.2
+
+
+AUDITED = {
+    "cells": lambda: CellsRegressor(cells=2, **{**TARGETS, "delta": 0.05}),
+    "moments": lambda: MomentRegressor(**{**TARGETS, "delta": 0.05}),
+    "gradient": lambda: NoisyGradientRegressor(steps=2, **{**TARGETS, "delta": 0.05}),
+}
+
+
+def lower_bound(make: Any, runs: int) -> float:
+    """A lower bound of epsilon, by the best test between the sums of two neighbours."""
+    sums = []
+    for records in (OTHERS, [*OTHERS, RECORDS[3]]):
+        found = caught(make(), records, None, public_X=PUBLIC_X, public_y=PUBLIC_Y)
+        sums.append(found.totals)
+    mechanism, sampler = found.mechanism, AuditSampler(7)
+    scores = [np.zeros(runs), np.zeros(runs)]
+    for first, second in zip(*sums, strict=True):
+        for block, (one, other) in enumerate(zip(first, second, strict=True)):
+            away, sigma = (other - one).ravel(), mechanism.sigmas[block]
+            kept = np.flatnonzero(away)
+            if not len(kept):
+                continue
+            for side in (0, 1):
+                noise = sampler.discrete_gaussian((runs, len(kept)), sigma=sigma)
+                scores[side] += (noise + side * away[kept]) @ away[kept] / sigma**2
+    found = epsilon_lower_bound(scores[1], scores[0], delta=0.05, confidence=0.999)
+    return float(found.epsilon_lower)
+
+
+@pytest.mark.parametrize(
+    "runs", [pytest.param(10_000), pytest.param(10**6, marks=pytest.mark.soak)]
+)
+@pytest.mark.parametrize("name_", AUDITED)
+def test_no_regressor_is_refuted(name_: str, runs: int) -> None:
+    assert 0.4 < lower_bound(AUDITED[name_], runs) <= 1.0
+
+
+@pytest.mark.parametrize("name_", ["cells", "moments"])
+def test_a_target_beyond_its_clip_is_refuted(name_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = RangeOutput.codes
+    monkeypatch.setattr(RangeOutput, "codes", lambda *given: 3 * honest(*given))
+    assert lower_bound(AUDITED[name_], 10_000) > 1.0
