@@ -84,13 +84,13 @@ def sweep(
         first = seconds_of(train, 1)
         theirs = processor_seconds(train, runs=max(3, min(1000, round(1.0 / first))))
         plain = statistics.median(theirs)
-        Figure.of(f"certified training, {name}", runs, peer="plain training", theirs=theirs).keep()
         print(
             f"{first:10.4f} s{plain:10.4f} "
-            f"s{certified / plain:9.0f}{certified / plain / (k_max + 1):9.2f}",
-            end="",
+            f"s{certified / plain:9.0f}{certified / plain / (k_max + 1):9.2f}"
         )
-    print()
+        Figure.of(f"certified training, {name}", runs, peer="plain training", theirs=theirs).keep()
+    else:
+        print()
 
 
 PARTS = {
@@ -196,7 +196,7 @@ def main() -> None:
                 max(2, chosen.repeats),
             )
         if not chosen.where:
-            replacements(33 * chosen.records, 20, min(20, chosen.distances))
+            replacements(100 * chosen.records // 3, 20, min(20, chosen.distances))
 
 
 if __name__ == "__main__":
