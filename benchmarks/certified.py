@@ -3,6 +3,7 @@ training in the same run.
 
     python benchmarks/certified.py          # n = 3,000, k = 0 .. 100, 4 epochs: linear and
                                             # 128 hidden units
+    python benchmarks/certified.py --where  # the same networks: which part takes how much
     python benchmarks/certified.py --imdb   # 16,000 review embeddings (384), 100 hidden units,
                                             # 3 epochs, k = 0 .. 50
 
@@ -21,8 +22,11 @@ replacements cost at most 3 times as much.
 from __future__ import annotations
 
 import argparse
+import cProfile
+import pstats
 import resource
 import statistics
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -80,13 +84,36 @@ def sweep(
         first = seconds_of(train, 1)
         theirs = processor_seconds(train, runs=max(3, min(1000, round(1.0 / first))))
         plain = statistics.median(theirs)
-        Figure.of(f"certified training, {name}", runs, peer="plain training", theirs=theirs).keep()
         print(
             f"{first:10.4f} s{plain:10.4f} "
-            f"s{certified / plain:9.0f}{certified / plain / (k_max + 1):9.2f}",
-            end="",
+            f"s{certified / plain:9.0f}{certified / plain / (k_max + 1):9.2f}"
         )
-    print()
+        Figure.of(f"certified training, {name}", runs, peer="plain training", theirs=theirs).keep()
+    else:
+        print()
+
+
+PARTS = {
+    "bounds of weights times records": "factors",
+    "sums of both ends of clipped gradients": "block_sums",
+    "the k changes that move a mean most": "mean_bound",
+}
+"""What is printed, and the function that does it; none of them calls another one."""
+
+
+def where(name: str, X: Array, y: Labels, settings: TrainingSettings, k_max: int) -> None:
+    """One line: shares of the parts of certified training in its time, by Python's profiler."""
+    initial = settings.initial(0 if settings.hidden else None)
+    profile = cProfile.Profile(time.process_time)
+    profile.runcall(parameter_intervals, X, y, settings, k_max=k_max, initial=initial)
+    found = pstats.Stats(profile)
+    within = {
+        part: sum(one[3] for (_, _, called), one in found.stats.items() if called == function)  # type: ignore[attr-defined]
+        for part, function in PARTS.items()
+    }
+    whole = found.total_tt  # type: ignore[attr-defined]
+    shares = "; ".join(f"{part} {100 * each / whole:.0f} %" for part, each in within.items())
+    print(f"{name}: {shares}; the rest {100 * (1 - sum(within.values()) / whole):.0f} %")
 
 
 def replacements(records: int, features: int, k_max: int) -> None:
@@ -120,11 +147,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--records", type=int, default=3000)
     parser.add_argument("--distances", type=int, default=100)
+    parser.add_argument("--where", action="store_true", help="which part takes how much")
     chosen = parser.parse_args()
-    print(
-        f"{'':<34}{'certified':>11}{'query, k':>13}{'memory':>12}{'first plain':>12}"
-        f"{'plain':>12}{'ratio':>9}{'per k':>9}"
-    )
+    if not chosen.where:
+        print(
+            f"{'':<34}{'certified':>11}{'query, k':>13}{'memory':>12}{'first plain':>12}"
+            f"{'plain':>12}{'ratio':>9}{'per k':>9}"
+        )
     with threadpool_limits(1):
         if chosen.imdb:
             reviews = load_imdb()
@@ -154,6 +183,9 @@ def main() -> None:
             (f"{chosen.records:,} x 2, 128 hidden, k <= {chosen.distances}", (128,)),
         ):
             settings = TrainingSettings(features=2, classes=2, hidden=hidden)
+            if chosen.where:
+                where(name, data.train_rows, data.train_labels, settings, chosen.distances)
+                continue
             sweep(
                 name,
                 data.train_rows,
@@ -163,7 +195,8 @@ def main() -> None:
                 chosen.distances,
                 max(2, chosen.repeats),
             )
-        replacements(33 * chosen.records, 20, min(20, chosen.distances))
+        if not chosen.where:
+            replacements(100 * chosen.records // 3, 20, min(20, chosen.distances))
 
 
 if __name__ == "__main__":

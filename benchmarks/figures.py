@@ -61,7 +61,9 @@ class Figure:
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """What, ours, peer, theirs and ratio, as the table shows them."""
-        ratio = "" if self.ratio is None else f"{self.ratio:.3g}"
+        ratio = ""
+        if self.ratio is not None:
+            ratio = f"{self.ratio:,.0f}" if self.ratio >= 100 else f"{self.ratio:.3g}"
         theirs = "" if self.theirs is None else self._shown(self.theirs)
         return self.what, self._shown(self.ours), self.peer, theirs, ratio
 

@@ -2,7 +2,7 @@
 leases, rows of 10,000 people in one call, and report over a million entries.
 
     python benchmarks/ledger.py [--pairs 2000] [--people 10000] [--entries 1000000]
-        [--workers 16] [--block 100] [--runs 3] [--postgres URL] [--folder FOLDER]
+        [--workers 16] [--block 100] [--runs 3] [--postgres URL] [--folder FOLDER] [--only PART ...]
 
 Claims: at least 300 pairs per second on SQLite with synchronous=NORMAL, one process; 16 workers
 with leases at least 4,320 single reservations per second on one database, and none overspent;
@@ -35,6 +35,7 @@ from reticent.ledger.statements import statement_of
 EVENT = PrivacyEvent("benchmark", Guarantee(1e-6, 0.0, AddRemove()))
 BUDGET = Guarantee(1e5, 0.0, AddRemove())
 PRINCIPALS, SUBJECTS = 20, 50
+PARTS = ("sqlite", "postgres", "report")
 
 
 def pairs_per_second(ledger: Ledger, pairs: int, answers: int = 1) -> tuple[float, float]:
@@ -262,12 +263,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="of the workers")
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
     parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=PARTS,
+        default=PARTS,
+        help="postgres where --postgres names a database",
+    )
+    parser.add_argument(
         "--folder", help="where the files are written; its disk is what FULL measures"
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        for synchronous in ("NORMAL", "FULL"):
+        for synchronous in ("NORMAL", "FULL") if "sqlite" in options.only else ():
             bare = bare_transactions_per_second(
                 folder / f"bare-{synchronous}.db", synchronous, options.pairs
             )
@@ -298,7 +306,7 @@ def main() -> None:
                     options.runs,
                 )
             ledger.close()
-        if options.postgres:
+        if options.postgres and "postgres" in options.only:
             ledger = Ledger.create(options.postgres)
             rate, own = pairs_per_second(ledger, options.pairs)
             print(
@@ -316,6 +324,8 @@ def main() -> None:
                 options.runs,
             )
             ledger.close()
+        if "report" not in options.only:
+            return
         print(f"  the anchor alone: {anchors_per_second(folder / 'state', options.pairs)}")
         print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         fill(folder / "large.db", options.entries)

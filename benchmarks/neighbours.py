@@ -83,16 +83,25 @@ def by_faiss(points: Array, labels: Integers, queries: Array) -> None:
 
 
 def nearest(points: Array, records: Records, queries: Array) -> None:
-    """The figure of the k nearest of all records."""
+    """The figure of the k nearest of all records.
+
+    Raises:
+        AssertionError: the two find records at other distances.
+    """
     search, index = NeighbourSearch(records), faiss.IndexFlatL2(points.shape[1])
     index.add(points)
-    sides = [
-        [seconds(task) / len(queries) for _ in range(3)]
-        for task in (
-            lambda: search.lists(queries, depth=NEIGHBOURS),
-            lambda: index.search(queries, NEIGHBOURS),
-        )
-    ]
+
+    def ours() -> Array:
+        orders = [block.order for block in search.lists(queries, depth=NEIGHBOURS)]
+        return np.concatenate(orders)
+
+    def theirs() -> Array:
+        distances, _ = index.search(queries, NEIGHBOURS)
+        return np.asarray(distances)
+
+    found = ((records.points[ours()] - queries[:, None]) ** 2).sum(axis=2)
+    assert np.array_equal(found, theirs()), "the nearest records of the two are not the same"
+    sides = [[seconds(task) / len(queries) for _ in range(3)] for task in (ours, theirs)]
     Figure.of(
         f"{NEIGHBOURS} nearest of {len(points):,} x {FEATURES}, a query",
         sides[0],

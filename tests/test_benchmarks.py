@@ -20,7 +20,7 @@ from reticent.core.errors import MissingExtra
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
 MAIN = runpy.run_path(str(FOLDER / "__main__.py"))
-HEAVY = ("release", "certify", "runtimes")
+HEAVY = ("release", "certify", "layered", "runtimes")
 """Benchmarks that take long even where they are smallest, beside those that start processes."""
 
 
