@@ -12,11 +12,11 @@ PUBLIC = {
     "reticent": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
         "CertifiedEnsemble "
-        "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
+        "ConvexCertifiedClassifier Identity IndividualKNNClassifier InputPlan LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NoiseAware "
         "NoisyGradientClassifier NoisyGradientRegressor Plan "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
-        "PublicRanges Published RadiusVotesClassifier __version__ load plan"
+        "PublicRanges Published RadiusVotesClassifier __version__ load plan plan_inputs"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "

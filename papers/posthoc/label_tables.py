@@ -35,7 +35,7 @@ from papers.posthoc.seeded_command import (
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
-from reticent.core.checks import count
+from reticent.core.checks import count, positive
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
@@ -233,9 +233,11 @@ def run(
         report: told about training.
 
     Raises:
-        InvalidParameter: ``iterations`` below 1, before anything is made.
+        InvalidParameter: ``iterations`` below 1 or ``table_radius`` that is not above 0, before
+            anything is made.
     """
     count(iterations, name="iterations")
+    positive(table_radius, name="table_radius")
     cells = folder / "label-cells"
     cells.mkdir(parents=True, exist_ok=True)
     embedder = cached_embedder(data, settings, folder, seed=seed, report=report)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reticent.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from reticent.planning import Plan, plan
+    from reticent.planning import InputPlan, Plan, plan, plan_inputs
     from reticent.systems import (
         BetaVAE,
         Calibration,
@@ -48,6 +48,7 @@ __all__ = [
     "ConvexCertifiedClassifier",
     "Identity",
     "IndividualKNNClassifier",
+    "InputPlan",
     "LabelAware",
     "LinearVoteClassifier",
     "MomentClassifier",
@@ -68,12 +69,15 @@ __all__ = [
     "__version__",
     "load",
     "plan",
+    "plan_inputs",
 ]
 
 _ELSEWHERE = {
+    "InputPlan": "reticent.planning",
     "Plan": "reticent.planning",
     "load": "reticent.systems.loading",
     "plan": "reticent.planning",
+    "plan_inputs": "reticent.planning",
 }
 """What is not an estimator, and the module that has it."""
 

@@ -134,7 +134,7 @@ def likeliest_pairs(
         )
         for side in scores
     ]
-    if not np.array_equal(*told):
+    if not np.array_equal(told[0], told[1]):
         pairs.append(Pair(_WITHOUT_NOISE, _side(0), _side(1), None))
     places = [
         query.places(score, query.forest.shares(CodedRows.of(side)))

@@ -19,6 +19,7 @@ from reticent.cli import (
     fit,
     methods,
     plan,
+    plan_inputs,
     power,
     radius,
     schemas,
@@ -66,6 +67,7 @@ app.command()(schemas.schema)
 app.add_typer(audit_app, name="audit")
 app.add_typer(attack_app, name="attack")
 app.command()(plan.plan)
+app.command()(plan_inputs.plan_inputs)
 app.command()(radius.radius)
 app.command()(bundles.certify)
 app.command()(bundles.release)

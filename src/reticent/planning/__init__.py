@@ -1,4 +1,6 @@
-"""Which method to use for labels or a model from private records: ``reticent.plan``."""
+"""Which method to use for labels or a model from private records, ``reticent.plan``; and for
+private inputs, ``reticent.plan_inputs``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reticent.planning.candidates import Candidate, PublicUse, Requirements, all_candidates
+    from reticent.planning.input_plans import InputPlan, InputRow
+    from reticent.planning.inputs import plan_inputs
     from reticent.planning.planner import plan
     from reticent.planning.plans import Plan, PlanRow
     from reticent.planning.tasks import Predictions, StandIns, Task
@@ -22,6 +26,8 @@ else:
                 "all_candidates",
             ),
             "reticent.planning.plans": ("Plan", "PlanRow"),
+            "reticent.planning.input_plans": ("InputPlan", "InputRow"),
+            "reticent.planning.inputs": ("plan_inputs",),
             "reticent.planning.planner": ("plan",),
             "reticent.planning.tasks": ("Predictions", "StandIns", "Task"),
         },
@@ -29,6 +35,8 @@ else:
 
 __all__ = [
     "Candidate",
+    "InputPlan",
+    "InputRow",
     "Plan",
     "PlanRow",
     "Predictions",
@@ -38,4 +46,5 @@ __all__ = [
     "Task",
     "all_candidates",
     "plan",
+    "plan_inputs",
 ]

@@ -17,7 +17,7 @@ from reticent.planning.text import interval, questions, shown_rows
 _ROWS = 12
 _STYLES = ("ours", "label", "best", "published")
 _MARKERS = ("circle", "square", "diamond", "triangle")
-_ANSWERED = (
+ANSWERED = (
     "Every number and picture on this page was computed by the run that wrote it, on public rows "
     "with noise from a seed. Nothing was released."
 )
@@ -44,7 +44,7 @@ def page_of(plan: Plan) -> str:
         title="A plan for private records",
         about="Which method to use at a guarantee, tried on public rows",
         body=body,
-        answered=_ANSWERED,
+        answered=ANSWERED,
     )
 
 
@@ -136,7 +136,7 @@ def _curve(plan: Plan, scoring: Scoring) -> str:
         title="Utility against epsilon",
         x_name="epsilon of everything that is released",
     )
-    return _section("epsilons", "Against epsilon", text, chart)
+    return section("epsilons", "Against epsilon", text, chart)
 
 
 def _answers(plan: Plan, scoring: Scoring) -> str:
@@ -156,10 +156,11 @@ def _answers(plan: Plan, scoring: Scoring) -> str:
         title="Utility against the number of answers",
         x_name="answers at the total of this plan",
     )
-    return _section("answers", "Against the number of answers", text, chart)
+    return section("answers", "Against the number of answers", text, chart)
 
 
-def _section(name: str, head: str, text: str, chart: str) -> str:
+def section(name: str, head: str, text: str, chart: str) -> str:
+    """A heading, a sentence or two, and a chart below."""
     return f"""<section aria-labelledby="{name}-head">
 <h2 id="{name}-head">{head}</h2>
 <p>{escape(text)}</p>
@@ -177,9 +178,33 @@ def _chart(
     x_name: str,
 ) -> str:
     chosen, constant = _lines(plan)
+    return curve_chart(
+        points, scoring, chosen=chosen, constant=constant, name=name, title=title, x_name=x_name
+    )
+
+
+def curve_chart(
+    points: Sequence[Point],
+    scoring: Scoring,
+    *,
+    chosen: Sequence[str],
+    constant: str | None,
+    name: str,
+    title: str,
+    x_name: str,
+) -> str:
+    """A drawing of some methods' points, and its numbers.
+
+    Args:
+        points: of any methods.
+        scoring: what they are worth.
+        chosen: methods that are drawn, the first of them most clearly; as many as there are styles.
+        constant: method that is a level, or None.
+        name, title, x_name: of the drawing.
+    """
     series = []
     shares = []
-    for place, method in enumerate(chosen):
+    for place, method in enumerate(chosen[: len(_STYLES)]):
         own = sorted((point for point in points if point.method == method), key=lambda p: p.at)
         drawn = tuple(
             (point.at, scoring.share(point.utility), 1.96 * _half(point, scoring)) for point in own
@@ -199,9 +224,9 @@ def _chart(
         series[::-1],
         levels,
         title=title,
-        description=f"{plan.scoring} on a scale from 0 to 1 for {', '.join(chosen)}",
+        description=f"{scoring.name} on a scale from 0 to 1 for {', '.join(chosen)}",
         x_name=x_name,
-        y_name=_axis(plan.scoring),
+        y_name=_axis(scoring.name),
         y_range=(max(0.0, floor - 0.05), max(ceiling, floor + 0.05)),
         name=name,
     )
@@ -214,7 +239,7 @@ def _chart(
         for line in series
     ]
     values = sorted({x for line in series for x, _, _ in line.points})
-    table = figure_table(_axis(plan.scoring), x_name, [f"{x:g}" for x in values], rows)
+    table = figure_table(_axis(scoring.name), x_name, [f"{x:g}" for x in values], rows)
     label = f'role="region" aria-label="{escape(title)}" tabindex="0"'
     scrolled = f'<div class="scroll" {label}>{drawing}</div>'
     return f"{scrolled}\n<details><summary>The numbers</summary>{table}</details>"

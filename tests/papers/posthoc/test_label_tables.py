@@ -75,10 +75,12 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "certified slope" in text
 
 
-def test_iterations_below_one_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     settings = {"seed": 0, "radius": 0.5, "epsilons": (1.0,), "report": silent}
     with pytest.raises(InvalidParameter, match="iterations=0: expected"):
         label_tables.run(load("digits"), SMALL, tmp_path / "new", iterations=0, **settings)
+    with pytest.raises(InvalidParameter, match=r"table_radius=0\.0: expected"):
+        label_tables.run(load("digits"), SMALL, tmp_path / "new", table_radius=0.0, **settings)
     assert not (tmp_path / "new").exists()
 
 

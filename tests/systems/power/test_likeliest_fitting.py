@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from reticent import PowerEncoder
+from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.systems import train_server
 from reticent.systems.power.likeliest_fitting import fit_likeliest
 from reticent.systems.power.likeliest_query import LikeliestQuery
@@ -42,7 +43,7 @@ def test_auto_takes_it_where_no_noisy_number_tells_labels_apart(tmp_path) -> Non
     """Noise of the size of a square hides it; a forest knows it, and one bit says which."""
     fitted = encoder(radius=0.19, hidden=(8, 8), epochs=1, outputs=1).fit(*table(1_500, seed=0))
     assert isinstance(fitted.query_, LikeliestQuery)
-    assert fitted.query_.plan.candidates == 2
+    assert (fitted.mechanism_, fitted.query_.plan.candidates) == ("clear-code", 2)
     private, wanted = table(3_000, seed=1)
     released = fitted.simulate(private, seed=0).values
     server = train_server("boosted", released[:1_500], wanted[:1_500], seed=0)
@@ -52,6 +53,15 @@ def test_auto_takes_it_where_no_noisy_number_tells_labels_apart(tmp_path) -> Non
     assert loaded.guarantee == fitted.guarantee
     assert np.array_equal(loaded.simulate(private[:50], seed=0).values, released[:50])
     assert loaded.card().to_markdown() == fitted.card().to_markdown()
+
+
+def test_a_radius_is_asked_for_before_anything_is_trained() -> None:
+    with pytest.raises(InvalidParameter, match="nothing is free"):
+        encoder(radius=None, mechanism="clear-code").fit(*table(50, seed=0))
+    with pytest.raises(InvalidParameter, match=r"radius=1\.0"):
+        encoder(radius=1.0, mechanism="clear-code").fit(*table(50, seed=0))
+    with pytest.raises(NotFittedYet):
+        _ = encoder().mechanism_
 
 
 def test_how_often_the_forest_is_right_is_counted_on_rows_it_did_not_learn_from() -> None:

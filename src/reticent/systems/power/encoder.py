@@ -516,6 +516,17 @@ class PowerEncoder(
             )
         return query.mechanism.matrix
 
+    @property
+    def mechanism_(self) -> str:
+        """The mechanism that answers, one of those that ``mechanism`` may name; "published" in
+        published mode.
+
+        Raises:
+            NotFittedYet: before ``fit``.
+        """
+        query = self._fitted()
+        return "published" if isinstance(query, PublishedQuery) else query.plan.mechanism
+
     def _fitted(
         self,
     ) -> PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery:

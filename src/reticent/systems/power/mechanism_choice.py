@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput
 from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.protected_query import NOISY, ProtectedQuery
 from reticent.systems.power.protection import (
     LARGEST_SHARED_RADIUS,
     AttributeRadii,
@@ -36,18 +36,14 @@ ANY_TWO_RECORDS = ("score-code", "code")
 """What "auto" compares where any two records are neighbours. Noise on vectors would have to cover
 the diameter of the encoded box; it stays available by name."""
 
-SMALL_NOISE = 0.2
-"""Scale of the noise on one score, in units in which no attribute's range is wider than 1, up to
-which "auto" leaves codes out where something is free."""
-
 
 def compared(plan: PowerPlan, schema: TabularSchema) -> tuple[str, ...]:
     """What "auto" compares for the budget and the radius of ``plan``.
 
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
-    the scores of the protected ones do with the same noise what it does, and more. Where noise is
-    small besides, so are the codes, which hide any two records and say nothing that is free: their
-    training would take a third of the time of them all.
+    the scores of the protected ones do with the same noise what it does, and more. So are, within
+    an l2 radius, the codes: "clear-code" hides what they hide but for what is free, and says that
+    (docs/power.md has what was measured).
     """
     radius = plan.radius
     if radius is None:
@@ -56,10 +52,9 @@ def compared(plan: PowerPlan, schema: TabularSchema) -> tuple[str, ...]:
         return (*ANY_TWO_RECORDS, *PROTECTED)
     gaussian = ("gaussian",) if plan.delta else ()
     if radius > LARGEST_SHARED_RADIUS or not len(Protection(schema, radius).free):
-        protected = PROTECTED if radius <= LARGEST_SHARED_RADIUS else ()
+        protected = NOISY if radius <= LARGEST_SHARED_RADIUS else ()
         return (*protected, "k-norm-l2", *ANY_TWO_RECORDS, *gaussian)
-    codes = ANY_TWO_RECORDS if radius / plan.epsilon > SMALL_NOISE else ()
-    return (*PROTECTED, *codes, *gaussian)
+    return (*PROTECTED, *gaussian)
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,7 @@ class Forest:
     @property
     def classes(self) -> int:
         """Number of classes."""
-        return self.table.shape[1]
+        return int(self.table.shape[1])
 
     @cached_property
     def depth(self) -> int:

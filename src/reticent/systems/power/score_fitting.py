@@ -45,6 +45,9 @@ MOST_LOST = 0.005
 """Accuracy that a code chosen by information may lose against the best one by it, where so little
 is more than chance: see ``nearly_as_accurate``."""
 
+_EXCUSED = 0.5
+"""Standard errors of a difference in accuracy that count as none."""
+
 _ASKED = ("information", "accuracy", "auc")  # what codes are made for, of which information chooses
 LEAST_ROWS = 50
 """Public rows in a bin, at least, where bins are equal parts of them."""
@@ -167,7 +170,7 @@ def best_score_code(
 
 def nearly_as_accurate(codes: Sequence[ScoreCode]) -> list[ScoreCode]:
     """Codes that information may choose among: those whose accuracy is next to that of the most
-    accurate one, less than ``MOST_LOST`` or a standard error of the difference below it.
+    accurate one, at most ``MOST_LOST`` or half a standard error of the difference below it.
 
     Information alone gives up any accuracy for a little more of it, and on few rows the code that
     looks most accurate is that by chance.
@@ -181,7 +184,7 @@ def nearly_as_accurate(codes: Sequence[ScoreCode]) -> list[ScoreCode]:
         code
         for code in codes
         if best.channel.scores.accuracy - code.channel.scores.accuracy
-        <= max(MOST_LOST, float((best.right - code.right).std()) / rows)
+        <= max(MOST_LOST, _EXCUSED * float((best.right - code.right).std()) / rows)
     ]
 
 

@@ -1,0 +1,513 @@
+"""``reticent.plan_inputs``: which release of a private input to use, where the input itself is to
+be protected.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from reticent.core.checks import positive, probability
+from reticent.core.errors import CalibrationFailed, InvalidInput, InvalidParameter, MissingExtra
+from reticent.core.guarantees import Guarantee
+from reticent.core.seeds import training_seed
+from reticent.noise import SeededSampler
+from reticent.planning.input_plans import InputPlan, InputRow
+from reticent.planning.planner import SECONDS, standard_errors
+from reticent.planning.plans import Point
+from reticent.planning.scoring import Scoring, scoring_of
+from reticent.planning.survey import Report
+from reticent.planning.tasks import Array, Integers, Predictions
+from reticent.systems.power.channels import randomised_response
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.protection import AttributeRadii
+from reticent.systems.power.query import PROTECTED, neighbours_within
+from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.servers import Server, train_server
+from reticent.systems.record_labels import record_labels
+from reticent.tables.schema import TabularSchema
+
+Radius = float | Mapping[str, float] | None
+
+_LEAST_ROWS = 100
+_SPLITS = 3
+_DRAWS = 4
+_CURVE = (0.3, 3.0)
+_CHOSEN_BY = {"accuracy": "accuracy", "balanced_accuracy": "balanced_accuracy", "roc_auc": "auc"}
+"""What ``PowerEncoder`` chooses by, for our criteria; proper scores are information to it."""
+
+
+@dataclass(frozen=True)
+class InputTask:
+    """What is wanted for every single input, in public things only.
+
+    Attributes:
+        epsilon, delta: of one released input.
+        radius: as of ``PowerEncoder``; None for any two rows.
+        schema: of the rows.
+        scoring: name of the criterion.
+        seed: of training.
+    """
+
+    epsilon: float
+    delta: float
+    radius: Radius
+    schema: TabularSchema
+    scoring: str
+    seed: int
+
+    @property
+    def chosen_by(self) -> str:
+        """The criterion of ``PowerEncoder`` that is nearest."""
+        return _CHOSEN_BY.get(self.scoring, "information")
+
+
+@dataclass(frozen=True, eq=False)
+class Thirds:
+    """Public rows in three parts, of which each plays one role.
+
+    Attributes:
+        learned, released, scored: tables; what a release is learned from, what a server learns
+            from once it is released, and what is predicted from releases.
+        learned_y, released_y, scored_y: labels, 0 to classes - 1.
+        prepared: what was computed from ``learned`` already.
+    """
+
+    learned: npt.NDArray[Any]
+    learned_y: Integers
+    released: npt.NDArray[Any]
+    released_y: Integers
+    scored: npt.NDArray[Any]
+    scored_y: Integers
+    prepared: dict[str, Any] = field(default_factory=dict)
+
+
+class InputMethod(ABC):
+    """A way to release something about a private input.
+
+    Attributes:
+        name: in a few words.
+        line: what leaves, in one line.
+        slow: whether it is tried after the others.
+    """
+
+    name: str
+    line: str
+    slow: bool = False
+
+    @abstractmethod
+    def fits(self, task: InputTask) -> bool:
+        """Whether the method exists at this guarantee."""
+
+    @abstractmethod
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+        """Probabilities of labels, shape (q, classes), that a server gives ``parts.scored``, for
+        several draws of the noise.
+        """
+
+    @abstractmethod
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        """Of the estimator; empty where there is none."""
+
+    @abstractmethod
+    def estimator(self, task: InputTask) -> Any:
+        """Unfitted, or None where this package has the method to compare with only."""
+
+
+@dataclass(frozen=True)
+class Majority(InputMethod):
+    """The label shares of public rows, whatever the input: releases nothing."""
+
+    name: str = "majority"
+    line: str = "nothing leaves; every answer is that of the public label shares"
+
+    def fits(self, task: InputTask) -> bool:
+        """Always."""
+        return True
+
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+        """See ``InputMethod``."""
+        shares = (np.bincount(parts.learned_y, minlength=classes) + 1.0 / classes) / (
+            len(parts.learned_y) + 1.0
+        )
+        return [np.tile(shares, (len(parts.scored), 1))]
+
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        """None."""
+        return {}
+
+    def estimator(self, task: InputTask) -> Any:
+        """None."""
+        return None
+
+
+@dataclass(frozen=True)
+class LabelResponse(InputMethod):
+    """Randomised response on the label that a booster of public rows gives the input.
+
+    Args:
+        at_prevalence: whether it is the label whose probability exceeds its share the most, and
+            not the likeliest.
+    """
+
+    at_prevalence: bool = False
+    name: str = "randomised response"
+    line: str = "a booster's label, by randomised response"
+
+    def fits(self, task: InputTask) -> bool:
+        """Always: it hides any two inputs from each other, hence those within a radius."""
+        return True
+
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+        """See ``InputMethod``."""
+        if "booster" not in parts.prepared:
+            model = HistGradientBoostingClassifier(random_state=task.seed)
+            model.fit(task.schema.encode(parts.learned), parts.learned_y)
+            shares = np.bincount(parts.learned_y, minlength=classes) / len(parts.learned_y)
+            parts.prepared["booster"] = (
+                [
+                    _columns(model.predict_proba(task.schema.encode(rows)), model.classes_, classes)
+                    for rows in (parts.released, parts.scored)
+                ],
+                shares,
+            )
+        chances, shares = parts.prepared["booster"]
+        weights = 1.0 / np.maximum(shares, 1e-9) if self.at_prevalence else np.ones(classes)
+        channel = randomised_response(classes, epsilon=task.epsilon)
+        released, scored = (channel[(found * weights).argmax(axis=1)] for found in chances)
+        outputs, answers = np.eye(classes), []
+        for draw in range(_DRAWS):
+            sampler = SeededSampler(_DRAWS * task.seed + draw)
+            server = train_server(
+                "channel",
+                outputs[sampler.categorical(released)],
+                parts.released_y,
+                seed=task.seed,
+                channel=channel,
+            )
+            answers.append(_served(server, outputs[sampler.categorical(scored)], classes))
+        return answers
+
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        """For naming only: there is no estimator."""
+        return {"at_prevalence": True} if self.at_prevalence else {}
+
+    def estimator(self, task: InputTask) -> Any:
+        """None: ``PowerEncoder`` has bins of a score, of which two labels are a special case."""
+        return None
+
+
+@dataclass(frozen=True)
+class Encoder(InputMethod):
+    """``PowerEncoder`` with one of its mechanisms."""
+
+    mechanism: str
+    name: str
+    line: str
+    slow: bool = False
+
+    def fits(self, task: InputTask) -> bool:
+        """What reads unprotected attributes as they are takes a radius that leaves some."""
+        return self.mechanism not in PROTECTED or task.radius is not None
+
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+        """See ``InputMethod``."""
+        encoder = self.estimator(task).fit(parts.learned, parts.learned_y)
+        codes = isinstance(encoder.query_, ScoreCodeQuery)
+        answers = []
+        for draw in range(_DRAWS if codes else 1):
+            released, scored = (
+                np.asarray(encoder.simulate(rows, seed=_DRAWS * task.seed + 2 * draw + side).values)
+                for side, rows in enumerate((parts.released, parts.scored))
+            )
+            server = train_server(
+                "channel" if codes else "boosted",
+                released,
+                parts.released_y,
+                seed=task.seed,
+                channel=encoder.channel_ if codes else None,
+            )
+            answers.append(_served(server, scored, classes))
+        return answers
+
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        """Of ``PowerEncoder``, beside guarantee and schema."""
+        return {"mechanism": self.mechanism, "scoring": task.chosen_by}
+
+    def estimator(self, task: InputTask) -> Any:
+        """``PowerEncoder``, unfitted."""
+        return PowerEncoder(
+            epsilon=task.epsilon,
+            delta=task.delta,
+            radius=task.radius,
+            schema=task.schema,
+            random_state=task.seed,
+            **self.settings(task),
+        )
+
+
+METHODS: tuple[InputMethod, ...] = (
+    Majority(),
+    LabelResponse(),
+    LabelResponse(at_prevalence=True),
+    Encoder("score-code", "score codes", "one of a few outputs, by bins of a public score"),
+    Encoder("clear-noise", "clear + noise", "unprotected columns, and protected ones with noise"),
+    Encoder(
+        "score-noise",
+        "score + noise",
+        "unprotected columns, and a public score with noise",
+        slow=True,
+    ),
+    Encoder("auto", "auto", "whatever PowerEncoder finds best, networks included", slow=True),
+)
+"""All that are tried, quick ones first."""
+
+
+def plan_inputs(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    schema: TabularSchema,
+    epsilon: float,
+    delta: float,
+    radius: Radius = None,
+    scoring: str = "information",
+    epsilons: Sequence[float] | None = None,
+    methods: Sequence[InputMethod] = METHODS,
+    seconds: float = SECONDS,
+    random_state: Any = None,
+    report: Report | None = None,
+) -> InputPlan:
+    """The releases of one private input that fit at a guarantee, tried on public rows, and the one
+    to take.
+
+    A third of the public rows teaches a release, a server learns labels from what is released of
+    another third, and predicts those of the last third from what is released of it; the thirds take
+    turns. Servers know the channel of codes. No private row is asked for, so a plan costs nothing.
+
+    Guarantee:
+        None is needed: everything follows from public rows and public arguments. The winner states
+        its own guarantee once it is fitted.
+
+    Args:
+        X: shape (m, columns), *public* rows as ``schema`` describes them, an array or a data frame.
+        y: shape (m,), their labels.
+        schema: public description of the columns.
+        epsilon: of one released input, above 0.
+        delta: of one released input, in [0, 1).
+        radius: as of ``PowerEncoder``: None for any two rows, a number, or a radius for every
+            attribute.
+        scoring: "information", "log_loss", "brier", "accuracy", "balanced_accuracy" or "roc_auc".
+        epsilons: further totals for the page's curve; None for .3 and 3 times ``epsilon``.
+        methods: what is tried.
+        seconds: time limit, above 0; what is not begun then is named in ``left_out``.
+        random_state: seed of splits, training and simulated noise; None for the operating system.
+        report: told after every trial.
+
+    Returns:
+        An ``InputPlan``: rows with joint standard errors, warnings, and ``estimator``, the winner.
+
+    Raises:
+        InvalidInput, InvalidParameter, UnknownName: arguments that do not fit; nothing is tried.
+
+    Example:
+        >>> from reticent.datasets import load_adult_sample
+        >>> from reticent.tables import adult_schema
+        >>> table = load_adult_sample()
+        >>> found = plan_inputs(
+        ...     table.train_rows[:600], table.train_labels[:600], schema=adult_schema(),
+        ...     epsilon=2.0, delta=0.0, random_state=0, methods=METHODS[:2], epsilons=[1.0],
+        ... )
+        >>> [row.method for row in found.rows]
+        ['randomised response', 'majority']
+
+    References:
+        - Warner (1965), "Randomized response: a survey technique for eliminating evasive answer
+          bias", doi:10.1080/01621459.1965.10480775.
+        - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
+          arXiv:1407.1338, which codes are worth most.
+
+    See Also:
+        reticent.plan: where training records are protected, and not inputs.
+        reticent.PowerEncoder: the estimator of most winners.
+    """
+    criterion = scoring_of(scoring)
+    if not isinstance(schema, TabularSchema):
+        raise InvalidParameter(f"schema: expected a TabularSchema, got {type(schema).__name__}")
+    table = schema.rows(X, name="X")
+    if len(table) < _LEAST_ROWS:
+        raise InvalidInput(f"X: expected at least {_LEAST_ROWS} public rows, got {len(table)}")
+    classes, labels = record_labels(y, len(table), "observed")
+    guarantee = Guarantee(
+        positive(epsilon, name="epsilon"),
+        probability(delta, name="delta"),
+        neighbours_within(_checked_radius(radius, schema), schema),
+    )
+    limit, seed = positive(seconds, name="seconds"), training_seed(random_state)
+    curve = [positive(value, name="epsilons") for value in epsilons or ()] or [
+        factor * epsilon for factor in _CURVE
+    ]
+    tasks = [
+        InputTask(value, delta, radius, schema, scoring, seed)
+        for value in dict.fromkeys([float(epsilon), *curve])
+    ]
+    parts = _thirds(table, labels, seed)
+    tried = _Trials(criterion, len(classes), limit, report)
+    ordered = sorted((m for m in methods if m.fits(tasks[0])), key=lambda method: method.slow)
+    tried.run(ordered, tasks, parts)
+    for method in methods:
+        if method not in ordered:
+            tried.left_out.append((method.name, "needs a radius that leaves something free"))
+    if not tried.scores:
+        raise InvalidInput(
+            f"methods, seconds={seconds!r}: nothing was finished; expected methods that fit, and "
+            "more time"
+        )
+    return _planned(tried, tasks, guarantee, criterion, len(table), tuple(classes.tolist()))
+
+
+@dataclass
+class _Trials:
+    """Scores of every method that was finished, shape (tasks, splits)."""
+
+    scoring: Scoring
+    classes: int
+    seconds: float
+    report: Report | None
+    begun: float = field(default_factory=time.monotonic)
+    scores: dict[InputMethod, Array] = field(default_factory=dict)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.begun
+
+    def run(
+        self, methods: Sequence[InputMethod], tasks: Sequence[InputTask], parts: list[Thirds]
+    ) -> None:
+        """Tries all methods at the wanted total, then at others, as long as there is time."""
+        alive = list(methods)
+        self.scores = {method: np.full((len(tasks), len(parts)), np.nan) for method in methods}
+        for place, task in enumerate(tasks):
+            for method in list(alive):
+                why = self._tried(method, place, task, parts)
+                if why:
+                    alive.remove(method)
+                    self.left_out.append((method.name, why))
+                if why and place == 0:
+                    del self.scores[method]
+
+    def _tried(self, method: InputMethod, place: int, task: InputTask, parts: list[Thirds]) -> str:
+        """Fills in one row of a method's scores; or says why it did not."""
+        found = np.empty(len(parts))
+        for at, thirds in enumerate(parts):
+            if self.spent > self.seconds:
+                return f"no time at epsilon={task.epsilon:g} within {self.seconds:g} s"
+            try:
+                answers = method.answers(task, thirds, self.classes)
+            except (CalibrationFailed, InvalidParameter, MissingExtra) as error:
+                return str(error)
+            found[at] = np.mean([self._score(answer, thirds) for answer in answers])
+            if self.report is not None:
+                self.report(method.name, at + 1, len(parts), -float(found[at]))
+        self.scores[method][place] = found
+        return ""
+
+    def _score(self, probabilities: Array, parts: Thirds) -> float:
+        weights = np.ones(self.classes)
+        if self.scoring.name == "balanced_accuracy":
+            weights = 1.0 / np.maximum(np.bincount(parts.learned_y, minlength=self.classes), 1.0)
+        labels = (probabilities * weights).argmax(axis=1)
+        found = Predictions(labels, probabilities)
+        return self.scoring.of(found, parts.scored_y, classes=self.classes)
+
+
+def _planned(
+    tried: _Trials,
+    tasks: Sequence[InputTask],
+    guarantee: Guarantee,
+    scoring: Scoring,
+    rows: int,
+    labels: tuple[Any, ...],
+) -> InputPlan:
+    methods = list(tried.scores)
+    table = np.stack([tried.scores[method][0] for method in methods])
+    means, errors = table.mean(axis=1), standard_errors(table)
+    order = np.argsort(-means, kind="stable")
+    joint = standard_errors(table[order[0]] - table)
+    found = tuple(
+        InputRow(
+            method=methods[at].name,
+            line=methods[at].line,
+            settings=methods[at].settings(tasks[0]),
+            utility=float(means[at]),
+            error=float(errors[at]),
+            behind=float(means[order[0]] - means[at]),
+            behind_error=float(joint[at]),
+            make=_maker(methods[at], tasks[0]),
+        )
+        for at in order
+    )
+    curve: list[Point] = []
+    for place, task in enumerate(tasks):
+        for method, scores in tried.scores.items():
+            if np.isnan(scores[place]).any():
+                continue
+            value = float(scores[place].mean())
+            error = float(standard_errors(scores[place][None, :])[0])
+            best = [p for p in curve if (p.at, p.method) == (task.epsilon, method.name)]
+            if best and best[0].utility >= value:
+                continue
+            curve = [p for p in curve if p not in best]
+            curve.append(Point(task.epsilon, method.name, value, error))
+    return InputPlan(
+        guarantee=guarantee,
+        scoring=scoring.name,
+        labels=labels,
+        n_public=rows,
+        rows=found,
+        curve=tuple(sorted(curve, key=lambda point: (point.method, point.at))),
+        left_out=tuple(tried.left_out),
+        seconds=tried.spent,
+    )
+
+
+def _maker(method: InputMethod, task: InputTask) -> Callable[[], Any]:
+    return lambda: method.estimator(task)
+
+
+def _thirds(table: npt.NDArray[Any], labels: Integers, seed: int) -> list[Thirds]:
+    """Three turns of three parts, each with about its share of every label."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    parts = [np.sort(order[at::_SPLITS]) for at in range(_SPLITS)]
+    return [
+        Thirds(table[a], labels[a], table[b], labels[b], table[c], labels[c])
+        for a, b, c in (parts[turn:] + parts[:turn] for turn in range(_SPLITS))
+    ]
+
+
+def _served(server: Server, released: Array, classes: int) -> Array:
+    return _columns(server.predict_proba(released), server.classes, classes)
+
+
+def _columns(found: Array, known: npt.NDArray[Any], classes: int) -> Array:
+    """Probabilities with a column for every label, those that a model never saw included."""
+    table = np.zeros((len(found), classes))
+    table[:, known.astype(np.int64)] = found
+    return table
+
+
+def _checked_radius(radius: Radius, schema: TabularSchema) -> float | AttributeRadii | None:
+    """As ``neighbours_within`` takes it; refuses names that the schema has not."""
+    if isinstance(radius, Mapping):
+        return AttributeRadii.of(radius, schema)
+    return None if radius is None else positive(radius, name="radius")

@@ -1,0 +1,92 @@
+"""`reticent plan-inputs` reads public rows and prints which release of an input to take."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from reticent.planning import inputs
+from reticent.tables import Numeric, TabularSchema
+
+WANTED = ("--epsilon", 2, "--delta", 0, "--seed", 0)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A table, its schema, and the quickest methods."""
+    quick = [
+        method for method in inputs.METHODS if method.name in ("majority", "randomised response")
+    ]
+    monkeypatch.setattr(
+        inputs.plan_inputs,
+        "__kwdefaults__",
+        {**inputs.plan_inputs.__kwdefaults__, "methods": quick},
+    )
+    rng = np.random.default_rng(0)
+    ages = rng.uniform(0, 100, 240)
+    doses = rng.uniform(0, 10, 240)
+    lines = ["age,dose,kind,note"]
+    lines += [
+        f"{age:.4g},{dose:.4g},{'ill' if age > 50 else 'well'},n"
+        for age, dose in zip(ages, doses, strict=True)
+    ]
+    (tmp_path / "public.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    schema = TabularSchema((Numeric("age", 0, 100), Numeric("dose", 0, 10)))
+    schema.write(tmp_path / "schema.json")
+    return tmp_path
+
+
+def words(place, *more):
+    return (
+        *("plan-inputs", place / "public.csv", "--target", "kind", "--ignore-column", "note"),
+        *("--schema", place / "schema.json", *WANTED, *more),
+    )
+
+
+def test_a_csv_file_from_end_to_end(place, command):
+    page = place / "plan.html"
+    answer = command(*words(place, "--page", page))
+    assert answer.status == 0, answer.err
+    assert "Take: randomised response" in answer.out
+    assert f"Open {page}" in answer.out
+    assert "only to compare with" not in answer.out  # nothing here has an estimator
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert command(*words(place, "--page", page)).status == 2
+
+
+def test_radii_and_json(place, command):
+    answer = command(*words(place, "--attribute-radius", "age=5", "--json"))
+    assert answer.status == 0, answer.err
+    found = json.loads(answer.out)
+    assert found["protects"] == "inputs"
+    assert found["guarantee"]["adjacency"]["type"] == "Neighborhood"
+    assert {row["method"] for row in found["rows"]} == {"randomised response", "majority"}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--attribute-radius", "age"), "expected NAME=R"),
+        (("--attribute-radius", "weight=3"), "no such attribute"),
+        (("--attribute-radius", "age=nan"), "expected NAME=R"),
+        (("--attribute-radius", "age=1", "--radius", 1), "expected one of them"),
+        (("--radius", -1), "radius"),
+        (("--scoring", "f1"), "f1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(place, command, more, message):
+    answer = command(*words(place, *more))
+    assert answer.status != 0
+    assert message in answer.err
+    assert answer.out == ""
+
+
+def test_privacy_has_no_default(place, command):
+    given = [*map(str, words(place))]
+    for missing in ("--epsilon", "--delta", "--schema", "--target"):
+        at = given.index(missing)
+        answer = command(*given[:at], *given[at + 2 :])
+        assert answer.status == 2
+        assert missing in answer.err

@@ -1,0 +1,195 @@
+"""Plans for private inputs: what is ranked, why, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reticent
+from reticent.core import Replace
+from reticent.core.errors import CalibrationFailed, InvalidInput, InvalidParameter, UnknownName
+from reticent.planning.inputs import (
+    METHODS,
+    InputMethod,
+    InputTask,
+    LabelResponse,
+    Majority,
+    Thirds,
+    _thirds,
+    plan_inputs,
+)
+from reticent.systems import PowerEncoder
+from reticent.tables import Categorical, Numeric, TabularSchema
+from tests.demos.conftest import open_page, read_page  # noqa: F401
+
+RNG = np.random.default_rng(0)
+SCHEMA = TabularSchema(
+    (Numeric("age", 0, 100), Numeric("dose", 0, 10), Categorical("ward", ("a", "b")))
+)
+ROWS = np.empty((900, 3), dtype=object)
+ROWS[:, 0], ROWS[:, 1] = RNG.uniform(0, 100, 900), RNG.uniform(0, 10, 900)
+ROWS[:, 2] = np.where(RNG.random(900) < 0.5, "a", "b")
+LABELS = np.where((ROWS[:, 0].astype(float) > 50) ^ (RNG.random(900) < 0.05), "ill", "well")
+GIVEN: dict[str, Any] = {"schema": SCHEMA, "delta": 0.0, "random_state": 0}
+
+
+@dataclass(frozen=True)
+class Known(InputMethod):
+    """Predicts the truth with a fixed probability, whatever epsilon is."""
+
+    right: float
+    name: str = "known <b>"
+    line: str = "nothing"
+    there: bool = False
+    slow: bool = False
+    fails: bool = False
+
+    def fits(self, task: InputTask) -> bool:
+        return True
+
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[np.ndarray]:
+        if self.fails:
+            raise CalibrationFailed("no noise fits")
+        found = np.full((len(parts.scored), classes), (1 - self.right) / (classes - 1))
+        found[np.arange(len(found)), parts.scored_y] = self.right
+        return [found]
+
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        return {"right": self.right}
+
+    def estimator(self, task: InputTask) -> Any:
+        return ("estimator", task.epsilon) if self.there else None
+
+
+def test_thirds_share_no_row_and_take_turns() -> None:
+    labels = np.arange(90) % 3 == 0
+    turns = _thirds(np.arange(90)[:, None], labels.astype(np.int64), seed=1)
+    for parts in turns:
+        together = np.concatenate([parts.learned, parts.released, parts.scored]).ravel()
+        assert sorted(together) == list(range(90))
+        assert parts.scored_y.sum() == 10
+        assert np.array_equal(parts.scored_y, labels[parts.scored.ravel()])
+    assert sorted(np.concatenate([parts.scored.ravel() for parts in turns])) == list(range(90))
+
+
+def test_randomised_response_is_worth_what_its_formula_says() -> None:
+    """A booster that is right in 95 of 100 cases, and keeps its side with e / (1 + e)."""
+    kept = np.e / (1 + np.e)
+    found = plan_inputs(
+        ROWS, LABELS, epsilon=1.0, scoring="accuracy", methods=[LabelResponse()], **GIVEN
+    )
+    expected = 0.93 * kept + 0.07 * (1 - kept)
+    assert found.rows[0].utility == pytest.approx(expected, abs=0.06)
+    at = {point.at: point.utility for point in found.curve}
+    assert list(at) == [0.3, 1.0, 3.0]
+    assert at[0.3] < at[1.0] < at[3.0]
+
+
+def test_codes_beat_the_majority_and_the_winner_is_an_estimator() -> None:
+    found = plan_inputs(ROWS, LABELS, epsilon=2.0, epsilons=[2.0], methods=METHODS[:4], **GIVEN)
+    assert found.guarantee.adjacency == Replace(1)
+    assert {row.method for row in found.rows} == {"majority", "randomised response", "score codes"}
+    assert found.rows[-1].method == "majority"
+    winner = found.estimator
+    assert isinstance(winner, PowerEncoder)
+    fitted = winner.fit(ROWS, LABELS)
+    assert fitted.guarantee == found.guarantee
+    codes = next(row for row in found.rows if row.method == "score codes")
+    assert codes.utility > 0.15
+    assert not any("majority" in warning for warning in found.warnings)
+
+
+def test_a_radius_brings_in_what_reads_free_columns() -> None:
+    radius = {"age": 1.0, "dose": np.inf, "ward": 0.0}
+    clear = [method for method in METHODS if method.name == "clear + noise"]
+    kept = plan_inputs(
+        ROWS[:180],
+        LABELS[:180],
+        epsilon=1.0,
+        epsilons=[1.0],
+        radius=radius,
+        methods=[Majority(), *clear],
+        **GIVEN,
+    )
+    assert {row.method for row in kept.rows} == {"majority", "clear + noise"}
+    assert kept.estimator.radius == radius
+    assert "age" in kept.guarantee.describe() or "attribute" in kept.guarantee.describe()
+    anything = plan_inputs(ROWS, LABELS, epsilon=1.0, methods=[Majority(), *clear], **GIVEN)
+    assert anything.left_out == (("clear + noise", "needs a radius that leaves something free"),)
+
+
+def test_rows_are_ranked_and_warnings_follow() -> None:
+    methods = [
+        Majority(),
+        Known(0.9, there=True),
+        Known(0.95, name="for comparison"),
+        Known(0.5, name="broken", fails=True),
+    ]
+    found = plan_inputs(ROWS, LABELS, epsilon=1.0, methods=methods, **GIVEN)
+    assert [row.method for row in found.rows] == ["for comparison", "known <b>", "majority"]
+    assert found.winner.method == "known <b>"
+    assert found.estimator == ("estimator", 1.0)
+    assert found.left_out == (("broken", "no noise fits"),)
+    assert any("only to compare with" in warning for warning in found.warnings)
+    assert found.rows[1].behind == pytest.approx(np.log(0.95 / 0.9))
+    assert found.telling_apart_cap == pytest.approx(np.e / (1 + np.e))
+    alone = plan_inputs(ROWS, LABELS, epsilon=1.0, methods=methods[:1], **GIVEN)
+    assert alone.estimator is None
+    assert any("beats the majority" in warning for warning in alone.warnings)
+    text = found.table()
+    assert "Take: known <b> (right=0.9)" in text
+    assert "- broken: no noise fits" in text
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["winner"] == "known <b> (right=0.9)"
+    assert len(plain["by_epsilon"]) == 9
+
+
+def test_what_has_no_time_is_named() -> None:
+    with pytest.raises(InvalidInput, match="more time"):
+        plan_inputs(ROWS, LABELS, epsilon=1.0, seconds=1e-9, methods=[Known(0.9)], **GIVEN)
+
+
+def test_the_page_is_whole_and_loads_nothing(tmp_path, read_page) -> None:  # noqa: F811
+    found = plan_inputs(
+        ROWS, LABELS, epsilon=1.0, methods=[Majority(), Known(0.9, there=True)], **GIVEN
+    )
+    path = found.page(tmp_path / "plan.html")
+    html = path.read_text(encoding="utf-8")
+    assert "script" not in {tag for tag, _ in read_page(html)}
+    assert html.count('<svg class="chart"') == 1
+    assert "known &lt;b&gt;" in html
+    assert "known <b>" not in html
+    assert "73.1" in html
+    with pytest.raises(InvalidInput):
+        found.page(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"epsilon": 0.0}, InvalidParameter),
+        ({"delta": 1.0}, InvalidParameter),
+        ({"radius": -1.0}, InvalidParameter),
+        ({"radius": {"age": 1.0}}, InvalidParameter),
+        ({"schema": (0, 1)}, InvalidParameter),
+        ({"scoring": "f1"}, UnknownName),
+        ({"seconds": 0.0}, InvalidParameter),
+        ({"epsilons": [-1.0]}, InvalidParameter),
+        ({"X": ROWS[:50], "y": LABELS[:50]}, InvalidInput),
+        ({"y": LABELS[:50]}, InvalidInput),
+        ({"y": np.full(900, "ill")}, InvalidInput),
+        ({"methods": []}, InvalidInput),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(changes: dict[str, Any], error: type) -> None:
+    given = {"X": ROWS, "y": LABELS, "epsilon": 1.0, "methods": [Majority()], **GIVEN, **changes}
+    with pytest.raises(error):
+        plan_inputs(given.pop("X"), given.pop("y"), **given)
+
+
+def test_it_is_a_public_name() -> None:
+    assert reticent.plan_inputs is plan_inputs
