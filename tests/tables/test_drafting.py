@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
@@ -95,6 +95,9 @@ def test_arrays_and_unknown_names_are_refused() -> None:
         lambda pair: abs(pair[0] - pair[1]) > 1e-6
     )
 )
+@example(ends=(5e-324, -100.0))
+@example(ends=(-5e-324, 100.0))
+@example(ends=(0.1, 0.3 + 1e-16))
 def test_ranges_are_rounded_outward_and_not_far(ends: tuple[float, float]) -> None:
     low, high = min(ends), max(ends)
     lower, upper = outward(low, high)

@@ -166,9 +166,16 @@ def outward(lower: float, upper: float) -> tuple[float, float]:
     """
     digits = 1 - math.floor(math.log10(upper - lower))
     scale = 10.0 ** abs(digits)
-    if digits >= 0:
-        return math.floor(lower * scale) / scale, math.ceil(upper * scale) / scale
-    return math.floor(lower / scale) * scale, math.ceil(upper / scale) * scale
+
+    def end(steps: int) -> float:
+        return steps / scale if digits >= 0 else steps * scale
+
+    first, last = (
+        round_to_step(value * scale if digits >= 0 else value / scale)
+        for value, round_to_step in ((lower, math.floor), (upper, math.ceil))
+    )
+    # The products are rounded themselves, and the least numbers to 0.
+    return end(first - (end(first) > lower)), end(last + (end(last) < upper))
 
 
 def outward_dates(first: datetime, last: datetime) -> tuple[str, str]:
