@@ -191,12 +191,12 @@ def fill(path: Path, entries: int) -> None:
     for position, (account, _, _) in enumerate(accounts):
         extra = calls // len(accounts) + (position < calls % len(accounts))
         connection.execute(
-            "UPDATE accounts SET spent_epsilon = spent_epsilon + ?1, answers = answers + ?1, "
-            "reservations = reservations + ?1,"
-            " commits = commits + ?1, last_at = (SELECT max(at) FROM entries WHERE account_id "
-            "= ?2 AND action = 'reserve')"
-            " WHERE id = ?2",
-            (extra, account),
+            "UPDATE accounts SET spent_epsilon = spent_epsilon + :extra, answers = answers + :extra, "
+            "reservations = reservations + :extra,"
+            " commits = commits + :extra, last_at = (SELECT max(at) FROM entries WHERE account_id "
+            "= :account AND action = 'reserve')"
+            " WHERE id = :account",
+            {"extra": extra, "account": account},
         )
     connection.execute(
         "UPDATE budgets SET spent_epsilon = (SELECT sum(a.spent_epsilon) FROM accounts a WHERE "

@@ -104,6 +104,7 @@ def test_codes_beat_the_majority_and_the_winner_is_an_estimator() -> None:
 
 
 def test_a_radius_brings_in_what_reads_free_columns() -> None:
+    pytest.importorskip("torch")  # the encoder's, without which it is left out
     radius = {"age": 1.0, "dose": np.inf, "ward": 0.0}
     clear = [method for method in METHODS if method.name == "clear + noise"]
     kept = plan_inputs(
