@@ -191,8 +191,8 @@ def fill(path: Path, entries: int) -> None:
     for position, (account, _, _) in enumerate(accounts):
         extra = calls // len(accounts) + (position < calls % len(accounts))
         connection.execute(
-            "UPDATE accounts SET spent_epsilon = spent_epsilon + :extra, answers = answers + :extra, "
-            "reservations = reservations + :extra,"
+            "UPDATE accounts SET spent_epsilon = spent_epsilon + :extra, "
+            "answers = answers + :extra, reservations = reservations + :extra,"
             " commits = commits + :extra, last_at = (SELECT max(at) FROM entries WHERE account_id "
             "= :account AND action = 'reserve')"
             " WHERE id = :account",
