@@ -31,7 +31,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         monkeypatch.setenv(name, os.environ.get(name, "1"))  # scripts set what is not there
     yield
-    for path in FOLDER.glob("*.py"):
+    for path in FOLDER.glob("[!_]*.py"):  # and not __main__, which is pytest
         sys.modules.pop(path.stem, None)
 
 
