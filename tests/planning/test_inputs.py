@@ -106,7 +106,7 @@ def test_codes_beat_the_majority_and_the_winner_is_an_estimator() -> None:
 def test_a_radius_brings_in_what_reads_free_columns() -> None:
     pytest.importorskip("torch")  # the encoder's, without which it is left out
     radius = {"age": 1.0, "dose": np.inf, "ward": 0.0}
-    clear = [method for method in METHODS if method.name == "clear + noise"]
+    clear = [method for method in METHODS if method.name in ("clear + noise", "clear + code")]
     kept = plan_inputs(
         ROWS[:180],
         LABELS[:180],
@@ -116,11 +116,12 @@ def test_a_radius_brings_in_what_reads_free_columns() -> None:
         methods=[Majority(), *clear],
         **GIVEN,
     )
-    assert {row.method for row in kept.rows} == {"majority", "clear + noise"}
+    assert {row.method for row in kept.rows} == {"majority", "clear + noise", "clear + code"}
     assert kept.estimator.radius == radius
     assert "age" in kept.guarantee.describe() or "attribute" in kept.guarantee.describe()
     anything = plan_inputs(ROWS, LABELS, epsilon=1.0, methods=[Majority(), *clear], **GIVEN)
-    assert anything.left_out == (("clear + noise", "needs a radius that leaves something free"),)
+    why = "needs a radius that leaves something free"
+    assert anything.left_out == (("clear + noise", why), ("clear + code", why))
 
 
 def test_rows_are_ranked_and_warnings_follow() -> None:

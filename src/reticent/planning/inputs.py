@@ -260,6 +260,12 @@ METHODS: tuple[InputMethod, ...] = (
     Encoder("score-code", "score codes", "one of a few outputs, by bins of a public score"),
     Encoder("clear-noise", "clear + noise", "unprotected columns, and protected ones with noise"),
     Encoder(
+        "clear-code",
+        "clear + code",
+        "unprotected columns, and one of the labels that they make likeliest",
+        slow=True,
+    ),
+    Encoder(
         "score-noise",
         "score + noise",
         "unprotected columns, and a public score with noise",
