@@ -29,7 +29,7 @@ def _header(plan: InputPlan) -> str:
 <p class="name-of">reticent · plan</p>
 <h1>{escape(plan.winner.method)}</h1>
 <p class="lead">The release to take for a private input, with
-{escape(plan.guarantee.describe())}. It was found on {plan.n_public:,} public rows; no private input
+{escape(plan.promise)}. It was found on {plan.n_public:,} public rows; no private input
 was looked at, and nothing was spent.</p>
 </header>"""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.core.files import output_file
-from reticent.core.guarantees import Guarantee
+from reticent.core.guarantees import Guarantee, Replace
 from reticent.planning.plans import SURE, Point
 from reticent.planning.scoring import scoring_of
 
@@ -111,6 +111,16 @@ class InputPlan:
         return self.winner.make()
 
     @property
+    def promise(self) -> str:
+        """The guarantee of one released input, in a phrase."""
+        if not isinstance(self.guarantee.adjacency, Replace):
+            return self.guarantee.describe()
+        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
+        return (
+            f"local differential privacy with epsilon={epsilon:g}, delta={delta:g} for any two rows"
+        )
+
+    @property
     def telling_apart_cap(self) -> float:
         """Largest share of right guesses which of two neighbouring inputs was released."""
         return float(which_of_two_cap(self.guarantee.epsilon, self.guarantee.delta))
@@ -170,7 +180,7 @@ class InputPlan:
         unit = scoring_of(self.scoring).unit
         lines = [
             f"Plan for one private input, {self.n_public} public rows",
-            self.guarantee.describe(),
+            self.promise,
             f"score: {self.scoring} ({unit}) ± standard error; joint one beside the difference",
             "",
         ]
