@@ -42,7 +42,8 @@ class NearestRowQuery:
         labels: the likeliest label of each node, shape (nodes,).
         joined: "nearest" or "counterfactual".
         neighbours: how many public rows each was joined to at least.
-        worth: expected accuracy of a released label on the public rows.
+        worth: expected accuracy of a released label on the public rows, by the classifier's
+            probabilities.
         bound: no table on this graph is worth more on these rows; proved.
     """
 
@@ -195,7 +196,10 @@ def nearest_row_card(query: NearestRowQuery) -> GuaranteeCard:
             ("public rows", f"{graph.size:,}"),
             ("joined pairs", f"{len(graph.edges):,}"),
             ("mechanism", query.mechanism.name),
-            ("expected accuracy on public rows", f"{query.worth:.4f}"),
+            (
+                "expected accuracy, by the classifier's probabilities",
+                f"{query.worth:.4f}",
+            ),
             ("no table on this graph is better than", f"{query.bound:.4f}"),
         ),
     )

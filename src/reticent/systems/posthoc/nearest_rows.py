@@ -77,7 +77,8 @@ class NearestRowClassifier(ClassifierMixin, ReleasingSystem):
     Attributes:
         query_: the fitted release.
         graph_: public rows, and which are joined.
-        worth_: expected accuracy of a released label on the public rows.
+        worth_: expected accuracy of a released label on the public rows, by the classifier's
+            probabilities at rows that it has not seen.
         bound_: no table on this graph is worth more on these rows; proved.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
