@@ -158,7 +158,9 @@ def _read(system: PosthocEncoder, inputs: Inputs, seed: int) -> Results:
     both = np.concatenate([inputs.asked, inputs.held])
     released = system.simulate(both, seed=seed).values
     seen = released[asked:]
-    right = {"accuracy": float((system.classes_[system.head_.predict(seen)] == inputs.held_y).mean())}
+    right = {
+        "accuracy": float((system.classes_[system.head_.predict(seen)] == inputs.held_y).mean())
+    }
     if asked:
         server = train_head(
             released[:asked], inputs.asked_y, HeadConfig(seed=seed, batch_size=100), noise=None
@@ -210,9 +212,7 @@ def _table(cells: Results, spreads: Results, source: Source, epsilon: str) -> li
     ]
     for name, cell in cells.items():
         spread = spreads[name]
-        shown = [
-            with_error(cell[key], spread[key]) if key in cell else "" for key in right
-        ]
+        shown = [with_error(cell[key], spread[key]) if key in cell else "" for key in right]
         shown += [
             f"{with_error(named, error)} ({cap:.3f})"
             for named, error, cap in zip(cell["named"], spread["named"], cell["caps"], strict=True)

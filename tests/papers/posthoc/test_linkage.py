@@ -115,7 +115,13 @@ def test_the_command_reads_one_data_set_and_leaves_its_page(
 
     def run(inputs: Inputs, source: Source, folder: Path, **given: object) -> linkage.Results:
         assert len(inputs.asked) == COUNTS["asked"]
-        cell = {"released": "laplace", "accuracy": 0.25, "taught": 0.5, "named": [0.1], "caps": [1.0]}
+        cell = {
+            "released": "laplace",
+            "accuracy": 0.25,
+            "taught": 0.5,
+            "named": [0.1],
+            "caps": [1.0],
+        }
         return {"near": {"radius": 0.5, "by epsilon": {"1": {"live": cell}}}}
 
     monkeypatch.setitem(SOURCES, "cifar10", replace(SOURCES["cifar10"], load=load))

@@ -97,18 +97,20 @@ def test_a_classifier_has_one_logit_for_each_label(classes: int) -> None:
 @pytest.mark.parametrize(("data", "values"), [("reviews", 1), ("cifar10", 9)])
 def test_what_is_released_of_a_data_set(data: str, values: int) -> None:
     vectors = SOURCES[data].vectors
-    assert len(vectors) == 6
+    assert len(vectors) == 7
     assert [part.outputs for part in vectors.values() if isinstance(part, PublicPCA)] == [4, 16, 32]
     word = "value" if values == 1 else "values"
     assert next(iter(vectors)) == f"class discriminants, {values} {word}"
-    assert list(vectors)[-1].endswith(f" {values} {word}")
+    assert list(vectors)[-1].endswith(f" {min(values, 4)} {word}")
 
 
 def test_reviews_are_public_rows_and_held_out_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     from reticent.datasets import Table
 
     rows = np.arange(20.0)[:, None]
-    table = Table("imdb", ("e0",), rows, np.arange(20) % 2, -rows, np.zeros(20, int), ("n", "p"), "")
+    table = Table(
+        "imdb", ("e0",), rows, np.arange(20) % 2, -rows, np.zeros(20, int), ("n", "p"), ""
+    )
     monkeypatch.setattr(linkage_inputs, "load_imdb", lambda: table)
     monkeypatch.setattr(linkage_inputs, "_PUBLIC_REVIEWS", 15)
     found = SOURCES["reviews"].load(Path("not read"), silent)
