@@ -209,10 +209,7 @@ def markdown(title: str, runs: Sequence[Results], *, notes: Sequence[str] = ()) 
     ]
     lines += [f"| {RESPONSE}: any two pictures | {' | '.join(shown)} |", ""]
     lines += [
-        (
-            "How far a table may still be from the best one on its graph, on public rows (bound less "
-            "worth):"
-        ),
+        "How far tables may be from the best on their graphs, on public rows (bound less worth):",
         "",
         f"| joined to | {head} |",
         rule,
@@ -264,10 +261,8 @@ def main(arguments: list[str] | None = None) -> None:
         f"Printed by `{command_of(chosen, module, epsilon=list(EPSILONS))}`.",
         "Accuracy of one released label on the held-out part: "
         + over(len(runs), embedders="each with an embedder of its own"),
-        (
-            f"Of {min(ROWS, len(data.train_images)):,} public pictures {NODES:,} are nodes; distances "
-            "are l2 in the beta-VAE embedding."
-        ),
+        f"Of {min(ROWS, len(data.train_images)):,} public pictures {NODES:,} are nodes, which",
+        "distances in the beta-VAE embedding (l2) are measured from.",
         "Delta is 0 and nothing is withheld. Neighbours are pictures whose nearest nodes are the",
         f"same or joined. Labels are told by a vote of the {_VOTES} nearest public pictures, for",
         "tables and for randomised response.",
