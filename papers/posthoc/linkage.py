@@ -1,11 +1,11 @@
-"""Linkage of reviews: ``python -m papers.posthoc.linkage``.
+"""Linkage of embeddings: ``python -m papers.posthoc.linkage --data reviews``.
 
-Sentence embeddings of reviews (384 numbers, l2), released within a radius that public rows choose:
-the distance to the nearest other review in the median, and the least radius for which half of the
-reviews have ten others within it. Released are a label, 1 to 32 values of the embedding, or all of
-it. What a server learns about the sentiment, and how often someone who knows 64 reviews names the
-right one after 1 and 4 answers, beside the proved caps. Every cell is cached in the folder, so an
-interrupted run continues.
+Embeddings of hundreds of numbers in l2, sentence embeddings of reviews or features of pictures
+(``--data cifar10``), released within a radius that public rows choose: the distance to the nearest
+other row in the median, and the least radius for which half of the rows have ten others within it.
+Released are a label, 1 to 32 values of the embedding, or all of it. What a server learns about the
+label, and how often someone who knows 64 inputs names the right one after 1 and 4 answers, beside
+the proved caps. Every cell is cached in the folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -16,54 +16,46 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from sklearn.linear_model import LogisticRegression
 
+from papers.posthoc.linkage_inputs import SOURCES, Inputs, Source, classifier
 from papers.posthoc.seeded_command import (
     Cells,
     command_of,
     every_seed,
+    folder_of,
     leave,
     over,
     seeded_parser,
 )
 from papers.seeds import combined, with_error
 from reticent.attacks import attack_fitted
-from reticent.datasets import Table, load_imdb
 from reticent.radius import survey_radius
 from reticent.systems import PosthocClassifier, PosthocEncoder
-from reticent.training.parts import LiveCoordinates, PublicDiscriminants, PublicPCA
-from reticent.training.parts.contract import Part
-from reticent.training.progress import Report
+from reticent.training.heads import HeadConfig, train_head
+from reticent.training.progress import Report, bar
 
-Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
 
 EPSILONS = (1.0, 5.0, 20.0)
 ANSWERS = (1, 4)
 CANDIDATES = 64
-_MOST_ROWS = 6_000
+_ATTACKED = 1_000
 
-
-RULES = {1: "the nearest other review", 10: "the tenth nearest"}
-"""Radii: the distance to this review, in the median."""
-
-LABELS = {"randomised response on the label: any two reviews": "response", "label": "auto"}
+LABELS = {"randomised response on the label: any two {}": "response", "label": "auto"}
 """Mechanisms of labels that are released, by name; "auto" is the best on calibration rows."""
-
-VECTORS: dict[str, Part] = {
-    "class discriminants, 1 value": PublicDiscriminants(),
-    **{f"principal components, {size} values": PublicPCA(outputs=size) for size in (4, 16, 32)},
-    "live coordinates": LiveCoordinates(),
-}
-"""Public linear maps whose values are released, by name."""
 
 AUTO = "**auto: of the vectors the best on calibration rows**"
 
 
+def labels_of(source: Source) -> dict[str, str]:
+    """Mechanisms of labels by the name of their row."""
+    return {name.format(source.several): mechanism for name, mechanism in LABELS.items()}
+
+
 def run(
-    data: Table,
+    inputs: Inputs,
+    source: Source,
     folder: Path,
     *,
     epsilons: Sequence[float],
@@ -74,7 +66,8 @@ def run(
     """Releases at each radius and budget; cells that stand in ``folder`` are read from there.
 
     Args:
-        data: embeddings of texts, with two labels.
+        inputs: embeddings.
+        source: what they are, and what is released of them.
         folder: of this seed's cells; made if missing.
         epsilons: of one answer.
         seed: of training, of the candidates, and of the experiment's noise (so: not private).
@@ -83,22 +76,23 @@ def run(
 
     Returns:
         For each rule of the radius, then epsilon, then name of what was released: its mechanism,
-        the accuracy of the sentiment on held-out reviews, and the games.
+        the accuracy of the label on held-out rows ("accuracy" with a server taught by public rows,
+        "taught" with one taught by answers about private rows, where there are any), and the games.
     """
-    train, labels = data.train_rows[:_MOST_ROWS], data.train_labels[:_MOST_ROWS]
-    total = len(RULES) * len(epsilons) * (len(LABELS) + len(VECTORS))
+    labels, vectors = labels_of(source), source.vectors
+    total = len(source.rules) * len(epsilons) * (len(labels) + len(vectors))
     cell = Cells(folder / "linkage-cells", "linkage", total, report)
     results: Results = {}
-    for place, rule in RULES.items():
-        survey = survey_radius(train, radii=[], epsilons=[1.0], norm="l2", neighbour=place)
+    for place, rule in source.rules.items():
+        survey = survey_radius(inputs.public, radii=[], epsilons=[1.0], norm="l2", neighbour=place)
         radius = survey.rules[0].radius
         by_epsilon: Results = {}
         for epsilon in epsilons:
             found: Results = {}
-            for number, name in enumerate((*LABELS, *VECTORS)):
-                measured = partial(_cell, name, data, train, labels, radius, epsilon, seed, trials)
+            for number, name in enumerate((*labels, *vectors)):
+                measured = partial(_cell, name, inputs, source, radius, epsilon, seed, trials)
                 found[name] = cell(f"{number}-{place}-{epsilon:g}", measured)
-            chosen = max(VECTORS, key=lambda name: float(found[name]["score"]))
+            chosen = max(vectors, key=lambda name: float(found[name]["score"]))
             found[AUTO] = {**found[chosen], "released": chosen}
             by_epsilon[f"{epsilon:g}"] = found
         results[rule] = {"radius": radius, "by epsilon": by_epsilon}
@@ -107,9 +101,8 @@ def run(
 
 def _cell(
     name: str,
-    data: Table,
-    train: Array,
-    labels: npt.NDArray[np.int64],
+    inputs: Inputs,
+    source: Source,
     radius: float,
     epsilon: float,
     seed: int,
@@ -124,21 +117,22 @@ def _cell(
         "path": "global",
         "random_state": seed,
     }
+    rows, labels, held = inputs.public, inputs.public_y, inputs.held
+    vectors = source.vectors
     system: PosthocEncoder | PosthocClassifier
-    if name in VECTORS:
-        system = PosthocEncoder(obfuscator=VECTORS[name], **shared).fit(train, labels)
-        assert system.head_ is not None
-        assert system.classes_ is not None
-        seen = system.simulate(data.test_rows, seed=seed).values
-        accuracy = float((system.classes_[system.head_.predict(seen)] == data.test_labels).mean())
+    right: Results
+    if name in vectors:
+        system = PosthocEncoder(obfuscator=vectors[name], **shared).fit(rows, labels)
+        right = _read(system, inputs, seed)
     else:
-        logits = _logistic(train, labels)
-        system = PosthocClassifier(classifier=logits, mechanism=LABELS[name], **shared)
-        shares = system.fit(train, labels).probabilities(data.test_rows)
-        accuracy = float(shares[np.arange(len(shares)), data.test_labels].mean())
+        logits = classifier(rows, labels, strength=source.strength)
+        mechanism = labels_of(source)[name]
+        system = PosthocClassifier(classifier=logits, mechanism=mechanism, **shared)
+        shares = system.fit(rows, labels).probabilities(held)
+        right = {"accuracy": float(shares[np.arange(len(shares)), inputs.held_y].mean())}
     attack = attack_fitted(
         system,
-        data.test_rows[:1_000],
+        held[:_ATTACKED],
         candidates=CANDIDATES,
         trials=trials,
         answers=ANSWERS,
@@ -149,81 +143,100 @@ def _cell(
     return {
         "released": system.query_.plan.mechanism,
         "score": system.query_.plan.utility,
-        "accuracy": accuracy,
+        **right,
         "named": [game.success for game in linked],
         "caps": [game.cap for game in linked],
         "exceeded": float(sum(game.exceeded for game in linked)),
     }
 
 
-def _logistic(rows: np.ndarray, labels: np.ndarray) -> torch.nn.Linear:
-    """Logistic regression of two labels, as two logits."""
-    model = LogisticRegression(C=10.0, max_iter=1_000).fit(rows, labels)
-    layer = torch.nn.Linear(rows.shape[1], 2)
-    with torch.no_grad():
-        for logit, sign in enumerate((-0.5, 0.5)):
-            layer.weight[logit] = torch.from_numpy(sign * model.coef_[0])
-            layer.bias[logit] = float(sign * model.intercept_[0])
-    return layer
+def _read(system: PosthocEncoder, inputs: Inputs, seed: int) -> Results:
+    """How often a server is right about held-out rows that it sees released values of."""
+    assert system.head_ is not None
+    assert system.classes_ is not None
+    asked = len(inputs.asked)
+    both = np.concatenate([inputs.asked, inputs.held])
+    released = system.simulate(both, seed=seed).values
+    seen = released[asked:]
+    right = {
+        "accuracy": float((system.classes_[system.head_.predict(seen)] == inputs.held_y).mean())
+    }
+    if asked:
+        server = train_head(
+            released[:asked], inputs.asked_y, HeadConfig(seed=seed, batch_size=100), noise=None
+        )
+        right["taught"] = float((server.predict(seen) == inputs.held_y).mean())
+    return right
 
 
-def markdown(runs: Sequence[Results], *, command: str) -> str:
+def markdown(runs: Sequence[Results], source: Source, *, command: str) -> str:
     """A table of all releases for each radius and budget, with standard errors over seeds.
 
     Args:
         runs: what ``run`` gave for each seed.
+        source: what was released of.
         command: that prints it.
     """
     means, errors = combined(runs)
-    heads = [f"named, {count} answer(s) (cap)" for count in ANSWERS]
+    several = source.several
     lines = [
-        "# Linkage of reviews",
+        f"# Linkage of {several}",
         "",
         f"Printed by `{command}`.",
-        "Sentence embeddings of reviews, 384 numbers. Sentiment: right on held-out reviews. Named:",
-        f"someone who knows {CANDIDATES} reviews, one of which was answered about, and goes by the",
-        "exact probabilities of the mechanism, names it rightly; in brackets the proved cap on",
-        f"everybody. Without an answer that is {1 / CANDIDATES:.3f}. Delta is 0.",
+        *source.about,
+        f"{source.task.capitalize()}: right on held-out {several}. Named: someone who knows",
+        f"{CANDIDATES} {several}, one of which was answered about, and goes by the exact",
+        "probabilities of the mechanism, names it rightly; in brackets the proved cap on",
+        "everybody.",
+        f"Without an answer that is {1 / CANDIDATES:.3f}. Delta is 0.",
         f"Accuracies and names are {over(len(runs))}",
         "",
     ]
     for rule, found in means.items():
         lines.append(f"## R = {found['radius']:.3f} (l2), the distance to {rule} in the median")
         for epsilon, cells in found["by epsilon"].items():
-            lines += [
-                "",
-                f"| epsilon {epsilon} | mechanism | sentiment right | {' | '.join(heads)} |",
-                "|---|---|---|" + "---|" * len(heads),
-            ]
-            for name, cell in cells.items():
-                error = errors[rule]["by epsilon"][epsilon][name]
-                games = " | ".join(
-                    f"{with_error(named, spread)} ({cap:.3f})"
-                    for named, spread, cap in zip(
-                        cell["named"], error["named"], cell["caps"], strict=True
-                    )
-                )
-                lines.append(
-                    f"| {name} | {cell['released']} | "
-                    f"{with_error(cell['accuracy'], error['accuracy'])} | {games} |"
-                )
+            spreads = errors[rule]["by epsilon"][epsilon]
+            lines += ["", *_table(cells, spreads, source, epsilon)]
         lines.append("")
     return "\n".join(lines)
 
 
+def _table(cells: Results, spreads: Results, source: Source, epsilon: str) -> list[str]:
+    """The lines of one table."""
+    right = {"accuracy": f"{source.task} right"}
+    if any("taught" in cell for cell in cells.values()):
+        right["taught"] = f"{source.task} right, server of private answers"
+    heads = [*right.values(), *(f"named, {count} answer(s) (cap)" for count in ANSWERS)]
+    lines = [
+        f"| epsilon {epsilon} | mechanism | {' | '.join(heads)} |",
+        "|---|---|" + "---|" * len(heads),
+    ]
+    for name, cell in cells.items():
+        spread = spreads[name]
+        shown = [with_error(cell[key], spread[key]) if key in cell else "" for key in right]
+        shown += [
+            f"{with_error(named, error)} ({cap:.3f})"
+            for named, error, cap in zip(cell["named"], spread["named"], cell["caps"], strict=True)
+        ]
+        lines.append(f"| {name} | {cell['released']} | {' | '.join(shown)} |")
+    return lines
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = seeded_parser("papers.posthoc.linkage", __doc__, runs="linkage", data=False)
+    parser = seeded_parser("papers.posthoc.linkage", __doc__, runs="linkage", data=tuple(SOURCES))
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
     chosen = parser.parse_args(arguments)
-    data = load_imdb()
+    source = SOURCES[chosen.data]
+    with bar() as report:
+        inputs = source.load(folder_of(chosen), report)
 
     def measure(seed: int, folder: Path, report: Report) -> Results:
-        return run(data, folder, epsilons=chosen.epsilon, seed=seed, report=report)
+        return run(inputs, source, folder, epsilons=chosen.epsilon, seed=seed, report=report)
 
     runs = every_seed(chosen, measure)
     command = command_of(chosen, "papers.posthoc.linkage", epsilon=list(EPSILONS))
-    leave(chosen, "linkage", runs, markdown(runs, command=command))
+    leave(chosen, "linkage", runs, markdown(runs, source, command=command))
 
 
 if __name__ == "__main__":

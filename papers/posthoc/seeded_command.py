@@ -46,7 +46,7 @@ class Cells:
 
 
 def seeded_parser(
-    module: str, description: str, *, runs: str, data: bool = True
+    module: str, description: str, *, runs: str, data: Sequence[str] = ("mnist", *SETTINGS)
 ) -> argparse.ArgumentParser:
     """A command line with ``--data``, ``--out`` and ``--seeds``.
 
@@ -54,13 +54,14 @@ def seeded_parser(
         module: that is called, by its whole name.
         description: the module's own; its first paragraph is shown.
         runs: of the folder below ``runs``.
-        data: whether there are several data sets, whose name then ends the folder's.
+        data: names of data sets, of which the first is the default; the name that was chosen ends
+            the folder's. None for a command on one data set.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}", description=description.split("\n\n", 1)[0]
     )
     if data:
-        parser.add_argument("--data", choices=sorted(SETTINGS), default="mnist")
+        parser.add_argument("--data", choices=sorted(set(data)), default=data[0])
     shown = f"runs/{runs}-DATA" if data else f"runs/{runs}"
     parser.add_argument("--out", type=Path, help=f"folder (default: {shown})")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)

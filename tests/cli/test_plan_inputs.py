@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from reticent.planning import inputs
+from reticent.planning import input_methods, inputs
 from reticent.tables import Numeric, TabularSchema
 
 WANTED = ("--epsilon", 2, "--delta", 0, "--seed", 0)
@@ -17,7 +17,9 @@ WANTED = ("--epsilon", 2, "--delta", 0, "--seed", 0)
 def place(tmp_path, monkeypatch):
     """A table, its schema, and the quickest methods."""
     quick = [
-        method for method in inputs.METHODS if method.name in ("majority", "randomised response")
+        method
+        for method in input_methods.METHODS
+        if method.name in ("majority", "randomised response")
     ]
     monkeypatch.setattr(
         inputs.plan_inputs,

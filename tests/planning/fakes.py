@@ -12,6 +12,20 @@ from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.planning.candidates import PublicUse, Requirements
 from reticent.planning.noise_levels import sum_noise
 from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
+from reticent.tables import Categorical, Numeric, TabularSchema
+
+_RNG = np.random.default_rng(0)
+_SCHEMA = TabularSchema(
+    (Numeric("age", 0, 100), Numeric("dose", 0, 10), Categorical("ward", ("a", "b")))
+)
+INPUT_ROWS = np.empty((900, 3), dtype=object)
+INPUT_ROWS[:, 0], INPUT_ROWS[:, 1] = _RNG.uniform(0, 100, 900), _RNG.uniform(0, 10, 900)
+INPUT_ROWS[:, 2] = np.where(_RNG.random(900) < 0.5, "a", "b")
+INPUT_LABELS = np.where(
+    (INPUT_ROWS[:, 0].astype(float) > 50) ^ (_RNG.random(900) < 0.05), "ill", "well"
+)
+INPUT_GIVEN: dict[str, Any] = {"schema": _SCHEMA, "delta": 0.0, "random_state": 0}
+"""A function of age but for one label in twenty, and what every plan for inputs is given."""
 
 
 def task(**changed: Any) -> Task:

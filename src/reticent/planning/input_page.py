@@ -76,7 +76,7 @@ def _curve(plan: InputPlan) -> str:
         title="Utility against epsilon",
         x_name="epsilon of one released input",
     )
-    text = "Each line is the best setting of one method at each epsilon, everything else as it is."
+    text = "Each line is one method, its settings chosen anew at each epsilon."
     return section("epsilons", "Against epsilon", text, chart)
 
 

@@ -49,8 +49,10 @@ def test_cells_are_computed_once_and_told_about(tmp_path: Path) -> None:
     assert told == [("cells", 1, 2), ("cells", 2, 2)] * 2
 
 
-@pytest.mark.parametrize("data", [True, False])
-def test_the_folder_is_named_by_the_data_unless_one_is_given(data: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", [("mnist", "fashion"), ()])
+def test_the_folder_is_named_by_the_data_unless_one_is_given(
+    data: tuple[str, ...], tmp_path: Path
+) -> None:
     parser = seeded_parser("papers.posthoc.ladder", "First.\n\nSecond.", runs="some", data=data)
     assert parser.description == "First."
     default = parser.parse_args(["--data", "fashion"] if data else [])

@@ -208,6 +208,33 @@ def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
     np.testing.assert_allclose(encoder.exact(pictures), expected.numpy(), atol=1e-10)
 
 
+@pytest.mark.parametrize("obfuscator", ["identity", "noise-aware"])
+def test_an_embedding_of_1024_numbers_in_l2_is_charged_one_radius(obfuscator: str) -> None:
+    """Orthonormal layers and pair sorts in closed form: nothing is enumerated at any width."""
+    random = np.random.default_rng(0)
+    labels = np.arange(200) % 2
+    rows = random.normal(size=(200, 1024)) + 2.0 * labels[:, None]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    network = NoiseAware(outputs=2, hidden=(8,), epochs=1)
+    encoder = PosthocEncoder(
+        epsilon=4.0,
+        delta=0.0,
+        radius=0.05,
+        input_norm="l2",
+        embedder="identity",
+        obfuscator=network if obfuscator == "noise-aware" else obfuscator,
+        calibration=Calibration(head_epochs=1),
+        random_state=0,
+    ).fit(rows, labels)
+    assert encoder.query_.bound.kind == "operator-norm"
+    values = 2 if obfuscator == "noise-aware" else 1024
+    assert encoder.release(rows[:3]).values.shape == (3, values)
+    # constant 1 in l2, so sqrt(values) in l1 and at most 1 in l-infinity
+    most = {"laplace": values**0.5, "k-norm-linf": 1.0, "k-norm-l2": 1.0}
+    plan = encoder.query_.plan
+    assert plan.proposal == pytest.approx(most[plan.mechanism], rel=1e-6)
+
+
 def test_without_labels_utility_is_the_share_of_signal(points) -> None:
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     encoder = PosthocEncoder(

@@ -10,6 +10,7 @@ from reticent import PosthocClassifier
 from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
+from reticent.grids.lattice import Lattice
 from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
 from reticent.networks import Affine, Network
 from reticent.systems.posthoc import label_lattice as label_lattice_module
@@ -236,3 +237,22 @@ def test_of_many_coordinates_as_many_are_used_as_leave_few_cells() -> None:
         lattices = label_lattices(public, radius=radius)
         assert all(lattice.covers(radius) for lattice in lattices)
         assert all(lattice.size <= 4 * len(X) for lattice in lattices[1:])
+
+
+def test_of_hundreds_of_coordinates_few_lattices_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all coordinates fit into one cell: whether one more tells more is seen beforehand."""
+    made: list[tuple[int, ...]] = []
+    over = Lattice.over
+
+    def counted(points: np.ndarray, *, coordinates: tuple[int, ...], **settings) -> Lattice:
+        made.append(coordinates)
+        return over(points, coordinates=coordinates, **settings)
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (400, 300)) * np.where(np.arange(300) < 3, 1.0, 1e-3)
+    y = (X[:, :3] > 0.5).astype(int) @ [4, 2, 1]
+    public = LatticeRows(X, y, Network((Affine(np.eye(8, 300), np.zeros(8)),), (300,)))
+    monkeypatch.setattr(Lattice, "over", counted)
+    lattices = label_lattices(public, radius=0.05)
+    assert [lattice.coordinates for lattice in lattices[1:]] == made[-len(lattices) + 1 :]
+    assert len(made) <= len(lattices) + 1

@@ -139,9 +139,9 @@ def label_lattices(
     """
     ratio = _correlation_ratio(rows)
 
-    def told(lattice: Lattice) -> float:
-        divided = [size > 1 for size in lattice.shape]
-        return float(ratio[list(lattice.coordinates)][divided].sum())
+    def told(coordinates: Sequence[int], shape: Sequence[int]) -> float:
+        divided = [size > 1 for size in shape]
+        return float(ratio[list(coordinates)][divided].sum())
 
     found = [label_lattice(rows, radius=radius, cells=cells)]
     order = np.argsort(-ratio, kind="stable").tolist()
@@ -151,11 +151,12 @@ def label_lattices(
     for number in range(1, len(order) + 1):
         used = tuple(sorted(order[:number]))
         for factor, numbers in along.items():
-            if not _few_enough(rows, [numbers[place] for place in used], cells):
+            shape = [numbers[place] for place in used]
+            if not _few_enough(rows, shape, cells):
                 continue
-            wide = Lattice.over(rows.points, radius=factor * radius, tail=TAIL, coordinates=used)
-            if told(wide) > _TOLD_MORE * told(found[-1]):
-                found.append(wide)
+            if told(used, shape) > _TOLD_MORE * told(found[-1].coordinates, found[-1].shape):
+                wide = factor * radius
+                found.append(Lattice.over(rows.points, radius=wide, tail=TAIL, coordinates=used))
             break
     return tuple(found)
 

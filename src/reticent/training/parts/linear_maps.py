@@ -164,7 +164,8 @@ class PublicDiscriminants(LinearMap):
     multiple of the identity, so that few rows of many coordinates do.
 
     Args:
-        shrinkage: share of that multiple, in (0, 1].
+        shrinkage: share of that multiple, in (0, 1); near 1 these are the directions in which the
+            classes' means differ most.
 
     Attributes:
         weight_: orthonormal rows, shape (at most classes - 1, d): constant 1 in l2.

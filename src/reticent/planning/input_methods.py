@@ -1,0 +1,272 @@
+"""What can be released about a private input, as ``reticent.plan_inputs`` tries it: estimators of
+this package, and simple methods to compare with.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from reticent.noise import SeededSampler
+from reticent.planning.tasks import Array, Integers
+from reticent.systems.power.channels import randomised_response
+from reticent.systems.power.encoder import PowerEncoder
+from reticent.systems.power.query import PROTECTED
+from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.servers import Server, train_server
+from reticent.tables.schema import TabularSchema
+
+Radius = float | Mapping[str, float] | None
+
+_DRAWS = 4
+_CHOSEN_BY = {"accuracy": "accuracy", "balanced_accuracy": "balanced_accuracy", "roc_auc": "auc"}
+"""What ``PowerEncoder`` chooses by, for our criteria; proper scores are information to it."""
+
+
+@dataclass(frozen=True)
+class InputTask:
+    """What is wanted for every single input, in public things only.
+
+    Attributes:
+        epsilon, delta: of one released input.
+        radius: as of ``PowerEncoder``; None for any two rows.
+        schema: of the rows.
+        scoring: name of the criterion.
+        seed: of training.
+    """
+
+    epsilon: float
+    delta: float
+    radius: Radius
+    schema: TabularSchema
+    scoring: str
+    seed: int
+
+    @property
+    def chosen_by(self) -> str:
+        """The criterion of ``PowerEncoder`` that is nearest."""
+        return _CHOSEN_BY.get(self.scoring, "information")
+
+
+@dataclass(frozen=True, eq=False)
+class Thirds:
+    """Public rows in three parts, of which each plays one role.
+
+    Attributes:
+        learned, released, scored: tables; what a release is learned from, what a server learns
+            from once it is released, and what is predicted from releases.
+        learned_y, released_y, scored_y: labels, 0 to classes - 1.
+        prepared: what was computed from ``learned`` already.
+    """
+
+    learned: npt.NDArray[Any]
+    learned_y: Integers
+    released: npt.NDArray[Any]
+    released_y: Integers
+    scored: npt.NDArray[Any]
+    scored_y: Integers
+    prepared: dict[str, Any] = field(default_factory=dict)
+
+
+class InputMethod(ABC):
+    """A way to release something about a private input.
+
+    Attributes:
+        name: in a few words.
+        line: what leaves, in one line.
+        slow: whether it is tried after the others.
+    """
+
+    name: str
+    line: str
+    slow: bool = False
+
+    @abstractmethod
+    def fits(self, task: InputTask) -> bool:
+        """Whether the method exists at this guarantee."""
+
+    @abstractmethod
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+        """Probabilities of labels, shape (q, classes), that a server gives ``parts.scored``, for
+        several draws of the noise.
+        """
+
+    @abstractmethod
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        """Of the estimator; empty where there is none."""
+
+    @abstractmethod
+    def estimator(self, task: InputTask) -> Any:
+        """Unfitted, or None where this package has the method to compare with only."""
+
+
+@dataclass(frozen=True)
+class Majority(InputMethod):
+    """The label shares of public rows, whatever the input: releases nothing."""
+
+    name: str = "majority"
+    line: str = "nothing leaves; every answer is that of the public label shares"
+
+    def fits(self, task: InputTask) -> bool:
+        """Always."""
+        return True
+
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+        """See ``InputMethod``."""
+        shares = (np.bincount(parts.learned_y, minlength=classes) + 1.0 / classes) / (
+            len(parts.learned_y) + 1.0
+        )
+        return [np.tile(shares, (len(parts.scored), 1))]
+
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        """None."""
+        return {}
+
+    def estimator(self, task: InputTask) -> Any:
+        """None."""
+        return None
+
+
+@dataclass(frozen=True)
+class LabelResponse(InputMethod):
+    """Randomised response on the label that a booster of public rows gives the input.
+
+    Args:
+        at_prevalence: whether it is the label whose probability exceeds its share the most, and
+            not the likeliest.
+    """
+
+    at_prevalence: bool = False
+    name: str = "randomised response"
+    line: str = "a booster's label, by randomised response"
+
+    def fits(self, task: InputTask) -> bool:
+        """Always: it hides any two inputs from each other, hence those within a radius."""
+        return True
+
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+        """See ``InputMethod``."""
+        if "booster" not in parts.prepared:
+            model = HistGradientBoostingClassifier(random_state=task.seed)
+            model.fit(task.schema.encode(parts.learned), parts.learned_y)
+            shares = np.bincount(parts.learned_y, minlength=classes) / len(parts.learned_y)
+            parts.prepared["booster"] = (
+                [
+                    _columns(model.predict_proba(task.schema.encode(rows)), model.classes_, classes)
+                    for rows in (parts.released, parts.scored)
+                ],
+                shares,
+            )
+        chances, shares = parts.prepared["booster"]
+        weights = 1.0 / np.maximum(shares, 1e-9) if self.at_prevalence else np.ones(classes)
+        channel = randomised_response(classes, epsilon=task.epsilon)
+        released, scored = (channel[(found * weights).argmax(axis=1)] for found in chances)
+        outputs, answers = np.eye(classes), []
+        for draw in range(_DRAWS):
+            sampler = SeededSampler(_DRAWS * task.seed + draw)
+            server = train_server(
+                "channel",
+                outputs[sampler.categorical(released)],
+                parts.released_y,
+                seed=task.seed,
+                channel=channel,
+            )
+            answers.append(_served(server, outputs[sampler.categorical(scored)], classes))
+        return answers
+
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        """None: there is no estimator."""
+        return {}
+
+    def estimator(self, task: InputTask) -> Any:
+        """None: ``PowerEncoder`` has bins of a score, of which two labels are a special case."""
+        return None
+
+
+@dataclass(frozen=True)
+class Encoder(InputMethod):
+    """``PowerEncoder`` with one of its mechanisms."""
+
+    mechanism: str
+    name: str
+    line: str
+    slow: bool = False
+
+    def fits(self, task: InputTask) -> bool:
+        """What reads unprotected attributes as they are takes a radius that leaves some."""
+        return self.mechanism not in PROTECTED or task.radius is not None
+
+    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+        """See ``InputMethod``."""
+        encoder = self.estimator(task).fit(parts.learned, parts.learned_y)
+        codes = isinstance(encoder.query_, ScoreCodeQuery)
+        answers = []
+        for draw in range(_DRAWS if codes else 1):
+            released, scored = (
+                np.asarray(encoder.simulate(rows, seed=_DRAWS * task.seed + 2 * draw + side).values)
+                for side, rows in enumerate((parts.released, parts.scored))
+            )
+            server = train_server(
+                "channel" if codes else "boosted",
+                released,
+                parts.released_y,
+                seed=task.seed,
+                channel=encoder.channel_ if codes else None,
+            )
+            answers.append(_served(server, scored, classes))
+        return answers
+
+    def settings(self, task: InputTask) -> dict[str, Any]:
+        """Of ``PowerEncoder``, beside guarantee and schema."""
+        return {"mechanism": self.mechanism, "scoring": task.chosen_by}
+
+    def estimator(self, task: InputTask) -> Any:
+        """``PowerEncoder``, unfitted."""
+        return PowerEncoder(
+            epsilon=task.epsilon,
+            delta=task.delta,
+            radius=task.radius,
+            schema=task.schema,
+            random_state=task.seed,
+            **self.settings(task),
+        )
+
+
+METHODS: tuple[InputMethod, ...] = (
+    Majority(),
+    LabelResponse(),
+    LabelResponse(at_prevalence=True, name="randomised response at prevalence"),
+    Encoder("score-code", "score codes", "one of a few outputs, by bins of a public score"),
+    Encoder("clear-noise", "clear + noise", "unprotected columns, and protected ones with noise"),
+    Encoder(
+        "clear-code",
+        "clear + code",
+        "unprotected columns, and one of the labels that they make likeliest",
+        slow=True,
+    ),
+    Encoder(
+        "score-noise",
+        "score + noise",
+        "unprotected columns, and a public score with noise",
+        slow=True,
+    ),
+    Encoder("auto", "auto", "whatever PowerEncoder finds best, networks included", slow=True),
+)
+"""All that are tried, quick ones first."""
+
+
+def _served(server: Server, released: Array, classes: int) -> Array:
+    return _columns(server.predict_proba(released), server.classes, classes)
+
+
+def _columns(found: Array, known: npt.NDArray[Any], classes: int) -> Array:
+    """Probabilities with a column for every label, those that a model never saw included."""
+    table = np.zeros((len(found), classes))
+    table[:, known.astype(np.int64)] = found
+    return table
