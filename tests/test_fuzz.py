@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
 from reticent import Calibration, LabelAware, NoiseAware, mechanisms
@@ -49,6 +50,7 @@ from reticent.noise import SeededSampler
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    NearestRowClassifier,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -185,6 +187,10 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     PosthocClassifier: (
         {**POSTHOC, "classifier": LabelAware(**TRAINING), "mechanism": "softmax"},
         {"X": X, "y": Y},
+    ),
+    NearestRowClassifier: (
+        {"epsilon": 1.0, "nodes": 8, "neighbours": 2, "classifier": GaussianNB()},
+        {"X": X, "y": Y, "attribute": None},
     ),
     CertifiedClassifier: (
         {"epsilon": 1.0, "classes": [0, 1], "k_max": 1},
@@ -457,7 +463,7 @@ def test_every_mechanism_is_called() -> None:
     }
     research = {"LaplaceTestRelease", "PublishedPosthoc"}  # in no estimator
     # Their arguments are checked tables, sums and distances; their own tests spoil these.
-    of_tables = {"ArgmaxResponse", "HopRelease", "LabelTable", "RecordChannel"}
+    of_tables = {"ArgmaxResponse", "GraphTable", "HopRelease", "LabelTable", "RecordChannel"}
     of_sums = {"SignedDistanceRelease", "SumSession"}
     assert left_out == research | of_tables | of_sums
     for mechanism, (settings, _) in MECHANISMS.items():

@@ -13,8 +13,8 @@ PUBLIC = {
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
         "CertifiedEnsemble "
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier InputPlan LabelAware "
-        "LinearVoteClassifier MomentClassifier MomentRegressor Named NoiseAware "
-        "NoisyGradientClassifier NoisyGradientRegressor Plan "
+        "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
+        "NoiseAware NoisyGradientClassifier NoisyGradientRegressor Plan "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
         "PublicRanges Published RadiusVotesClassifier __version__ load plan plan_inputs"
     ),
@@ -96,8 +96,8 @@ PUBLIC = {
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
         "CertifiedEnsemble "
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
-        "LinearVoteClassifier MomentClassifier MomentRegressor Named NoiseAware "
-        "NoisyGradientClassifier NoisyGradientRegressor "
+        "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
+        "NoiseAware NoisyGradientClassifier NoisyGradientRegressor "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
         "PublicRanges Published RadiusVotesClassifier Server train_server"
     ),

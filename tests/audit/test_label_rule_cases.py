@@ -15,7 +15,8 @@ from reticent.audit import (
 )
 from reticent.core import Neighborhood, Norm
 from reticent.grids.lattice import Lattice
-from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.grids.public_graph import PublicGraph
+from reticent.mechanisms import ArgmaxResponse, GraphTable, HopRelease, LabelTable
 from reticent.noise import AuditSampler, SecureSampler
 from reticent.training.label_tables import whole_table
 
@@ -29,6 +30,15 @@ def table(epsilon: float) -> LabelTable:
     return LabelTable(lattice=CELLS, shares=shares, epsilon=epsilon, adjacency=NEAR)
 
 
+def graph(epsilon: float) -> GraphTable:
+    """A ring of eight nodes, each joined to two others; four of them are of either label."""
+    angles = np.arange(8) * np.pi / 4
+    ring = PublicGraph.nearest(np.stack([np.cos(angles), np.sin(angles)], axis=1), neighbours=2)
+    wanted = np.arange(2)[:, None] == (np.arange(8) >= 4)
+    shares = whole_table(wanted.astype(float), lattice=ring, epsilon=epsilon)
+    return GraphTable.of(shares, graph=ring, epsilon=epsilon)
+
+
 def hop(epsilon: float) -> HopRelease:
     both = STRIPES | (np.abs(CELLS.center[:, 0] - 1.7) < 0.3)
     return HopRelease.of(both, lattice=CELLS, epsilon=epsilon, adjacency=NEAR)
@@ -40,6 +50,7 @@ def response(epsilon: float) -> ArgmaxResponse:
 
 CASES = {
     "table": lambda built, claimed: label_table_case(table(built), epsilon=claimed),
+    "graph": lambda built, claimed: label_table_case(graph(built), epsilon=claimed),
     "hop": lambda built, claimed: hop_release_case(hop(built), epsilon=claimed),
     "response": lambda built, claimed: argmax_response_case(response(built), epsilon=claimed),
 }
@@ -60,6 +71,17 @@ def sharp_table() -> AuditCase:
     return unchecked(shares, 1.0)
 
 
+def missing_edge() -> AuditCase:
+    """A table made for a ring that lacks one edge, where the ring has it."""
+    mechanism = graph(1.0)
+    kept = mechanism.graph.edges[1:]
+    fewer = PublicGraph(points=mechanism.graph.points, edges=kept)
+    wanted = np.arange(2)[:, None] == (np.arange(8) >= 1)
+    shares = whole_table(wanted.astype(float), lattice=fewer, epsilon=1.0)
+    object.__setattr__(mechanism, "shares", shares)
+    return label_table_case(mechanism, epsilon=1.0)
+
+
 def narrow_cells() -> AuditCase:
     """Cells of half a radius: neighbours may skip one, and the factor is e^(2 epsilon)."""
     mechanism = table(1.0)
@@ -77,6 +99,7 @@ def eager_classifier() -> AuditCase:
 
 
 FAULTS = {
+    "missing edge": missing_edge,
     "sharp table": sharp_table,
     "narrow cells": narrow_cells,
     "eager classifier": eager_classifier,

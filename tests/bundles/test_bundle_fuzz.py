@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
 from reticent.bundles import Bundle
@@ -33,6 +34,7 @@ from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
     LabelAware,
+    NearestRowClassifier,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -99,6 +101,9 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         classifier=LabelAware(**TRAINING),
         **POSTHOC,
     ).fit(PICTURES, DIGITS),
+    "nearest row": lambda: NearestRowClassifier(
+        epsilon=2.0, nodes=20, neighbours=2, random_state=0, classifier=GaussianNB()
+    ).fit(X, Y),
     "certified": lambda: CertifiedClassifier(
         epsilon=2.0, classes=CLASSES, k_max=2, hidden=(3,), random_state=0, data_set="iris"
     ).fit(X, Y),
@@ -132,7 +137,7 @@ LOADERS: dict[str, Any] = {
     system.__name__: system
     for system in (
         *(PosthocEncoder, PosthocClassifier, CertifiedClassifier, CertifiedEnsemble),
-        *(PowerEncoder, PrivateKNNStudent),
+        *(NearestRowClassifier, PowerEncoder, PrivateKNNStudent),
     )
 }
 

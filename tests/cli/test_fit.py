@@ -100,6 +100,7 @@ SAVED = {
     "CellsRegressor",
     "MomentClassifier",
     "MomentRegressor",
+    "NearestRowClassifier",
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
     "CertifiedClassifier",

@@ -12,6 +12,7 @@ def test_public_names() -> None:
         "DistanceToInstability",
         "GaussianMechanism",
         "GlobalSensitivityResponse",
+        "GraphTable",
         "HopRelease",
         "KNormMechanism",
         "LabelMechanism",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from reticent.systems import (
@@ -18,6 +19,7 @@ from reticent.systems import (
     LabelAware,
     MomentClassifier,
     MomentRegressor,
+    NearestRowClassifier,
     NoiseAware,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
@@ -127,6 +129,9 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         ),
         PosthocClassifier(
             **SMALL, classifier=LabelAware(hidden=(8,), epochs=30), mechanism="softmax"
+        ),
+        NearestRowClassifier(
+            epsilon=8.0, nodes=100, neighbours=1, classifier=GaussianNB(), random_state=0
         ),
         CertifiedClassifier(
             epsilon=1.0, classes="observed", k_max=1, clip=1.0, epochs=20, random_state=0

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from reticent.core.errors import InvalidInput
 from reticent.systems import (
     Calibration,
     CertifiedClassifier,
     LabelAware,
+    NearestRowClassifier,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -87,6 +89,9 @@ FITS: dict[str, Fit] = {
     ).fit(X, Y),
     "posthoc classifier": lambda X: PosthocClassifier(
         **POSTHOC, classifier=LabelAware(**TRAINING), mechanism="softmax"
+    ).fit(X, Y),
+    "nearest row": lambda X: NearestRowClassifier(
+        epsilon=2.0, nodes=20, neighbours=2, classifier=GaussianNB()
     ).fit(X, Y),
     "certified": lambda X: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=1).fit(X, Y),
     "neighbours": lambda X: PrivateKNNClassifier(**KNN, queries=60, feature_range=(0.0, 1.0)).fit(

@@ -31,13 +31,14 @@ from reticent.mechanisms.gaussian import GaussianMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.stability_response import StabilityResponse
 from reticent.noise import Sampler
+from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
 from reticent.systems.power.query import PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = PrivateQuery | PowerQuery | ScoreCodeQuery
+    Query = PrivateQuery | NearestRowQuery | PowerQuery | ScoreCodeQuery
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -117,12 +118,12 @@ def attackable_query(system: Any) -> Query:
         NotFittedYet: not fitted.
     """
     query = system._fitted() if hasattr(system, "_fitted") else None
-    if is_posthoc(query) or isinstance(query, PowerQuery | ScoreCodeQuery):
+    if is_posthoc(query) or isinstance(query, NearestRowQuery | PowerQuery | ScoreCodeQuery):
         return query
     raise InvalidInput(
         f"system: a {type(system).__name__} cannot be attacked here; expected a fitted "
-        "PosthocEncoder, PosthocClassifier or PowerEncoder, with a guarantee and a mechanism that "
-        "reads no attribute as it is"
+        "PosthocEncoder, PosthocClassifier, NearestRowClassifier or PowerEncoder, with a guarantee "
+        "and a mechanism that reads no attribute as it is"
     )
 
 
@@ -133,6 +134,8 @@ def stated(query: Query) -> Guarantee:
     if is_posthoc(query):
         wanted = query.requirement
         return Guarantee(wanted.epsilon, wanted.delta, wanted.adjacency)
+    if isinstance(query, NearestRowQuery):
+        return Guarantee(query.mechanism.epsilon, 0.0, query.graph.adjacency)
     plan = query.plan
     delta = plan.delta if isinstance(query.mechanism, GaussianMechanism) else 0.0
     return Guarantee(plan.epsilon, delta, query.adjacency)
@@ -142,6 +145,8 @@ def points_of(query: Query, rows: Any) -> Array:
     """Checked rows where the guarantee measures distance, shape (n, d)."""
     if is_posthoc(query):
         return query.bound.domain.clip(query.embedding.embed(rows))
+    if isinstance(query, NearestRowQuery):
+        return query.graph.hop_counts(rows)
     dense: Array = rows.dense()
     return dense
 
@@ -150,6 +155,8 @@ def candidates_of(query: Query, points: Array) -> Candidates:
     """What is known of candidates at ``points``, as of ``points_of``."""
     if is_posthoc(query):
         return _posthoc(query, points)
+    if isinstance(query, NearestRowQuery):
+        return _nearest_row(query, points)
     mechanism = query.mechanism
     if isinstance(query, ScoreCodeQuery):
         shares = query.exact(points)
@@ -250,6 +257,20 @@ def _by_rule(query: PrivateQuery, points: Array) -> Candidates:
         weights.T,
         Norm.LINF,
         answer,
+        lambda answers: weights[answers.values],
+    )
+
+
+def _nearest_row(query: NearestRowQuery, points: Array) -> Candidates:
+    nodes = query.graph.points[points.argmin(axis=1)]  # a node is 0 edges from itself alone
+    weights = np.log(query.mechanism.probabilities(nodes)).T
+    return Candidates(
+        points,
+        query.graph.adjacency,
+        query.mechanism.classes,
+        weights.T,
+        Norm.LINF,
+        lambda which, sampler: Answers(*query.answer(nodes[which], sampler=sampler)),
         lambda answers: weights[answers.values],
     )
 

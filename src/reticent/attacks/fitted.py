@@ -39,6 +39,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.core.norms import unit_moves
 from reticent.noise import AuditSampler
+from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
 from reticent.training.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -227,6 +228,10 @@ def _worst_neighbours(
     """Two neighbours whose answers differ most, of those that were tried: points at the radius
     around some candidates; for rows of tables, of the candidates themselves.
     """
+    if isinstance(query, NearestRowQuery):
+        joined = list(query.worst_joined(points[:_SEARCHED].argmin(axis=1)))
+        pair = candidates_of(query, query.graph.hop_counts(query.graph.points[joined]))
+        return pair, np.array([[0, 1]])
     if not is_posthoc(query) or asked.adjacency is None:
         near = farthest_neighbours(asked)
         return None if near is None else (asked, near)
@@ -246,7 +251,7 @@ def _targets(system: Any, query: Query, rows: Any, points: Array) -> tuple[Array
     """What is to be got back of each row, and the shape of one: the input itself, or the encoded
     row of a table.
     """
-    if is_posthoc(query):
+    if is_posthoc(query) or isinstance(query, NearestRowQuery):
         return np.asarray(rows, dtype=np.float64), tuple(system.input_shape_)
     return points, (points.shape[1],)
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from reticent.audit.fitted_pairs import (
     certified_pairs,
     is_posthoc,
+    nearest_row_pairs,
     posthoc_pairs,
     power_pairs,
 )
@@ -46,12 +47,14 @@ from reticent.mechanisms import (
     ArgmaxResponse,
     DistanceToInstability,
     GaussianMechanism,
+    GraphTable,
     HopRelease,
     LabelTable,
     ProposeTestRelease,
 )
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
 
     Query = (
         PrivateQuery
+        | NearestRowQuery
         | PowerQuery
         | ScoreCodeQuery
         | ProtectedQuery
@@ -266,7 +270,13 @@ def auditable_query(system: Any) -> Query:
         )
     query = system._fitted()
     if is_posthoc(query) or isinstance(
-        query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | CertifiedQuery
+        query,
+        NearestRowQuery
+        | PowerQuery
+        | ScoreCodeQuery
+        | ProtectedQuery
+        | LikeliestQuery
+        | CertifiedQuery,
     ):
         return query
     raise InvalidInput("system: mode='published' has no guarantee that an audit could examine")
@@ -279,6 +289,8 @@ def stated_guarantee(query: Query) -> Guarantee:
     if is_posthoc(query):
         stated = query.requirement
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
+    if isinstance(query, NearestRowQuery):
+        return Guarantee(query.mechanism.epsilon, 0.0, query.graph.adjacency)
     stated_by = (
         query.plan
         if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery)
@@ -296,6 +308,9 @@ def _pairs(
     if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
         return posthoc_pairs(query, rows, random=directions), (searched,)
+    if isinstance(query, NearestRowQuery):
+        assert not isinstance(rows, CodedRows)
+        return nearest_row_pairs(query, rows, random=directions), (searched,)
     if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery):
         assert isinstance(rows, CodedRows)
         return power_pairs(query, rows, random=directions), (searched,)
@@ -311,7 +326,7 @@ def _known_cases(query: Query, claim: Guarantee) -> list[AuditCase]:
     """
     mechanism = query.mechanism
     epsilon, delta = claim.epsilon, claim.delta
-    if isinstance(mechanism, LabelTable):
+    if isinstance(mechanism, LabelTable | GraphTable):
         return [label_table_case(mechanism, epsilon=epsilon)]
     if isinstance(mechanism, HopRelease):
         return [hop_release_case(mechanism, epsilon=epsilon)]

@@ -29,6 +29,7 @@ from reticent.mechanisms import (
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
@@ -143,6 +144,37 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
         draw(end[index], logits[1][index]),
         None,
     )
+
+
+def nearest_row_pairs(
+    query: NearestRowQuery, inputs: Array, *, random: np.random.Generator
+) -> list[Pair]:
+    """Nearest public rows of your rows against those that they are joined to.
+
+    Args:
+        query: the fitted release.
+        inputs: shape (n, features), n at least 1; up to 64 are used.
+        random: which rows are used, where there are more.
+
+    Returns:
+        The pair whose chances of some label differ most.
+    """
+    graph = query.graph
+    start, end = query.worst_joined(graph.cells(_some(inputs, random)))
+
+    def draw(node: int) -> Draw:
+        point = graph.points[node]
+        return lambda runs, sampler: query.answer(np.tile(point, (runs, 1)), sampler=sampler)
+
+    return [
+        Pair(
+            "public rows nearest to your rows, and those joined to them: largest change of a "
+            "label's chance",
+            draw(start),
+            draw(end),
+            None,
+        )
+    ]
 
 
 def power_pairs(

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase, Scores
-from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.grids.lattice import Lattice
+from reticent.grids.public_graph import PublicGraph
+from reticent.mechanisms import ArgmaxResponse, GraphTable, HopRelease, LabelTable
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -18,7 +20,7 @@ Labels = npt.NDArray[np.int64]
 Draw = Callable[[int, Sampler], Labels]
 
 
-def label_table_case(table: LabelTable, *, epsilon: float) -> AuditCase:
+def label_table_case(table: LabelTable | GraphTable, *, epsilon: float) -> AuditCase:
     """The two touching cells, of all, at which one label's shares differ by the largest factor."""
     points = _points(table)
     one, other = _worst(table, table.shares.astype(np.float64), table.shares.astype(np.float64))
@@ -74,9 +76,11 @@ def argmax_response_case(mechanism: ArgmaxResponse, *, epsilon: float) -> AuditC
     return _case(mechanism.name, epsilon, chances, draw(logits[0]), draw(logits[1]))
 
 
-def _worst(mechanism: LabelTable | HopRelease, high: Array, low: Array) -> tuple[int, int]:
+def _worst(
+    mechanism: LabelTable | GraphTable | HopRelease, high: Array, low: Array
+) -> tuple[int, int]:
     """The touching cells (c, c') with the largest quotient of ``high`` at c and ``low`` at c'."""
-    lattice = mechanism.lattice
+    lattice = _cells(mechanism)
     best = (0.0, 0, 0)
     for above, below in zip(high, low, strict=True):
         quotient = lattice.touching_maximum(above) / below
@@ -89,9 +93,15 @@ def _worst(mechanism: LabelTable | HopRelease, high: Array, low: Array) -> tuple
     return best[1:]
 
 
-def _points(mechanism: LabelTable | HopRelease) -> Array:
-    """The middle of every cell, shape (cells, dimension)."""
-    lattice = mechanism.lattice
+def _cells(mechanism: LabelTable | GraphTable | HopRelease) -> Lattice | PublicGraph:
+    return mechanism.lattice if isinstance(mechanism, HopRelease) else mechanism.cells
+
+
+def _points(mechanism: LabelTable | GraphTable | HopRelease) -> Array:
+    """A point in every cell, shape (cells, dimension): its middle, or the node."""
+    lattice = _cells(mechanism)
+    if isinstance(lattice, PublicGraph):
+        return lattice.points
     points = np.zeros((lattice.size, lattice.dimension))
     points[:, lattice.coordinates] = lattice.center
     return points

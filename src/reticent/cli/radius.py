@@ -180,9 +180,9 @@ def _points(system: Any, rows: Any) -> Array:
 def _pictures(system: Any, points: Array, found: RadiusSurvey, seed: int) -> Any:
     from reticent.radius.pictures import farthest_neighbours
 
-    if not hasattr(system, "embed") or not found.at:
-        return None
     query = system.query_
+    if not hasattr(query, "embedding") or not found.at:
+        return None
     return farthest_neighbours(
         query.embedding,
         points[:_PICTURES],

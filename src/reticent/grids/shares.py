@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
-from reticent.grids.lattice import Lattice
 
 Shares = npt.NDArray[np.uint32]
+_Number = TypeVar("_Number", bound=np.generic)
 
 BITS = 32
 WHOLE = 2**BITS
@@ -27,6 +27,20 @@ _MOST_SHIFT = 31  # a share of at most 2^32 times 2^31 stays below 2^64
 _PRECISION = 128
 _LARGEST_EPSILON = 23
 """No two shares differ by more than a factor 2^32 < e^23."""
+
+
+class Cells(Protocol):
+    """A finite number of public cells, of which some touch: a ``Lattice`` or a ``PublicGraph``."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+
+    def cells(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The cell of each row of ``points``."""
+
+    def touching_maximum(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+        """The largest of ``values``, shape (cells,), over each cell and those that touch it."""
 
 
 class Factor(NamedTuple):
@@ -84,7 +98,7 @@ def factor_below(epsilon: float) -> Factor:
     return Factor(min(math.floor(exact * 2**shift), WHOLE - 1), shift)
 
 
-def check_shares(low: Shares, high: Shares, *, lattice: Lattice, epsilon: float, what: str) -> None:
+def check_shares(low: Shares, high: Shares, *, lattice: Cells, epsilon: float, what: str) -> None:
     """Raises unless in every two touching cells, each with itself included, the larger share of
     each answer in one is at most e^epsilon times the smaller share in the other.
 
@@ -109,7 +123,7 @@ def check_shares(low: Shares, high: Shares, *, lattice: Lattice, epsilon: float,
         )
 
 
-def excess(low: Shares, high: Shares, *, lattice: Lattice, epsilon: float) -> int:
+def excess(low: Shares, high: Shares, *, lattice: Cells, epsilon: float) -> int:
     """The number of (answer, cell) entries of ``low`` that break the condition of
     ``check_shares``.
 

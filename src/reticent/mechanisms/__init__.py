@@ -5,6 +5,7 @@ from reticent.mechanisms.argmax_response import ArgmaxResponse
 from reticent.mechanisms.distance_to_instability import DistanceToInstability
 from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
 from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
+from reticent.mechanisms.graph_table import GraphTable
 from reticent.mechanisms.hop_release import HopRelease
 from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
@@ -32,6 +33,7 @@ __all__ = [
     "DistanceToInstability",
     "GaussianMechanism",
     "GlobalSensitivityResponse",
+    "GraphTable",
     "HopRelease",
     "KNormMechanism",
     "LabelMechanism",

@@ -16,7 +16,7 @@ from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.grids.shares import WHOLE, factor_below
-from reticent.mechanisms.label_table import draw
+from reticent.mechanisms.checked_table import draw
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]

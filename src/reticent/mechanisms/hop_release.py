@@ -19,7 +19,8 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.grids.lattice import Lattice
 from reticent.grids.shares import WHOLE, Shares, check_shares, excess
-from reticent.mechanisms.label_table import check_lattice, draw
+from reticent.mechanisms.checked_table import draw
+from reticent.mechanisms.label_table import check_lattice
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import positive
-from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Guarantee, Neighborhood
+from reticent.core.errors import InvalidParameter
+from reticent.core.guarantees import Neighborhood
 from reticent.grids.lattice import Lattice
-from reticent.grids.shares import WHOLE, Shares, check_shares
-from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
+from reticent.mechanisms.checked_table import CheckedTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelTable:
+class LabelTable(CheckedTable):
     """One label for each point, with the probabilities that stand in its cell's column.
 
     **Guarantee.** One label is (epsilon, 0)-private under ``adjacency``, whatever the table was
@@ -51,6 +43,7 @@ class LabelTable:
             entries in touching cells that are more than a factor e^epsilon apart.
 
     Example:
+        >>> import numpy as np
         >>> from reticent.core import Neighborhood, Norm
         >>> from reticent.noise import SecureSampler
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding")
@@ -80,77 +73,23 @@ class LabelTable:
         - The proof: docs/label-tables.md.
 
     See Also:
+        reticent.mechanisms.GraphTable: neighbours by a public graph.
         reticent.mechanisms.HopRelease: better where epsilon is large.
         reticent.mechanisms.ArgmaxResponse: any two inputs.
         reticent.mechanisms.StabilityRelease: by the margins of a certified network.
     """
 
     lattice: Lattice
-    shares: Shares
-    epsilon: float
-    adjacency: Neighborhood
 
     name: ClassVar[str] = "label table"
 
-    def __post_init__(self) -> None:
+    @property
+    def cells(self) -> Lattice:
+        """The lattice."""
+        return self.lattice
+
+    def _check_adjacency(self) -> None:
         check_lattice(self.lattice, self.adjacency)
-        positive(self.epsilon, name="epsilon")
-        shares = self.shares
-        if (
-            shares.dtype != np.uint32
-            or shares.ndim != 2
-            or not (2 <= len(shares) <= 1000 and shares.shape[1] == self.lattice.size)
-        ):
-            raise InvalidInput(
-                f"shares: expected uint32 of shape (labels, {self.lattice.size}) with 2 to 1000 "
-                f"labels, got {shares.dtype} {shares.shape}"
-            )
-        wrong = int(np.count_nonzero(shares.sum(axis=0, dtype=np.uint64) != WHOLE))
-        if wrong:
-            raise InvalidInput(f"shares: {wrong} columns do not sum to 2^32")
-        check_shares(shares, shares, lattice=self.lattice, epsilon=self.epsilon, what="label table")
-        frozen = shares.copy()  # a later change by the caller would escape the check
-        frozen.setflags(write=False)
-        object.__setattr__(self, "shares", frozen)
-
-    @property
-    def classes(self) -> int:
-        """Number of labels."""
-        return len(self.shares)
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one label."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one label, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
-
-    def probabilities(self, points: npt.ArrayLike) -> Array:
-        """Probability of each label for each point, shape (n, labels), exact. Private, where the
-        points are.
-
-        Args:
-            points: shape (n, dimension), finite.
-        """
-        return np.asarray(self.shares[:, self.lattice.cells(points)].T / WHOLE)
-
-    def release(self, points: npt.ArrayLike, *, sampler: Sampler) -> Labels:
-        """One label for each point.
-
-        Args:
-            points: shape (n, dimension), finite.
-            sampler: source of randomness.
-
-        Returns:
-            Shape (n,), int64, in 0 .. classes - 1.
-
-        Raises:
-            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
-        """
-        return draw(self.shares[:, self.lattice.cells(points)], sampler)
 
     def describe(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
@@ -195,15 +134,3 @@ def check_lattice(lattice: Lattice, adjacency: Neighborhood) -> None:
             f"reach={lattice.reach} does not cover radius={adjacency.radius:g}; expected "
             "reach side to be at least ceil(radius / 2^exponent) + 1"
         )
-
-
-def draw(shares: Shares, sampler: Sampler) -> Labels:
-    """One row number of each column of ``shares`` with exactly the probability share / 2^32.
-
-    Args:
-        shares: shape (labels, n), uint32; columns sum to 2^32.
-        sampler: source of randomness.
-    """
-    ends = np.cumsum(shares, axis=0, dtype=np.int64)
-    uniform = sampler.uniform_integers(np.full(shares.shape[1], WHOLE, dtype=np.int64))
-    return np.asarray((uniform >= ends).sum(axis=0), dtype=np.int64)

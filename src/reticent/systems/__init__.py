@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from reticent.systems.certified.ensemble import CertifiedEnsemble
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
+    from reticent.systems.posthoc.nearest_rows import NearestRowClassifier
     from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
@@ -38,6 +39,7 @@ else:
             "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
+            "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
             "reticent.systems.power.servers": (
@@ -83,6 +85,7 @@ __all__ = [
     "MomentClassifier",
     "MomentRegressor",
     "Named",
+    "NearestRowClassifier",
     "NoiseAware",
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",

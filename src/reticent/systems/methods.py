@@ -132,6 +132,13 @@ BUILT_IN = (
         releases="a label for every input",
     ),
     _own(
+        "NearestRowClassifier",
+        "systems.posthoc.nearest_rows",
+        "labels of private inputs, hidden among inputs like the nearest public row",
+        protects="an input, among those whose nearest public row is the same or joined",
+        releases="a label for every input",
+    ),
+    _own(
         "PowerEncoder",
         "systems.power.encoder",
         "vectors of table rows that any model can learn from",

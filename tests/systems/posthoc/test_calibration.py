@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from reticent.core import Box, Neighborhood, Norm
 from reticent.core.errors import CalibrationFailed, InvalidParameter, UnknownName
 from reticent.lipschitz import EnumerationBound
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
+from reticent.systems import Calibration, PosthocEncoder
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
 from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
@@ -22,6 +24,7 @@ from reticent.systems.posthoc.plans import (
     plan_mechanism,
 )
 from reticent.training.heads import HeadConfig
+from reticent.training.parts import Identity, Ladder, PublicDiscriminants
 
 NEAR = Neighborhood(Norm.LINF, 0.1, "plane")
 DOMAIN = Box.cube(2, 4.0)
@@ -107,6 +110,81 @@ def test_the_better_of_two_functions_is_chosen() -> None:
         candidates, required, data, paths=("global",), head_config=HeadConfig(epochs=5, seed=0)
     )
     assert choice.candidate is candidates[1]
+
+
+def crossing(rows: int = 1000) -> tuple[np.ndarray, np.ndarray]:
+    """Embeddings whose label is the sign of a product of three coordinates, which takes a head more
+    than a few steps, and four times of five that of a fourth one, which does not.
+    """
+    random = np.random.default_rng(5)
+    X = random.choice([-1.0, 1.0], size=(rows, 4)) * random.uniform(0.3, 1.0, size=(rows, 4))
+    y = (X[:, :3].prod(axis=1) > 0).astype(int)
+    X[:, 3] = (2 * y - 1) * np.abs(X[:, 3]) * random.choice([1, 1, 1, 1, -1], size=rows)
+    return X, y
+
+
+def test_heads_learn_for_as_long_as_they_need_to() -> None:
+    """Five passes find the easy coordinate alone, which is right four times of five."""
+    X, y = crossing()
+    encoder = PosthocEncoder(
+        epsilon=10.0,
+        delta=0.0,
+        radius=0.02,
+        embedder="identity",
+        obfuscator=Ladder((PublicDiscriminants(), Identity())),
+        random_state=0,
+    ).fit(X, y)
+    assert encoder.query_.plan.rung == "Identity(outputs=4)"
+    assert encoder.query_.plan.utility > 0.95
+    # One function is looked at with every noise, but with one alone for long.
+    assert [plan.rung for plan in encoder.considered_].count("Identity(outputs=4)") == 3
+    assert encoder.considered_[0] == encoder.query_.plan
+    hasty = clone(encoder).set_params(calibration=Calibration(head_epochs=5)).fit(X, y)
+    assert hasty.query_.plan.utility < 0.9
+
+
+@pytest.mark.parametrize("rows", [1, 80, 499, 500, 501, 8_000, 48_000, 10**6])
+def test_passes_are_at_least_as_many_as_the_steps_need(rows: int) -> None:
+    for config, steps in (
+        (Calibration().head(0, rows=rows), 480),
+        (Calibration().first_look(0, rows=rows), 80),
+    ):
+        assert config is not None
+        of_one = -(-rows // config.batch_size)
+        assert config.epochs * of_one >= steps > (config.epochs - 1) * of_one
+    assert Calibration(head_epochs=3).head(0, rows=rows).epochs == 3
+    assert Calibration(head_epochs=3).first_look(0, rows=rows) is None
+
+
+def test_a_first_look_leaves_out_what_cannot_be_the_best() -> None:
+    """Of one function the better noise, and no function that is far behind."""
+    required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
+    good, poor = (affine_chain([np.diag([1.0, height])], [np.zeros(2)]) for height in (1.0, 500.0))
+    tried = [
+        Candidate(
+            network,
+            mechanism,
+            EnumerationBound(
+                network, domain=DOMAIN, input_norm=Norm.LINF, output=output_of(mechanism)
+            ),
+        )
+        for network in (good, poor)
+        for mechanism in ("laplace", "k-norm-linf")
+    ]
+    asked: list[tuple[str, int]] = []
+    choice = calibrate(
+        tried,
+        required,
+        labelled(),
+        paths=("global",),
+        head_config=HeadConfig(epochs=40, seed=0),
+        first_look=HeadConfig(epochs=5, seed=0),
+        report=lambda stage, _, total, __: asked.append((stage, total)),
+    )
+    assert choice.candidate is tried[1]
+    assert len(choice.considered) == len(tried)
+    assert choice.considered[0] == choice.plan
+    assert set(asked) == {("calibration, first look", 4), ("calibration", 1)}
 
 
 def test_delta_zero_leaves_the_global_path_with_pure_mechanisms() -> None:

@@ -13,7 +13,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.lattice import Lattice
 from reticent.grids.shares import WHOLE, excess
 from reticent.training.label_tables import exact_table, optimal_table
-from reticent.training.label_tables.optimal import _simplex
+from reticent.training.label_tables.optimal import simplex
 
 
 def grid(shape: tuple[int, ...], reach: int = 1) -> Lattice:
@@ -133,7 +133,7 @@ def test_rows_without_constraints_get_their_best_label() -> None:
 def test_projection_is_the_nearest_distribution() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(200, 6)).astype(np.float32) * 2
-    moved = _simplex(points)
+    moved = simplex(points)
     assert np.abs(moved.sum(axis=1) - 1).max() < 1e-5
     assert moved.min() >= 0
     # optimality: no other distribution makes a smaller angle with points - moved

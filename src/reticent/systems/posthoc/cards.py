@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from reticent.accounting.telling_apart import beyond, which_of_two_cap
-from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.accounting.telling_apart import which_of_two_cap
+from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import ArgmaxResponse
+from reticent.systems.card_words import factor_words, farther_words, share_words
 from reticent.systems.posthoc.certificates import CERTIFICATES
 from reticent.systems.posthoc.label_rules import LabelRule
 from reticent.systems.posthoc.plans import releases_labels
@@ -18,7 +19,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     guarantee = query.mechanism.guarantee
     adjacency, plan = query.requirement.adjacency, query.plan
     what = "label" if releases_labels(plan.mechanism) else "embedding"
-    factor = f"a factor of {_factor(guarantee.epsilon)}"
+    factor = f"a factor of {factor_words(guarantee.epsilon)}"
     protected = (
         "Which of two inputs an answer came from, whenever the two lie within "
         f"{adjacency.metric.value} distance "
@@ -33,7 +34,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     cap = float(which_of_two_cap(guarantee.epsilon, guarantee.delta))
     protected += (
         " Who holds two of them to be equally likely names the right one with probability at most "
-        f"{_share(cap)} after one answer."
+        f"{share_words(cap)} after one answer."
     )
     withheld = (
         f"A share of about {1 - plan.released:.1%} of answers is withheld (measured on "
@@ -91,7 +92,11 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             *(
                 ()
                 if isinstance(query.rule, ArgmaxResponse)
-                else (_farther(guarantee, adjacency.radius),)
+                else (
+                    farther_words(
+                        guarantee, f"inputs h times {adjacency.radius:g} apart, h a whole number"
+                    ),
+                )
             ),
             (
                 "several answers about one input without adding them up: two answers cost twice as "
@@ -124,33 +129,6 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             ),
             ("expected utility on calibration data", f"{plan.utility:.4f}"),
         ),
-    )
-
-
-def _factor(epsilon: float) -> str:
-    return f"e^{epsilon:g} = {_number(math.exp(min(epsilon, 700.0)))}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}" if value < 100.0 else f"{value:,.0f}" if value < 1e7 else f"{value:.1e}"
-
-
-def _share(cap: float) -> str:
-    """A probability, rounded up, so that what is written holds as well."""
-    return f"{min(math.ceil(cap * 1e4) / 1e4, 1.0):.4g}"
-
-
-def _farther(guarantee: Guarantee, radius: float) -> str:
-    """What is promised between inputs that are no neighbours."""
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    hops = (2, 4, 8)
-    caps = which_of_two_cap(*beyond(epsilon=epsilon, delta=delta, hops=hops))
-    shown = ", ".join(f"{_share(cap)} at h = {h}" for h, cap in zip(hops, caps, strict=True))
-    more = f", plus {delta:g} (e^({epsilon:g} h) - 1)/(e^{epsilon:g} - 1)" if delta else ""
-    return (
-        f"inputs h times {radius:g} apart, h a whole number: no more than a factor "
-        f"e^({epsilon:g} h){more} is promised between them, and the cap on naming the right one of "
-        f"two rises to {shown}"
     )
 
 

@@ -70,7 +70,7 @@ class FittedRelease:
         embedder: the fitted part that makes embeddings.
         released: the fitted part that calibration chose.
         head: classifier of released vectors; None for labels or without labels.
-        considered: every plan that was scored, best first.
+        considered: every plan that was scored, as of ``calibrate``.
         classes: labels as the user wrote them, None without labels.
         input_shape: shape of one input.
     """
@@ -149,13 +149,14 @@ def fit_release(
                 settings, prepared, part, mechanism, network, requirement, report
             )
         ]
-        candidates = [candidate for candidate, _ in pairs]
+        candidates, rows = [candidate for candidate, _ in pairs], len(prepared.data.train)
         choice = calibrate(
             candidates,
             requirement,
             prepared.data,
             paths=settings.paths,
-            head_config=settings.calibration.head(prepared.seed),
+            head_config=settings.calibration.head(prepared.seed, rows=rows),
+            first_look=settings.calibration.first_look(prepared.seed, rows=rows),
             report=report,
         )
     chosen = choice.candidate

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -27,13 +28,19 @@ _PATHS: dict[str, tuple[Path, ...]] = {
     "local": ("local",),
 }
 
+_FIRST_STEPS, _STEPS = 80, 480
+"""Of heads. On MNIST's embeddings, from 100 to 8,000 rows, twice as many gain at most .007, and
+fewer rank noise on the embedding too low: it is harder to learn from than what was trained.
+"""
+
 
 class Calibration(BaseEstimator):
     """How the utility of what could be released is measured, on rows that training has not seen.
 
     Args:
         share: share of the fitted rows that utility is measured on, in (0, 1).
-        head_epochs: passes of the heads that the utility of released vectors is measured with.
+        head_epochs: passes of the heads that the utility of released vectors is measured with. None
+            for as many as they need to learn: 480 steps, after a first look at every plan with 80.
 
     Example:
         >>> Calibration(head_epochs=2)
@@ -50,7 +57,7 @@ class Calibration(BaseEstimator):
         reticent.NoiseAware: has sizes to choose among.
     """
 
-    def __init__(self, *, share: float = 0.2, head_epochs: int = 5) -> None:
+    def __init__(self, *, share: float = 0.2, head_epochs: int | None = None) -> None:
         self.share = share
         self.head_epochs = head_epochs
 
@@ -58,9 +65,17 @@ class Calibration(BaseEstimator):
         """How many of ``rows`` rows utility is measured on."""
         return max(1, round(self.share * rows))
 
-    def head(self, seed: int) -> HeadConfig:
-        """Settings of the heads."""
+    def head(self, seed: int, *, rows: int) -> HeadConfig:
+        """Settings of the heads, which learn from ``rows`` rows."""
+        if self.head_epochs is None:
+            return _long_enough(_STEPS, seed=seed, rows=rows)
         return HeadConfig(epochs=self.head_epochs, seed=seed)
+
+    def first_look(self, seed: int, *, rows: int) -> HeadConfig | None:
+        """Settings of the heads for a first look, which learn from ``rows`` rows; None without."""
+        if self.head_epochs is None:
+            return _long_enough(_FIRST_STEPS, seed=seed, rows=rows)
+        return None
 
     def check(self) -> None:
         """Nothing, if the parameters can be used.
@@ -69,7 +84,8 @@ class Calibration(BaseEstimator):
             InvalidParameter: they cannot.
         """
         probability(self.share, name="share", allow_zero=False)
-        count(self.head_epochs, name="head_epochs")
+        if self.head_epochs is not None:
+            count(self.head_epochs, name="head_epochs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +193,12 @@ class PosthocSettings:
             if mechanism == "gaussian" and self.delta > 0
             else None,
         )
+
+
+def _long_enough(steps: int, *, seed: int, rows: int) -> HeadConfig:
+    """As many whole passes over ``rows`` rows as are at least ``steps`` steps."""
+    usual = HeadConfig(seed=seed)
+    return replace(usual, epochs=math.ceil(steps / math.ceil(rows / usual.batch_size)))
 
 
 def _calibration(given: Any) -> Calibration:

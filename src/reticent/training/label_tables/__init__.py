@@ -1,7 +1,8 @@
-"""Tables of label probabilities on a public lattice: fitted on public rows, nearly optimal, made
-exact.
+"""Tables of label probabilities on a public lattice or graph: fitted on public rows, nearly
+optimal, made exact.
 """
 
+from reticent.training.label_tables.graph import exact_graph_table
 from reticent.training.label_tables.optimal import (
     ExactTable,
     OptimalTable,
@@ -10,4 +11,12 @@ from reticent.training.label_tables.optimal import (
 )
 from reticent.training.label_tables.repair import repaired, whole_table
 
-__all__ = ["ExactTable", "OptimalTable", "exact_table", "optimal_table", "repaired", "whole_table"]
+__all__ = [
+    "ExactTable",
+    "OptimalTable",
+    "exact_graph_table",
+    "exact_table",
+    "optimal_table",
+    "repaired",
+    "whole_table",
+]

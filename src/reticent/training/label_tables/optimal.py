@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from reticent.training.progress import Report, silent
 
 Array = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
+_Real = TypeVar("_Real", np.float32, np.float64)
 
 _RUN = 512  # numbers in a row that numpy adds up at one go, at least where the lattice has them
 _NEVER = np.float32(1e30)
@@ -222,7 +224,7 @@ class _Solver:
         """One iteration: tables and levels, then the prices of their constraints."""
         near, far = np.float32(self._near), np.float32(self._far)
         ascent: Singles = self._step * (self._gain - near * self._above + far * self._below)
-        projected = _simplex((self._p + ascent).reshape(-1, self._labels)).reshape(self._view)
+        projected = simplex((self._p + ascent).reshape(-1, self._labels)).reshape(self._view)
         ahead = 2 * projected - self._p
         self._p = projected
         level = self._t + self._step * (far * self._block_above - near * self._block_below)
@@ -294,17 +296,20 @@ class _Solver:
         return np.ascontiguousarray(p / p.sum(axis=0))
 
 
-def _simplex(points: Singles) -> Singles:
+def simplex(points: npt.NDArray[_Real]) -> npt.NDArray[_Real]:
     """Each row moved to the nearest distribution.
 
     The threshold that is subtracted is that of the largest k entries whose smallest stays positive
     (Held, Wolfe and Crowder 1974).
+
+    Args:
+        points: shape (n, labels), finite, single or double precision.
     """
     ordered = -np.sort(-points, axis=1)
-    sums = np.cumsum(ordered, axis=1, dtype=np.float32)
+    sums = np.cumsum(ordered, axis=1, dtype=points.dtype)
     sums -= 1
-    sums /= np.arange(1, points.shape[1] + 1, dtype=np.float32)
+    sums /= np.arange(1, points.shape[1] + 1, dtype=points.dtype)
     last = np.count_nonzero(ordered > sums, axis=1) - 1
     moved = points - np.take_along_axis(sums, np.maximum(last, 0)[:, None], axis=1)
     np.maximum(moved, 0, out=moved)
-    return moved
+    return np.asarray(moved)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
-from reticent.grids.lattice import Lattice
-from reticent.grids.shares import WHOLE, Shares, excess
+from reticent.grids.shares import WHOLE, Cells, Shares, excess
 
 Array = npt.NDArray[np.float64]
 
@@ -24,7 +23,7 @@ _TRIED = ((0.2, 1e-3), (0.2, 1e-5), (0.0, 1e-5))  # share of the lower envelope,
 def whole_table(
     probabilities: npt.ArrayLike,
     *,
-    lattice: Lattice,
+    lattice: Cells,
     epsilon: float,
     weights: npt.ArrayLike | None = None,
 ) -> Shares:
@@ -64,7 +63,7 @@ def whole_table(
     return max(tables, key=lambda shares: float((worth * shares).sum()))
 
 
-def _exact(table: Array, lattice: Lattice, epsilon: float) -> Shares:
+def _exact(table: Array, lattice: Cells, epsilon: float) -> Shares:
     """``table`` in whole shares, mixed with the uniform table as little as the check demands."""
     uniform = 1.0 / len(table)
     shares = _rounded(table)
@@ -85,7 +84,7 @@ def _exact(table: Array, lattice: Lattice, epsilon: float) -> Shares:
 def repaired(
     probabilities: npt.ArrayLike,
     *,
-    lattice: Lattice,
+    lattice: Cells,
     epsilon: float,
     lower: float = 0.2,
     least: float = 1e-4,
@@ -131,7 +130,7 @@ def repaired(
     return np.asarray(table)
 
 
-def _below(logs: Array, lattice: Lattice, step: float) -> Array:
+def _below(logs: Array, lattice: Cells, step: float) -> Array:
     """The largest function below ``logs`` that moves by at most ``step`` between touching cells."""
     for _ in range(_PASSES):
         lower = np.minimum(logs, step - lattice.touching_maximum(-logs))
@@ -141,7 +140,7 @@ def _below(logs: Array, lattice: Lattice, step: float) -> Array:
     return logs
 
 
-def _largest_step(logs: Array, lattice: Lattice) -> float:
+def _largest_step(logs: Array, lattice: Cells) -> float:
     return max(float((lattice.touching_maximum(row) - row).max()) for row in logs)
 
 

@@ -1,0 +1,152 @@
+"""Public graphs: nearest points, edges and hops against brute force; what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.core import Norm
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.grids.public_graph import MOST_NODES, UNCONNECTED, PublicGraph
+
+POINTS = np.random.default_rng(0).normal(size=(60, 3))
+VALUES = np.random.default_rng(1).integers(0, 3, 60)
+
+
+def apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.sqrt(((first[:, None] - second[None]) ** 2).sum(axis=2))
+
+
+def brute_force(neighbours: int, values: np.ndarray | None) -> set[tuple[int, int]]:
+    """Edges to the nearest points, or to the nearest of another value, one point at a time."""
+    table = apart(POINTS, POINTS)
+    edges = set()
+    for own in range(len(POINTS)):
+        others = [
+            other
+            for other in np.argsort(table[own])
+            if other != own and (values is None or values[other] != values[own])
+        ]
+        edges |= {(min(own, other), max(own, other)) for other in others[:neighbours]}
+    return edges
+
+
+@pytest.mark.parametrize("neighbours", [1, 4, 59])
+def test_points_are_joined_to_the_nearest(neighbours: int) -> None:
+    graph = PublicGraph.nearest(POINTS, neighbours=neighbours)
+    assert set(map(tuple, graph.edges.tolist())) == brute_force(neighbours, None)
+
+
+@pytest.mark.parametrize("neighbours", [1, 6])
+def test_points_are_joined_to_the_nearest_of_another_value(neighbours: int) -> None:
+    graph = PublicGraph.counterfactual(POINTS, VALUES.astype(str), neighbours=neighbours)
+    assert set(map(tuple, graph.edges.tolist())) == brute_force(neighbours, VALUES)
+    assert (VALUES[graph.edges[:, 0]] != VALUES[graph.edges[:, 1]]).all()
+
+
+def test_a_point_counts_for_the_nearest_node_whatever_stands_beside_it() -> None:
+    graph = PublicGraph.nearest(POINTS, neighbours=2)
+    asked = np.random.default_rng(2).normal(size=(500, 3))
+    found = graph.cells(asked)
+    assert np.array_equal(found, apart(asked, POINTS).argmin(axis=1))
+    assert [int(graph.cells(row[None])[0]) for row in asked[:50]] == found[:50].tolist()
+    assert graph.cells(np.full((1, 3), 1e300)).shape == (1,)
+    assert np.array_equal(graph.cells(POINTS), np.arange(60))
+    tied = PublicGraph(points=[[0.0], [2.0]], edges=[[0, 1]])
+    assert tied.cells([[1.0]]).tolist() == [0]
+
+
+def walked(edges: np.ndarray, start: int) -> list[float]:
+    """Edges from one node to every other, one ring after the other."""
+    around: dict[int, set[int]] = {node: set() for node in range(60)}
+    for first, second in edges.tolist():
+        around[first].add(second)
+        around[second].add(first)
+    found, ring, steps = {start: 0}, {start}, 0
+    while ring:
+        steps += 1
+        ring = set().union(*(around[node] for node in ring)) - set(found)
+        found.update(dict.fromkeys(ring, steps))
+    return [float(found.get(node, UNCONNECTED)) for node in range(60)]
+
+
+def test_hops_and_the_distance_of_their_vectors_are_those_of_a_walk() -> None:
+    graph = PublicGraph.nearest(POINTS, neighbours=2)
+    hops = np.array([walked(graph.edges, start) for start in range(60)])
+    vectors = graph.hop_counts(POINTS)
+    assert np.array_equal(vectors, hops)
+    assert np.array_equal(Norm.LINF.between(vectors, vectors), hops)
+    joined = {tuple(edge) for edge in graph.edges.tolist()}
+    near = np.argwhere(Norm.LINF.between(vectors, vectors) <= graph.adjacency.radius)
+    assert {(a, b) for a, b in near.tolist() if a < b} == joined
+
+
+def test_nodes_that_no_way_connects_are_further_than_any_promise() -> None:
+    graph = PublicGraph(points=[[0.0], [1.0], [5.0]], edges=[[0, 1]])
+    assert graph.hop_counts([[0.0]]).tolist() == [[0.0, 1.0, UNCONNECTED]]
+
+
+def test_maxima_are_over_a_node_and_those_it_is_joined_to() -> None:
+    graph = PublicGraph.nearest(POINTS, neighbours=3)
+    values = np.random.default_rng(3).integers(0, 2**32, 60, dtype=np.uint32)
+    near = np.eye(60, dtype=bool)
+    near[tuple(graph.edges.T)] = near[tuple(graph.edges.T[::-1])] = True
+    expected = [values[row].max() for row in near]
+    found = graph.touching_maximum(values)
+    assert found.dtype == np.uint32
+    assert found.tolist() == expected
+    with pytest.raises(InvalidInput, match="values: expected shape"):
+        graph.touching_maximum(values[1:])
+
+
+def test_the_identity_is_that_of_points_and_edges() -> None:
+    graph = PublicGraph.nearest(POINTS, neighbours=3)
+    assert graph.adjacency == PublicGraph(points=POINTS, edges=graph.edges).adjacency
+    moved = POINTS.copy()
+    moved[7, 1] = np.nextafter(moved[7, 1], 9)
+    assert PublicGraph(points=moved, edges=graph.edges).adjacency != graph.adjacency
+    assert PublicGraph(points=POINTS, edges=graph.edges[1:]).adjacency != graph.adjacency
+
+
+def test_arrays_cannot_be_changed_afterwards() -> None:
+    given = POINTS.copy()
+    graph = PublicGraph.nearest(given, neighbours=1)
+    given[:] = 0
+    assert np.array_equal(graph.points, POINTS)
+    with pytest.raises(ValueError, match="read-only"):
+        graph.edges[0, 0] = 5
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [[1, 0]],
+        [[0, 0]],
+        [[0, 1], [0, 1]],
+        [[1, 2], [0, 1]],
+        [[0, 60]],
+        [[-1, 1]],
+        [[0.0, 1.0]],
+        [[0, 1, 2]],
+    ],
+)
+def test_edges_of_another_form_are_refused(edges: list[list[float]]) -> None:
+    with pytest.raises(InvalidInput, match="edges"):
+        PublicGraph(points=POINTS, edges=edges)
+
+
+def test_what_makes_no_graph_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="2 to 20000 nodes"):
+        PublicGraph(points=np.zeros((MOST_NODES + 1, 1)), edges=[])
+    with pytest.raises(InvalidInput, match="fewer than the 60 points"):
+        PublicGraph.nearest(POINTS, neighbours=60)
+    with pytest.raises(InvalidParameter, match="neighbours"):
+        PublicGraph.nearest(POINTS, neighbours=0)
+    with pytest.raises(InvalidInput, match="no two alike"):
+        PublicGraph.nearest([[0.0], [0.0], [1.0]], neighbours=1)
+    with pytest.raises(InvalidInput, match="two values or more"):
+        PublicGraph.counterfactual(POINTS, np.zeros(60), neighbours=1)
+    with pytest.raises(InvalidInput, match="expected 60, one a point"):
+        PublicGraph.counterfactual(POINTS, VALUES[1:], neighbours=1)
+    with pytest.raises(InvalidInput, match="NaN"):
+        PublicGraph.nearest(np.full((3, 1), np.nan), neighbours=1)
