@@ -193,10 +193,11 @@ def run(
         folder: of this seed; made if missing.
         radii: of neighbours, l-infinity in the embedding.
         epsilons: of one answer.
-        config: of the decoder.
+        config: of the decoder; cells of another critic's weight stand beside each other.
         seed: of the embedder, the attacker's pictures, training and noise.
         report: told about training and every cell.
     """
+    with_critic = "" if config.critic == 0 else f"-critic-{config.critic:g}"
     total = (len(radii) + 1) * len(epsilons) + 2
     cell = Cells(folder / "reconstruction-cells", "reconstruction", total, report)
 
@@ -221,7 +222,7 @@ def run(
         return attacker().draws_by_label(epsilon=epsilon)
 
     results: Results = {
-        BARE: cell("bare", lambda: attacker().draws_without_protection()),
+        BARE: cell(f"bare{with_critic}", lambda: attacker().draws_without_protection()),
         NOTHING: cell("nothing", lambda: attacker().draws_blindly()),
         "released": {},
         RESPONSE: {},
@@ -230,7 +231,9 @@ def run(
         by_radius = results["released"].setdefault(f"{epsilon:g}", {})
         for radius in radii:
             ratio = f"{radius / epsilon:.6g}"
-            by_radius[f"{radius:g}"] = cell(ratio, partial(drawn, epsilon, radius))
+            by_radius[f"{radius:g}"] = cell(
+                f"{ratio}{with_critic}", partial(drawn, epsilon, radius)
+            )
         results[RESPONSE][f"{epsilon:g}"] = cell(f"label-{epsilon:g}", partial(by_label, epsilon))
     return results
 
@@ -291,13 +294,17 @@ def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
     return "\n".join(lines)
 
 
-def decoder_settings(settings: TableSettings, *, seed: int) -> ReconstructionConfig:
-    """A dense decoder of small pictures, a convolutional one of faces."""
+def decoder_settings(
+    settings: TableSettings, *, seed: int, critic: float = 0.0
+) -> ReconstructionConfig:
+    """A dense decoder of small pictures, a convolutional one of faces, with a ``critic`` of that
+    weight.
+    """
     if settings.architecture == "convolutional":
         return ReconstructionConfig(
-            architecture="convolutional", epochs=10, batch_size=250, seed=seed
+            architecture="convolutional", epochs=10, batch_size=250, seed=seed, critic=critic
         )
-    return ReconstructionConfig(epochs=6, batch_size=500, seed=seed)
+    return ReconstructionConfig(epochs=6, batch_size=500, seed=seed, critic=critic)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -305,6 +312,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = seeded_parser("papers.posthoc.reconstruction_table", __doc__, runs="reconstruction")
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument(
+        "--critic",
+        type=float,
+        default=0.0,
+        help="weight of a critic in the decoder's loss (default: 0, a decoder of least error)",
+    )
     chosen = parser.parse_args(arguments)
     data, settings = load(chosen.data), settings_of(chosen.data)
 
@@ -315,7 +328,7 @@ def main(arguments: list[str] | None = None) -> None:
             folder,
             radii=chosen.radius,
             epsilons=chosen.epsilon,
-            config=decoder_settings(settings, seed=seed),
+            config=decoder_settings(settings, seed=seed, critic=chosen.critic),
             seed=seed,
             report=report,
         )
@@ -326,6 +339,7 @@ def main(arguments: list[str] | None = None) -> None:
         "papers.posthoc.reconstruction_table",
         radius=list(RADII),
         epsilon=list(EPSILONS),
+        critic=0.0,
     )
     leave(chosen, "reconstruction", runs, markdown(chosen.data, runs, command=command))
 

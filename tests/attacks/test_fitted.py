@@ -99,6 +99,19 @@ def test_a_decoder_draws_pictures() -> None:
     drawn = next(one for one in found.reconstructions if one.name == "a decoder")
     assert drawn.floor <= drawn.error < 0.75 * drawn.blind
     assert found.exceeded == ()
+    # A second decoder, with a critic: asked as often, beside the same cap and floor.
+    both = attack_fitted(
+        system, pictures, **{**QUICK, "decoder": True, "trials": 1000, "critic": 0.01}
+    )
+    plain, criticised = both.reconstructions[-2:]
+    assert (plain.name, criticised.name) == ("a decoder", "a decoder with a critic of weight 0.01")
+    assert plain.error == drawn.error
+    assert criticised.floor == plain.floor
+    assert criticised.floor <= criticised.error < 0.75 * criticised.blind
+    first, second = both.games[-2:]
+    assert second.name.endswith("nearest to what a decoder with a critic of weight 0.01 draws")
+    assert (second.cap, second.trials) == (first.cap, first.trials)
+    assert both.exceeded == ()
 
 
 def test_what_cannot_be_is_refused_before_anything_is_drawn() -> None:
@@ -109,6 +122,9 @@ def test_what_cannot_be_is_refused_before_anything_is_drawn() -> None:
         ({"answers": [0]}, "answers"),
         ({"columns": {"kind": [1]}}, r"columns\['kind'\]"),
         ({"confidence": 1.5}, "confidence"),
+        ({"critic": 0.01}, "critic=0.01, decoder=False"),
+        ({"critic": -1.0, "decoder": True}, "critic=-1.0"),
+        ({"critic": 0.01, "decoder": True}, "critic=0.01: expected inputs that are pictures"),
     ):
         with pytest.raises((InvalidInput, InvalidParameter), match=said):
             attack_fitted(system, X, **{**QUICK, **changes})

@@ -44,6 +44,55 @@ def test_comes_close_to_the_best_possible_guess_under_noise():
     assert np.abs(guess - posterior[:, None, None]).max() < 0.06
 
 
+@pytest.mark.parametrize("architecture", ["dense", "convolutional"])
+def test_a_critic_makes_pictures_sharper_and_further_from_the_true_ones(architecture: str) -> None:
+    """One picture of two behind noise: the posterior mean is a blend, which no real picture is."""
+    bits = np.random.default_rng(0).integers(0, 2, 1500)
+    halves = np.zeros((2, 8, 8), np.float32)
+    halves[0, :4], halves[1, 4:] = 1.0, 1.0
+    pictures = halves[bits]
+    values = (2.0 * bits - 1.0)[:, None]
+    seen = values + np.random.default_rng(1).normal(size=values.shape)
+    settings = {
+        "architecture": architecture,
+        "channels": 4,
+        "hidden": (32,),
+        "epochs": 12,
+        "batch_size": 100,
+        "learning_rate": 1e-2,
+    }
+    drawn = {}
+    for critic in (0.0, 0.3):
+        attack = train_reconstructor(
+            values,
+            pictures,
+            ReconstructionConfig(**settings, critic=critic),
+            noise=lambda batch: batch + torch.randn_like(batch),
+        )
+        drawn[critic] = attack.reconstruct(seen)
+    error = {critic: ((found - pictures) ** 2).mean() for critic, found in drawn.items()}
+    blend = {critic: (found * (1 - found)).mean() for critic, found in drawn.items()}
+    assert blend[0.3] < 0.8 * blend[0.0]
+    assert error[0.3] > error[0.0]
+
+
+def test_a_critic_changes_nothing_where_it_has_no_say() -> None:
+    codes, pictures = _blends(100, 0)
+    settings = {"hidden": (8,), "epochs": 2}
+    plain, mute, heard = (
+        train_reconstructor(
+            codes, pictures, ReconstructionConfig(**settings, **changed), noise=None
+        ).reconstruct(codes)
+        for changed in ({}, {"critic": 0.0, "critic_channels": 3}, {"critic": 0.1})
+    )
+    np.testing.assert_array_equal(plain, mute)
+    assert not np.array_equal(plain, heard)
+    with pytest.raises(InvalidParameter, match="critic=-1"):
+        ReconstructionConfig(critic=-1)
+    with pytest.raises(InvalidParameter, match="critic_channels=0"):
+        ReconstructionConfig(critic_channels=0)
+
+
 def test_values_that_say_nothing_give_the_mean_picture():
     _, pictures = _blends(500, 0)
     values = np.random.default_rng(5).standard_normal((500, 3))

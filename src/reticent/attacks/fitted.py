@@ -34,8 +34,8 @@ from reticent.attacks.games import (
     which_of_two,
     which_value,
 )
-from reticent.core.checks import count, flag, probability
-from reticent.core.errors import InvalidInput
+from reticent.core.checks import count, flag, probability, real
+from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.core.norms import unit_moves
 from reticent.noise import AuditSampler
@@ -117,6 +117,7 @@ def attack_fitted(
     trials: int = 10_000,
     answers: Sequence[int] = (1, 4, 16),
     decoder: bool = True,
+    critic: float = 0.0,
     confidence: float = 0.999,
     seed: int,
     report: Report = silent,
@@ -140,6 +141,8 @@ def attack_fitted(
         trials: answers of each game, at least 1,000.
         answers: how many about the same input are seen, for each of which there is a game.
         decoder: whether a network learns to draw inputs from answers (needs torch).
+        critic: weight, at least 0, of a critic in the loss of a second decoder, for pictures in
+            [0, 1]; 0 for none.
         confidence: in (0, 1), of all games together.
         seed: at least 0.
         report: told about the games and the decoder's training.
@@ -171,7 +174,9 @@ def attack_fitted(
     known, own = order[:wanted], order[wanted : wanted + _TAUGHT]
     points = points_of(query, rows)
     asked = candidates_of(query, points[known])
-    games = len(rounds) + len(codes) + 4 + int(flag(decoder, name="decoder"))
+    targets, shape = _targets(system, query, rows, points)
+    weights = _critics(critic, targets, shape, decoder=flag(decoder, name="decoder"))
+    games = len(rounds) + len(codes) + 4 + len(weights)
     setting = Setting(
         claim=stated(query),
         trials=trials,
@@ -190,16 +195,15 @@ def attack_fitted(
     found += [
         which_value(asked, values[known], setting, name=name) for name, values in codes.items()
     ]
-    targets, shape = _targets(system, query, rows, points)
     estimates = [weighed_mean(asked, targets[known], setting)]
     report("attacks", 2, 3, float("nan"))
-    if decoder:
+    if weights:
         taught = candidates_of(query, points[own])
-        game, estimate = _decoded(
-            asked, taught, targets[known], targets[own], shape, setting, seed, report
-        )
-        found.append(game)
-        estimates.append(estimate)
+        lessons = _Lessons(targets[own], shape, seed, report)
+        for weight in weights:
+            game, estimate = _decoded(asked, taught, targets[known], lessons, setting, weight)
+            found.append(game)
+            estimates.append(estimate)
     report("attacks", 3, 3, float("nan"))
     return FittedAttack(
         type(system).__name__,
@@ -256,15 +260,54 @@ def _targets(system: Any, query: Query, rows: Any, points: Array) -> tuple[Array
     return points, (points.shape[1],)
 
 
+def _pictures(targets: Array, shape: tuple[int, ...]) -> bool:
+    """Whether inputs are pictures that a decoder of pictures draws."""
+    return bool(len(shape) == 2 and targets.min() >= 0 and targets.max() <= 1)
+
+
+def _critics(
+    critic: float, targets: Array, shape: tuple[int, ...], *, decoder: bool
+) -> list[float]:
+    """The critic's weight for every decoder."""
+    weight = real(critic, name="critic")
+    if weight < 0:
+        raise InvalidParameter(f"critic={critic!r}: expected a weight of at least 0")
+    if weight == 0:
+        return [0.0] if decoder else []
+    if not decoder:
+        raise InvalidParameter(f"critic={weight:g}, decoder=False: expected a decoder to criticise")
+    if not _pictures(targets, shape):
+        raise InvalidInput(
+            f"critic={weight:g}: expected inputs that are pictures (n, height, width) in [0, 1], "
+            "for a critic to tell from drawn ones; leave it at 0"
+        )
+    return [0.0, weight]
+
+
+@dataclass(frozen=True, eq=False)
+class _Lessons:
+    """What decoders learn from.
+
+    Attributes:
+        targets: the attacker's own rows, shape (n, t).
+        shape: of one.
+        seed: of training.
+        report: told about it.
+    """
+
+    targets: Array
+    shape: tuple[int, ...]
+    seed: int
+    report: Report
+
+
 def _decoded(
     asked: Candidates,
     taught: Candidates,
     targets: Array,
-    lessons: Array,
-    shape: tuple[int, ...],
+    lessons: _Lessons,
     setting: Setting,
-    seed: int,
-    report: Report,
+    critic: float,
 ) -> tuple[Game, Reconstruction]:
     """A network that learns from answers about the attacker's own rows; and which candidate is
     nearest to what it draws.
@@ -273,25 +316,22 @@ def _decoded(
     seen = taught.answer(which, setting.sampler).vectors(taught.outputs)
     truth = setting.random.integers(len(asked), size=setting.trials)
     values = asked.answer(truth, setting.sampler).vectors(asked.outputs)
-    found = _drawn(seen, lessons[which], values, shape, seed, report)
-    estimate = reconstruction("a decoder", found, truth, asked, targets, setting)
+    found = _drawn(seen, which, values, lessons, critic)
+    who = "a decoder" if critic == 0 else f"a decoder with a critic of weight {critic:g}"
+    estimate = reconstruction(who, found, truth, asked, targets, setting)
     right = int((named(found, asked, targets) == truth).sum())
     cap = which_of_many_cap(*setting.apart(asked.steps))
-    name = f"which of {len(asked)} rows, the nearest to what a decoder draws"
+    name = f"which of {len(asked)} rows, the nearest to what {who} draws"
     game = Game(name, len(truth), right, cap, 1.0 / len(asked), setting.confidence)
     return game, estimate
 
 
-def _drawn(
-    seen: Array,
-    lessons: Array,
-    values: Array,
-    shape: tuple[int, ...],
-    seed: int,
-    report: Report,
-) -> Array:
-    """What the decoder draws of ``values``, shape (n, t)."""
-    if len(shape) == 2 and lessons.min() >= 0 and lessons.max() <= 1:
+def _drawn(seen: Array, which: Integers, values: Array, lessons: _Lessons, critic: float) -> Array:
+    """What a decoder draws of ``values``, shape (n, t), that learns from ``seen`` answers about the
+    rows ``which``.
+    """
+    wanted, shape, seed, report = lessons.targets, lessons.shape, lessons.seed, lessons.report
+    if _pictures(wanted, shape):
         from reticent.attacks.reconstruction import ReconstructionConfig, train_reconstructor
 
         square = shape[0] % 4 == 0 and shape[1] % 4 == 0
@@ -301,15 +341,16 @@ def _drawn(
             seed=seed,
             architecture="convolutional" if square else "dense",
             channels=16,
+            critic=critic,
         )
-        pictures = lessons.reshape(-1, *shape)
+        pictures = wanted[which].reshape(-1, *shape)
         reconstructor = train_reconstructor(seen, pictures, config, noise=None, report=report)
         drawn = reconstructor.reconstruct(values)
         return np.asarray(drawn, dtype=np.float64).reshape(len(values), -1)
     from reticent.attacks.hijacking import HijackingConfig, train_hijacker
 
     hijacker = train_hijacker(
-        seen, lessons, HijackingConfig(epochs=_epochs(len(seen)), seed=seed), report=report
+        seen, wanted[which], HijackingConfig(epochs=_epochs(len(seen)), seed=seed), report=report
     )
     return hijacker.reconstruct(values)
 

@@ -18,13 +18,19 @@ from torch import nn
 from torch.nn import functional
 from typing_extensions import override
 
+from reticent.attacks.critic import Critic, Opponent
 from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
-from reticent.core.checks import count, finite_array, one_of
-from reticent.core.errors import InvalidInput
+from reticent.core.checks import count, finite_array, one_of, real
+from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.training.heads import AddNoise
 from reticent.training.progress import Report, silent
 
 Images = npt.NDArray[np.float32]
+
+_CRITIC_RATE = 0.25
+"""Learning rate of the critic as a share of the decoder's: one that learns faster tells all drawn
+pictures apart, and its say has no gradient.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +41,25 @@ class ReconstructionConfig(DecoderConfig):
         architecture: "dense", or "convolutional" for sides that are multiples of 4: a dense layer
             of ``channels`` maps of a quarter of the height and width, doubled twice.
         channels: maps of the convolutional decoder.
+        critic: weight, at least 0, of a critic's say in the loss; 0 for a decoder of least error.
+            Pictures that a critic has a say in look more like real ones, and are further from the
+            true one.
+        critic_channels: maps of the critic's first convolution.
     """
 
     epochs: int = 30
     architecture: str = "dense"
     channels: int = 32
+    critic: float = 0.0
+    critic_channels: int = 16
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of(self.architecture, ("dense", "convolutional"), name="architecture")
         count(self.channels, name="channels")
+        if real(self.critic, name="critic") < 0:
+            raise InvalidParameter(f"critic={self.critic!r}: expected a weight of at least 0")
+        count(self.critic_channels, name="critic_channels")
 
 
 class Reconstructor(Decoder):
@@ -115,7 +130,8 @@ def train_reconstructor(
     """A decoder from released values to pictures, trained on the attacker's own pictures.
 
     The loss is the cross entropy per pixel; its minimum is the posterior mean of the picture, which
-    is also the minimum of the squared error.
+    is also the minimum of the squared error. With ``config.critic`` a weighted term is added: what
+    the decoder loses by pictures that a critic, trained at the same time, tells from real ones.
 
     Args:
         values: shape (n, m). Without ``noise`` these are released values: withheld rows (NaN) are
@@ -154,9 +170,20 @@ def train_reconstructor(
     seen = points if noise is None else noise(points)
     decoder.adapt(seen, mean.reshape(-1))
 
+    opponent = None
+    if config.critic > 0:
+        critic = Critic((height, width), config.critic_channels)
+        opponent = Opponent(critic, learning_rate=_CRITIC_RATE * config.learning_rate)
+
     def loss(rows: torch.Tensor) -> torch.Tensor:
         batch = points[rows] if noise is None else noise(points[rows])
-        return functional.binary_cross_entropy_with_logits(decoder(batch), targets[rows])
+        logits = decoder(batch)
+        error = functional.binary_cross_entropy_with_logits(logits, targets[rows])
+        if opponent is None:
+            return error
+        drawn = torch.sigmoid(logits)
+        opponent.learn(real=targets[rows], drawn=drawn)
+        return error + config.critic * opponent.term(drawn)
 
     train_decoder(
         decoder, loss, config, rows=len(points), stage="reconstruction attack", report=report

@@ -63,6 +63,13 @@ def bundle(
     decoder: Annotated[
         bool, typer.Option(help="Whether a network learns to draw inputs from answers.")
     ] = True,
+    critic: Annotated[
+        float,
+        typer.Option(
+            metavar="WEIGHT",
+            help="Weight of a critic in the loss of a second decoder, for pictures: .01, say.",
+        ),
+    ] = 0.0,
     confidence: Annotated[
         float, typer.Option(help="Probability that no cap is called exceeded by chance.")
     ] = 0.999,
@@ -106,6 +113,7 @@ def bundle(
             trials=trials,
             answers=answers or (1, 4, 16),
             decoder=decoder,
+            critic=critic,
             confidence=confidence,
             seed=secrets.randbelow(2**63) if seed is None else seed,
             report=report,

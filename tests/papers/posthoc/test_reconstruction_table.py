@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,14 @@ def test_small_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "cached_embedder", lambda *_, **__: embedder)
 
     def run(**changed):
-        settings = {"radii": (0.1, 1.0), "epsilons": (1.0, 10.0), "seed": 0, **changed}
-        return table.run(
-            data, SETTINGS["mnist"], tmp_path, config=DECODER, report=silent, **settings
-        )
+        settings = {
+            "radii": (0.1, 1.0),
+            "epsilons": (1.0, 10.0),
+            "seed": 0,
+            "config": DECODER,
+            **changed,
+        }
+        return table.run(data, SETTINGS["mnist"], tmp_path, report=silent, **settings)
 
     found = run()
     close, far = found["released"]["10"]["0.1"], found["released"]["1"]["1"]
@@ -44,6 +49,11 @@ def test_small_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unsure, sure = (found[RESPONSE][epsilon] for epsilon in ("1", "10"))
     assert sure["l2"] < unsure["l2"] - 0.005
     assert nothing["l2"] - 0.01 < unsure["l2"] < nothing["l2"] + 0.005
+    # a critic's cells stand beside those without, and its pictures are further from the true ones
+    heard = run(radii=(0.1,), epsilons=(10.0,), config=replace(DECODER, critic=0.3))
+    assert heard["released"]["10"]["0.1"]["l2"] > close["l2"]
+    assert heard[table.BARE] != bare
+    assert heard[table.NOTHING] == nothing
     monkeypatch.setattr(table, "cached_embedder", None)
     assert run() == found
 
@@ -58,5 +68,6 @@ def test_small_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_decoders_fit_their_pictures() -> None:
     assert table.decoder_settings(SETTINGS["mnist"], seed=3).architecture == "dense"
     assert table.decoder_settings(SETTINGS["utkface"], seed=3).architecture == "convolutional"
+    assert table.decoder_settings(SETTINGS["mnist"], seed=3, critic=0.1).critic == 0.1
     with pytest.raises(SystemExit):
         table.main(["--data", "nothing"])

@@ -1,0 +1,87 @@
+"""A critic of drawn pictures: a network that tells them from real ones, for a decoder to be trained
+against.
+
+A decoder of least error draws the posterior mean, which is smooth where the values leave doubt. One
+that also has to pass a critic draws what real pictures look like: sharper, and further from the
+picture in squared error.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+_SLOPE = 0.2
+_BETAS = (0.5, 0.999)
+
+
+class Critic(nn.Module):
+    """Two strided convolutions and a linear layer: the log-odds that a picture is a real one.
+
+    Args:
+        image_shape: height and width in pixels.
+        channels: maps of the first convolution; the second has twice as many.
+    """
+
+    def __init__(self, image_shape: tuple[int, int], channels: int) -> None:
+        super().__init__()
+        height, width = ((side + 3) // 4 for side in image_shape)
+        self.network = nn.Sequential(
+            nn.Unflatten(1, (1, *image_shape)),
+            nn.Conv2d(1, channels, 3, stride=2, padding=1),
+            nn.LeakyReLU(_SLOPE),
+            nn.Conv2d(channels, 2 * channels, 3, stride=2, padding=1),
+            nn.LeakyReLU(_SLOPE),
+            nn.Flatten(),
+            nn.Linear(2 * channels * height * width, 1),
+        )
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Log-odds, shape (n,), of pictures in [0, 1] of shape (n, pixels)."""
+        odds: torch.Tensor = self.network(pictures)
+        return odds[:, 0]
+
+
+class Opponent:
+    """A critic that learns while a decoder does, and what the decoder loses by it.
+
+    Args:
+        critic: trained in place.
+        learning_rate: of its Adam.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> opponent = Opponent(Critic((8, 8), 4), learning_rate=1e-2)
+        >>> dark, bright = torch.zeros(20, 64), torch.ones(20, 64)
+        >>> before = opponent.term(dark).item()
+        >>> for _ in range(20):
+        ...     opponent.learn(real=bright, drawn=dark)
+        >>> opponent.term(dark).item() > before
+        True
+
+    References:
+        - Goodfellow, Pouget-Abadie, Mirza, Xu, Warde-Farley, Ozair, Courville and Bengio (2014),
+          "Generative adversarial nets", Advances in Neural Information Processing Systems
+          (NeurIPS), arXiv:1406.2661, the two losses.
+    """
+
+    def __init__(self, critic: Critic, *, learning_rate: float) -> None:
+        self.critic = critic
+        self._optimizer = torch.optim.Adam(critic.parameters(), lr=learning_rate, betas=_BETAS)
+
+    def learn(self, *, real: torch.Tensor, drawn: torch.Tensor) -> None:
+        """One step of the critic on real and drawn pictures, shape (n, pixels) each; the decoder
+        that drew them gets no gradient.
+        """
+        self.critic.requires_grad_(True)
+        self._optimizer.zero_grad(set_to_none=True)
+        of_real, of_drawn = self.critic(real), self.critic(drawn.detach())
+        loss = functional.softplus(-of_real).mean() + functional.softplus(of_drawn).mean()
+        torch.autograd.backward(loss)
+        self._optimizer.step()
+
+    def term(self, drawn: torch.Tensor) -> torch.Tensor:
+        """What a decoder loses by pictures that the critic takes for drawn ones."""
+        self.critic.requires_grad_(False)
+        return functional.softplus(-self.critic(drawn)).mean()
