@@ -15,6 +15,11 @@ from reticent.training.parts.embedders import Identity
 from reticent.training.parts.linear_maps import LiveCoordinates, PublicDiscriminants, PublicPCA
 from reticent.training.parts.obfuscators import NoiseAware, Published
 
+_MEANS = 0.9
+"""Shrinkage at which discriminants are all but the directions of class means: where noise is as
+wide as the rows vary, how rows vary within a class tells little.
+"""
+
 
 class Ladder(Part):
     """Several obfuscators, all scored on calibration rows, of which the best is released.
@@ -24,8 +29,8 @@ class Ladder(Part):
 
     Args:
         rungs: names, parts or torch modules that are tried; None for the embedding itself, its live
-            coordinates, principal components of several sizes, class discriminants, and networks
-            that are trained through the noise.
+            coordinates, principal components of several sizes, class discriminants, directions in
+            which class means differ, and networks that are trained through the noise.
 
     Example:
         >>> ladder = Ladder(("identity", PublicPCA(outputs=(1, 2))))
@@ -69,7 +74,8 @@ class Ladder(Part):
 
     def _rungs(self) -> list[BaseEstimator]:
         if self.rungs is None:
-            return [Identity(), LiveCoordinates(), PublicPCA(), PublicDiscriminants(), NoiseAware()]
+            discriminants = (PublicDiscriminants(), PublicDiscriminants(shrinkage=_MEANS))
+            return [Identity(), LiveCoordinates(), PublicPCA(), *discriminants, NoiseAware()]
         if not isinstance(self.rungs, tuple | list):
             raise InvalidParameter(
                 f"rungs: expected a tuple of parts, got {type(self.rungs).__name__}"

@@ -165,7 +165,8 @@ class PublicDiscriminants(LinearMap):
 
     Args:
         shrinkage: share of that multiple, in (0, 1); near 1 these are the directions in which the
-            classes' means differ most.
+            classes' means differ most, which are worth more where the noise is as wide as the
+            rows vary (docs/results/posthoc-linkage-cifar10.md).
 
     Attributes:
         weight_: orthonormal rows, shape (at most classes - 1, d): constant 1 in l2.
